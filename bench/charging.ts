@@ -1,0 +1,177 @@
+// Durable charges through the real store: begin (message, reservation, turn, event) and complete
+// (reply, ledger entry, event), over 1,000 accounts, at several depths of concurrency. Beside it the
+// same commands as one transaction each, and both ways of group commit.
+//
+// A charge is both commands. `plain` is what a server does that runs each command in a transaction
+// of its own with synchronous=FULL.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createSystem } from "../src/core/system.ts";
+import type { BeginOutcome } from "../src/conversations/records.ts";
+import { createBatchRunner } from "../src/storage/sqlite/batch.ts";
+import { createCommands } from "../src/storage/sqlite/commands.ts";
+import { openWriter } from "../src/storage/sqlite/database.ts";
+import { createInlineWriter, startThreadWriter, type Writer } from "../src/storage/sqlite/writer.ts";
+import { percentile, print, printResult } from "./report.ts";
+
+const ACCOUNTS = 1000;
+const DEPTHS = [1, 16, 128, 512];
+const SECONDS_PER_RUN = Number(process.env.BENCH_SECONDS ?? 2);
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3);
+
+const system = createSystem();
+
+interface Subject {
+  uuid: string;
+  id: number;
+  accountId: number;
+}
+
+/** A fresh database with accounts that never run dry and one conversation each. */
+function prepare(dataDir: string): Subject[] {
+  const db = openWriter(dataDir, { migrate: true });
+  const subjects: Subject[] = [];
+  db.transaction(() => {
+    const commands = createCommands(db);
+    const insertAssistant = db.prepare(`
+      INSERT INTO assistants (uuid, account_id, name, type, status, mode, settings, created_at, updated_at)
+      VALUES (@uuid, @accountId, 'Bench', 'inbound', 'active', 'pipeline', '{}', 0, 0)`);
+    for (let number = 0; number < ACCOUNTS; number += 1) {
+      const now = system.now();
+      const account = commands["accounts.create"]({ name: "Bench", email: "", plan: "bench", now });
+      commands["accounts.credit"]({
+        accountId: account.id, amountMicros: 1e12, reference: `bench:${number}`, now,
+      });
+      const uuid = system.uuid();
+      const { lastInsertRowid } = insertAssistant.run({ uuid, accountId: account.id });
+      const created = commands["conversations.create"]({
+        uuid: system.uuid(), accountId: account.id,
+        assistant: { id: Number(lastInsertRowid), uuid }, type: "widget", variables: {},
+        externalIdentifier: null, initialMessage: "", priceMicros: 0, inactivityMinutes: 30, now,
+      });
+      if (created.kind !== "created") throw new Error("setup failed");
+      const { conversation } = created;
+      subjects.push({ uuid: conversation.uuid, id: conversation.id, accountId: account.id });
+    }
+  })();
+  db.close();
+  return subjects;
+}
+
+const TEXT = "When are you open on Saturday, and what does a standard service cost?";
+const REPLY = "On Saturday we are open from ten to two. A standard service costs 79 dollars.";
+
+const beginArgs = (subject: Subject) => ({
+  conversationUuid: subject.uuid, text: TEXT, idempotencyKey: system.uuid(), requestHash: "0",
+  dailyCapMicros: null, day: "2026-01-01", messagesMax: 1e9, now: system.now(),
+});
+const completeArgs = (subject: Subject, begun: BeginOutcome) => {
+  if (begun.kind !== "started") throw new Error(`begin: ${begun.kind}`);
+  const conversation = { ...subject, assistantId: 1 };
+  return {
+    turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false,
+    now: system.now(),
+  };
+};
+
+interface Figures {
+  perSecond: number;
+  p50Ms: number;
+  p99Ms: number;
+}
+
+function figures(latencies: number[], seconds: number): Figures {
+  return {
+    perSecond: Math.round(latencies.length / seconds),
+    p50Ms: percentile(latencies, 50),
+    p99Ms: percentile(latencies, 99),
+  };
+}
+
+async function throughWriter(writer: Writer, subjects: Subject[], depth: number): Promise<Figures> {
+  const latencies: number[] = [];
+  const startedMs = performance.now();
+  const endMs = startedMs + SECONDS_PER_RUN * 1000;
+  let next = 0;
+  const client = async (): Promise<void> => {
+    while (performance.now() < endMs) {
+      const subject = subjects[next++ % subjects.length] as Subject;
+      const at = performance.now();
+      const begun = await writer.write("turns.begin", beginArgs(subject));
+      await writer.write("turns.complete", completeArgs(subject, begun));
+      latencies.push(performance.now() - at);
+    }
+  };
+  await Promise.all(Array.from({ length: depth }, client));
+  return figures(latencies, (performance.now() - startedMs) / 1000);
+}
+
+function plain(dataDir: string, subjects: Subject[]): Figures {
+  const db = openWriter(dataDir, { migrate: true });
+  const run = createBatchRunner(db, createCommands(db));
+  const one = (command: string, args: unknown): unknown => {
+    const [outcome] = run([{ command, args }]);
+    if (outcome?.kind !== "done") throw new Error("plain failed");
+    return outcome.value;
+  };
+  const latencies: number[] = [];
+  const startedMs = performance.now();
+  for (let next = 0; performance.now() < startedMs + SECONDS_PER_RUN * 1000; next += 1) {
+    const subject = subjects[next % subjects.length] as Subject;
+    const at = performance.now();
+    const begun = one("turns.begin", beginArgs(subject)) as BeginOutcome;
+    one("turns.complete", completeArgs(subject, begun));
+    latencies.push(performance.now() - at);
+  }
+  db.close();
+  return figures(latencies, (performance.now() - startedMs) / 1000);
+}
+
+const WRITERS: Record<string, (dataDir: string) => Promise<Writer>> = {
+  thread: startThreadWriter,
+  inline: (dataDir) => Promise.resolve(createInlineWriter(dataDir, { migrate: true })),
+};
+
+async function inFolder<T>(run: (dataDir: string, subjects: Subject[]) => Promise<T> | T): Promise<T> {
+  const dataDir = mkdtempSync(join(process.env.BENCH_DIR ?? tmpdir(), "parley-bench-"));
+  try {
+    return await run(dataDir, prepare(dataDir));
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+const results: Record<string, Figures[]> = {};
+for (let round = 0; round < ROUNDS; round += 1) {
+  (results.plain ??= []).push(await inFolder(plain));
+  for (const [name, open] of Object.entries(WRITERS)) {
+    for (const depth of DEPTHS) {
+      const measured = await inFolder(async (dataDir, subjects) => {
+        const writer = await open(dataDir);
+        const result = await throughWriter(writer, subjects, depth);
+        await writer.close();
+        return result;
+      });
+      (results[`${name}_${depth}`] ??= []).push(measured);
+    }
+  }
+}
+
+const medians = Object.fromEntries(
+  Object.entries(results).map(([name, rounds]) => [
+    name,
+    rounds.sort((a, b) => a.perSecond - b.perSecond)[Math.floor(rounds.length / 2)] as Figures,
+  ]),
+);
+print("durable charges a second (a charge is begin + complete), median of rounds");
+for (const [name, { perSecond, p50Ms, p99Ms }] of Object.entries(medians)) {
+  print(`${name.padEnd(12)} ${String(perSecond).padStart(7)}/s   p50 ${p50Ms.toFixed(2)} ms   p99 ${p99Ms.toFixed(2)} ms`);
+}
+const base = medians.plain?.perSecond ?? 1;
+printResult("charging", {
+  accounts: ACCOUNTS,
+  medians,
+  ratio_thread_512_to_plain: Number(((medians.thread_512?.perSecond ?? 0) / base).toFixed(2)),
+  ratio_inline_512_to_plain: Number(((medians.inline_512?.perSecond ?? 0) / base).toFixed(2)),
+});

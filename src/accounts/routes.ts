@@ -1,0 +1,257 @@
+// The account's own routes: who am I, API keys, and the account's stream for dashboards.
+import { Type } from "@sinclair/typebox";
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import { dollarsFromMicros } from "../core/money.ts";
+import { isoMicros, type Instant } from "../core/system.ts";
+import { accountTopic } from "../events/events.ts";
+import type { EventLog } from "../events/log.ts";
+import { API_ROOT } from "../http/api.ts";
+import { json, type HttpRequest, type SocketRoute } from "../http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "../http/route.ts";
+import { parseJsonObject, parseQuery } from "../http/validation.ts";
+import { readPosition, type StreamRequest, type Streams } from "../realtime/streams.ts";
+import { parsePosition } from "../realtime/frames.ts";
+import type { Accounts, Identity } from "./accounts.ts";
+import type { Tickets } from "./tickets.ts";
+
+export interface AccountRouteOptions {
+  accounts: Accounts;
+  tickets: Tickets;
+  events: EventLog;
+  streams: Streams;
+  /** Bearer key or ticket of a request; throws Fault 401. */
+  identify(http: HttpRequest): Caller;
+}
+
+const Message = Type.Object({ message: Type.String() });
+const Invalid = Type.Object({
+  message: Type.String(),
+  errors: Type.Record(Type.String(), Type.Array(Type.String())),
+});
+const NewKey = Type.Object({
+  name: Type.String({ maxLength: 255 }),
+  scopes: Type.Optional(
+    Type.Array(Type.Union([Type.Literal("read"), Type.Literal("write")]), {
+      minItems: 1, uniqueItems: true,
+    })),
+  expires_at: Type.Optional(
+    Type.Union([Type.String({ description: "ISO 8601" }), Type.Null()])),
+});
+const Key = Type.Object({
+  id: Type.Integer(),
+  name: Type.String(),
+  scopes: Type.Array(Type.String()),
+  expires_at: Type.Union([Type.String(), Type.Null()]),
+  last_used_at: Type.Union([Type.String(), Type.Null()]),
+  created_at: Type.String(),
+});
+
+const isoOrNull = (instant: Instant | null): string | null =>
+  instant === null ? null : isoMicros(instant);
+
+function readExpiry(text: string | null | undefined): Instant | null {
+  if (text === null || text === undefined) return null;
+  const ms = Date.parse(text);
+  if (Number.isFinite(ms)) return ms * 1000;
+  const message = "The expires at is not a valid date.";
+  throw new Fault(422, message, { errors: { expires_at: [message] } });
+}
+
+export function accountRoutes(options: AccountRouteOptions): Route[] {
+  return [meRoute(options), ...keyRoutes(options), ...streamRoutes(options)];
+}
+
+function meRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/me",
+    tag: "Account",
+    summary: "The account and its balance",
+    errorShape: "message",
+    responses: {
+      200: {
+        description: "The account",
+        schema: Type.Object({
+          name: Type.String(), email: Type.String(), total_balance: Type.Number(),
+        }),
+      },
+    },
+    handle: ({ caller }) => {
+      const account = accounts.find(caller.accountId);
+      if (!account) throw new Fault(404, "Account not found.");
+      const { name, email, balanceMicros } = account;
+      return json(200, { name, email, total_balance: dollarsFromMicros(balanceMicros) });
+    },
+  });
+}
+
+function keyRoutes({ accounts }: AccountRouteOptions): Route[] {
+  const common = { tag: "API keys", errorShape: "message" } as const;
+  return [
+    keyRoute({
+      ...common,
+      method: "POST",
+      path: "/user/api-keys",
+      summary: "Create an API key; its token is shown only here",
+      body: NewKey,
+      responses: {
+        201: {
+          description: "The key",
+          schema: Type.Object({
+            message: Type.String(),
+            api_key: Type.Object({
+              id: Type.Integer(), name: Type.String(), token: Type.String(), created_at: Type.String(),
+            }),
+          }),
+        },
+        422: { description: "Invalid body", schema: Invalid },
+      },
+      handle: async ({ caller, body }) => {
+        const { key, token } = await accounts.createKey(caller.accountId, body.name, {
+          ...(body.scopes ? { scopes: body.scopes } : {}),
+          expiresAt: readExpiry(body.expires_at),
+        });
+        const { id, name, createdAt } = key;
+        return json(201, {
+          message: "API key created successfully.",
+          api_key: { id, name, token, created_at: isoMicros(createdAt) },
+        });
+      },
+    }),
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/api-keys",
+      summary: "List API keys in force",
+      responses: {
+        200: { description: "The keys", schema: Type.Object({ api_keys: Type.Array(Key) }) },
+      },
+      handle: ({ caller }) =>
+        json(200, {
+          api_keys: accounts.listKeys(caller.accountId).map((key) => ({
+            id: key.id,
+            name: key.name,
+            scopes: key.scopes,
+            expires_at: isoOrNull(key.expiresAt),
+            last_used_at: isoOrNull(key.lastUsedAt),
+            created_at: isoMicros(key.createdAt),
+          })),
+        }),
+    }),
+    keyRoute({
+      ...common,
+      method: "DELETE",
+      path: "/user/api-keys/{id}",
+      summary: "Revoke an API key at once",
+      notFound: "API key not found.",
+      responses: {
+        200: { description: "Revoked", schema: Message },
+        404: { description: "No such key", schema: Message },
+      },
+      handle: async ({ caller, id }) => {
+        const revoked = await accounts.revokeKey(caller.accountId, id);
+        if (!revoked) throw new Fault(404, "API key not found.");
+        return json(200, { message: "API key deleted successfully." });
+      },
+    }),
+  ];
+}
+
+function streamOf(
+  { events, accounts }: AccountRouteOptions,
+  caller: Caller,
+): Pick<StreamRequest, "source" | "sessionsMax"> {
+  const { accountId, keyId } = caller;
+  return {
+    sessionsMax: LIMITS.streamsPerAccountMax,
+    source: {
+      topic: accountTopic(accountId),
+      newest: () => events.newestOfAccount(accountId),
+      after: (sequence, rows) => events.ofAccount(accountId, sequence, rows),
+      sequenceOf: (event) => event.accountSequence,
+      live: () => null,
+      // A revoked key sees nothing more, however long its stream has been open.
+      allowed: () => accounts.isInForce(keyId),
+    },
+  };
+}
+
+function streamRoutes(options: AccountRouteOptions): Route[] {
+  const { streams, tickets } = options;
+  const common = { tag: "Streams", errorShape: "message" } as const;
+  return [
+    keyRoute({
+      ...common,
+      method: "POST",
+      path: "/user/stream-tickets",
+      scope: "read",
+      summary: "A short-lived ticket for ?ticket= on /user/stream and /user/socket",
+      responses: {
+        201: {
+          description: "The ticket",
+          schema: Type.Object({ ticket: Type.String(), expires_at: Type.String() }),
+        },
+      },
+      handle: ({ caller }) => {
+        const { ticket, expiresAt } = tickets.issue(caller as Identity);
+        return json(201, { ticket, expires_at: isoMicros(expiresAt) });
+      },
+    }),
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/stream",
+      acceptsTicket: true,
+      summary: "Everything that happens in the account, as it happens; resumes like a conversation",
+      query: Type.Object({
+        after: Type.Optional(Type.String()),
+        ticket: Type.Optional(Type.String()),
+      }),
+      responses: {
+        200: {
+          description: "Server-sent events", schema: Type.String(), contentType: "text/event-stream",
+        },
+      },
+      handle: ({ caller, query, http }) => {
+        const position = readPosition(query.after, http.headers["last-event-id"]);
+        return streams.openSse({ ...streamOf(options, caller), position });
+      },
+    }),
+  ];
+}
+
+/** WS /user/socket: the account's stream; commands: resume, ping. */
+export function accountSocket(options: AccountRouteOptions): SocketRoute {
+  const { streams, identify } = options;
+  return {
+    pattern: `${API_ROOT}/user/socket`,
+    errorShape: "message",
+    accept: (http) => {
+      const caller = identify(http);
+      const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
+      const stream = streamOf(options, caller);
+      streams.assertRoom(stream);
+      return (socket) => {
+        const session = streams.openSocket({ ...stream, position }, socket);
+        return {
+          message: (text) => {
+            try {
+              const command = parseJsonObject(Buffer.from(text));
+              if (command.type === "ping") return session.answer("pong", {});
+              const after = command.type === "resume" ? parsePosition(String(command.after)) : null;
+              if (!after) throw new Fault(422, "The type must be one of ping, resume.");
+              session.resume(after);
+              session.answer("resumed", {});
+            } catch (error) {
+              if (!(error instanceof Fault)) throw error;
+              session.answer("error", { status: error.status, error: error.message });
+            }
+          },
+          drained: () => session.drained(),
+          closed: () => session.closed(),
+        };
+      };
+    },
+  };
+}

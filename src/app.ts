@@ -1,0 +1,289 @@
+// Composition root: the only file that constructs and joins everything.
+import { readFileSync } from "node:fs";
+import { createAccounts } from "./accounts/accounts.ts";
+import { accountRoutes, accountSocket } from "./accounts/routes.ts";
+import { createTickets } from "./accounts/tickets.ts";
+import { createAssistants, type Assistant } from "./assistants/assistants.ts";
+import { loadCatalogs } from "./assistants/catalogs.ts";
+import { groupRoutes } from "./assistants/group-routes.ts";
+import { createGroups } from "./assistants/groups.ts";
+import { lookupRoutes } from "./assistants/lookup-routes.ts";
+import { assistantRoutes } from "./assistants/routes.ts";
+import type { Config } from "./config.ts";
+import { createAccess } from "./conversations/access.ts";
+import { accountConversationRoutes } from "./conversations/account-routes.ts";
+import { createConversations } from "./conversations/conversations.ts";
+import { conversationRoutes } from "./conversations/routes.ts";
+import { conversationSocket } from "./conversations/socket.ts";
+import { Fault } from "./core/faults.ts";
+import { LIMITS } from "./core/limits.ts";
+import type { Logger } from "./core/logger.ts";
+import { createMetrics, type Metrics } from "./core/metrics.ts";
+import type { System, Timer } from "./core/system.ts";
+import { NO_TOOLS } from "./engine/tools.ts";
+import { createMemoryBus, type EventBus } from "./events/bus.ts";
+import { API_ROOT, identify, mountApi, type ApiOptions } from "./http/api.ts";
+import { renderFault, toFault } from "./http/errors.ts";
+import type { HttpRequest } from "./http/exchange.ts";
+import { buildOpenApi } from "./http/openapi.ts";
+import { mountPages } from "./http/pages.ts";
+import { createRateLimiter, type RateLimit, type RateLimiter } from "./http/rate-limit.ts";
+import type { Route } from "./http/route.ts";
+import { createHttpServer, type HttpServer } from "./http/server.ts";
+import { createOrigins } from "./http/origins.ts";
+import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
+import { watchForeignCommits } from "./realtime/foreign-commits.ts";
+import { createStreams, type Streams } from "./realtime/streams.ts";
+import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
+
+export interface AppOptions {
+  config: Config;
+  /** The model catalog, its keys filled in. */
+  models: ModelEntry[];
+  log: Logger;
+  system: System;
+}
+
+export interface App {
+  features: Features;
+  /** Resolves to the real port. */
+  listen(): Promise<number>;
+  /** Refuses new work, finishes what is under way, tells clients to come back. Idempotent. */
+  close(): Promise<void>;
+}
+
+export const VERSION = (JSON.parse(
+  readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+) as { version: string }).version;
+
+export type Features = Awaited<ReturnType<typeof createFeatures>>;
+
+/** Everything below the wire; the demo uses it without a socket. */
+async function createFeatures({ config, models, log, system }: AppOptions, storage: Storage) {
+  const bus = createMemoryBus();
+  const catalogs = loadCatalogs();
+  const modelCatalog = createModelCatalog({
+    entries: models,
+    fallback: {
+      url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
+    },
+    system,
+    log,
+  });
+  const metrics: Metrics = createMetrics({
+    sseStreams: () => streams.counts().sse,
+    websockets: () => streams.counts().websocket,
+    turnsInFlight: () => conversations.inFlight(),
+    storageFailed: () => storage.failure() !== null,
+  });
+  const accounts = createAccounts({ store: storage.accounts, system, bus });
+  const assistants = createAssistants({
+    store: storage.assistants,
+    phoneNumbers: storage.phoneNumbers,
+    catalogs,
+    references: {
+      model: (id, type) => modelCatalog.has(id, type),
+      defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
+      // No tools and no knowledgebases exist yet, so nobody owns any.
+      tool: () => false,
+      knowledgebase: () => false,
+    },
+    system,
+  });
+  const modelOf = ({ settings, mode }: Assistant): number | null =>
+    mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
+  const conversations = createConversations({
+    store: storage.conversations,
+    findAssistant: (id) => assistants.findById(id),
+    resolveModel: (assistant) => modelCatalog.resolve(modelOf(assistant)),
+    toolsOf: () => NO_TOOLS,
+    bus,
+    system,
+    log,
+    limits: {
+      turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
+      replyTokensMax: config.PARLEY_REPLY_TOKENS_MAX,
+      historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
+      dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
+    },
+    observe: (result, seconds, firstTextSeconds) => {
+      const outcome = result.kind === "completed" ? "completed" : result.reason;
+      metrics.turn.observe({ outcome }, seconds);
+      if (firstTextSeconds !== null) metrics.firstText.observe(firstTextSeconds);
+      if (result.kind === "completed") metrics.messagesBilled.inc();
+    },
+  });
+  const streams: Streams = createStreams({ bus, system });
+  return {
+    bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
+    groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
+  };
+}
+
+function createLimiters({ config, system }: AppOptions) {
+  if (!config.PARLEY_RATE_LIMITS) return null;
+  const limiter = (...limits: [RateLimit, ...RateLimit[]]): RateLimiter =>
+    createRateLimiter(limits, { system, keysMax: LIMITS.rateLimiterKeysMax });
+  const minute = 60_000;
+  return {
+    key: limiter(
+      { count: config.PARLEY_RATE_KEY_PER_MINUTE, windowMs: minute },
+      { count: config.PARLEY_RATE_KEY_BURST, windowMs: 10_000 },
+    ),
+    generateReply: limiter({ count: 5, windowMs: minute }),
+    create: limiter(
+      { count: config.PARLEY_RATE_ADDRESS_PER_MINUTE, windowMs: minute },
+      { count: config.PARLEY_RATE_ADDRESS_PER_HOUR, windowMs: 60 * minute },
+    ),
+    send: limiter({ count: config.PARLEY_RATE_CONVERSATION_PER_MINUTE, windowMs: minute }),
+  };
+}
+
+/** Work that comes round by the clock. */
+function startTimers(
+  { config, log, system }: AppOptions,
+  storage: Storage,
+  { bus, accounts, conversations }: Features,
+): Timer[] {
+  const quietly = (what: string, run: () => Promise<unknown>) => () => {
+    if (storage.failure()) return;
+    run().catch((error: unknown) => log.error({ err: error }, `${what} failed`));
+  };
+  const retentionMicros = config.PARLEY_EVENT_RETENTION_DAYS * 86_400_000_000;
+  return [
+    system.every(LIMITS.inactivitySweepMs, quietly("inactivity sweep", conversations.sweep)),
+    system.every(LIMITS.keyLastUsedFlushMs, quietly("key use flush", accounts.flushKeyUses)),
+    system.every(LIMITS.retentionSweepMs, quietly("event retention", () =>
+      storage.trimEvents(system.now() - retentionMicros, LIMITS.retentionRowsMax))),
+    watchForeignCommits({ events: storage.events, bus, system }),
+  ];
+}
+
+function mountEverything(
+  options: AppOptions,
+  storage: Storage,
+  features: Features,
+  server: HttpServer,
+  draining: () => boolean,
+): void {
+  const { config, log, system } = options;
+  const { accounts, assistants, conversations, streams, metrics, modelCatalog } = features;
+  const limiters = createLimiters(options);
+  const tickets = createTickets(system);
+  const origins = createOrigins(config.PARLEY_PUBLIC_URL, config.PARLEY_TLS_KEY_FILE !== null);
+  const { events } = storage;
+  const access = createAccess({
+    conversations,
+    findAssistant: (id) => assistants.findById(id),
+    events,
+    limiters,
+    defaultOrigins: config.PARLEY_ALLOWED_ORIGINS,
+    ownOrigin: origins.of,
+  });
+  const api: ApiOptions = {
+    server,
+    log,
+    system,
+    authenticate: (token) => accounts.authenticate(token),
+    redeemTicket: (ticket) => tickets.redeem(ticket),
+    keyLimiter: limiters?.key ?? null,
+    baseUrlOf: (http) => origins.of(http) + API_ROOT,
+    observe: (method, route, status, seconds) =>
+      metrics.request.observe({ method, route, status }, seconds),
+    allowsOrigin: (_origin, uuid, http) => access.originAllowedFor(uuid, http),
+    draining,
+  };
+  const account = {
+    accounts, tickets, events, streams,
+    identify: (http: HttpRequest) => identify(api, http, true),
+  };
+  const routes: Route[] = [
+    ...accountRoutes(account),
+    ...lookupRoutes({
+      catalogs: features.catalogs, assistants, models: (type) => modelCatalog.list(type),
+    }),
+    ...assistantRoutes({ assistants, catalogs: features.catalogs }),
+    ...groupRoutes(features.groups),
+    ...conversationRoutes({
+      conversations, access, streams, findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+    }),
+    ...accountConversationRoutes({
+      conversations,
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      replyLimiter: limiters?.generateReply ?? null,
+    }),
+  ];
+  mountApi(api, routes);
+  server.socket(conversationSocket({ conversations, access, streams, log }));
+  server.socket(accountSocket(account));
+  mountPages({
+    server,
+    notReady: () => {
+      if (storage.failure()) return "the database cannot be written";
+      return draining() ? "the server is stopping" : null;
+    },
+    metrics: async () => ({
+      contentType: metrics.registry.contentType, text: await metrics.registry.metrics(),
+    }),
+    openApi: () => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT }),
+  });
+  mountFallback(server, routes);
+}
+
+/** 405 where the path exists with another method, else 404. */
+function mountFallback(server: HttpServer, routes: Route[]): void {
+  const patterns = routes.flatMap((route) =>
+    [route.path, ...(route.aliases ?? [])].map((path) => ({
+      method: route.method,
+      expression: new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, "[^/]+")}/?$`),
+    })));
+  server.fallback((http) => {
+    const allowed = patterns
+      .filter(({ expression }) => expression.test(http.path))
+      .map(({ method }) => method);
+    const fault = allowed.length > 0
+      ? new Fault(405, `The ${http.method} method is not supported for this route.`)
+      : new Fault(404, "Not found.");
+    return renderFault(fault, "message", allowed.length > 0 ? { Allow: allowed.join(", ") } : {});
+  });
+}
+
+export async function createApp(options: AppOptions): Promise<App> {
+  const { config, log, system } = options;
+  const storage = await openStorage(config.PARLEY_DATA_DIR, "thread");
+  const features = await createFeatures(options, storage);
+  await features.conversations.recover();
+  let isDraining = false;
+  const { PARLEY_TLS_KEY_FILE: keyFile, PARLEY_TLS_CERT_FILE: certFile } = config;
+  const server = createHttpServer({
+    tls: keyFile !== null && certFile !== null ? { keyFile, certFile } : null,
+    trustedProxies: config.PARLEY_TRUSTED_PROXIES,
+    log,
+    newRequestId: () => system.uuid(),
+    renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
+  });
+  mountEverything(options, storage, features, server, () => isDraining);
+  const timers = startTimers(options, storage, features);
+
+  const stop = async (): Promise<void> => {
+    isDraining = true;
+    server.stopListening();
+    for (const timer of timers) timer.cancel();
+    await features.conversations.drain(LIMITS.drainRepliesMs);
+    features.streams.closeAll();
+    // One turn of the event loop lets the last frames leave before the sockets are dropped.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (!storage.failure()) await features.accounts.flushKeyUses();
+    server.close();
+    await features.modelCatalog.close();
+    await storage.close();
+  };
+  let stopping: Promise<void> | null = null;
+  return {
+    features,
+    listen: () => server.listen(config.PARLEY_HOST, config.PARLEY_PORT),
+    close: () => (stopping ??= stop()),
+  };
+}
+
+export type { EventBus };

@@ -1,0 +1,249 @@
+// Every environment variable: type, default, description. The only file that reads process.env.
+// All mistakes are reported at once; a secret may come from a file named by `<NAME>_FILE`.
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { existsSync, readFileSync } from "node:fs";
+import { LIMITS } from "./core/limits.ts";
+import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
+import { microsFromDecimal } from "./core/money.ts";
+import { parseHttpUrl } from "./core/values.ts";
+import { ModelEntry as ModelEntrySchema, type ModelEntry } from "./providers/models/catalog.ts";
+
+type Parse<T> = (text: string) => T | { problem: string };
+
+interface Setting<T> {
+  default: T;
+  description: string;
+  parse: Parse<T>;
+  /** May come from a file and is never printed. */
+  secret?: boolean;
+}
+
+const problem = (text: string): { problem: string } => ({ problem: text });
+
+const text: Parse<string> = (value) => value;
+const integer = (minimum: number, maximum: number): Parse<number> => (value) => {
+  const number = Number(value);
+  return /^\d{1,12}$/.test(value) && number >= minimum && number <= maximum
+    ? number
+    : problem(`must be a whole number from ${minimum} to ${maximum}`);
+};
+const onOff: Parse<boolean> = (value) => {
+  if (/^(on|1|true|yes)$/i.test(value)) return true;
+  return /^(off|0|false|no)$/i.test(value) ? false : problem("must be on or off");
+};
+const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (value) =>
+  values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
+const url: Parse<string | null> = (value) =>
+  parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
+const file: Parse<string | null> = (value) =>
+  existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
+const list: Parse<string[]> = (value) =>
+  value.split(",").map((item) => item.trim()).filter((item) => item !== "");
+const origins: Parse<string[]> = (value) => {
+  const items = list(value) as string[];
+  const bad = items.find((item) => item !== "*" && (!URL.canParse(item) || new URL(item).origin !== item));
+  return bad === undefined ? items : problem(`has an entry that is no origin: ${bad}`);
+};
+const dollars: Parse<number | null> = (value) => {
+  const micros = microsFromDecimal(value);
+  return micros !== null && micros >= 0 ? micros : problem("must be an amount such as 5.00");
+};
+const secret: Parse<string | null> = (value) =>
+  value.length >= 16 ? value : problem("must have at least 16 characters");
+
+const setting = <T>(value: Setting<T>): Setting<T> => value;
+
+const SETTINGS = {
+  PARLEY_HOST: setting({
+    default: "127.0.0.1", description: "Address to listen on", parse: text,
+  }),
+  PARLEY_PORT: setting({
+    default: 8080, description: "Port to listen on; 0 takes any free one", parse: integer(0, 65535),
+  }),
+  PARLEY_PUBLIC_URL: setting<string | null>({
+    default: null, description: "URL under which people reach the server, when a proxy stands before it",
+    parse: url,
+  }),
+  PARLEY_TRUSTED_PROXIES: setting<string[]>({
+    default: [], description: "Addresses or networks whose X-Forwarded-For and -Proto are believed, separated by commas",
+    parse: list,
+  }),
+  PARLEY_TLS_KEY_FILE: setting<string | null>({
+    default: null, description: "TLS private key (PEM); needs PARLEY_TLS_CERT_FILE", parse: file,
+  }),
+  PARLEY_TLS_CERT_FILE: setting<string | null>({
+    default: null, description: "TLS certificate chain (PEM); needs PARLEY_TLS_KEY_FILE", parse: file,
+  }),
+  PARLEY_DATA_DIR: setting({
+    default: "data/local", description: "Folder of the database and the generated secret", parse: text,
+  }),
+  PARLEY_SECRET: setting<string | null>({
+    default: null, description: "Key for secrets at rest; generated into the data folder when absent",
+    parse: secret, secret: true,
+  }),
+  PARLEY_LOG_LEVEL: setting<LogLevel>({
+    default: "info", description: `Least severe log line written: ${LOG_LEVELS.join(", ")}`,
+    parse: oneOf(LOG_LEVELS),
+  }),
+  PARLEY_DEMO: setting({
+    default: true, description: "Create a demo account, key and assistant in an empty data folder", parse: onOff,
+  }),
+  PARLEY_MODEL_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server, e.g. http://127.0.0.1:11434/v1; absent: the offline model",
+    parse: url,
+  }),
+  PARLEY_MODEL_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_MODEL_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_MODEL_NAME: setting<string | null>({
+    default: null, description: "Model asked for at PARLEY_MODEL_URL; absent: the first one it lists", parse: text,
+  }),
+  PARLEY_MODELS_FILE: setting<string | null>({
+    default: null, description: "Model catalog to use instead of data/models.json", parse: file,
+  }),
+  PARLEY_RATE_LIMITS: setting({
+    default: true, description: "off switches every rate limit off, for load tests", parse: onOff,
+  }),
+  PARLEY_RATE_KEY_PER_MINUTE: setting({
+    default: 100, description: "Requests per API key in any minute", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_KEY_BURST: setting({
+    default: 20, description: "Requests per API key in any 10 seconds", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_ADDRESS_PER_MINUTE: setting({
+    default: 30, description: "Conversations one address may create in any minute", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_ADDRESS_PER_HOUR: setting({
+    default: 300, description: "Conversations one address may create in any hour", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_CONVERSATION_PER_MINUTE: setting({
+    default: 20, description: "Messages sent to one conversation in any minute", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_ALLOWED_ORIGINS: setting({
+    default: ["*"], description: "Origins whose pages may use assistants without allowed_origins of their own; * is any",
+    parse: origins,
+  }),
+  PARLEY_DAILY_SPEND_CAP: setting<number | null>({
+    default: null, description: "Most one assistant may spend in a UTC day, in USD, unless it has a cap of its own",
+    parse: dollars,
+  }),
+  PARLEY_TURN_SECONDS_MAX: setting({
+    default: LIMITS.turnTotalMs / 1000, description: "Longest a reply may take", parse: integer(1, 3600),
+  }),
+  PARLEY_REPLY_TOKENS_MAX: setting({
+    default: LIMITS.replyTokensMax, description: "Most tokens asked of a model for one reply", parse: integer(16, 1_000_000),
+  }),
+  PARLEY_HISTORY_TOKENS_MAX: setting({
+    default: LIMITS.historyTokensMax, description: "Most tokens of earlier messages sent to a model", parse: integer(100, 10_000_000),
+  }),
+  PARLEY_EVENT_RETENTION_DAYS: setting({
+    default: LIMITS.eventRetentionDays, description: "Days events can be replayed", parse: integer(1, 3650),
+  }),
+} satisfies Record<string, Setting<never> | object>;
+
+type Settings = typeof SETTINGS;
+export type Config = { [Name in keyof Settings]: Settings[Name]["default"] };
+
+export type ConfigOutcome =
+  | { kind: "ok"; config: Config; warnings: string[] }
+  | { kind: "invalid"; problems: string[]; warnings: string[] };
+
+type Environment = Record<string, string | undefined>;
+
+function readRaw(
+  name: string,
+  isSecret: boolean,
+  environment: Environment,
+): { value: string | undefined } | { problem: string } {
+  const value = environment[name];
+  const path = isSecret ? environment[`${name}_FILE`] : undefined;
+  if (path === undefined || path === "") return { value: value === "" ? undefined : value };
+  if (value !== undefined && value !== "") return problem(`${name} and ${name}_FILE are both set`);
+  try {
+    return { value: readFileSync(path, "utf8").trim() };
+  } catch (error) {
+    return problem(`${name}_FILE cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function closestName(unknown: string): string | null {
+  const words = new Set(unknown.split("_"));
+  const scored = Object.keys(SETTINGS)
+    .map((name) => ({ name, shared: name.split("_").filter((word) => words.has(word)).length }))
+    .sort((left, right) => right.shared - left.shared);
+  return scored[0] && scored[0].shared > 1 ? scored[0].name : null;
+}
+
+export function readConfig(environment: Environment = process.env): ConfigOutcome {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  const known = new Set<string>();
+  for (const [name, definition] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+    known.add(name);
+    if (definition.secret) known.add(`${name}_FILE`);
+    values[name] = definition.default;
+    const raw = readRaw(name, definition.secret ?? false, environment);
+    if ("problem" in raw) problems.push(raw.problem);
+    else if (raw.value !== undefined) {
+      const parsed = definition.parse(raw.value);
+      if (typeof parsed === "object" && parsed !== null && "problem" in parsed) {
+        problems.push(`${name} ${(parsed as { problem: string }).problem}`);
+      } else values[name] = parsed;
+    }
+  }
+  if ((values.PARLEY_TLS_KEY_FILE === null) !== (values.PARLEY_TLS_CERT_FILE === null)) {
+    problems.push("PARLEY_TLS_KEY_FILE and PARLEY_TLS_CERT_FILE must be set together");
+  }
+  const warnings = Object.keys(environment)
+    .filter((name) => name.startsWith("PARLEY_") && !known.has(name))
+    .map((name) => {
+      const closest = closestName(name);
+      return `unknown setting ${name}${closest ? `; did you mean ${closest}?` : ""}`;
+    });
+  return problems.length > 0
+    ? { kind: "invalid", problems, warnings }
+    : { kind: "ok", config: values as Config, warnings };
+}
+
+/** One row per setting, for the README, `--help` and `doctor`. */
+export function describeSettings(): { name: string; default: string; description: string; secret: boolean }[] {
+  return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
+    name,
+    default: describeDefault(definition.default),
+    description: definition.description,
+    secret: definition.secret ?? false,
+  }));
+}
+
+function describeDefault(value: unknown): string {
+  if (value === null) return "";
+  if (typeof value === "boolean") return value ? "on" : "off";
+  return Array.isArray(value) ? value.join(",") : String(value);
+}
+
+const CATALOG_FILE = new URL("../data/models.json", import.meta.url);
+
+export type ModelsOutcome =
+  | { kind: "ok"; entries: ModelEntry[] }
+  | { kind: "invalid"; problems: string[] };
+
+/** The model catalog, validated, with the keys its entries name by `key_env` filled in. */
+export function loadModels(config: Config, environment: Environment = process.env): ModelsOutcome {
+  const path = config.PARLEY_MODELS_FILE ?? CATALOG_FILE;
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    return { kind: "invalid", problems: [`the model catalog cannot be read: ${(error as Error).message}`] };
+  }
+  const schema = Type.Array(ModelEntrySchema, { minItems: 1 });
+  const problems = [...Value.Errors(schema, value)].map(
+    ({ path: where, message }) => `model catalog ${where}: ${message}`);
+  if (problems.length > 0) return { kind: "invalid", problems };
+  const entries = (value as ModelEntry[]).map((entry) => {
+    const key = entry.key ?? (entry.key_env === undefined ? undefined : environment[entry.key_env]);
+    return key === undefined ? entry : { ...entry, key };
+  });
+  return { kind: "ok", entries };
+}

@@ -1,0 +1,83 @@
+// What stands between the public and a conversation: origins, rates, and where a stream is read
+// from. Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
+import type { Assistant } from "../assistants/assistants.ts";
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import { conversationTopic } from "../events/events.ts";
+import type { EventLog } from "../events/log.ts";
+import { addressKey } from "../http/address.ts";
+import { rateLimitFault } from "../http/errors.ts";
+import type { HttpRequest } from "../http/exchange.ts";
+import type { RateLimiter } from "../http/rate-limit.ts";
+import type { StreamRequest } from "../realtime/streams.ts";
+import type { Conversations } from "./conversations.ts";
+
+export interface PublicLimiters {
+  /** Conversations created, per address. */
+  create: RateLimiter;
+  /** Messages sent, per conversation. */
+  send: RateLimiter;
+}
+
+export interface AccessOptions {
+  conversations: Conversations;
+  findAssistant(assistantId: number): Assistant | null;
+  events: EventLog;
+  /** Null switches limits off. */
+  limiters: PublicLimiters | null;
+  /** For assistants without `allowed_origins` of their own. */
+  defaultOrigins: readonly string[];
+  /** The server's own origin as this request's client sees it. */
+  ownOrigin(http: HttpRequest): string;
+}
+
+export interface Access {
+  originAllowed(assistant: Assistant, http: HttpRequest): boolean;
+  /** False for a conversation that does not exist. */
+  originAllowedFor(conversationUuid: string, http: HttpRequest): boolean;
+  assertMayCreate(http: HttpRequest): void;
+  assertMaySend(conversationUuid: string): void;
+  streamOf(conversationUuid: string): Pick<StreamRequest, "source" | "sessionsMax">;
+}
+
+export function createAccess(options: AccessOptions): Access {
+  const { conversations, events, limiters } = options;
+  const originAllowed: Access["originAllowed"] = (assistant, http) => {
+    const { origin } = http.headers;
+    if (origin === undefined || origin === options.ownOrigin(http)) return true;
+    const allowed = assistant.settings.allowed_origins ?? options.defaultOrigins;
+    return allowed.includes("*") || allowed.includes(origin);
+  };
+  return {
+    originAllowed,
+    originAllowedFor: (uuid, http) => {
+      try {
+        const assistant = options.findAssistant(conversations.get(uuid).assistantId);
+        // What is gone answers 404 to everybody; that is not the origin's fault.
+        return assistant === null || originAllowed(assistant, http);
+      } catch (error) {
+        if (error instanceof Fault) return true;
+        throw error;
+      }
+    },
+    assertMayCreate: (http) => {
+      const decision = limiters?.create.take(addressKey(http.address));
+      if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
+    },
+    assertMaySend: (uuid) => {
+      const decision = limiters?.send.take(uuid);
+      if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
+    },
+    streamOf: (uuid) => ({
+      sessionsMax: LIMITS.streamsPerConversationMax,
+      source: {
+        topic: conversationTopic(uuid),
+        newest: () => events.newestOfConversation(uuid),
+        after: (sequence, rows) => events.ofConversation(uuid, sequence, rows),
+        sequenceOf: (event) => event.sequence,
+        live: () => conversations.live(uuid),
+        allowed: () => true,
+      },
+    }),
+  };
+}

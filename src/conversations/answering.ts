@@ -1,0 +1,185 @@
+// Answers one turn that has begun: runs the engine, shows its text to whoever watches, stores how it
+// ended. Called by conversations.ts, which owns the order of turns.
+import type { Assistant } from "../assistants/assistants.ts";
+import { ProviderError, StorageFailure } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { Logger } from "../core/logger.ts";
+import type { Micros } from "../core/money.ts";
+import type { System } from "../core/system.ts";
+import { buildMessages, type Persona } from "../engine/prompt.ts";
+import type { ToolBox } from "../engine/tools.ts";
+import { runTurn, type TurnEvent } from "../engine/turn.ts";
+import type { EventBus } from "../events/bus.ts";
+import type { LanguageModel, ModelMessage } from "../providers/models/port.ts";
+import type { LiveReply } from "./live-reply.ts";
+import type { Conversation, ConversationStore, Message, TurnResult } from "./records.ts";
+
+export interface AnswerOptions {
+  store: ConversationStore;
+  /** Null when it is deleted. */
+  findAssistant(assistantId: number): Assistant | null;
+  resolveModel(assistant: Assistant): LanguageModel;
+  toolsOf(assistant: Assistant, conversation: Conversation): ToolBox;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+  limits: {
+    turnTotalMs: number;
+    replyTokensMax: number;
+    historyTokensMax: number;
+    /** For assistants without a cap of their own; null: none. */
+    dailyCapMicros: Micros | null;
+  };
+  /** For metrics: one call per finished turn. */
+  observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
+}
+
+/** Why a turn was aborted when the process had to stop before it was complete. */
+export class Interrupted extends Error {
+  constructor() {
+    super("The server was restarted before the reply was complete.");
+  }
+}
+
+const PROCESS_FAILURE = "Failed to process message: ";
+
+export function personaOf(assistant: Assistant): Persona {
+  const { settings } = assistant;
+  return {
+    uuid: assistant.uuid,
+    name: assistant.name,
+    systemPrompt: settings.system_prompt,
+    variables: settings.variables,
+    timezone: settings.timezone,
+  };
+}
+
+function modelMessage(message: Message): ModelMessage {
+  return { role: message.role, content: message.content };
+}
+
+function show(event: TurnEvent, live: LiveReply): void {
+  switch (event.kind) {
+    case "text":
+      live.append(event.text);
+      break;
+    case "function_call_start": {
+      const members = { call_id: event.callId, name: event.name, arguments: event.arguments };
+      live.addCall({ type: event.kind, members });
+      break;
+    }
+    case "function_call_end":
+      live.functionCalls.push(event.call);
+      live.addCall({ type: event.kind, members: { call_id: event.callId, ...event.call } });
+      break;
+    case "usage":
+      break;
+  }
+}
+
+/** Never rejects: every end of a turn is a result, and every result is stored before it is told. */
+export async function answer(
+  options: AnswerOptions,
+  assistant: Assistant,
+  conversation: Conversation,
+  live: LiveReply,
+): Promise<TurnResult> {
+  const { system, limits } = options;
+  const startedMs = system.monotonicMs();
+  let firstTextMs: number | null = null;
+  const deadline = system.after(limits.turnTotalMs, () =>
+    live.abort.abort(new Error("the reply took too long")));
+  let failure: unknown = null;
+  try {
+    const turn = runTurn({
+      model: options.resolveModel(assistant),
+      tools: options.toolsOf(assistant, conversation),
+      messages: buildMessages({
+        persona: personaOf(assistant),
+        variables: conversation.variables,
+        historyNewestFirst: options.store
+          .recent(conversation.id, LIMITS.historyMessagesMax)
+          .map(modelMessage),
+        historyTokensMax: limits.historyTokensMax,
+        now: system.now(),
+      }),
+      temperature: Number(assistant.settings.llm_temperature),
+      tokensMax: limits.replyTokensMax,
+      signal: live.abort.signal,
+    });
+    for await (const events of turn) {
+      firstTextMs ??= events.some((event) => event.kind === "text") ? system.monotonicMs() : null;
+      for (const event of events) show(event, live);
+    }
+  } catch (error) {
+    failure = error;
+  }
+  deadline.cancel();
+  live.close();
+  const result = await conclude(options, conversation, live, failure);
+  const firstTextSeconds = firstTextMs === null ? null : (firstTextMs - startedMs) / 1000;
+  options.observe(result, (system.monotonicMs() - startedMs) / 1000, firstTextSeconds);
+  return result;
+}
+
+/** Stores how the turn ended, then tells everybody. */
+async function conclude(
+  options: AnswerOptions,
+  conversation: Conversation,
+  live: LiveReply,
+  failure: unknown,
+): Promise<TurnResult> {
+  const { store, bus, system, log } = options;
+  const common = { turnId: live.turnId, conversation };
+  const result = resultOf(live, failure);
+  if (result.kind === "failed" && result.reason === "failed") {
+    log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
+  }
+  try {
+    const events = result.kind === "completed"
+      ? await store.completeTurn({
+          ...common, text: result.text, functionCalls: result.functionCalls,
+          stopped: result.stopped, now: system.now(),
+        })
+      : await store.failTurn({
+          ...common, reason: result.reason, error: result.error, now: system.now(),
+        });
+    bus.publishCommitted(events);
+    return result;
+  } catch (error) {
+    log.error({ err: error, turn_id: live.turnId }, "the end of a turn could not be stored");
+    const text = error instanceof StorageFailure
+      ? "The server cannot store anything at the moment."
+      : "Server error.";
+    live.failUnstored(text);
+    return { kind: "failed", reason: "failed", error: text };
+  }
+}
+
+function resultOf(live: LiveReply, failure: unknown): TurnResult {
+  const { functionCalls } = live;
+  if (live.stopped) {
+    // What was shown is kept and paid for; a reply stopped before its first text costs nothing.
+    const text = live.slice(0, live.shown);
+    return text === ""
+      ? { kind: "failed", reason: "stopped", error: "The reply was stopped." }
+      : { kind: "completed", text, functionCalls, stopped: true };
+  }
+  const reason: unknown = live.abort.signal.reason;
+  if (reason instanceof Interrupted) {
+    return { kind: "failed", reason: "interrupted", error: reason.message };
+  }
+  if (failure !== null) {
+    return { kind: "failed", reason: "failed", error: PROCESS_FAILURE + describe(failure, reason) };
+  }
+  if (live.text.trim() === "") {
+    return { kind: "failed", reason: "failed", error: `${PROCESS_FAILURE}the model gave no answer` };
+  }
+  return { kind: "completed", text: live.text, functionCalls, stopped: false };
+}
+
+/** Adaptors word their errors for callers; anything else stays in the log. */
+function describe(failure: unknown, abortReason: unknown): string {
+  if (abortReason instanceof Error) return abortReason.message;
+  return failure instanceof ProviderError ? failure.message : "internal error";
+}

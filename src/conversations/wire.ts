@@ -1,0 +1,112 @@
+// Conversation records in the contract's JSON.
+import { Type } from "@sinclair/typebox";
+import { Fault } from "../core/faults.ts";
+import { dollarsFromMicros } from "../core/money.ts";
+import { plainSeconds } from "../core/system.ts";
+import { isUnsafeKey } from "../core/values.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { ConversationSummary, Message, TurnResult } from "./records.ts";
+
+export const FunctionCallSchema = Type.Object({
+  name: Type.String(),
+  arguments: Type.Record(Type.String(), Type.Unknown()),
+  result: Type.Record(Type.String(), Type.Unknown()),
+});
+
+export const HistoryItemSchema = Type.Object({
+  role: Type.Union([Type.Literal("assistant"), Type.Literal("user")]),
+  content: Type.String(),
+  function_calls: Type.Optional(Type.Array(FunctionCallSchema)),
+  stopped: Type.Optional(Type.Boolean()),
+});
+
+export const ErrorSchema = Type.Object({ status: Type.Literal(false), error: Type.String() });
+export const InvalidSchema = Type.Object({
+  message: Type.String(),
+  errors: Type.Record(Type.String(), Type.Array(Type.String())),
+});
+
+export function historyItem(message: Message) {
+  return {
+    role: message.role,
+    content: message.content,
+    ...(message.functionCalls.length > 0 ? { function_calls: message.functionCalls } : {}),
+    ...(message.stopped ? { stopped: true } : {}),
+  };
+}
+
+/** The JSON answer to a send; a failed turn is the contract's 400. */
+export function replyBody(result: TurnResult) {
+  if (result.kind === "failed") {
+    // Stopped before the first text: the client asked for it, and nothing was charged.
+    if (result.reason === "stopped") {
+      return { status: true, message: "", function_calls: [], stopped: true };
+    }
+    throw new Fault(result.reason === "interrupted" ? 503 : 400, result.error, {
+      ...(result.reason === "interrupted" ? { retryAfterS: 1 } : {}),
+    });
+  }
+  return {
+    status: true,
+    message: result.text,
+    function_calls: result.functionCalls,
+    ...(result.stopped ? { stopped: true } : {}),
+  };
+}
+
+export const STORED_BODY = { status: true, message: "", function_calls: [], ai_disabled: true };
+
+export function summaryItem(summary: ConversationSummary) {
+  return {
+    id: summary.uuid,
+    assistant_id: summary.assistantUuid,
+    assistant_name: summary.assistantName,
+    type: summary.type,
+    variables: Object.keys(summary.variables).length > 0 ? summary.variables : null,
+    message_count: summary.messageCount,
+    total_cost: dollarsFromMicros(summary.totalCostMicros),
+    ai_enabled: summary.aiEnabled,
+    ...(summary.externalIdentifier === null
+      ? {}
+      : { external_identifier: summary.externalIdentifier }),
+    created_at: plainSeconds(summary.createdAt),
+    updated_at: plainSeconds(summary.updatedAt),
+  };
+}
+
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+
+function refuse(field: string, message: string): Fault {
+  return new Fault(422, message, { errors: { [field]: [message] } });
+}
+
+/**
+ * Variables a client gives: an object of names to texts. Numbers and booleans become text; an empty
+ * array counts as none, because that is how some languages write an empty map.
+ */
+export function readVariables(value: unknown): Record<string, string> {
+  if (value === undefined || value === null) return {};
+  if (Array.isArray(value) && value.length === 0) return {};
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw refuse("variables", "The variables must be an object.");
+  }
+  const entries = Object.entries(value);
+  if (entries.length > LIMITS.variablesMax) {
+    throw refuse("variables", `The variables may not have more than ${LIMITS.variablesMax} items.`);
+  }
+  const variables: Record<string, string> = {};
+  for (const [name, given] of entries) {
+    const field = `variables.${name.slice(0, 64)}`;
+    if (!VARIABLE_NAME.test(name) || isUnsafeKey(name)) {
+      throw refuse(field, `The ${field} name is invalid.`);
+    }
+    if (given === null) continue;
+    if (typeof given === "object") throw refuse(field, `The ${field} must be a string.`);
+    const text = String(given as string | number | boolean);
+    if (text.length > LIMITS.variableCharsMax) {
+      throw refuse(field, `The ${field} may not be greater than ${LIMITS.variableCharsMax} characters.`);
+    }
+    variables[name] = text;
+  }
+  return variables;
+}

@@ -1,0 +1,75 @@
+// Every bound of the program, unit in the name. A bound an operator may change is a setting in
+// config.ts whose default stands here.
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+export const LIMITS = {
+  // Edge
+  bodyBytesMax: 256 * 1024,
+  conversationBodyBytesMax: 64 * 1024,
+  jsonDepthMax: 32,
+  requestIdCharsMax: 64,
+  pageSizeMax: 100,
+  rateLimiterKeysMax: 100_000,
+  idempotencyKeyCharsMax: 255,
+
+  // Conversations
+  messageCharsMax: 2000,
+  variablesMax: 50,
+  variableCharsMax: 4000,
+  conversationMessagesMax: 1000,
+  turnsWaitingMax: 4,
+  turnWaitMs: 25 * SECOND_MS,
+  turnsInFlightMax: 4096,
+  inactivitySweepMs: 15 * SECOND_MS,
+  inactivitySweepRowsMax: 200,
+
+  // Engine
+  promptCharsMax: 64 * 1024,
+  historyMessagesMax: 200,
+  historyTokensMax: 12_000,
+  turnStepsMax: 4,
+  toolCallsPerTurnMax: 8,
+  toolArgumentsBytesMax: 16 * 1024,
+  toolResultCharsMax: 8 * 1024,
+  replyCharsMax: 32 * 1024,
+  replyTokensMax: 2048,
+  turnTotalMs: 2 * MINUTE_MS,
+
+  // Language models
+  modelConnectMs: 5 * SECOND_MS,
+  modelFirstByteMs: 30 * SECOND_MS,
+  modelStallMs: 15 * SECOND_MS,
+  modelRetriesMax: 2,
+  modelRetryAfterMsMax: 10 * SECOND_MS,
+  modelConnectionsMax: 1024,
+  modelEventBytesMax: 1024 * 1024,
+  modelErrorBodyBytesMax: 4 * 1024,
+
+  // Streams
+  deltaCoalesceMs: 16,
+  heartbeatMs: 15 * SECOND_MS,
+  stalledReaderMs: 10 * SECOND_MS,
+  socketBufferBytesMax: 256 * 1024,
+  socketFrameBytesMax: 64 * 1024,
+  replayPageRows: 100,
+  streamTicketMs: 60 * SECOND_MS,
+  streamTicketsMax: 10_000,
+  streamsPerConversationMax: 100,
+  streamsPerAccountMax: 200,
+  foreignCommitPollMs: SECOND_MS,
+
+  // Storage
+  writeQueueMax: 20_000,
+  writeBatchMax: 1024,
+  eventRetentionDays: 30,
+  retentionSweepMs: 10 * MINUTE_MS,
+  retentionRowsMax: 5000,
+  checkpointMs: 30 * SECOND_MS,
+  keyLastUsedFlushMs: 30 * SECOND_MS,
+
+  // Stopping
+  drainRepliesMs: 25 * SECOND_MS,
+  shutdownTotalMs: 30 * SECOND_MS,
+} as const;

@@ -1,0 +1,23 @@
+// JSON lines on stdout: constant message, values as fields. Customer content only under `pii`.
+import { pino, destination, type Logger as PinoLogger } from "pino";
+
+export type Logger = Pick<PinoLogger, "debug" | "info" | "warn" | "error" | "fatal"> & {
+  child(bindings: Record<string, unknown>): Logger;
+};
+
+export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Writes synchronously, so that the last line before a crash is not lost. */
+export function createLogger(level: LogLevel): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: ["authorization", "*.authorization", "pii"], remove: true },
+    },
+    destination({ fd: 1, sync: true }),
+  ) as Logger;
+}

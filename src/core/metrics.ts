@@ -1,0 +1,53 @@
+// Every metric's name and meaning. Values are observed by app.ts; nothing here holds customer data.
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export interface Gauges {
+  sseStreams(): number;
+  websockets(): number;
+  turnsInFlight(): number;
+  storageFailed(): boolean;
+}
+
+export function createMetrics(gauges: Gauges) {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({ name, help, registers, collect() { this.set(read()); } });
+  };
+  gauge("sse_streams", "Open server-sent event streams", gauges.sseStreams);
+  gauge("ws_connections", "Open WebSocket streams", gauges.websockets);
+  gauge("turns_in_flight", "Replies being written", gauges.turnsInFlight);
+  gauge("storage_failed", "1 once the disk has failed a commit", () =>
+    gauges.storageFailed() ? 1 : 0);
+  return {
+    registry,
+    request: new Histogram({
+      name: "http_request_duration_seconds",
+      help: "Time until a request's handler had its reply",
+      labelNames: ["method", "route", "status"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    turn: new Histogram({
+      name: "turn_duration_seconds",
+      help: "Time from a stored message to its stored reply",
+      labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    firstText: new Histogram({
+      name: "turn_first_text_seconds",
+      help: "Time from a stored message to the first text of its reply",
+      buckets: SECONDS,
+      registers,
+    }),
+    messagesBilled: new Counter({
+      name: "messages_billed_total", help: "User messages answered and stored", registers,
+    }),
+  };
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;

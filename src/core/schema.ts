@@ -1,0 +1,68 @@
+// What this program's TypeBox schemas say beyond JSON Schema: messages of their own, formats, how
+// to read the spellings clients send, bodies whose errors a feature adds its own to. Read by
+// http/validation.ts; none of it shows in the OpenAPI document but the messages.
+import { FormatRegistry, Type, type SchemaOptions, type TSchema } from "@sinclair/typebox";
+import type { FieldErrors } from "./faults.ts";
+import { isTimeZone, parseHttpUrl } from "./values.ts";
+
+/** Schema option: the message for any violation of this field, instead of the general one. */
+export const WITH_MESSAGE = "x-message";
+
+export function withMessage(message: string): SchemaOptions {
+  return { [WITH_MESSAGE]: message };
+}
+
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** Turns a spelling clients use into the one the schema describes; must not throw on anything. */
+export type Prepare = (value: unknown) => unknown;
+
+const PREPARE = Symbol("prepare");
+
+/** Schema option: the value is passed through `prepare` before it is checked. */
+export function prepared(prepare: Prepare): SchemaOptions {
+  return { [PREPARE]: prepare } as SchemaOptions;
+}
+
+export function prepareOf(schema: TSchema): Prepare | undefined {
+  return (schema as { [PREPARE]?: Prepare })[PREPARE];
+}
+
+const COLLECTING = Symbol("collecting");
+const ERRORS = Symbol("errors");
+
+/**
+ * Option of a body's schema: what is at fault does not end the request, it is left out of the body
+ * and told by `errorsOf`, so that a handler can name it together with what its own rules find.
+ */
+export const collectingErrors = { [COLLECTING]: true } as SchemaOptions;
+
+export function isCollecting(schema: TSchema): boolean {
+  return (schema as { [COLLECTING]?: boolean })[COLLECTING] === true;
+}
+
+/** The body without the fields at fault; a field named in the errors is never in it. */
+export function withErrors(body: Record<string, unknown>, errors: FieldErrors): object {
+  const faulty = new Set(Object.keys(errors).map((field) => field.split(".")[0]));
+  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)));
+  return Object.defineProperty(kept, ERRORS, { value: errors });
+}
+
+/** What validation found in a body whose schema is `collectingErrors`; empty when all was right. */
+export function errorsOf(body: object): FieldErrors {
+  return (body as { [ERRORS]?: FieldErrors })[ERRORS] ?? {};
+}
+
+FormatRegistry.Set("http-url", (text) => parseHttpUrl(text) !== null);
+FormatRegistry.Set("https-url", (text) => parseHttpUrl(text)?.protocol === "https:");
+// Intl also takes offsets such as +01:00, which are no IANA names.
+FormatRegistry.Set("time-zone", (text) => /^[A-Za-z]/.test(text) && isTimeZone(text));
+
+export const HttpUrl = (message: string) =>
+  Type.String({ format: "http-url", maxLength: 2048, ...withMessage(message) });
+
+export const HttpsUrl = (message: string) =>
+  Type.String({ format: "https-url", maxLength: 2048, ...withMessage(message) });
+
+export const TimeZone = (message: string) =>
+  Type.String({ format: "time-zone", maxLength: 64, ...withMessage(message) });

@@ -1,0 +1,52 @@
+// Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a value
+// copied from one row to another does not open. Also finds or makes that key.
+import { createCipheriv, createDecipheriv, createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { System } from "./system.ts";
+
+export interface SecretBox {
+  /** `place`: table, row and column, e.g. `tools:7:headers`. */
+  seal(plain: string, place: string): string;
+  /** Throws when the text was not sealed under this key at this place. */
+  open(sealed: string, place: string): string;
+}
+
+const VERSION = "v1";
+const SECRET_FILE = "secret";
+
+/** The operator's secret, else the one in the data folder, else a new one kept there. */
+export function loadSecret(configured: string | null, dataDir: string, system: System): string {
+  if (configured !== null) return configured;
+  const path = join(dataDir, SECRET_FILE);
+  if (existsSync(path)) return readFileSync(path, "utf8").trim();
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const secret = system.randomBytes(32).toString("base64url");
+  writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
+  return secret;
+}
+
+export function createSecretBox(secret: string, system: System): SecretBox {
+  const key = createHash("sha256").update(secret).digest();
+  return {
+    seal: (plain, place) => {
+      const nonce = system.randomBytes(12);
+      const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(place));
+      const sealed = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()]);
+      return [VERSION, nonce, cipher.getAuthTag(), sealed]
+        .map((part) => (typeof part === "string" ? part : part.toString("base64url")))
+        .join(".");
+    },
+    open: (sealed, place) => {
+      const [version, nonce, tag, text] = sealed.split(".");
+      if (version !== VERSION || !nonce || !tag || text === undefined) {
+        throw new Error("not a sealed secret");
+      }
+      const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(nonce, "base64url"))
+        .setAAD(Buffer.from(place))
+        .setAuthTag(Buffer.from(tag, "base64url"));
+      const plain = Buffer.concat([decipher.update(text, "base64url"), decipher.final()]);
+      return plain.toString("utf8");
+    },
+  };
+}

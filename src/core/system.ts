@@ -1,0 +1,98 @@
+// The only place that reads clocks, starts timers or draws random values, so that tests can own time.
+import { randomBytes, randomUUID } from "node:crypto";
+
+/** Integer microseconds since the epoch, UTC. */
+export type Instant = number;
+
+export interface Timer {
+  /** Idempotent. */
+  cancel(): void;
+}
+
+export interface System {
+  /** Wall clock. Never goes backwards within one process, so that stored order is arrival order. */
+  now(): Instant;
+  /** Milliseconds on a clock that only measures durations. */
+  monotonicMs(): number;
+  /** One-shot timer; does not keep the process alive. */
+  after(delayMs: number, run: () => void): Timer;
+  /** Repeating timer; does not keep the process alive. */
+  every(intervalMs: number, run: () => void): Timer;
+  /** Version 4, 122 random bits: may serve as a bearer capability. */
+  uuid(): string;
+  randomBytes(count: number): Buffer;
+}
+
+export function createSystem(): System {
+  let last = 0;
+  return {
+    now() {
+      const reading = Math.round((performance.timeOrigin + performance.now()) * 1000);
+      // performance.timeOrigin is fixed at start; a stepped wall clock is followed within a second.
+      const wall = Date.now() * 1000;
+      const current = Math.abs(wall - reading) > 1_000_000 ? wall : reading;
+      last = Math.max(last, current);
+      return last;
+    },
+    monotonicMs: () => performance.now(),
+    after(delayMs, run) {
+      const handle = setTimeout(run, delayMs).unref();
+      return { cancel: () => clearTimeout(handle) };
+    },
+    every(intervalMs, run) {
+      const handle = setInterval(run, intervalMs).unref();
+      return { cancel: () => clearInterval(handle) };
+    },
+    uuid: () => randomUUID(),
+    randomBytes: (count) => randomBytes(count),
+  };
+}
+
+/** Resolves after the delay, or at once when the signal aborts. */
+export function wait(system: System, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = () => {
+      timer.cancel();
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = system.after(delayMs, done);
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}
+
+/** `YYYY-MM-DDTHH:MM:SS.ffffffZ` */
+export function isoMicros(instant: Instant): string {
+  const iso = new Date(Math.floor(instant / 1000)).toISOString();
+  return `${iso.slice(0, -1)}${String(instant % 1000).padStart(3, "0")}Z`;
+}
+
+/** `YYYY-MM-DD HH:MM:SS`, UTC. */
+export function plainSeconds(instant: Instant): string {
+  return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** `YYYY-MM-DD`, UTC. */
+export function utcDay(instant: Instant): string {
+  return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 10);
+}
+
+/** `YYYY-MM-DD` and `HH:MM` as people in `timeZone` read them. */
+export function localDateTime(instant: Instant, timeZone: string): { date: string; time: string } {
+  const parts = new Intl.DateTimeFormat("en-CA", {
+    timeZone,
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  }).formatToParts(new Date(Math.floor(instant / 1000)));
+  const part = (type: Intl.DateTimeFormatPartTypes) =>
+    parts.find((candidate) => candidate.type === type)?.value ?? "";
+  return {
+    date: `${part("year")}-${part("month")}-${part("day")}`,
+    time: `${part("hour")}:${part("minute")}`,
+  };
+}

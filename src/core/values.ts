@@ -1,0 +1,30 @@
+// Small questions about untrusted values, asked in more than one feature.
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}
+
+/** Names that would reach Object.prototype when used as keys. */
+export function isUnsafeKey(key: string): boolean {
+  return key === "__proto__" || key === "constructor" || key === "prototype";
+}
+
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+/** The URL when it is absolute http(s) without credentials, else null. */
+export function parseHttpUrl(text: string): URL | null {
+  if (text.length > 2048 || !URL.canParse(text)) return null;
+  const url = new URL(text);
+  const isHttp = url.protocol === "http:" || url.protocol === "https:";
+  return isHttp && url.username === "" && url.password === "" ? url : null;
+}

@@ -1,0 +1,59 @@
+// Builds what a model is asked: system prompt with variables filled in, then the trimmed history.
+import { localDateTime, type Instant } from "../core/system.ts";
+import type { ModelMessage } from "../providers/models/port.ts";
+import { trimHistory } from "./history.ts";
+import { fillTemplate } from "./template.ts";
+
+/** What the engine needs to know of an assistant. */
+export interface Persona {
+  uuid: string;
+  name: string;
+  systemPrompt: string;
+  /** Defaults of the assistant's own variables. */
+  variables: Record<string, string>;
+  /** IANA name. */
+  timezone: string;
+}
+
+export interface Parties {
+  customerPhone: string;
+  assistantPhone: string;
+}
+
+const NO_PHONES: Parties = { customerPhone: "", assistantPhone: "" };
+
+/**
+ * Later sources win: the assistant's defaults, then what the conversation was given, then what the
+ * system knows better than anybody.
+ */
+export function allVariables(
+  persona: Persona,
+  given: Record<string, string>,
+  now: Instant,
+  parties: Parties = NO_PHONES,
+): Record<string, string> {
+  const { date, time } = localDateTime(now, persona.timezone);
+  return {
+    ...persona.variables,
+    ...given,
+    customer_phone: parties.customerPhone,
+    assistant_phone: parties.assistantPhone,
+    assistant_id: persona.uuid,
+    assistant_name: persona.name,
+    current_date: date,
+    current_time: time,
+  };
+}
+
+export function buildMessages(args: {
+  persona: Persona;
+  variables: Record<string, string>;
+  historyNewestFirst: ModelMessage[];
+  historyTokensMax: number;
+  now: Instant;
+}): ModelMessage[] {
+  const variables = allVariables(args.persona, args.variables, args.now);
+  const system = fillTemplate(args.persona.systemPrompt, variables);
+  const history = trimHistory(args.historyNewestFirst, args.historyTokensMax);
+  return system === "" ? history : [{ role: "system", content: system }, ...history];
+}

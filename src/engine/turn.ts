@@ -1,0 +1,134 @@
+// One turn: model → tools → model, until the model has answered. A bounded generator over ports; it
+// touches no database and no socket. Text conversations and calls run the same one.
+import { isUnsafeKey } from "../core/values.ts";
+import { LIMITS } from "../core/limits.ts";
+import { assertNever, ProviderError } from "../core/faults.ts";
+import type { FunctionCall } from "../events/events.ts";
+import type {
+  LanguageModel,
+  ModelDelta,
+  ModelMessage,
+  ModelToolCall,
+  ModelUsage,
+} from "../providers/models/port.ts";
+import type { ToolBox } from "./tools.ts";
+
+export type TurnEvent =
+  | { kind: "text"; text: string }
+  | { kind: "function_call_start"; callId: string; name: string; arguments: Record<string, unknown> }
+  | { kind: "function_call_end"; callId: string; call: FunctionCall }
+  | { kind: "usage"; usage: ModelUsage };
+
+export interface TurnRequest {
+  model: LanguageModel;
+  tools: ToolBox;
+  messages: ModelMessage[];
+  temperature: number;
+  tokensMax: number;
+  signal: AbortSignal;
+}
+
+/** What one step (one reply of the model) left behind. */
+interface Step {
+  text: string;
+  calls: ModelToolCall[];
+}
+
+/** Ends when the model has answered or a bound is reached; throws ProviderError when it cannot. */
+export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[], void> {
+  const messages = [...request.messages];
+  let replyChars = 0;
+  let callsLeft: number = LIMITS.toolCallsPerTurnMax;
+  for (let stepNumber = 1; ; stepNumber += 1) {
+    const step: Step = { text: "", calls: [] };
+    const mayCall = stepNumber < LIMITS.turnStepsMax && callsLeft > 0;
+    const stream = request.model.stream(
+      {
+        messages,
+        // In the last step the model is offered nothing to call, so that it has to answer.
+        tools: mayCall ? request.tools.tools : [],
+        temperature: request.temperature,
+        tokensMax: request.tokensMax,
+      },
+      request.signal,
+    );
+    for await (const deltas of stream) {
+      const events = takeDeltas(deltas, step, replyChars);
+      for (const event of events) if (event.kind === "text") replyChars += event.text.length;
+      if (events.length > 0) yield events;
+      if (replyChars >= LIMITS.replyCharsMax) return;
+    }
+    if (step.calls.length === 0 || !mayCall) return;
+    messages.push({ role: "assistant", content: step.text, toolCalls: step.calls });
+    for (const call of step.calls) {
+      const refused = callsLeft <= 0 ? { error: "Too many function calls in one turn." } : null;
+      callsLeft -= 1;
+      const result = refused ?? (yield* callTool(request, call));
+      messages.push({ role: "tool", toolCallId: call.id, content: resultText(result) });
+    }
+    if (step.text !== "" && !/\s$/.test(step.text)) {
+      replyChars += 2;
+      yield [{ kind: "text", text: "\n\n" }];
+    }
+  }
+}
+
+function takeDeltas(deltas: ModelDelta[], step: Step, replyChars: number): TurnEvent[] {
+  const events: TurnEvent[] = [];
+  let room = LIMITS.replyCharsMax - replyChars;
+  for (const delta of deltas) {
+    switch (delta.kind) {
+      case "text": {
+        const text = delta.text.slice(0, room);
+        room -= text.length;
+        step.text += text;
+        if (text !== "") events.push({ kind: "text", text });
+        break;
+      }
+      case "tool_call":
+        step.calls.push(delta.call);
+        break;
+      case "finish":
+        if (delta.usage) events.push({ kind: "usage", usage: delta.usage });
+        break;
+      default:
+        assertNever(delta);
+    }
+  }
+  return events;
+}
+
+async function* callTool(
+  request: TurnRequest,
+  call: ModelToolCall,
+): AsyncGenerator<TurnEvent[], FunctionCall["result"]> {
+  const args = parseArguments(call.argumentsJson);
+  const started = { callId: call.id, name: call.name, arguments: args ?? {} };
+  yield [{ kind: "function_call_start", ...started }];
+  const result = args === null
+    ? { error: "The arguments are not a JSON object." }
+    : await request.tools.call(started, request.signal);
+  if (request.signal.aborted) {
+    throw new ProviderError("the turn was aborted", { retryable: false, cause: request.signal.reason });
+  }
+  const done: FunctionCall = { name: call.name, arguments: started.arguments, result };
+  yield [{ kind: "function_call_end", callId: call.id, call: done }];
+  return result;
+}
+
+/** Null when the model wrote anything but a JSON object of a sensible size. */
+function parseArguments(json: string): Record<string, unknown> | null {
+  if (Buffer.byteLength(json) > LIMITS.toolArgumentsBytesMax) return null;
+  try {
+    const value: unknown = JSON.parse(json === "" ? "{}" : json);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+    return Object.fromEntries(Object.entries(value).filter(([key]) => !isUnsafeKey(key)));
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function resultText(result: FunctionCall["result"]): string {
+  return JSON.stringify(result).slice(0, LIMITS.toolResultCharsMax);
+}

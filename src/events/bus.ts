@@ -1,0 +1,50 @@
+// The event bus tells watchers that a topic moved. It carries no promise of delivery: a watcher
+// that misses a notice finds what it missed in the log, by sequence number.
+import { accountTopic, conversationTopic, type CommittedEvent, type Topic } from "./events.ts";
+
+/** `committed`: a row was committed. `live`: the reply in flight grew or changed state. */
+export type Notice = { kind: "committed"; event: CommittedEvent } | { kind: "live" };
+
+export interface EventBus {
+  /** Calls every listener of the topic before it returns; a listener must not throw. */
+  publish(topic: Topic, notice: Notice): void;
+  /** Tells both topics of each event; called once per commit, after it is durable. */
+  publishCommitted(events: CommittedEvent[]): void;
+  /** Returns an idempotent function that ends the subscription. */
+  subscribe(topic: Topic, listener: (notice: Notice) => void): () => void;
+  /** How many listen; bounds the watchers of a topic. */
+  listeners(topic: Topic): number;
+  /** Events published as committed so far; tells this process's commits from another's. */
+  committed(): number;
+}
+
+export function createMemoryBus(): EventBus {
+  const topics = new Map<Topic, Set<(notice: Notice) => void>>();
+  let committed = 0;
+  const publish: EventBus["publish"] = (topic, notice) => {
+    const listeners = topics.get(topic);
+    if (listeners) for (const listener of [...listeners]) listener(notice);
+  };
+  return {
+    publish,
+    publishCommitted: (events) => {
+      committed += events.length;
+      for (const event of events) {
+        const notice: Notice = { kind: "committed", event };
+        if (event.conversationId !== null) publish(conversationTopic(event.conversationId), notice);
+        publish(accountTopic(event.accountId), notice);
+      }
+    },
+    subscribe(topic, listener) {
+      const listeners = topics.get(topic) ?? new Set();
+      listeners.add(listener);
+      topics.set(topic, listeners);
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && topics.get(topic) === listeners) topics.delete(topic);
+      };
+    },
+    listeners: (topic) => topics.get(topic)?.size ?? 0,
+    committed: () => committed,
+  };
+}

@@ -1,0 +1,51 @@
+// The union of all events and the names of the topics they are read from. Committed events are
+// rows of the log; live ones exist only while a reply is being written.
+
+export type Topic = `conversation:${string}` | `account:${number}`;
+
+export const conversationTopic = (uuid: string): Topic => `conversation:${uuid}`;
+export const accountTopic = (accountId: number): Topic => `account:${accountId}`;
+
+export interface FunctionCall {
+  name: string;
+  arguments: Record<string, unknown>;
+  result: Record<string, unknown>;
+}
+
+export interface MessageBody {
+  role: "user" | "assistant";
+  content: string;
+  function_calls?: FunctionCall[];
+  /** Present and true when the client pressed stop before the reply was complete. */
+  stopped?: true;
+  created_at: string;
+}
+
+/** What each committed event carries; `type` is its name. Keys are the wire's. */
+export type CommittedData =
+  | { type: "message_added"; conversation_id: string; turn_id: number | null; message: MessageBody }
+  | { type: "reply_failed"; conversation_id: string; turn_id: number; reason: ReplyFailure; error: string }
+  | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
+  | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" }
+  | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
+  | { type: "balance_changed"; balance: number; change: number; kind: string };
+
+/** `interrupted`: the process died; `stopped`: stopped before any text; the rest is what failed. */
+export type ReplyFailure = "failed" | "interrupted" | "stopped";
+
+/**
+ * A row of the log. One row serves two topics: its conversation (when it has one) and its account,
+ * each with a sequence number of its own that counts up by one without holes.
+ */
+export interface CommittedEvent {
+  /** Commit order over the whole database. */
+  id: number;
+  accountId: number;
+  accountSequence: number;
+  conversationId: string | null;
+  /** Sequence within the conversation; 0 when the event has none. */
+  sequence: number;
+  type: CommittedData["type"];
+  /** The event's members as JSON text, `type` included, `id` not. */
+  json: string;
+}

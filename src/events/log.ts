@@ -1,0 +1,16 @@
+// The port through which committed events are read back, by sequence number.
+import type { CommittedEvent } from "./events.ts";
+
+/** Reads are synchronous and see everything committed before the call. */
+export interface EventLog {
+  /** Events of the conversation after `sequence`, oldest first, at most `rows`. */
+  ofConversation(conversationUuid: string, after: number, rows: number): CommittedEvent[];
+  /** Events of the account after `sequence`, oldest first, at most `rows`. */
+  ofAccount(accountId: number, after: number, rows: number): CommittedEvent[];
+  /** Newest sequence of each topic; 0 when nothing has happened. */
+  newestOfConversation(conversationUuid: string): number;
+  newestOfAccount(accountId: number): number;
+  /** Events of any topic committed after the event `id`, whoever wrote them. */
+  since(id: number, rows: number): CommittedEvent[];
+  newestId(): number;
+}

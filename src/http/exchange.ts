@@ -1,0 +1,75 @@
+// One HTTP exchange: what a handler may read of the request and the only ways it may answer.
+// Free of uWebSockets.js, so that everything above http/server.ts can be read without it.
+
+export interface HttpRequest {
+  readonly id: string;
+  readonly method: string;
+  /** Path as sent, still percent-encoded, without the query. */
+  readonly path: string;
+  readonly query: string;
+  /** Values of the pattern's placeholders, decoded, in order. */
+  readonly params: readonly string[];
+  /** Lower-case names. Repeated headers are joined with a comma. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Client address, taken from `X-Forwarded-For` only behind a trusted proxy. */
+  readonly address: string;
+  /** Empty when there was none. */
+  readonly body: Buffer;
+}
+
+export type HeaderMap = Record<string, string>;
+
+/** A reply in one piece, or a stream that outlives the handler. */
+export type Reply =
+  | { status: number; headers?: HeaderMap; json: unknown }
+  | { status: number; headers?: HeaderMap; contentType: string; content: string | Buffer }
+  | { status: number; headers?: HeaderMap; contentType: string; stream: (stream: ByteStream) => void };
+
+/** A response body that is written over time. Every method is a no-op once it is closed. */
+export interface ByteStream {
+  /** False when the client reads too slowly: hold back until `onDrain`. */
+  write(text: string): boolean;
+  /** Called each time a congested client has caught up. */
+  onDrain(callback: () => void): void;
+  /** Called once, when the client has gone or `end`/`abort` was called. */
+  onClose(callback: () => void): void;
+  /** Ends the body as complete. */
+  end(): void;
+  /** Drops the connection, so that the client notices that the body is not complete. */
+  abort(): void;
+}
+
+export const json = (status: number, body: unknown, headers?: HeaderMap): Reply =>
+  headers ? { status, json: body, headers } : { status, json: body };
+
+export type Handler = (request: HttpRequest) => Reply | Promise<Reply>;
+
+export interface HttpRoute {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+  /** uWebSockets.js pattern: `/api/user/tools/:id`. */
+  pattern: string;
+  bodyBytesMax: number;
+  handle: Handler;
+}
+
+/** A WebSocket after its upgrade. Every method is a no-op once it is closed. */
+export interface Socket {
+  /** False when the client reads too slowly: hold back until `drained`. */
+  send(text: string): boolean;
+  end(code: number, reason: string): void;
+  readonly closed: boolean;
+}
+
+export interface SocketHandlers {
+  message(text: string): void;
+  drained(): void;
+  closed(): void;
+}
+
+export interface SocketRoute {
+  pattern: string;
+  /** Shape of the HTTP refusal of an upgrade. */
+  errorShape: "message" | "conversation";
+  /** Runs before the upgrade; throws a Fault to refuse. What it returns is called at the open. */
+  accept(request: HttpRequest): (socket: Socket) => SocketHandlers;
+}

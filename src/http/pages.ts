@@ -1,0 +1,77 @@
+// What lives at the host root beside the API: health, metrics, the OpenAPI document and its reader.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { json, type HeaderMap, type Reply } from "./exchange.ts";
+import type { HttpServer } from "./server.ts";
+
+export interface PageOptions {
+  server: HttpServer;
+  /** Null when ready; else why not, in words fit for a stranger. */
+  notReady(): string | null;
+  metrics(): Promise<{ contentType: string; text: string }>;
+  openApi(): object;
+}
+
+const DOCS_HEADERS: HeaderMap = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+};
+
+const DOCS_PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Parley API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="docs"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+const DOCS_SCRIPT = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#docs", deepLinking: true });\n`;
+
+const DOCS_ASSETS: Record<string, string> = {
+  "swagger-ui.css": "text/css; charset=utf-8",
+  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+};
+
+function docsFolder(): string {
+  return dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
+}
+
+export function mountPages(options: PageOptions): void {
+  const get = (pattern: string, handle: () => Reply | Promise<Reply>): void =>
+    options.server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
+  const page = (contentType: string, content: string | Buffer): Reply => ({
+    status: 200, contentType, content, headers: DOCS_HEADERS,
+  });
+
+  get("/livez", () => json(200, { status: "ok" }));
+  const ready = (): Reply => {
+    const reason = options.notReady();
+    return reason === null ? json(200, { status: "ok" }) : json(503, { status: "unavailable", reason });
+  };
+  get("/readyz", ready);
+  get("/healthz", ready);
+  get("/metrics", async () => {
+    const { contentType, text } = await options.metrics();
+    return { status: 200, contentType, content: text };
+  });
+  get("/openapi.json", () => json(200, options.openApi(), { "Access-Control-Allow-Origin": "*" }));
+  get("/docs", () => page("text/html; charset=utf-8", DOCS_PAGE));
+  get("/docs/start.js", () => page("text/javascript; charset=utf-8", DOCS_SCRIPT));
+  for (const [name, contentType] of Object.entries(DOCS_ASSETS)) {
+    let content: Buffer | null = null;
+    get(`/docs/${name}`, () =>
+      page(contentType, (content ??= readFileSync(join(docsFolder(), name)))));
+  }
+}

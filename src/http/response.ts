@@ -1,0 +1,124 @@
+// Writes one response, whole or as a stream. Used by http/server.ts only. Nothing here touches the
+// raw response after it was aborted or ended: uWebSockets.js throws, in async code fatally.
+import type { HttpResponse as RawResponse } from "uWebSockets.js";
+import { STATUS_CODES } from "node:http";
+import type { ByteStream, HeaderMap, HttpRequest, Reply } from "./exchange.ts";
+
+export interface ExchangeOptions {
+  renderError(error: unknown, request: HttpRequest | null): Reply;
+}
+
+const UNSAFE_IN_HEADER = /[\r\n\0]/g;
+
+export class Exchange {
+  request: HttpRequest | null = null;
+  #raw: RawResponse | null;
+  readonly #options: ExchangeOptions;
+  #drainCallback: (() => void) | null = null;
+  #closeCallbacks: (() => void)[] = [];
+  #closed = false;
+
+  constructor(raw: RawResponse, options: ExchangeOptions) {
+    this.#raw = raw;
+    this.#options = options;
+    raw.onAborted(() => this.#finish());
+  }
+
+  /** True once the client has gone or the response is complete. */
+  get finished(): boolean {
+    return this.#raw === null;
+  }
+
+  fail(error: unknown, options: { close?: boolean } = {}): void {
+    this.reply(this.#options.renderError(error, this.request), options);
+  }
+
+  reply(reply: Reply, options: { close?: boolean } = {}): void {
+    const raw = this.#raw;
+    if (!raw) {
+      // The client went while the handler worked: a stream must still hear that it is closed.
+      if ("stream" in reply) reply.stream(this.#stream());
+      return;
+    }
+    if ("stream" in reply) return this.#startStream(raw, reply);
+    const body = "json" in reply ? JSON.stringify(reply.json) : reply.content;
+    const type = "json" in reply ? "application/json" : reply.contentType;
+    raw.cork(() => {
+      this.#writeHead(raw, reply.status, type, reply.headers);
+      raw.end(body, options.close ?? false);
+    });
+    this.#finish();
+  }
+
+  #writeHead(raw: RawResponse, status: number, type: string, headers?: HeaderMap): void {
+    raw.writeStatus(`${status} ${STATUS_CODES[status] ?? "Unknown"}`);
+    raw.writeHeader("Content-Type", type);
+    if (this.request) raw.writeHeader("X-Request-Id", this.request.id);
+    for (const name in headers) {
+      raw.writeHeader(name, (headers[name] ?? "").replace(UNSAFE_IN_HEADER, ""));
+    }
+  }
+
+  #startStream(raw: RawResponse, reply: Extract<Reply, { stream: unknown }>): void {
+    raw.onWritable(() => {
+      this.#guard(() => this.#drainCallback?.());
+      return true;
+    });
+    raw.cork(() => {
+      this.#writeHead(raw, reply.status, reply.contentType, reply.headers);
+      // Starts inside the cork, so that the head and the first frames leave in one packet.
+      this.#guard(() => reply.stream(this.#stream()));
+    });
+  }
+
+  /** A throw must never reach uWebSockets.js; past the head it can only cost the connection. */
+  #guard(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#options.renderError(error, this.request);
+      this.#raw?.close();
+      this.#finish();
+    }
+  }
+
+  #stream(): ByteStream {
+    return {
+      write: (text) => {
+        const raw = this.#raw;
+        if (!raw) return true;
+        let flowing = true;
+        raw.cork(() => {
+          flowing = raw.write(text);
+        });
+        return flowing;
+      },
+      onDrain: (callback) => {
+        this.#drainCallback = callback;
+      },
+      onClose: (callback) => {
+        if (this.#closed) callback();
+        else this.#closeCallbacks.push(callback);
+      },
+      end: () => {
+        const raw = this.#raw;
+        if (!raw) return;
+        raw.cork(() => raw.end());
+        this.#finish();
+      },
+      abort: () => {
+        const raw = this.#raw;
+        if (!raw) return;
+        raw.close();
+        this.#finish();
+      },
+    };
+  }
+
+  #finish(): void {
+    this.#raw = null;
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const callback of this.#closeCallbacks.splice(0)) this.#guard(callback);
+  }
+}

@@ -1,0 +1,85 @@
+// The Route record: one description gives a route its types, validation, error shape and its place
+// in the OpenAPI document. Features list these in their routes.ts; http/api.ts mounts them.
+import type { Static, TObject, TSchema } from "@sinclair/typebox";
+import type { HttpRequest, Reply } from "./exchange.ts";
+
+/** Who asks, as far as the edge needs to know. */
+export interface Caller {
+  accountId: number;
+  keyId: number;
+  scopes: readonly string[];
+}
+
+/**
+ * The contract's error bodies: `{message}`, `{error}`, `{status:false,error}`,
+ * `{success:false,error,error_code}`. Validation errors are `{message, errors}` everywhere.
+ */
+export type ErrorShape = "message" | "error" | "conversation" | "success";
+
+export interface RouteRequest<Query, Body> {
+  query: Query;
+  body: Body;
+  /** The `{id}` of the path as a number; 0 when the path has none. */
+  id: number;
+  /** The `{uuid}` of the path in lower case; empty when the path has none. */
+  uuid: string;
+  http: HttpRequest;
+  /** Absolute URL of the API root as the client sees it, without a trailing slash. */
+  baseUrl: string;
+}
+
+export type KeyRequest<Query, Body> = RouteRequest<Query, Body> & { caller: Caller };
+
+interface RouteBase<Query extends TObject, Body extends TObject> {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Below the API root: `/user/assistant/{id}`. Placeholders: `{id}` (integer), `{uuid}`. */
+  path: string;
+  /** Other spellings of the same operation that clients use. */
+  aliases?: string[];
+  tag: string;
+  summary: string;
+  query?: Query;
+  body?: Body;
+  errorShape: ErrorShape;
+  /** Error text of the 404 when the path's placeholder cannot name anything. */
+  notFound?: string;
+  /** Top-level message of a 422; absent: the first field's own message. */
+  invalidMessage?: string;
+  /** Absent: LIMITS.bodyBytesMax. */
+  bodyBytesMax?: number;
+  /** By status; the first is the success. */
+  responses: Record<number, { description: string; schema: TSchema; contentType?: string }>;
+}
+
+export interface KeyRoute<Query extends TObject = TObject, Body extends TObject = TObject>
+  extends RouteBase<Query, Body> {
+  auth: "key";
+  /** Absent: `read` for GET, `write` for everything else. */
+  scope?: "read" | "write";
+  /** Also let in by `?ticket=`, for browsers' EventSource. */
+  acceptsTicket?: boolean;
+  handle(request: KeyRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
+}
+
+export interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TObject>
+  extends RouteBase<Query, Body> {
+  auth: "public";
+  handle(request: RouteRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
+}
+
+/** Any route, its types erased: what was inferred has done its work in the handler. */
+export type Route = KeyRoute | PublicRoute;
+
+/** A route of the account: needs an API key; the handler gets its caller. */
+export function keyRoute<Query extends TObject, Body extends TObject>(
+  route: Omit<KeyRoute<Query, Body>, "auth">,
+): Route {
+  return { ...route, auth: "key" } as unknown as Route;
+}
+
+/** A route anybody may call: a conversation's uuid is the capability. */
+export function publicRoute<Query extends TObject, Body extends TObject>(
+  route: Omit<PublicRoute<Query, Body>, "auth">,
+): Route {
+  return { ...route, auth: "public" } as unknown as Route;
+}

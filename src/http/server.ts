@@ -1,0 +1,196 @@
+// The uWebSockets.js adaptor. In this library a synchronous throw or a missing onAborted aborts the
+// process and header values are not checked for line breaks; every route goes through `open` below,
+// so that nothing above this file can make either mistake.
+import * as uWS from "uWebSockets.js";
+import type {
+  HttpRequest as RawRequest,
+  HttpResponse as RawResponse,
+  TemplatedApp,
+  us_listen_socket,
+} from "uWebSockets.js";
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { Logger } from "../core/logger.ts";
+import { createAddressReader } from "./address.ts";
+import { Exchange } from "./response.ts";
+import type { HttpRequest, HttpRoute, SocketRoute } from "./exchange.ts";
+import { mountSocket } from "./socket.ts";
+
+export interface HttpServerOptions {
+  tls: { keyFile: string; certFile: string } | null;
+  trustedProxies: string[];
+  log: Logger;
+  newRequestId(): string;
+  /** Renders whatever a handler threw; must not throw itself. */
+  renderError(error: unknown, request: HttpRequest | null): Parameters<Exchange["reply"]>[0];
+}
+
+export interface HttpServer {
+  route(route: HttpRoute): void;
+  socket(route: SocketRoute): void;
+  /** Everything no route matched. */
+  fallback(handle: HttpRoute["handle"]): void;
+  /** Resolves to the real port; throws when it is taken. */
+  listen(host: string, port: number): Promise<number>;
+  /** New connections are refused; open ones go on. */
+  stopListening(): void;
+  /** Drops what is still open. Idempotent. */
+  close(): void;
+}
+
+/** µSockets' LIBUS_LISTEN_EXCLUSIVE_PORT, which the typings do not name. */
+const LISTEN_EXCLUSIVE_PORT = 1;
+
+const METHODS = {
+  GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del", OPTIONS: "options",
+} as const;
+
+function safeRequestId(given: string | undefined): string | null {
+  if (!given || given.length > LIMITS.requestIdCharsMax) return null;
+  return /^[A-Za-z0-9._:-]+$/.test(given) ? given : null;
+}
+
+function decodeParam(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch (error) {
+    if (error instanceof URIError) throw new Fault(400, "The URL is not valid.");
+    throw error;
+  }
+}
+
+/** Reads the headers; throws on what front ends and this server could understand differently. */
+function readHeaders(raw: RawRequest): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null) as Record<string, string>;
+  let ambiguous = false;
+  raw.forEach((name, value) => {
+    const earlier = headers[name];
+    if (earlier === undefined) headers[name] = value;
+    else if (name === "content-length" || name === "transfer-encoding") ambiguous = true;
+    else headers[name] = `${earlier}, ${value}`;
+  });
+  const length = headers["content-length"];
+  const encoding = headers["transfer-encoding"];
+  if (length !== undefined && !/^\d{1,15}$/.test(length)) ambiguous = true;
+  if (encoding !== undefined && (encoding !== "chunked" || length !== undefined)) ambiguous = true;
+  if (ambiguous) throw new Fault(400, "The request framing is ambiguous.", { code: "framing" });
+  return headers;
+}
+
+/** Collects the body, counting every chunk; `done` runs at most once, never after an abort. */
+function readBody(
+  raw: RawResponse,
+  exchange: Exchange,
+  bytesMax: number,
+  done: (body: Buffer) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let refused = false;
+  raw.onData((chunk, isLast) => {
+    if (refused || exchange.finished) return;
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) {
+      refused = true;
+      chunks.length = 0;
+      exchange.fail(new Fault(413, "The request body is too large."), { close: true });
+      return;
+    }
+    // The chunk's memory is taken back when this callback returns.
+    if (chunk.byteLength > 0) chunks.push(Buffer.from(Buffer.from(chunk)));
+    if (isLast) done(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  });
+}
+
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const app: TemplatedApp = options.tls
+    ? uWS.SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
+    : uWS.App();
+  const readAddress = createAddressReader(options.trustedProxies);
+  let listening: us_listen_socket | null = null;
+  let isClosed = false;
+
+  const readRequest = (raw: RawResponse, req: RawRequest, paramCount: number): HttpRequest => {
+    const headers = readHeaders(req);
+    const params: string[] = [];
+    for (let index = 0; index < paramCount; index += 1) {
+      params.push(decodeParam(req.getParameter(index) ?? ""));
+    }
+    return {
+      id: safeRequestId(headers["x-request-id"]) ?? options.newRequestId(),
+      method: req.getCaseSensitiveMethod(),
+      path: req.getUrl(),
+      query: req.getQuery() ?? "",
+      params,
+      headers,
+      address: readAddress(
+        Buffer.from(raw.getRemoteAddressAsText()).toString("latin1"),
+        headers["x-forwarded-for"],
+      ),
+      body: Buffer.alloc(0),
+    };
+  };
+
+  const run = (exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"]): void => {
+    exchange.request = request;
+    try {
+      const reply = handle(request);
+      if (reply instanceof Promise) {
+        reply.then((value) => exchange.reply(value)).catch((error: unknown) => exchange.fail(error));
+      } else exchange.reply(reply);
+    } catch (error) {
+      exchange.fail(error);
+    }
+  };
+
+  const open = (route: Omit<HttpRoute, "method">) => {
+    const paramCount = (route.pattern.match(/:/g) ?? []).length;
+    return (raw: RawResponse, req: RawRequest): void => {
+      const exchange = new Exchange(raw, options);
+      try {
+        const request = readRequest(raw, req, paramCount);
+        exchange.request = request;
+        const expectsBody = request.headers["content-length"] !== undefined
+          || request.headers["transfer-encoding"] !== undefined;
+        if (!expectsBody) return run(exchange, request, route.handle);
+        if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
+          throw new Fault(413, "The request body is too large.");
+        }
+        readBody(raw, exchange, route.bodyBytesMax, (body) =>
+          run(exchange, { ...request, body }, route.handle));
+      } catch (error) {
+        exchange.fail(error, { close: true });
+      }
+    };
+  };
+
+  return {
+    route: (route) => app[METHODS[route.method]](route.pattern, open(route)),
+    socket: (route) => mountSocket(app, route, readRequest, options),
+    fallback: (handle) =>
+      app.any("/*", open({ pattern: "/*", bodyBytesMax: LIMITS.bodyBytesMax, handle })),
+    listen: (host, port) =>
+      new Promise((resolve, reject) => {
+        // The typings lack this form. Without the option two servers could share one port unnoticed.
+        const listen = app.listen.bind(app) as unknown as (
+          host: string,
+          port: number,
+          options: number,
+          callback: (socket: us_listen_socket | false) => void,
+        ) => void;
+        listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
+          if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
+          listening = socket;
+          resolve(uWS.us_socket_local_port(socket));
+        });
+      }),
+    stopListening: () => {
+      if (listening) uWS.us_listen_socket_close(listening);
+      listening = null;
+    },
+    close: () => {
+      if (!isClosed) app.close();
+      isClosed = true;
+    },
+  };
+}

@@ -1,0 +1,207 @@
+// The models an assistant may choose, and the adaptor behind each. The list is a file (shipped:
+// data/models.json), read and validated by config; made once, in app.ts.
+import { Type, type Static } from "@sinclair/typebox";
+import { ProviderError } from "../../core/faults.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { System } from "../../core/system.ts";
+import { parseHttpUrl } from "../../core/values.ts";
+import { createOfflineModel } from "./offline.ts";
+import {
+  createOpenAiCompatibleModel,
+  type OpenAiCompatibleModel,
+  type OpenAiCompatibleOptions,
+} from "./openai-compatible.ts";
+import type { LanguageModel, ModelDelta, ModelRequest } from "./port.ts";
+
+export const MODEL_TYPES = ["llm", "multimodal", "dualplex"] as const;
+export type ModelType = (typeof MODEL_TYPES)[number];
+
+/** One model of the models file. */
+export const ModelEntry = Type.Object(
+  {
+    /** Unique over all types; what assistants refer to, so never to be given to another model. */
+    id: Type.Integer({ minimum: 1 }),
+    name: Type.String({ minLength: 1, maxLength: 255 }),
+    type: Type.Union([Type.Literal("llm"), Type.Literal("multimodal"), Type.Literal("dualplex")]),
+    /** Shown to clients with multimodal and dualplex models. */
+    code: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    /** `default`: the server of PARLEY_MODEL_URL; while that is not set, the offline model. */
+    provider: Type.Union([
+      Type.Literal("default"),
+      Type.Literal("offline"),
+      Type.Literal("openai-compatible"),
+    ]),
+    /** The server's name for the model. */
+    model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    /** Absent: the server of PARLEY_MODEL_URL, with its key. */
+    url: Type.Optional(Type.String({ pattern: "^https?://", maxLength: 2048 })),
+    /** Name of the environment variable that holds the key; config puts its value into `key`. */
+    key_env: Type.Optional(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$", maxLength: 255 })),
+    key: Type.Optional(Type.String({ maxLength: 4096 })),
+    /** The model that answers when this one fails before its first word. */
+    fallback_id: Type.Optional(Type.Integer({ minimum: 1 })),
+    /** Overrides the assistant's, for models that take one value only. */
+    temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+    /** What the server calls the bound of a reply. */
+    tokens_field: Type.Optional(
+      Type.Union([Type.Literal("max_tokens"), Type.Literal("max_completion_tokens")]),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type ModelEntry = Static<typeof ModelEntry>;
+
+export interface ModelCatalogOptions {
+  entries: ModelEntry[];
+  /** The PARLEY_MODEL_* settings: the server that needs no entry. */
+  fallback: { url: string | null; key: string | null; name: string | null };
+  system: System;
+  log: Logger;
+  limits?: OpenAiCompatibleOptions["limits"];
+  offlinePaceMs?: number | undefined;
+}
+
+export interface ModelCatalog {
+  /** In the order of the file; `code` where the entry has one. */
+  list(type: ModelType): { id: number; name: string; code?: string }[];
+  has(id: number, type: ModelType): boolean;
+  /** The model of that id, whatever its type; for null or an unknown id the first llm entry. */
+  resolve(id: number | null): LanguageModel;
+  /** Drops all connections. Idempotent. */
+  close(): Promise<void>;
+}
+
+export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
+  const { entries, log } = options;
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  if (byId.size < entries.length) throw new Error("the models file gives an id to two models");
+  const unusable = entries.find(({ url }) => url !== undefined && parseHttpUrl(url) === null);
+  if (unusable) throw new Error(`the models file has no usable url for model ${unusable.id}`);
+  const first = entries.find(({ type }) => type === "llm");
+  const adaptors = createAdaptors(options);
+  const resolved = new Map<number, LanguageModel>();
+
+  /** The entry's own model, or with a fallback both. Fallbacks of fallbacks are not followed. */
+  function join(entry: ModelEntry): LanguageModel {
+    const model = adaptors.get(entry);
+    const { fallback_id: fallbackId } = entry;
+    if (fallbackId === undefined) return model;
+    const fallback = byId.get(fallbackId);
+    if (fallback && fallback !== entry) {
+      return withFallback(model, adaptors.get(fallback), (error) => {
+        const ids = { model_id: entry.id, fallback_id: fallbackId };
+        log.warn({ ...ids, err: error }, "model failed, its fallback answers");
+      });
+    }
+    log.warn({ model_id: entry.id, fallback_id: fallbackId }, "a model has no such fallback");
+    return model;
+  }
+
+  return {
+    list: (type) =>
+      entries
+        .filter((entry) => entry.type === type)
+        .map(({ id, name, code }) => (code === undefined ? { id, name } : { id, name, code })),
+    has: (id, type) => byId.get(id)?.type === type,
+    resolve(id) {
+      const entry = (id === null ? undefined : byId.get(id)) ?? first;
+      if (!entry) return adaptors.getDefault();
+      const model = resolved.get(entry.id) ?? join(entry);
+      resolved.set(entry.id, model);
+      return model;
+    },
+    close: () => adaptors.close(),
+  };
+}
+
+interface Adaptors {
+  get(entry: ModelEntry): LanguageModel;
+  getDefault(): LanguageModel;
+  close(): Promise<void>;
+}
+
+/** Makes the adaptor of an entry when it is first asked for. */
+function createAdaptors(options: ModelCatalogOptions): Adaptors {
+  const { fallback, limits, log, offlinePaceMs, system } = options;
+  const offline = createOfflineModel({ system, paceMs: offlinePaceMs });
+  const made = new Map<number, LanguageModel>();
+  const opened: OpenAiCompatibleModel[] = [];
+  let standard: LanguageModel | null = null;
+
+  function connect(entry: ModelEntry | null, url: string, key: string | null): LanguageModel {
+    const model = createOpenAiCompatibleModel({
+      url,
+      key,
+      name: entry?.model ?? fallback.name,
+      tokensField: entry?.tokens_field,
+      temperature: entry?.temperature,
+      limits,
+      system,
+      log,
+    });
+    opened.push(model);
+    return model;
+  }
+
+  function getDefault(): LanguageModel {
+    standard ??= fallback.url === null ? offline : connect(null, fallback.url, fallback.key);
+    return standard;
+  }
+
+  function make(entry: ModelEntry): LanguageModel {
+    if (entry.provider === "offline") return offline;
+    const isPlain = !entry.model && !entry.tokens_field && entry.temperature === undefined;
+    if (entry.provider === "default") {
+      if (fallback.url === null || isPlain) return getDefault();
+      return connect(entry, fallback.url, fallback.key);
+    }
+    const url = entry.url ?? fallback.url;
+    // The operator's key goes to the server it was given for and to no other.
+    const isOwnServer = fallback.url !== null && url !== null && sameOrigin(url, fallback.url);
+    const key = entry.key || (isOwnServer ? fallback.key : null);
+    const lacksKey = !isOwnServer && entry.key_env !== undefined && key === null;
+    if (url !== null && !lacksKey) return connect(entry, url, key);
+    const missing = lacksKey ? entry.key_env : "PARLEY_MODEL_URL";
+    log.warn({ model_id: entry.id, missing }, "a model is not set up, the default model answers");
+    return getDefault();
+  }
+
+  return {
+    get(entry) {
+      const model = made.get(entry.id) ?? make(entry);
+      made.set(entry.id, model);
+      return model;
+    },
+    getDefault,
+    async close() {
+      await Promise.all(opened.map((model) => model.close()));
+    },
+  };
+}
+
+function sameOrigin(url: string, other: string): boolean {
+  return new URL(url).origin === new URL(other).origin;
+}
+
+/** Lets `fallback` answer when `model` fails without having said anything. */
+function withFallback(
+  model: LanguageModel,
+  fallback: LanguageModel,
+  onFallback: (error: ProviderError) => void,
+): LanguageModel {
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta[]> {
+    let hasBegun = false;
+    try {
+      for await (const deltas of model.stream(request, signal)) {
+        hasBegun = true;
+        yield deltas;
+      }
+      return;
+    } catch (error) {
+      if (hasBegun || signal.aborted || !(error instanceof ProviderError)) throw error;
+      onFallback(error);
+    }
+    yield* fallback.stream(request, signal);
+  }
+  return { stream };
+}

@@ -1,0 +1,174 @@
+// The embedded model: needs no account, no network and no weights. It looks the last question up in
+// what it was given (system prompt, tool results) and repeats the sentences that fit, or says that
+// there are none. It makes nothing up and calls no tools. Made by the catalog.
+import { ProviderError } from "../../core/faults.ts";
+import { LIMITS } from "../../core/limits.ts";
+import { wait, type System } from "../../core/system.ts";
+import type { LanguageModel, ModelDelta, ModelMessage, ModelRequest } from "./port.ts";
+
+const PACE_MS = 15;
+const WORDS_PER_DELTA = 3;
+const FACTS_MAX = 4000;
+const SENTENCES_PER_REPLY = 3;
+const REPLY_CHARS_MAX = 800;
+/** Less of the question than this is a chance hit. */
+const SHARE_MIN = 0.34;
+/** Sentences this much weaker than the best one would only blur the reply. */
+const SHARE_OF_BEST = 0.6;
+
+const NOTHING_FOUND =
+  "I am the offline model of this assistant: I can only answer from its instructions, " +
+  "and I found nothing about that in them.";
+
+// Words that say nothing about the subject, for the languages most asked for.
+const STOP_WORDS = wordSet(
+  "a about all also am an and any are as at be been but by can could did do does for from get give",
+  "had has have he her here him his how i if in into is it its just let like many may me much my no not of",
+  "on one or our please s say she should so some t tell than that the their them then there these",
+  "they this to too up us was we were what when where which who why will with would you your",
+  "der die das den dem des ein eine einen und oder aber ist sind war wie was wer wo wann warum ich",
+  "du er sie es wir ihr mir mich mit von zu im in auf für kann können gibt es bitte haben habe hat",
+  "el la los las un una y o pero es son cómo qué quién dónde cuándo por para con de del en me mi su",
+  "tiene tienen hay puede puedo le les et ou mais est sont comment quoi qui où quand pourquoi pour",
+  "avec des du dans je tu il elle nous vous mon votre il lo gli i e ma che chi come dove quando per",
+  "con di da nel o a os as e mas é são como onde quando com do da em no na eu você",
+);
+
+const GREETING =
+  /^\W*(hi|hello|hey|hola|hallo|bonjour|salut|ciao|olá|buna|bună|good (morning|day|afternoon|evening)|guten (morgen|tag|abend)|buenos días|buenas tardes)(?!\p{L})[^?]{0,40}$/iu;
+/** Sentences that tell the assistant how to behave: no answer to anybody, and not to be recited. */
+const INSTRUCTION =
+  /^(you|your|always|never|do not|don't|be|keep|answer|reply|respond|speak|talk|ask|use|avoid|if the (user|caller|customer)|when the (user|caller|customer)|greet|make sure|remember)\b/iu;
+const NAME =
+  /\b(?:[Yy]ou are|[Yy]our name is|[Yy]ou're) (\p{Lu}[\p{L}'-]*(?: \p{Lu}[\p{L}'-]*){0,2})/u;
+const WRITTEN_GREETING = /^\W*(?:greeting|welcome message|first message)\s*:\s*(.+)$/imu;
+
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
+/** Scripts that are written without spaces, or glue particles to words. */
+const UNSPACED =
+  /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+
+interface Fact {
+  text: string;
+  terms: Set<string>;
+}
+
+export interface OfflineModelOptions {
+  system: System;
+  /** Pause between deltas, so that what listens to a stream can be tried; 0 for none. */
+  paceMs?: number | undefined;
+}
+
+export function createOfflineModel(options: OfflineModelOptions): LanguageModel {
+  const { system, paceMs = PACE_MS } = options;
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta[]> {
+    refuseIfAborted(signal);
+    const words = replyTo(request.messages).match(/\s*\S+/gu) ?? [];
+    const said = words.slice(0, Math.max(0, request.tokensMax));
+    for (let at = 0; at < said.length; at += WORDS_PER_DELTA) {
+      if (at > 0 && paceMs > 0) await wait(system, paceMs, signal);
+      refuseIfAborted(signal);
+      yield [{ kind: "text", text: said.slice(at, at + WORDS_PER_DELTA).join("") }];
+    }
+    refuseIfAborted(signal);
+    const reason = said.length < words.length ? "length" : "stop";
+    yield [{ kind: "finish", reason, usage: null }];
+  }
+  return { stream };
+}
+
+function refuseIfAborted(signal: AbortSignal): void {
+  if (!signal.aborted) return;
+  const { reason } = signal;
+  throw new ProviderError("the model request was aborted", { retryable: false, cause: reason });
+}
+
+function replyTo(messages: ModelMessage[]): string {
+  const prompt = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  const questionAt = messages.findLastIndex(({ role }) => role === "user");
+  const question = messages[questionAt]?.content.slice(0, LIMITS.messageCharsMax).trim() ?? "";
+  if (question === "" || GREETING.test(question)) return greeting(prompt.join("\n"));
+  const found = messages.slice(questionAt).filter(({ role }) => role === "tool");
+  const given = [...prompt, ...found.map(({ content }) => content)].join("\n");
+  const facts = factsOf(given.slice(0, LIMITS.promptCharsMax));
+  return bestFacts(facts, termsOf(question)) ?? NOTHING_FOUND;
+}
+
+function greeting(prompt: string): string {
+  const written = WRITTEN_GREETING.exec(prompt)?.[1]?.trim();
+  if (written) return shortened(written.replace(/^["“](.+)["”]$/u, "$1"));
+  const name = NAME.exec(prompt)?.[1];
+  return `Hello!${name ? ` This is ${name}.` : ""} What would you like to know?`;
+}
+
+/** Sentences, each with its terms and those of the heading or question above it. */
+function factsOf(text: string): Fact[] {
+  const facts: Fact[] = [];
+  let heading: string[] = [];
+  for (const line of text.split(/\r?\n/u)) {
+    const trimmed = line.replace(/^[\s>*•-]+/u, "").trim();
+    if (trimmed === "") heading = [];
+    if (!/[\p{L}\p{N}]/u.test(trimmed) || /^<[^>]*>$/u.test(trimmed)) continue;
+    if (/^#|[:?：？]$/u.test(trimmed)) {
+      heading = termsOf(trimmed);
+      continue;
+    }
+    for (const sentence of trimmed.split(/(?<=[.!?])\s+|(?<=[。！？।])/u)) {
+      if (facts.length === FACTS_MAX) return facts;
+      if (INSTRUCTION.test(sentence)) continue;
+      facts.push({ text: sentence.trim(), terms: new Set([...heading, ...termsOf(sentence)]) });
+    }
+  }
+  return facts;
+}
+
+/** The few facts that hold most of the question, in their own order; null when none does. */
+function bestFacts(facts: Fact[], question: string[]): string | null {
+  const asked = [...new Set(question)].map((term) => {
+    const holders = facts.filter(({ terms }) => terms.has(term)).length;
+    // A rare word tells more than one that is everywhere; one that is nowhere may be chatter.
+    return { term, weight: Math.log(1 + (facts.length + 1) / Math.max(1, holders)) };
+  });
+  const whole = asked.reduce((sum, { weight }) => sum + weight, 0);
+  const scored = facts.map((fact, at) => {
+    const held = asked.filter(({ term }) => fact.terms.has(term));
+    return { fact, at, share: held.reduce((sum, { weight }) => sum + weight, 0) / whole };
+  });
+  scored.sort((one, other) => other.share - one.share || one.at - other.at);
+  const best = scored[0]?.share ?? 0;
+  if (!(best >= SHARE_MIN)) return null;
+  const chosen = scored
+    .slice(0, SENTENCES_PER_REPLY)
+    .filter(({ share }) => share >= best * SHARE_OF_BEST)
+    .sort((one, other) => one.at - other.at);
+  return shortened(chosen.map(({ fact }) => fact.text).join(" "));
+}
+
+/** Never ends inside a surrogate pair. */
+function shortened(text: string): string {
+  return text.slice(0, REPLY_CHARS_MAX).replace(/[\ud800-\udbff]$/, "");
+}
+
+/** What a text is about: folded, stemmed words without stop words; pairs where no spaces are. */
+function termsOf(text: string): string[] {
+  const folded = text.normalize("NFKD").replace(/[\u0300-\u036f]/gu, "").normalize("NFC");
+  const terms: string[] = [];
+  for (const [word] of folded.toLowerCase().matchAll(WORD)) {
+    if (STOP_WORDS.has(word)) continue;
+    if (!UNSPACED.test(word)) terms.push(stem(word));
+    else if (word.length < 3) terms.push(word);
+    else for (let at = 0; at + 2 <= word.length; at += 1) terms.push(word.slice(at, at + 2));
+  }
+  return terms;
+}
+
+/** Enough that "opens", "opening" and "open" meet; languages without these endings lose nothing. */
+function stem(word: string): string {
+  if (word.length <= 4) return word.replace(/(?<=\p{L}{3})s$/u, "");
+  return word.replace(/ies$/u, "y").replace(/(?:ings?|ed|es|s)$/u, "").replace(/e$/u, "");
+}
+
+function wordSet(...lines: string[]): Set<string> {
+  const words = lines.join(" ").normalize("NFKD").replace(/[\u0300-\u036f]/gu, "");
+  return new Set(words.split(" "));
+}

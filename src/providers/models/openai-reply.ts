@@ -1,0 +1,205 @@
+// What a model server sends, from bytes to deltas. Vendors are trusted with nothing: a field of
+// another type than expected counts as absent. Used by openai-compatible.ts only.
+import { StringDecoder } from "node:string_decoder";
+import { createParser } from "eventsource-parser";
+import { ProviderError } from "../../core/faults.ts";
+import type { ModelContext } from "./openai-exchange.ts";
+import type { ModelDelta, ModelUsage } from "./port.ts";
+
+const TOOL_CALLS_MAX = 128;
+const ERROR_TEXT_CHARS_MAX = 200;
+
+interface PendingCall {
+  index: number | null;
+  id: string;
+  name: string;
+  argumentsJson: string;
+}
+
+/** Tool calls are handed over with the finish, when it is certain that they are whole. */
+export class Reply {
+  /** The finish has been handed over. */
+  complete = false;
+  /** Why the model finished, in the vendor's word. */
+  reason: string | null = null;
+  /** To be thrown after what `add` returned, which came before it. */
+  failure: ProviderError | null = null;
+  #isJson: boolean;
+  #context: ModelContext;
+  // Several times as fast as a streaming TextDecoder.
+  #decoder = new StringDecoder("utf8");
+  #parser;
+  #body = "";
+  #text = "";
+  #calls: PendingCall[] = [];
+  #callChars = 0;
+  #usage: ModelUsage | null = null;
+  #done = false;
+
+  /** `isJson`: the body is one whole completion, from a server that does not stream. */
+  constructor(isJson: boolean, context: ModelContext) {
+    this.#isJson = isJson;
+    this.#context = context;
+    this.#parser = createParser({
+      onEvent: ({ event, data }) => this.#takeEvent(data, event),
+      onError: ({ type }) => {
+        if (type === "max-buffer-size-exceeded") this.#fail("sent too large an event");
+      },
+      maxBufferSize: context.limits.modelEventBytesMax,
+    });
+  }
+
+  /** Takes what one read brought; null for the end of the body. */
+  add(bytes: Buffer | null): ModelDelta[] {
+    const text = bytes ? this.#decoder.write(bytes) : this.#decoder.end();
+    if (this.#isJson) this.#body += text;
+    else this.#parser.feed(bytes ? text : `${text}\n\n`);
+    if (this.#body.length > this.#context.limits.modelEventBytesMax) this.#fail("sent too much");
+    if (!bytes) this.#end();
+    this.complete = this.#done && !this.failure;
+    return this.complete ? [...this.#takeText(), ...this.#finish()] : this.#takeText();
+  }
+
+  #end(): void {
+    if (this.#isJson) this.#takeEvent(this.#body.replace(/^\uFEFF/, ""));
+    // Half an event after the finish reason harms nothing.
+    if (this.reason !== null) this.failure = null;
+    this.#done ||= this.reason !== null;
+    if (!this.#done) this.#fail("ended its reply before it was finished");
+  }
+
+  #takeEvent(data: string, type?: string): void {
+    if (this.failure || this.#done || data === "") return;
+    if (data.startsWith("[DONE]")) {
+      this.#done = true;
+      return;
+    }
+    const value = jsonOf(data);
+    const event = recordOf(value);
+    if (type === "error" || event?.error) {
+      const text = errorText(value ?? data, this.#context.key);
+      this.#fail(`broke off with an error${text && `: ${text}`}`);
+    } else if (value === undefined) this.#fail("sent an event that is not JSON");
+    else if (event) this.#takeChunk(event);
+  }
+
+  #takeChunk(chunk: Record<string, unknown>): void {
+    this.#usage = usageOf(chunk.usage) ?? this.#usage;
+    const choice = recordOf(listOf(chunk.choices)[0]);
+    const delta = recordOf(choice?.delta) ?? recordOf(choice?.message);
+    this.#text += contentOf(delta?.content);
+    for (const part of listOf(delta?.tool_calls)) this.#takeCall(recordOf(part) ?? {});
+    this.reason = textOf(choice?.finish_reason) || this.reason;
+  }
+
+  #takeCall(part: Record<string, unknown>): void {
+    const called = recordOf(part.function);
+    if (!called) return;
+    const id = textOf(part.id);
+    const name = textOf(called.name);
+    const index = typeof part.index === "number" ? part.index : null;
+    const written = recordOf(called.arguments);
+    const json = written ? JSON.stringify(written) : textOf(called.arguments);
+    let call = this.#findCall(index, id, name);
+    if (!call) {
+      call = { index, id, name, argumentsJson: "" };
+      this.#calls.push(call);
+    }
+    call.id ||= id;
+    call.name ||= name;
+    call.argumentsJson += json;
+    this.#callChars += json.length;
+    const isTooMuch = this.#callChars > this.#context.limits.modelEventBytesMax;
+    if (isTooMuch || this.#calls.length > TOOL_CALLS_MAX) this.#fail("sent too many tool calls");
+  }
+
+  /** The call that a piece belongs to; undefined when it begins one. */
+  #findCall(index: number | null, id: string, name: string): PendingCall | undefined {
+    if (index === null) {
+      const same = id === "" ? undefined : this.#calls.find((call) => call.id === id);
+      return same ?? (name === "" ? this.#calls.at(-1) : undefined);
+    }
+    const same = this.#calls.findLast((call) => call.index === index);
+    // Some servers send several whole calls, all under index 0.
+    const isAnother = same && name !== "" && id !== "" && same.id !== "" && id !== same.id;
+    return isAnother ? undefined : same;
+  }
+
+  /** What text there is, less half a surrogate pair whose other half may follow. */
+  #takeText(): ModelDelta[] {
+    if (this.#text === "") return [];
+    const last = this.#text.charCodeAt(this.#text.length - 1);
+    const isHalf = last >= 0xd800 && last <= 0xdbff && !this.complete;
+    const text = isHalf ? this.#text.slice(0, -1) : this.#text;
+    this.#text = isHalf ? this.#text.slice(-1) : "";
+    return text === "" ? [] : [{ kind: "text", text: text.toWellFormed() }];
+  }
+
+  #finish(): ModelDelta[] {
+    const isCut = this.reason === "length";
+    const deltas: ModelDelta[] = [];
+    for (const { id, name, argumentsJson } of this.#calls) {
+      const json = argumentsJson.trim() === "" ? "{}" : argumentsJson;
+      if (name === "" || (isCut && jsonOf(json) === undefined)) continue;
+      const call = { id: id || `call_${this.#context.system.uuid()}`, name, argumentsJson: json };
+      deltas.push({ kind: "tool_call", call });
+    }
+    // The calls decide: several servers say "stop" after them, or "tool_calls" without any.
+    const reason = isCut ? "length" : deltas.length > 0 ? "tool_calls" : "stop";
+    deltas.push({ kind: "finish", reason, usage: this.#usage });
+    return deltas;
+  }
+
+  #fail(what: string): void {
+    this.failure ??= new ProviderError(`the model server ${what}`, { retryable: false });
+  }
+}
+
+function usageOf(value: unknown): ModelUsage | null {
+  const usage = recordOf(value);
+  const inputTokens = usage?.prompt_tokens;
+  const outputTokens = usage?.completion_tokens;
+  return isCount(inputTokens) && isCount(outputTokens) ? { inputTokens, outputTokens } : null;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/** Content is a text or, with some servers, a list of parts. */
+function contentOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  const parts = listOf(value).map((part) => textOf(recordOf(part)?.text));
+  return parts.join("");
+}
+
+/** What a vendor says went wrong, in any of the shapes seen; short, and never with the key. */
+export function errorText(value: unknown, key: string | null): string {
+  const body = recordOf(value);
+  const error = body?.error ?? body?.detail ?? body?.message ?? value;
+  const text = textOf(error) || textOf(recordOf(error)?.message);
+  const shown = key === null || key.length < 4 ? text : text.replaceAll(key, "***");
+  return shown.replace(/\s+/g, " ").trim().slice(0, ERROR_TEXT_CHARS_MAX).toWellFormed();
+}
+
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+export function recordOf(value: unknown): Record<string, unknown> | null {
+  const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isRecord ? (value as Record<string, unknown>) : null;
+}
+
+export function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

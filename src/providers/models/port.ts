@@ -1,0 +1,56 @@
+// The port every language model stands behind. Adaptors: openai-compatible.ts, offline.ts.
+
+export interface ModelMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+  /** On assistant messages that called tools. */
+  toolCalls?: ModelToolCall[];
+  /** On tool messages: the call answered. */
+  toolCallId?: string;
+}
+
+export interface ModelToolCall {
+  id: string;
+  name: string;
+  /** JSON text as the model wrote it; may be invalid. */
+  argumentsJson: string;
+}
+
+export interface ModelTool {
+  name: string;
+  description: string;
+  /** JSON Schema of the arguments object. */
+  parameters: Record<string, unknown>;
+}
+
+export interface ModelRequest {
+  messages: ModelMessage[];
+  tools: ModelTool[];
+  /** 0 to 1. */
+  temperature: number;
+  /** Upper bound of the reply. */
+  tokensMax: number;
+}
+
+export interface ModelUsage {
+  inputTokens: number;
+  outputTokens: number;
+}
+
+/**
+ * What arrives of a reply. `text` is never empty and never ends inside a surrogate pair;
+ * a `tool_call` is whole; `finish` comes once, last.
+ */
+export type ModelDelta =
+  | { kind: "text"; text: string }
+  | { kind: "tool_call"; call: ModelToolCall }
+  | { kind: "finish"; reason: "stop" | "length" | "tool_calls"; usage: ModelUsage | null };
+
+export interface LanguageModel {
+  /**
+   * Streams one reply. Each item holds everything one network read brought, so that a fast model
+   * costs one step per read and not one per token. Ends after `finish`; throws ProviderError when
+   * the reply cannot be had or breaks off, and when the signal aborts.
+   */
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelDelta[]>;
+}

@@ -1,0 +1,250 @@
+// One watcher of one topic, whatever the transport. It holds a position and pulls: committed events
+// from the log, the reply in flight from its live text. Nothing is queued for a slow reader; when it
+// has caught up with what was written, it pulls again from where it stands.
+import { LIMITS } from "../core/limits.ts";
+import type { System, Timer } from "../core/system.ts";
+import type { EventBus, Notice } from "../events/bus.ts";
+import type { CommittedEvent, Topic } from "../events/events.ts";
+import type { LiveReplyView } from "../events/live.ts";
+import { committedFrame, eventData, makeFrame, type Frame, type Position } from "./frames.ts";
+
+export interface StreamSource {
+  topic: Topic;
+  newest(): number;
+  after(sequence: number, rows: number): CommittedEvent[];
+  sequenceOf(event: CommittedEvent): number;
+  /** The reply in flight; null where there is none. */
+  live(): LiveReplyView | null;
+  /** False once the watcher may see nothing more, e.g. its key was revoked. */
+  allowed(): boolean;
+}
+
+/** `finished`: what was asked for is complete. `slow`, `restart`: come back. `denied`: do not. */
+export type CloseReason = "finished" | "slow" | "restart" | "denied";
+
+export interface Sink {
+  /** False when the client reads too slowly; the frames are taken all the same. */
+  send(frames: Frame[]): boolean;
+  close(reason: CloseReason): void;
+}
+
+export interface SessionOptions {
+  source: StreamSource;
+  sink: Sink;
+  bus: EventBus;
+  system: System;
+  /** Null: from now on, with the whole of a reply in flight. */
+  position: Position | null;
+  /** Close as `finished` after this turn's last event. */
+  untilTurn?: number;
+}
+
+/** Frames gathered beyond this leave before more are read. */
+const GATHER_CHARS_MAX = 64 * 1024;
+
+export class Session {
+  readonly #source: StreamSource;
+  readonly #sink: Sink;
+  readonly #system: System;
+  readonly #untilTurn: number | null;
+  readonly #unsubscribe: () => void;
+  #position: Position;
+  /** The turn whose `reply_start` and calls this session has sent. */
+  #startedTurn: number | null = null;
+  #callsSent = 0;
+  #frames: Frame[] = [];
+  #framesChars = 0;
+  #congested = false;
+  #stallTimer: Timer | null = null;
+  #closed = false;
+
+  constructor(options: SessionOptions) {
+    this.#source = options.source;
+    this.#sink = options.sink;
+    this.#system = options.system;
+    this.#untilTurn = options.untilTurn ?? null;
+    this.#position = this.#startFrom(options.position);
+    this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) => this.#notice(notice));
+  }
+
+  get position(): Position {
+    return this.#position;
+  }
+
+  /** Sends what the watcher has missed; call once the sink can take frames. */
+  start(): void {
+    this.#pump();
+  }
+
+  /** Goes back (or ahead) to the position a client names on an open connection. */
+  resume(position: Position): void {
+    this.#startedTurn = null;
+    this.#callsSent = 0;
+    this.#position = this.#startFrom(position);
+    this.#pump();
+  }
+
+  /** The client has read what was written. */
+  drained(): void {
+    this.#congested = false;
+    this.#stallTimer?.cancel();
+    this.#stallTimer = null;
+    this.#pump();
+  }
+
+  /** For heartbeats: closes a watcher that may see nothing more. */
+  check(): void {
+    if (!this.#closed && !this.#source.allowed()) this.close("denied");
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.end();
+    this.#sink.close(reason);
+  }
+
+  /** The transport is gone: stop without touching it. Idempotent. */
+  end(): void {
+    this.#closed = true;
+    this.#unsubscribe();
+    this.#stallTimer?.cancel();
+  }
+
+  #startFrom(position: Position | null): Position {
+    const newest = this.#source.newest();
+    // A position ahead of the log comes from another database: begin at the present.
+    if (position === null || position.sequence > newest) return { sequence: newest, chars: 0 };
+    return { ...position };
+  }
+
+  #notice(notice: Notice): void {
+    if (this.#closed || this.#congested) return;
+    if (notice.kind === "committed") {
+      const sequence = this.#source.sequenceOf(notice.event);
+      if (sequence <= this.#position.sequence) return;
+      if (sequence > this.#position.sequence + 1) return this.#pump();
+      this.#gatherCommitted(notice.event);
+    } else this.#gatherLive();
+    this.#flush();
+  }
+
+  /** Brings the watcher from its position to the present, a page at a time. */
+  #pump(): void {
+    while (!this.#closed && !this.#congested) {
+      const events = this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
+      const first = events[0];
+      if (first && this.#source.sequenceOf(first) > this.#position.sequence + 1) {
+        // What came between is past its retention: the client has to load the history anew.
+        const sequence = this.#source.sequenceOf(first) - 1;
+        this.#position = { sequence, chars: 0 };
+        this.#gather(makeFrame("stream_reset", this.#position, {}));
+      }
+      for (const event of events) {
+        if (this.#closed || this.#congested) return;
+        this.#gatherCommitted(event);
+        if (this.#framesChars > GATHER_CHARS_MAX) this.#flush();
+      }
+      if (events.length < LIMITS.replayPageRows) break;
+      this.#flush();
+    }
+    if (this.#closed || this.#congested) return;
+    this.#gatherLive();
+    this.#flush();
+  }
+
+  #gatherCommitted(event: CommittedEvent): void {
+    const sequence = this.#source.sequenceOf(event);
+    const isConversation = this.#source.topic.startsWith("conversation:");
+    const turnId = isConversation ? this.#finishReply(event) : null;
+    this.#position = { sequence, chars: 0 };
+    this.#startedTurn = null;
+    this.#callsSent = 0;
+    this.#gather(committedFrame(event, sequence));
+    if (turnId !== null && turnId === this.#untilTurn) {
+      this.#flush();
+      this.close("finished");
+    }
+  }
+
+  /**
+   * Before a committed reply: whatever of its text the watcher has not had as deltas, so that the
+   * deltas of every reply join to its text, live or replayed. Returns the turn the event ends.
+   */
+  #finishReply(event: CommittedEvent): number | null {
+    if (event.type === "reply_failed") {
+      const data = eventData(event);
+      return data.type === "reply_failed" ? data.turn_id : null;
+    }
+    if (event.type !== "message_added") return null;
+    const data = eventData(event);
+    if (data.type !== "message_added" || data.turn_id === null) return null;
+    if (data.message.role !== "assistant") return null;
+    const { content } = data.message;
+    const { sequence, chars } = this.#position;
+    this.#gatherStart(data.turn_id);
+    if (chars < content.length) {
+      this.#position = { sequence, chars: content.length };
+      this.#gather(makeFrame("reply_delta", this.#position, {
+        turn_id: data.turn_id, text: content.slice(chars),
+      }));
+    }
+    this.#gather(makeFrame("reply_end", this.#position, {
+      turn_id: data.turn_id, stopped: data.message.stopped === true,
+    }));
+    return data.turn_id;
+  }
+
+  #gatherStart(turnId: number): void {
+    if (this.#startedTurn === turnId) return;
+    this.#startedTurn = turnId;
+    this.#callsSent = 0;
+    if (this.#position.chars === 0) {
+      this.#gather(makeFrame("reply_start", this.#position, { turn_id: turnId }));
+    }
+  }
+
+  #gatherLive(): void {
+    const live = this.#source.live();
+    if (!live || live.baseSequence !== this.#position.sequence) return;
+    this.#gatherStart(live.turnId);
+    for (; this.#callsSent < live.calls.length; this.#callsSent += 1) {
+      const call = live.calls[this.#callsSent];
+      if (!call || call.offset < this.#position.chars) continue;
+      this.#gatherText(live, call.offset);
+      this.#gather(makeFrame(call.type, this.#position, { turn_id: live.turnId, ...call.members }));
+    }
+    this.#gatherText(live, live.shown);
+    if (live.failure) {
+      this.#gather(makeFrame("reply_failed", null, { turn_id: live.turnId, ...live.failure }));
+      if (live.turnId === this.#untilTurn) {
+        this.#flush();
+        this.close("finished");
+      }
+    }
+  }
+
+  #gatherText(live: LiveReplyView, to: number): void {
+    const { sequence, chars } = this.#position;
+    if (chars >= to) return;
+    this.#position = { sequence, chars: to };
+    this.#gather(makeFrame("reply_delta", this.#position, {
+      turn_id: live.turnId, text: live.slice(chars, to),
+    }));
+  }
+
+  #gather(frame: Frame): void {
+    this.#frames.push(frame);
+    this.#framesChars += frame.json.length;
+  }
+
+  #flush(): void {
+    if (this.#frames.length === 0 || this.#closed) return;
+    if (!this.#source.allowed()) return this.close("denied");
+    const frames = this.#frames;
+    this.#frames = [];
+    this.#framesChars = 0;
+    if (this.#sink.send(frames)) return;
+    this.#congested = true;
+    this.#stallTimer ??= this.#system.after(LIMITS.stalledReaderMs, () => this.close("slow"));
+  }
+}

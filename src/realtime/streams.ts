@@ -1,0 +1,147 @@
+// Opens sessions over SSE and WebSocket, keeps them alive with heartbeats, and closes them all when
+// the server stops. One per process; features get it from app.ts.
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { System, Timer } from "../core/system.ts";
+import type { EventBus } from "../events/bus.ts";
+import type { ByteStream, Reply, Socket } from "../http/exchange.ts";
+import { encodeSse, formatPosition, makeFrame, parsePosition, type Position } from "./frames.ts";
+import { Session, type CloseReason, type Sink, type StreamSource } from "./session.ts";
+
+export interface StreamRequest {
+  source: StreamSource;
+  /** Null: from now on. */
+  position: Position | null;
+  /** End the stream with this turn. */
+  untilTurn?: number;
+  /** Most sessions of the topic at a time. */
+  sessionsMax: number;
+}
+
+export interface Streams {
+  /** An SSE reply. Throws Fault 429 when too many watch the topic. */
+  openSse(request: StreamRequest): Reply;
+  /** A session over an upgraded socket. */
+  openSocket(request: StreamRequest, socket: Socket): SocketSession;
+  assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
+  /** Tells every client to come back. */
+  closeAll(): void;
+  /** Open sessions by transport, for metrics. */
+  counts(): { sse: number; websocket: number };
+}
+
+export interface SocketSession {
+  resume(position: Position): void;
+  /** Sends one frame outside the log: answers and errors of the socket's own commands. */
+  answer(type: string, members: object): void;
+  drained(): void;
+  closed(): void;
+}
+
+/** 4000–4499: reconnect; 4500–4999: do not. */
+const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
+  finished: 1000,
+  restart: 4000,
+  slow: 4008,
+  denied: 4501,
+};
+
+const SSE_RETRY_MS = 1000;
+
+/** `after` of the query wins over the header a reconnecting browser sends. */
+export function readPosition(after: string | undefined, lastEventId: string | undefined): Position | null {
+  const text = after ?? lastEventId;
+  if (text === undefined || text === "") return null;
+  const position = parsePosition(text);
+  if (!position) throw new Fault(422, "The after is not a position of this stream.");
+  return position;
+}
+
+export function createStreams({ bus, system }: { bus: EventBus; system: System }): Streams {
+  const open = new Map<Session, "sse" | "websocket">();
+
+  const assertRoom: Streams["assertRoom"] = ({ source, sessionsMax }) => {
+    if (bus.listeners(source.topic) >= sessionsMax) {
+      throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
+    }
+  };
+  const beginSession = (
+    request: StreamRequest,
+    sink: Sink,
+    transport: "sse" | "websocket",
+    beat: () => void,
+  ): { session: Session; end: () => void } => {
+    const { source, position, untilTurn } = request;
+    const session = new Session({
+      source, sink, bus, system, position, ...(untilTurn === undefined ? {} : { untilTurn }),
+    });
+    open.set(session, transport);
+    const heartbeat: Timer = system.every(LIMITS.heartbeatMs, () => {
+      session.check();
+      beat();
+    });
+    const end = (): void => {
+      heartbeat.cancel();
+      open.delete(session);
+      session.end();
+    };
+    return { session, end };
+  };
+
+  const startSse = (request: StreamRequest, stream: ByteStream): void => {
+    const sink: Sink = {
+      send: (frames) => stream.write(frames.map(encodeSse).join("")),
+      close: (reason) => {
+        if (reason === "restart") stream.write(encodeSse(makeFrame("reconnect", null, {})));
+        if (reason === "slow") stream.abort();
+        else stream.end();
+      },
+    };
+    const { session, end } = beginSession(request, sink, "sse", () => void stream.write(": beat\n\n"));
+    stream.onDrain(() => session.drained());
+    stream.onClose(end);
+    const at = formatPosition(session.position);
+    stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\n\n`);
+    session.start();
+  };
+
+  return {
+    assertRoom,
+    openSse: (request) => {
+      assertRoom(request);
+      return {
+        status: 200,
+        contentType: "text/event-stream; charset=utf-8",
+        headers: { "Cache-Control": "no-store", "X-Accel-Buffering": "no" },
+        stream: (stream) => startSse(request, stream),
+      };
+    },
+    openSocket: (request, socket) => {
+      const sink: Sink = {
+        send: (frames) => {
+          let flowing = true;
+          for (const frame of frames) flowing = socket.send(frame.json) && flowing;
+          return flowing;
+        },
+        close: (reason) => socket.end(SOCKET_CLOSE_CODES[reason], reason),
+      };
+      const { session, end } = beginSession(request, sink, "websocket", () => undefined);
+      socket.send(makeFrame("connected", session.position, {}).json);
+      session.start();
+      return {
+        resume: (position) => session.resume(position),
+        answer: (type, members) => void socket.send(makeFrame(type, null, members).json),
+        drained: () => session.drained(),
+        closed: end,
+      };
+    },
+    closeAll: () => {
+      for (const session of [...open.keys()]) session.close("restart");
+    },
+    counts: () => {
+      const transports = [...open.values()];
+      const sse = transports.filter((transport) => transport === "sse").length;
+      return { sse, websocket: transports.length - sse };
+    },
+  };
+}

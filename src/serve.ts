@@ -1,0 +1,106 @@
+// Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
+import { createApp, type App } from "./app.ts";
+import { loadModels, readConfig, type Config } from "./config.ts";
+import { LIMITS } from "./core/limits.ts";
+import { createLogger, type Logger } from "./core/logger.ts";
+import { loadSecret } from "./core/secrets.ts";
+import { createSystem } from "./core/system.ts";
+import { printDemo, seedDemo, type Demo } from "./demo.ts";
+import { lockDataDir } from "./storage/sqlite/database.ts";
+
+/** From sysexits.h, as service managers know them. */
+export const EXIT_CONFIG = 78;
+const EXIT_UNAVAILABLE = 69;
+
+function refuse(lines: string[]): void {
+  for (const line of lines) process.stderr.write(`parley: ${line}\n`);
+}
+
+/** Resolves to the exit code once the server has stopped. */
+export async function serve(): Promise<number> {
+  const outcome = readConfig();
+  for (const warning of outcome.warnings) refuse([warning]);
+  if (outcome.kind === "invalid") {
+    refuse(outcome.problems);
+    return EXIT_CONFIG;
+  }
+  const { config } = outcome;
+  const models = loadModels(config);
+  if (models.kind === "invalid") {
+    refuse(models.problems);
+    return EXIT_CONFIG;
+  }
+  const log = createLogger(config.PARLEY_LOG_LEVEL);
+  const system = createSystem();
+  const lock = lockDataDir(config.PARLEY_DATA_DIR);
+  if (!lock) {
+    refuse([`another Parley already runs on the data folder ${config.PARLEY_DATA_DIR}`]);
+    return EXIT_UNAVAILABLE;
+  }
+  dieOnDefects(log);
+  const signals = listenForSignals();
+  let app: App | null = null;
+  try {
+    loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
+    app = await createApp({ config, models: models.entries, log, system });
+    const demo = config.PARLEY_DEMO ? await seedDemo(app.features) : null;
+    const port = await app.listen();
+    announce(config, log, port, demo);
+    await signals.first;
+    return await stop(app, log, signals.second);
+  } catch (error) {
+    log.fatal({ err: error }, "could not start");
+    refuse([(error as Error).message]);
+    await app?.close();
+    return EXIT_UNAVAILABLE;
+  } finally {
+    lock.release();
+  }
+}
+
+function announce(config: Config, log: Logger, port: number, demo: Demo | null): void {
+  const scheme = config.PARLEY_TLS_KEY_FILE === null ? "http" : "https";
+  const host = config.PARLEY_HOST.includes(":") ? `[${config.PARLEY_HOST}]` : config.PARLEY_HOST;
+  const reachable = config.PARLEY_HOST === "0.0.0.0" ? "127.0.0.1" : host;
+  const url = config.PARLEY_PUBLIC_URL ?? `${scheme}://${reachable}:${port}`;
+  if (demo) printDemo(demo, url);
+  log.info({ host: config.PARLEY_HOST, port, url, base_url: `${url}/api` }, "listening");
+}
+
+async function stop(app: App, log: Logger, impatient: Promise<void>): Promise<number> {
+  log.info("stopping");
+  const late = new Promise<number>((resolve) => {
+    setTimeout(() => resolve(1), LIMITS.shutdownTotalMs).unref();
+    void impatient.then(() => resolve(1));
+  });
+  const code = await Promise.race([app.close().then(() => 0), late]);
+  log.info({ code }, "stopped");
+  if (code !== 0) process.exit(code);
+  return code;
+}
+
+function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
+  let onFirst = (): void => undefined;
+  let onSecond = (): void => undefined;
+  const first = new Promise<void>((resolve) => (onFirst = resolve));
+  const second = new Promise<void>((resolve) => (onSecond = resolve));
+  let count = 0;
+  const onSignal = (): void => {
+    count += 1;
+    if (count === 1) onFirst();
+    else onSecond();
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+  return { first, second };
+}
+
+/** After a defect nobody caught, state is unknown; what was acknowledged is safe on disk. */
+function dieOnDefects(log: Logger): void {
+  const die = (error: unknown): void => {
+    log.fatal({ err: error }, "defect");
+    process.exit(1);
+  };
+  process.on("uncaughtException", die);
+  process.on("unhandledRejection", die);
+}

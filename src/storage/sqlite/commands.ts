@@ -1,0 +1,21 @@
+// Every command the writer knows, by name. A feature's commands are named `<feature>.<use case>`.
+import { accountCommands } from "./accounts.ts";
+import { assistantCommands } from "./assistants.ts";
+import { conversationCommands } from "./conversation-commands.ts";
+import type { Db } from "./database.ts";
+import { eventCommands } from "./events.ts";
+import { groupCommands } from "./groups.ts";
+import { turnCommands } from "./turns.ts";
+
+export function createCommands(db: Db) {
+  return {
+    ...accountCommands(db),
+    ...assistantCommands(db),
+    ...conversationCommands(db),
+    ...eventCommands(db),
+    ...groupCommands(db),
+    ...turnCommands(db),
+  };
+}
+
+export type AllCommands = ReturnType<typeof createCommands>;

@@ -1,0 +1,131 @@
+// Text conversations in SQLite: reads on the main thread. The commands are in turns.ts (begin,
+// complete, fail, recover) and conversation-commands.ts (create, toggle, end).
+import type {
+  Conversation,
+  ConversationFilter,
+  ConversationStore,
+  ConversationSummary,
+  ConversationType,
+  Message,
+} from "../../conversations/records.ts";
+import type { FunctionCall } from "../../events/events.ts";
+import type { Db } from "./database.ts";
+import type { Writer } from "./writer.ts";
+
+export interface ConversationRow {
+  id: number;
+  uuid: string;
+  account_id: number;
+  assistant_id: number;
+  type: ConversationType;
+  state: "open" | "ended";
+  ai_enabled: number;
+  variables: string;
+  external_identifier: string | null;
+  created_at: number;
+}
+
+interface SummaryRow extends ConversationRow {
+  assistant_uuid: string;
+  assistant_name: string;
+  message_count: number;
+  total_cost_micros: number;
+  updated_at: number;
+}
+
+export interface MessageRow {
+  role: "user" | "assistant";
+  content: string;
+  function_calls: string | null;
+  stopped: number;
+  created_at: number;
+}
+
+export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ai_enabled, variables,
+  external_identifier, created_at`;
+export const MESSAGE = "role, content, function_calls, stopped, created_at";
+
+export function conversationFromRow(row: ConversationRow): Conversation {
+  return {
+    id: row.id,
+    uuid: row.uuid,
+    accountId: row.account_id,
+    assistantId: row.assistant_id,
+    type: row.type,
+    state: row.state,
+    aiEnabled: row.ai_enabled === 1,
+    variables: JSON.parse(row.variables) as Record<string, string>,
+    externalIdentifier: row.external_identifier,
+    createdAt: row.created_at,
+  };
+}
+
+export function messageFromRow(row: MessageRow): Message {
+  return {
+    role: row.role,
+    content: row.content,
+    functionCalls: row.function_calls === null
+      ? []
+      : (JSON.parse(row.function_calls) as FunctionCall[]),
+    stopped: row.stopped === 1,
+    createdAt: row.created_at,
+  };
+}
+
+function summaryFromRow(row: SummaryRow): ConversationSummary {
+  return {
+    ...conversationFromRow(row),
+    assistantUuid: row.assistant_uuid,
+    assistantName: row.assistant_name,
+    messageCount: row.message_count,
+    totalCostMicros: row.total_cost_micros,
+    updatedAt: row.updated_at,
+  };
+}
+
+export function createConversationStore(db: Db, writer: Writer): ConversationStore {
+  const find = db.prepare<[object], ConversationRow>(
+    `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
+  const history = db.prepare<[object], MessageRow>(
+    `SELECT ${MESSAGE} FROM messages WHERE conversation_id = @conversationId ORDER BY id`);
+  const recent = db.prepare<[object], MessageRow>(`
+    SELECT ${MESSAGE} FROM messages WHERE conversation_id = @conversationId
+    ORDER BY id DESC LIMIT @rows`);
+  const list = db.prepare<[object], SummaryRow>(`
+    SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
+      c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
+      a.uuid AS assistant_uuid, a.name AS assistant_name
+    FROM conversations c JOIN assistants a ON a.id = c.assistant_id
+    WHERE c.account_id = @accountId AND (@before = 0 OR c.id < @before)
+      AND (@type IS NULL OR c.type = @type)
+      AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
+      AND (@externalIdentifier IS NULL OR c.external_identifier = @externalIdentifier)
+    ORDER BY c.id DESC LIMIT @rows`);
+
+  return {
+    create: (args) => writer.write("conversations.create", args),
+    find: (uuid) => {
+      const row = find.get({ uuid });
+      return row ? conversationFromRow(row) : null;
+    },
+    history: (conversationId) => history.all({ conversationId }).map(messageFromRow),
+    recent: (conversationId, rows) => recent.all({ conversationId, rows }).map(messageFromRow),
+    list: (accountId, filter: ConversationFilter, before, rows) =>
+      list
+        .all({
+          accountId,
+          before,
+          rows,
+          type: filter.type ?? null,
+          assistantId: filter.assistantId ?? null,
+          externalIdentifier: filter.externalIdentifier ?? null,
+        })
+        .map(summaryFromRow),
+    beginTurn: (args) => writer.write("turns.begin", args),
+    completeTurn: (args) => writer.write("turns.complete", args),
+    failTurn: (args) => writer.write("turns.fail", args),
+    setAi: (args) => writer.write("conversations.setAi", args),
+    endInactive: (args) => writer.write("conversations.endInactive", args),
+    recover: (args) => writer.write("turns.recover", args),
+  };
+}

@@ -1,0 +1,228 @@
+// Money movements as steps other commands take inside their own transaction. Each step keeps
+// Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
+import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "../../accounts/ledger.ts";
+import { dollarsFromMicros, type Micros } from "../../core/money.ts";
+import type { Instant } from "../../core/system.ts";
+import type { CommittedEvent } from "../../events/events.ts";
+import type { Db } from "./database.ts";
+import { createEventAppender } from "./events.ts";
+
+interface AccountRow {
+  balance_micros: number;
+  reserved_micros: number;
+  ledger_entries: number;
+  ledger_hash: string;
+  event_sequence: number;
+}
+
+export interface Ledger {
+  /**
+   * Sets the amount aside and draws `events` account event numbers, of which the last is returned;
+   * null when the free balance is too low, and then nothing was written.
+   */
+  reserve(args: Reservation): { accountSequence: number } | null;
+  /**
+   * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
+   * open under the reference. `extraEvents` account event numbers are drawn before it.
+   */
+  post(args: Posting): Posted | null;
+  /** Gives the reserved money back; 0 when none is open under the reference. */
+  release(reference: string): Micros;
+  /** Adds an entry without a reservation. Null when it would leave less than is reserved. */
+  enter(args: Entry): Posted | null;
+}
+
+interface Reservation {
+  accountId: number;
+  reference: string;
+  amountMicros: Micros;
+  events: number;
+  now: Instant;
+}
+interface Posting {
+  reference: string;
+  kind: LedgerKind;
+  extraEvents: number;
+  now: Instant;
+}
+interface Entry {
+  accountId: number;
+  kind: LedgerKind;
+  reference: string;
+  amountMicros: Micros;
+  now: Instant;
+}
+interface Posted {
+  amountMicros: Micros;
+  balanceMicros: Micros;
+  /** First of the extra account event numbers drawn before the `balance_changed` event's own. */
+  firstExtraSequence: number;
+  event: CommittedEvent;
+}
+
+export function createLedger(db: Db): Ledger {
+  const hold = db.prepare<[object], { sequence: number }>(`
+    UPDATE accounts SET reserved_micros = reserved_micros + @amountMicros,
+      event_sequence = event_sequence + @events
+    WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros
+    RETURNING event_sequence AS sequence`);
+  const insertReservation = db.prepare(`
+    INSERT INTO reservations (reference, account_id, amount_micros, created_at)
+    VALUES (@reference, @accountId, @amountMicros, @now)`);
+  const takeReservation = db.prepare<[object], { account_id: number; amount_micros: number }>(`
+    DELETE FROM reservations WHERE reference = @reference RETURNING account_id, amount_micros`);
+  const unhold = db.prepare(
+    "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId");
+  const readAccount = db.prepare<[object], AccountRow>(`
+    SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts WHERE id = @accountId`);
+  const insertEntry = db.prepare(`
+    INSERT INTO ledger (account_id, number, kind, reference, amount_micros, balance_after_micros,
+      created_at, hash)
+    VALUES (@accountId, @number, @kind, @reference, @amountMicros, @balanceAfterMicros,
+      @createdAt, @hash)`);
+  const updateAccount = db.prepare(`
+    UPDATE accounts SET balance_micros = @balanceMicros,
+      reserved_micros = reserved_micros - @releasedMicros,
+      ledger_entries = @number, ledger_hash = @hash, event_sequence = @eventSequence
+    WHERE id = @accountId`);
+  const append = createEventAppender(db);
+
+  const write = (entry: Entry, releasedMicros: Micros, extraEvents: number): Posted | null => {
+    const account = readAccount.get({ accountId: entry.accountId });
+    if (!account) return null;
+    const balanceMicros = account.balance_micros + entry.amountMicros;
+    if (balanceMicros < account.reserved_micros - releasedMicros) return null;
+    const number = account.ledger_entries + 1;
+    const eventSequence = account.event_sequence + extraEvents + 1;
+    const fields = {
+      accountId: entry.accountId,
+      number,
+      kind: entry.kind,
+      reference: entry.reference,
+      amountMicros: entry.amountMicros,
+      balanceAfterMicros: balanceMicros,
+      createdAt: entry.now,
+    };
+    const hash = hashEntry(account.ledger_hash, fields);
+    insertEntry.run({ ...fields, hash });
+    updateAccount.run({
+      accountId: entry.accountId, balanceMicros, releasedMicros, number, hash, eventSequence,
+    });
+    const event = append({
+      accountId: entry.accountId,
+      accountSequence: eventSequence,
+      conversation: null,
+      data: {
+        type: "balance_changed",
+        balance: dollarsFromMicros(balanceMicros),
+        change: dollarsFromMicros(entry.amountMicros),
+        kind: entry.kind,
+      },
+      now: entry.now,
+    });
+    const firstExtraSequence = account.event_sequence + 1;
+    return { amountMicros: entry.amountMicros, balanceMicros, firstExtraSequence, event };
+  };
+
+  return {
+    reserve: (args) => {
+      const { accountId, amountMicros, reference, now } = args;
+      const held = hold.get({ accountId, amountMicros, events: args.events });
+      if (!held) return null;
+      insertReservation.run({ reference, accountId, amountMicros, now });
+      return { accountSequence: held.sequence };
+    },
+    post: ({ reference, kind, extraEvents, now }) => {
+      const taken = takeReservation.get({ reference });
+      if (!taken) return null;
+      const amountMicros = -taken.amount_micros;
+      return write(
+        { accountId: taken.account_id, kind, reference, amountMicros, now },
+        taken.amount_micros,
+        extraEvents,
+      );
+    },
+    release: (reference) => {
+      const taken = takeReservation.get({ reference });
+      if (!taken) return 0;
+      unhold.run({ accountId: taken.account_id, amountMicros: taken.amount_micros });
+      return taken.amount_micros;
+    },
+    enter: (entry) => write(entry, 0, 0),
+  };
+}
+
+interface LedgerRow {
+  account_id: number;
+  number: number;
+  kind: LedgerKind;
+  reference: string;
+  amount_micros: number;
+  balance_after_micros: number;
+  created_at: number;
+  hash: string;
+}
+
+export interface LedgerReader {
+  /** Everything `auditAccount` needs, account by account, from one consistent snapshot. */
+  audit(visit: (totals: AccountTotals, entries: Iterable<LedgerEntry>, openMicros: Micros) => void): void;
+  /** Entries that name a turn which is not billed, and billed turns without an entry. */
+  strayReferences(): string[];
+}
+
+const UNBILLED_ENTRIES = `
+  SELECT l.reference FROM ledger l
+  LEFT JOIN turns t ON l.reference = 'turn:' || t.conversation_id || '.' || t.user_sequence
+  WHERE l.kind = 'message' AND (t.id IS NULL OR t.state NOT IN ('done', 'stopped')
+    OR t.reply_message_id IS NULL OR t.price_micros <> -l.amount_micros)`;
+const UNENTERED_TURNS = `
+  SELECT 'turn:' || t.conversation_id || '.' || t.user_sequence AS reference FROM turns t
+  LEFT JOIN ledger l ON l.reference = 'turn:' || t.conversation_id || '.' || t.user_sequence
+  WHERE t.state IN ('done', 'stopped') AND t.reply_message_id IS NOT NULL
+    AND t.price_micros > 0 AND l.reference IS NULL`;
+
+export function createLedgerReader(db: Db): LedgerReader {
+  const accounts = db.prepare<[], AccountRow & { id: number }>(`
+    SELECT id, balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts ORDER BY id`);
+  const entries = db.prepare<[object], LedgerRow>(
+    "SELECT * FROM ledger WHERE account_id = @accountId ORDER BY number");
+  const open = db.prepare<[object], { micros: number }>(`
+    SELECT coalesce(sum(amount_micros), 0) AS micros FROM reservations WHERE account_id = @accountId`);
+  const unbilled = db.prepare<[], { reference: string }>(UNBILLED_ENTRIES);
+  const unentered = db.prepare<[], { reference: string }>(UNENTERED_TURNS);
+
+  function* entriesOf(accountId: number): Iterable<LedgerEntry> {
+    for (const row of entries.iterate({ accountId })) {
+      yield {
+        accountId: row.account_id,
+        number: row.number,
+        kind: row.kind,
+        reference: row.reference,
+        amountMicros: row.amount_micros,
+        balanceAfterMicros: row.balance_after_micros,
+        createdAt: row.created_at,
+        hash: row.hash,
+      };
+    }
+  }
+  return {
+    audit: db.transaction((visit) => {
+      for (const row of accounts.all()) {
+        const totals: AccountTotals = {
+          accountId: row.id,
+          balanceMicros: row.balance_micros,
+          reservedMicros: row.reserved_micros,
+          ledgerEntries: row.ledger_entries,
+          ledgerHash: row.ledger_hash,
+        };
+        visit(totals, entriesOf(row.id), open.get({ accountId: row.id })?.micros ?? 0);
+      }
+    }),
+    strayReferences: () => [
+      ...unbilled.all().map((row) => `${row.reference} is in the ledger, but no such reply was completed`),
+      ...unentered.all().map((row) => `${row.reference} was completed, but is not in the ledger`),
+    ],
+  };
+}

@@ -1,0 +1,59 @@
+// The embedded storage engine as a whole: opens the file and builds every store port over it. A
+// second engine would be a folder beside this one with a function of the same shape.
+import type { AccountStore } from "../../accounts/accounts.ts";
+import type { AssistantStore } from "../../assistants/assistants.ts";
+import type { GroupStore } from "../../assistants/groups.ts";
+import type { ConversationStore } from "../../conversations/records.ts";
+import type { StorageFailure } from "../../core/faults.ts";
+import type { Instant } from "../../core/system.ts";
+import type { EventLog } from "../../events/log.ts";
+import type { PhoneNumberStore } from "../../phone-numbers/phone-numbers.ts";
+import { createAccountStore } from "./accounts.ts";
+import { createAssistantStore } from "./assistants.ts";
+import { createConversationStore } from "./conversations.ts";
+import { openReader } from "./database.ts";
+import { createEventLog } from "./events.ts";
+import { createGroupStores } from "./groups.ts";
+import { createLedgerReader, type LedgerReader } from "./ledger.ts";
+import { createPhoneNumberStore } from "./phone-numbers.ts";
+import { createInlineWriter, startThreadWriter, type Writer } from "./writer.ts";
+
+export interface Storage {
+  accounts: AccountStore;
+  assistants: AssistantStore;
+  folders: GroupStore;
+  labels: GroupStore;
+  phoneNumbers: PhoneNumberStore;
+  conversations: ConversationStore;
+  events: EventLog;
+  ledger: LedgerReader;
+  /** Deletes events older than `before`, oldest first; resolves to how many. */
+  trimEvents(before: Instant, rows: number): Promise<number>;
+  /** Null while commits succeed. Once set, nothing is written any more until a restart. */
+  failure(): StorageFailure | null;
+  /** Finishes what was asked, checkpoints, closes. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** `thread`: writes in a thread of their own (the server). `inline`: on the caller's (the CLI). */
+export async function openStorage(dataDir: string, mode: "thread" | "inline"): Promise<Storage> {
+  const writer: Writer = mode === "thread"
+    ? await startThreadWriter(dataDir)
+    : createInlineWriter(dataDir, { migrate: true });
+  const reader = openReader(dataDir);
+  return {
+    accounts: createAccountStore(reader, writer),
+    assistants: createAssistantStore(reader, writer),
+    ...createGroupStores(reader, writer),
+    phoneNumbers: createPhoneNumberStore(reader),
+    conversations: createConversationStore(reader, writer),
+    events: createEventLog(reader),
+    ledger: createLedgerReader(reader),
+    trimEvents: (before, rows) => writer.write("events.trim", { before, rows }),
+    failure: () => writer.failure(),
+    close: async () => {
+      if (reader.open) reader.close();
+      await writer.close();
+    },
+  };
+}

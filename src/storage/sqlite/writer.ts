@@ -1,0 +1,152 @@
+// The way every write goes: `write(command, args)` resolves once the command's transaction is on
+// disk. Two implementations of one port: a thread of its own (the server) and inline (CLI, tests).
+import { Worker } from "node:worker_threads";
+import { Fault, StorageFailure } from "../../core/faults.ts";
+import { LIMITS } from "../../core/limits.ts";
+import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
+import { createCommands, type AllCommands } from "./commands.ts";
+import { openWriter } from "./database.ts";
+
+export interface Writer {
+  /**
+   * Runs one command; resolves after its commit is durable. Rejects with what the command threw, or
+   * with StorageFailure when the disk failed: then nothing happened and nothing will from here on.
+   */
+  write<Name extends keyof AllCommands>(
+    name: Name,
+    args: Parameters<AllCommands[Name]>[0],
+  ): Promise<ReturnType<AllCommands[Name]>>;
+  /** Null while commits succeed; the reason once the disk has failed. */
+  failure(): StorageFailure | null;
+  /** Waits for what is queued, checkpoints, closes. Idempotent. */
+  close(): Promise<void>;
+}
+
+interface Waiting extends Request {
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null {
+  let failure: StorageFailure | null = null;
+  waiting.forEach((request, index) => {
+    const outcome = outcomes[index];
+    if (!outcome) request.reject(new Error("the writer gave no outcome"));
+    else if (outcome.kind === "done") request.resolve(outcome.value);
+    else if (outcome.kind === "threw") request.reject(outcome.error);
+    else {
+      // Made anew: an error that crossed threads has lost its class.
+      failure ??= new StorageFailure(outcome.error.message, outcome.error.cause);
+      request.reject(failure);
+    }
+  });
+  return failure;
+}
+
+/** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
+export function createInlineWriter(dataDir: string, options: { migrate: boolean }): Writer {
+  const db = openWriter(dataDir, options);
+  const run = createBatchRunner(db, createCommands(db));
+  let queue: Waiting[] = [];
+  let failure: StorageFailure | null = null;
+  const flush = (): void => {
+    const batch = queue;
+    queue = [];
+    if (batch.length > 0) failure = settle(batch, run(batch)) ?? failure;
+  };
+  return {
+    write: (command, args) =>
+      new Promise((resolve, reject) => {
+        if (failure) return reject(failure);
+        const waiting: Waiting = { command, args, resolve: (value) => resolve(value as never), reject };
+        if (queue.push(waiting) === 1) setImmediate(flush);
+      }),
+    failure: () => failure,
+    close: () => {
+      flush();
+      if (db.open) {
+        if (!failure) db.pragma("wal_checkpoint(TRUNCATE)");
+        db.close();
+      }
+      return Promise.resolve();
+    },
+  };
+}
+
+export type ToWriter = { batch: Request[] } | { close: true };
+export type FromWriter =
+  | { ready: true }
+  | { outcomes: Outcome[] }
+  | { closed: true };
+
+const WRITER_FILE = new URL("../../../workers/write.ts", import.meta.url);
+
+/**
+ * Writes in a thread of its own, so that the main thread never waits for a disk. The first write
+ * of a quiet moment leaves at once; while the writer is busy, writes gather and leave together.
+ */
+export async function startThreadWriter(dataDir: string): Promise<Writer> {
+  const worker = new Worker(WRITER_FILE, { workerData: { dataDir } });
+  const sent: Waiting[][] = [];
+  let queue: Waiting[] = [];
+  let flushing = false;
+  let failure: StorageFailure | null = null;
+  let closing: Promise<void> | null = null;
+  let onClosed = (): void => undefined;
+
+  const flush = (): void => {
+    flushing = false;
+    if (queue.length === 0) return;
+    const batch = queue.splice(0, LIMITS.writeBatchMax);
+    sent.push(batch);
+    worker.postMessage({
+      batch: batch.map(({ command, args }) => ({ command, args })),
+    } satisfies ToWriter);
+    if (queue.length > 0) scheduleFlush();
+  };
+  const scheduleFlush = (): void => {
+    if (flushing) return;
+    flushing = true;
+    if (sent.length === 0) queueMicrotask(flush);
+    else setImmediate(flush);
+  };
+  const failAll = (error: StorageFailure): void => {
+    failure ??= error;
+    for (const waiting of [...sent.splice(0).flat(), ...queue.splice(0)]) waiting.reject(error);
+  };
+
+  await new Promise<void>((resolve, reject) => {
+    worker.once("error", reject);
+    worker.on("message", (message: FromWriter) => {
+      if ("ready" in message) resolve();
+      else if ("closed" in message) onClosed();
+      else failure = settle(sent.shift() ?? [], message.outcomes) ?? failure;
+    });
+  });
+  worker.on("error", (error) => failAll(new StorageFailure("the writer thread died", error)));
+  worker.on("exit", () => {
+    failAll(new StorageFailure("the writer thread ended"));
+    onClosed();
+  });
+
+  return {
+    write: (command, args) =>
+      new Promise((resolve, reject) => {
+        if (failure) return reject(failure);
+        if (queue.length >= LIMITS.writeQueueMax) {
+          return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
+        }
+        queue.push({ command, args, resolve: (value) => resolve(value as never), reject });
+        scheduleFlush();
+      }),
+    failure: () => failure,
+    close: () =>
+      (closing ??= new Promise<void>((resolve) => {
+        onClosed = resolve;
+        while (queue.length > 0) flush();
+        worker.postMessage({ close: true } satisfies ToWriter);
+      }).then(async () => {
+        await worker.terminate();
+      })),
+  };
+}

@@ -1,0 +1,146 @@
+// The real server for tests: a real process's worth of app on port 0 over a real SQLite file.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApp, type App } from "../../src/app.ts";
+import { loadModels, readConfig } from "../../src/config.ts";
+import { createLogger } from "../../src/core/logger.ts";
+import { microsFromDecimal } from "../../src/core/money.ts";
+import { createSystem, type System } from "../../src/core/system.ts";
+
+export interface CallOptions {
+  key?: string | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface CallResult {
+  status: number;
+  // Tests look into bodies freely; each asserts what it relies on.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  body: any;
+  headers: Headers;
+}
+
+export interface TestServer {
+  app: App;
+  /** `http://127.0.0.1:port` */
+  url: string;
+  port: number;
+  dataDir: string;
+  /** Bearer of an account with 5.00 USD. */
+  key: string;
+  accountId: number;
+  newAccount(options?: { balance?: string }): Promise<{ accountId: number; key: string }>;
+  /** `path` is below /api. `key` null sends none; absent sends the server's own for /user. */
+  call(method: string, path: string, options?: CallOptions): Promise<CallResult>;
+  close(): Promise<void>;
+}
+
+export interface TestServerOptions {
+  env?: Record<string, string>;
+  dataDir?: string;
+  system?: System;
+}
+
+export function testDataDir(): string {
+  return mkdtempSync(join(tmpdir(), "parley-test-"));
+}
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? testDataDir();
+  const outcome = readConfig({
+    PARLEY_PORT: "0",
+    PARLEY_DATA_DIR: dataDir,
+    PARLEY_LOG_LEVEL: "silent",
+    PARLEY_RATE_LIMITS: "off",
+    PARLEY_DEMO: "off",
+    ...options.env,
+  });
+  if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));
+  const { config } = outcome;
+  const models = loadModels(config);
+  if (models.kind === "invalid") throw new Error(models.problems.join("; "));
+  const app = await createApp({
+    config,
+    models: models.entries,
+    log: createLogger(config.PARLEY_LOG_LEVEL),
+    system: options.system ?? createSystem(),
+  });
+  const port = await app.listen();
+  const url = `http://127.0.0.1:${port}`;
+  const { accounts } = app.features;
+  const newAccount: TestServer["newAccount"] = async ({ balance = "5.00" } = {}) => {
+    const account = await accounts.create("Test account", "test@example.org");
+    const micros = microsFromDecimal(balance) ?? 0;
+    if (micros > 0) await accounts.credit(account.id, micros);
+    const { token } = await accounts.createKey(account.id, "test");
+    return { accountId: account.id, key: token };
+  };
+  const first = await newAccount();
+  const call: TestServer["call"] = async (method, path, { key, body, headers } = {}) => {
+    const bearer = key === undefined && /^\/(user|automate|ai)\b/.test(path) ? first.key : key;
+    const response = await fetch(`${url}/api${path}`, {
+      method,
+      headers: {
+        ...(bearer ? { Authorization: `Bearer ${bearer}` } : {}),
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = (response.headers.get("content-type") ?? "").startsWith("application/json");
+    return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+  };
+  return {
+    app, url, port, dataDir, ...first, newAccount, call,
+    close: async () => {
+      await app.close();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Everything a new assistant needs; pass what matters to the test. */
+export function assistantBody(changes: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    name: "Front desk",
+    type: "inbound",
+    mode: "pipeline",
+    voice_id: 1,
+    language_id: 1,
+    llm_model_id: 1,
+    timezone: "UTC",
+    initial_message: "Hello",
+    system_prompt: "You are helpful.",
+    ...changes,
+  };
+}
+
+/** Creates an assistant and returns its ids. */
+export async function newAssistant(
+  server: TestServer,
+  changes: Record<string, unknown> = {},
+  key: string = server.key,
+): Promise<{ id: number; uuid: string }> {
+  const { status, body } = await server.call("POST", "/user/assistant", {
+    key, body: assistantBody(changes),
+  });
+  if (status !== 201) throw new Error(`assistant not created: ${JSON.stringify(body)}`);
+  return { id: body.data.id as number, uuid: body.data.uuid as string };
+}
+
+export async function newConversation(
+  server: TestServer,
+  assistantUuid: string,
+  members: Record<string, unknown> = {},
+): Promise<string> {
+  const { status, body } = await server.call("POST", "/conversations", {
+    body: { assistant_id: assistantUuid, ...members },
+  });
+  if (status !== 200) throw new Error(`conversation not created: ${JSON.stringify(body)}`);
+  return body.conversation_id as string;
+}

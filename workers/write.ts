@@ -1,0 +1,56 @@
+// The writer thread: the one connection that writes. Drains everything the main thread has posted,
+// commits it as one transaction, answers. Started by storage/sqlite/writer.ts.
+import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { LIMITS } from "../src/core/limits.ts";
+import { createBatchRunner, type Outcome, type Request } from "../src/storage/sqlite/batch.ts";
+import { createCommands } from "../src/storage/sqlite/commands.ts";
+import { openWriter } from "../src/storage/sqlite/database.ts";
+import type { FromWriter, ToWriter } from "../src/storage/sqlite/writer.ts";
+
+const port = parentPort;
+if (!port) throw new Error("workers/write.ts runs as a worker thread");
+const { dataDir } = workerData as { dataDir: string };
+const db = openWriter(dataDir, { migrate: true });
+const runBatch = createBatchRunner(db, createCommands(db));
+const answer = (message: FromWriter): void => port.postMessage(message);
+
+let broken: Outcome | null = null;
+
+function commitTogether(batches: Request[][]): void {
+  const requests = batches.flat();
+  const outcomes = broken ? requests.map(() => broken as Outcome) : runBatch(requests);
+  broken ??= outcomes.find((outcome) => outcome.kind === "failure") ?? null;
+  let offset = 0;
+  for (const batch of batches) {
+    answer({ outcomes: outcomes.slice(offset, offset + batch.length) });
+    offset += batch.length;
+  }
+}
+
+function close(): void {
+  clearInterval(checkpoint);
+  if (!broken) db.pragma("wal_checkpoint(TRUNCATE)");
+  db.close();
+  answer({ closed: true });
+}
+
+const checkpoint = setInterval(() => {
+  if (!broken) db.pragma("wal_checkpoint(PASSIVE)");
+}, LIMITS.checkpointMs);
+
+port.on("message", (first: ToWriter) => {
+  const batches: Request[][] = [];
+  let count = 0;
+  let next: ToWriter | undefined = first;
+  while (next && "batch" in next) {
+    batches.push(next.batch);
+    count += next.batch.length;
+    next = count < LIMITS.writeBatchMax
+      ? (receiveMessageOnPort(port)?.message as ToWriter | undefined)
+      : undefined;
+  }
+  if (batches.length > 0) commitTogether(batches);
+  if (next && "close" in next) close();
+});
+
+answer({ ready: true });
