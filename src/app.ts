@@ -46,6 +46,7 @@ export interface AppOptions {
 
 export interface App {
   features: Features;
+  openApi(): object;
   /** Resolves to the real port. */
   listen(): Promise<number>;
   /** Refuses new work, finishes what is under way, tells clients to come back. Idempotent. */
@@ -165,7 +166,7 @@ function mountEverything(
   features: Features,
   server: HttpServer,
   draining: () => boolean,
-): void {
+): { openApi(): object } {
   const { config, log, system } = options;
   const { accounts, assistants, conversations, streams, metrics, modelCatalog } = features;
   const limiters = createLimiters(options);
@@ -216,18 +217,22 @@ function mountEverything(
   mountApi(api, routes);
   server.socket(conversationSocket({ conversations, access, streams, log }));
   server.socket(accountSocket(account));
+  const openApi = (): object => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT });
   mountPages({
     server,
-    notReady: () => {
-      if (storage.failure()) return "the database cannot be written";
-      return draining() ? "the server is stopping" : null;
-    },
+    notReady: () => whyNotReady(storage, draining),
     metrics: async () => ({
       contentType: metrics.registry.contentType, text: await metrics.registry.metrics(),
     }),
-    openApi: () => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT }),
+    openApi,
   });
   mountFallback(server, routes);
+  return { openApi };
+}
+
+function whyNotReady(storage: Storage, draining: () => boolean): string | null {
+  if (storage.failure()) return "the database cannot be written";
+  return draining() ? "the server is stopping" : null;
 }
 
 /** 405 where the path exists with another method, else 404. */
@@ -262,7 +267,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     newRequestId: () => system.uuid(),
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });
-  mountEverything(options, storage, features, server, () => isDraining);
+  const { openApi } = mountEverything(options, storage, features, server, () => isDraining);
   const timers = startTimers(options, storage, features);
 
   const stop = async (): Promise<void> => {
@@ -281,6 +286,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   let stopping: Promise<void> | null = null;
   return {
     features,
+    openApi,
     listen: () => server.listen(config.PARLEY_HOST, config.PARLEY_PORT),
     close: () => (stopping ??= stop()),
   };

@@ -88,7 +88,7 @@ const WRITER_FILE = new URL("../../../workers/write.ts", import.meta.url);
 export async function startThreadWriter(dataDir: string): Promise<Writer> {
   const worker = new Worker(WRITER_FILE, { workerData: { dataDir } });
   const sent: Waiting[][] = [];
-  let queue: Waiting[] = [];
+  const queue: Waiting[] = [];
   let flushing = false;
   let failure: StorageFailure | null = null;
   let closing: Promise<void> | null = null;

@@ -1,0 +1,93 @@
+#!/usr/bin/env node
+// The `parley` command: picks the command, reads its options, prints what it returns. The commands
+// themselves are in src/cli/. Everything here is safe while a server runs on the same data folder.
+import "./require-node.js";
+import { parseArgs } from "node:util";
+import { VERSION } from "./app.ts";
+import { accountCommands } from "./cli/accounts.ts";
+import { UsageError, type Command } from "./cli/command.ts";
+import { maintenanceCommands } from "./cli/maintenance.ts";
+import { EXIT_CONFIG, serve } from "./serve.ts";
+import { describeSettings, readConfig } from "./config.ts";
+
+const EXIT_USAGE = 64;
+
+const COMMANDS: Command[] = [...accountCommands, ...maintenanceCommands];
+
+function usage(): string {
+  const rows = COMMANDS.map(({ name, takes, summary }) => [`${name} ${takes}`.trim(), summary]);
+  const width = Math.max(...rows.map(([call]) => call?.length ?? 0));
+  const settings = describeSettings().map((setting) =>
+    `  ${setting.name}${setting.default === "" ? "" : ` (${setting.default})`}: ${setting.description}`);
+  return [
+    "parley <command> [options] [--json]",
+    "",
+    `  ${"serve".padEnd(width)}  Run the server`,
+    ...rows.map(([call = "", summary = ""]) => `  ${call.padEnd(width)}  ${summary}`),
+    "",
+    "Settings (environment):",
+    ...settings,
+    "",
+  ].join("\n");
+}
+
+const write = (text: string): void => void process.stdout.write(text);
+
+/** Commands have one word or two. */
+function findCommand(argv: string[]): Command {
+  const names = [argv.slice(0, 2).join(" "), argv[0]];
+  const command = COMMANDS.find(({ name }) => names.includes(name));
+  if (!command) throw new UsageError(`unknown command: ${names[0] ?? ""}; see parley --help`);
+  return command;
+}
+
+async function runCommand(argv: string[]): Promise<number> {
+  const command = findCommand(argv);
+  const { values, positionals } = parseArgs({
+    args: argv.slice(command.name.split(" ").length),
+    options: { ...command.options, json: { type: "boolean" }, help: { type: "boolean" } },
+    allowPositionals: true,
+    strict: true,
+  });
+  if (values.help === true) {
+    write(`parley ${command.name} ${command.takes}\n\n  ${command.summary}\n`);
+    return 0;
+  }
+  const outcome = readConfig();
+  for (const warning of outcome.warnings) process.stderr.write(`parley: ${warning}\n`);
+  if (outcome.kind === "invalid") {
+    for (const problem of outcome.problems) process.stderr.write(`parley: ${problem}\n`);
+    return EXIT_CONFIG;
+  }
+  const result = await command.run({ config: outcome.config, values, positionals });
+  write(values.json === true ? `${JSON.stringify(result.value)}\n` : `${result.text}\n`);
+  return result.failed === true ? 1 : 0;
+}
+
+async function main(argv: string[]): Promise<number> {
+  const [first] = argv;
+  if (first === undefined || first === "--help" || first === "-h" || first === "help") {
+    write(usage());
+    return 0;
+  }
+  if (first === "--version") {
+    write(`${VERSION}\n`);
+    return 0;
+  }
+  if (first === "serve") return serve();
+  try {
+    return await runCommand(argv);
+  } catch (error) {
+    const { message, code } = error as Error & { code?: string };
+    process.stderr.write(`parley: ${message}\n`);
+    const misused = error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true;
+    return misused ? EXIT_USAGE : 1;
+  }
+}
+
+// `parley … | head -1` closes the pipe early; that is no error of ours.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+});
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,183 @@
+// account, key and balance commands of the `parley` program.
+import { ALL_SCOPES, type Account, type Scope } from "../accounts/accounts.ts";
+import { dollarsFromMicros, formatMicros } from "../core/money.ts";
+import { isoMicros } from "../core/system.ts";
+import {
+  chooseAccount,
+  readAmount,
+  table,
+  text,
+  UsageError,
+  withStorage,
+  type Command,
+  type Invocation,
+} from "./command.ts";
+
+const account = { account: { type: "string" } } as const;
+
+const accountValue = (row: Account) => ({
+  account_id: row.id,
+  name: row.name,
+  email: row.email,
+  plan: row.plan,
+  balance: dollarsFromMicros(row.balanceMicros),
+  reserved: dollarsFromMicros(row.reservedMicros),
+});
+
+function readScopes(values: Invocation["values"]): Scope[] {
+  const given = (text(values, "scopes") ?? "read,write").split(",");
+  const scopes = ALL_SCOPES.filter((scope) => given.includes(scope));
+  if (scopes.length !== given.length) throw new UsageError("--scopes takes read, write or both");
+  return scopes;
+}
+
+function readExpiry(values: Invocation["values"]): number | null {
+  const given = text(values, "expires-at");
+  if (given === undefined) return null;
+  const ms = Date.parse(given);
+  if (!Number.isFinite(ms)) throw new UsageError("--expires-at takes a date in ISO 8601");
+  return ms * 1000;
+}
+
+const createAccount: Command = {
+  name: "account create",
+  takes: "--name N [--email E] [--balance 5.00]",
+  summary: "Create an account with an API key, which is shown only here",
+  options: { name: { type: "string" }, email: { type: "string" }, balance: { type: "string" } },
+  run: ({ config, values }) => {
+    const name = text(values, "name");
+    if (name === undefined) throw new UsageError("--name is required");
+    const micros = values.balance === undefined ? 0 : readAmount(text(values, "balance"), "--balance");
+    if (micros < 0) throw new UsageError("--balance may not be negative");
+    return withStorage(config, async (_storage, accounts) => {
+      const created = await accounts.create(name, text(values, "email") ?? "");
+      if (micros > 0) await accounts.credit(created.id, micros);
+      const { token } = await accounts.createKey(created.id, "cli");
+      const value = {
+        account_id: created.id, api_key: token, name, balance: dollarsFromMicros(micros),
+      };
+      const lines = [
+        ["account_id", created.id], ["api_key", token], ["balance", formatMicros(micros)],
+      ];
+      return { value, text: table(lines) };
+    });
+  },
+};
+
+const listAccounts: Command = {
+  name: "account list",
+  takes: "",
+  summary: "List accounts",
+  options: {},
+  run: ({ config }) =>
+    withStorage(config, (_storage, accounts) => {
+      const rows = accounts.list();
+      const lines = rows.map((row) => [row.id, row.name, formatMicros(row.balanceMicros)]);
+      return Promise.resolve({
+        value: rows.map(accountValue), text: table([["account_id", "name", "balance"], ...lines]),
+      });
+    }),
+};
+
+const createKey: Command = {
+  name: "key create",
+  takes: "--account ID [--name N] [--scopes read,write] [--expires-at ISO]",
+  summary: "Create an API key, which is shown only here",
+  options: {
+    ...account,
+    name: { type: "string" },
+    scopes: { type: "string" },
+    "expires-at": { type: "string" },
+  },
+  run: ({ config, values }) =>
+    withStorage(config, async (_storage, accounts) => {
+      const owner = chooseAccount(accounts, values);
+      const options = { scopes: readScopes(values), expiresAt: readExpiry(values) };
+      const { key, token } = await accounts.createKey(owner.id, text(values, "name") ?? "cli", options);
+      const value = { account_id: owner.id, key_id: key.id, api_key: token };
+      return { value, text: table([["key_id", key.id], ["api_key", token]]) };
+    }),
+};
+
+const listKeys: Command = {
+  name: "key list",
+  takes: "--account ID",
+  summary: "List the API keys in force",
+  options: account,
+  run: ({ config, values }) =>
+    withStorage(config, (_storage, accounts) => {
+      const rows = accounts.listKeys(chooseAccount(accounts, values).id).map((key) => ({
+        key_id: key.id,
+        name: key.name,
+        scopes: key.scopes,
+        created_at: isoMicros(key.createdAt),
+        last_used_at: key.lastUsedAt === null ? null : isoMicros(key.lastUsedAt),
+      }));
+      const lines = rows.map((row) => [row.key_id, row.name, row.scopes.join(","), row.created_at]);
+      const head = ["key_id", "name", "scopes", "created_at"];
+      return Promise.resolve({ value: rows, text: table([head, ...lines]) });
+    }),
+};
+
+const revokeKey: Command = {
+  name: "key revoke",
+  takes: "KEY_ID [--account ID]",
+  summary: "Revoke an API key; it stops working at once",
+  options: account,
+  run: ({ config, values, positionals }) =>
+    withStorage(config, async (storage, accounts) => {
+      const keyId = Number((positionals[0] ?? "").split("|")[0]);
+      if (!Number.isSafeInteger(keyId) || keyId <= 0) throw new UsageError("KEY_ID is a number");
+      const key = storage.accounts.findKey(keyId);
+      const owner = values.account === undefined
+        ? key?.accountId
+        : chooseAccount(accounts, values).id;
+      const revoked = owner !== undefined && (await accounts.revokeKey(owner, keyId));
+      if (!revoked) throw new Error(`there is no key ${keyId} in force`);
+      return { value: { key_id: keyId, revoked: true }, text: `key ${keyId} is revoked` };
+    }),
+};
+
+const addBalance: Command = {
+  name: "balance add",
+  takes: "--account ID AMOUNT [--reference R]",
+  summary: "Add money; the same reference adds it once",
+  options: { ...account, amount: { type: "string" }, reference: { type: "string" } },
+  run: ({ config, values, positionals }) => {
+    const micros = readAmount(positionals[0] ?? text(values, "amount"), "AMOUNT");
+    if (micros === 0) throw new UsageError("AMOUNT may not be zero");
+    return withStorage(config, async (_storage, accounts) => {
+      const owner = chooseAccount(accounts, values);
+      const reference = text(values, "reference");
+      const outcome = await accounts.credit(
+        owner.id, micros, reference === undefined ? undefined : `credit:${reference}`);
+      if (outcome.kind === "not_found") throw new Error(`there is no account ${owner.id}`);
+      if (outcome.kind === "below_zero") throw new Error("the balance would fall below zero");
+      const { balanceMicros } = outcome;
+      const repeated = outcome.kind === "repeated";
+      return {
+        value: { account_id: owner.id, balance: dollarsFromMicros(balanceMicros), repeated },
+        text: `balance ${formatMicros(balanceMicros)}${repeated ? " (the reference was entered before)" : ""}`,
+      };
+    });
+  },
+};
+
+const showBalance: Command = {
+  name: "balance show",
+  takes: "--account ID",
+  summary: "Show what an account has and what is reserved of it",
+  options: account,
+  run: ({ config, values }) =>
+    withStorage(config, (_storage, accounts) => {
+      const row = chooseAccount(accounts, values);
+      const lines = [
+        ["balance", formatMicros(row.balanceMicros)], ["reserved", formatMicros(row.reservedMicros)],
+      ];
+      return Promise.resolve({ value: accountValue(row), text: table(lines) });
+    }),
+};
+
+export const accountCommands: Command[] = [
+  createAccount, listAccounts, createKey, listKeys, revokeKey, addBalance, showBalance,
+];

@@ -1,0 +1,82 @@
+// What a command of the `parley` program is, and what several of them need.
+import type { ParseArgsConfig } from "node:util";
+import { createAccounts, type Account, type Accounts } from "../accounts/accounts.ts";
+import type { Config } from "../config.ts";
+import { microsFromDecimal, type Micros } from "../core/money.ts";
+import { createSystem } from "../core/system.ts";
+import { createMemoryBus } from "../events/bus.ts";
+import { openStorage, type Storage } from "../storage/sqlite/storage.ts";
+
+export interface Invocation {
+  config: Config;
+  values: Record<string, unknown>;
+  positionals: string[];
+}
+
+export interface Result {
+  /** What `--json` prints. */
+  value: unknown;
+  /** What a person reads. */
+  text: string;
+  /** The command worked, but what it looked at is wrong: exit code 1. */
+  failed?: boolean;
+}
+
+export interface Command {
+  name: string;
+  /** Its arguments, for the help. */
+  takes: string;
+  summary: string;
+  options: NonNullable<ParseArgsConfig["options"]>;
+  run(invocation: Invocation): Promise<Result>;
+}
+
+/** The command line itself is at fault: exit code 64. */
+export class UsageError extends Error {}
+
+/** Opens the storage inline for one piece of work and closes it whatever happens. */
+export async function withStorage<T>(
+  config: Config,
+  work: (storage: Storage, accounts: Accounts) => Promise<T>,
+): Promise<T> {
+  const storage = await openStorage(config.PARLEY_DATA_DIR, "inline");
+  try {
+    const accounts = createAccounts({
+      store: storage.accounts, system: createSystem(), bus: createMemoryBus(),
+    });
+    return await work(storage, accounts);
+  } finally {
+    await storage.close();
+  }
+}
+
+export function text(values: Invocation["values"], name: string): string | undefined {
+  const value = values[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+export function readAmount(given: string | undefined, what: string): Micros {
+  const micros = given === undefined ? null : microsFromDecimal(given);
+  if (micros === null) throw new UsageError(`${what} must be an amount such as 5.00`);
+  return micros;
+}
+
+/** The account named by --account; the only one there is when the option is left out. */
+export function chooseAccount(accounts: Accounts, values: Invocation["values"]): Account {
+  const given = text(values, "account");
+  const all = accounts.list();
+  if (given === undefined && all.length === 1 && all[0]) return all[0];
+  if (given === undefined) throw new UsageError("--account ID is required");
+  const account = /^\d+$/.test(given) ? accounts.find(Number(given)) : null;
+  if (!account) throw new Error(`there is no account ${given}`);
+  return account;
+}
+
+/** Columns padded to their widest cell. */
+export function table(rows: (string | number)[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => String(row[column] ?? "").length)));
+  return rows
+    .map((row) => row.map((cell, column) => String(cell).padEnd(widths[column] ?? 0)).join("  ").trimEnd())
+    .join("\n");
+}
