@@ -1,6 +1,6 @@
-// Durable charges through the real store: begin (message, reservation, turn, event) and complete
-// (reply, ledger entry, event), over 1,000 accounts, at several depths of concurrency. Beside it the
-// same commands as one transaction each, and both ways of group commit.
+// Durable charges through the real store: begin (message, reservation, turn, event) and
+// complete (reply, ledger entry, event), over 1,000 accounts, at several depths of concurrency.
+// Beside it the same commands as one transaction each, and both ways of group commit.
 //
 // A charge is both commands. `plain` is what a server does that runs each command in a transaction
 // of its own with synchronous=FULL.
@@ -133,7 +133,9 @@ const WRITERS: Record<string, (dataDir: string) => Promise<Writer>> = {
   inline: (dataDir) => Promise.resolve(createInlineWriter(dataDir, { migrate: true })),
 };
 
-async function inFolder<T>(run: (dataDir: string, subjects: Subject[]) => Promise<T> | T): Promise<T> {
+async function inFolder<T>(
+  run: (dataDir: string, subjects: Subject[]) => Promise<T> | T,
+): Promise<T> {
   const dataDir = mkdtempSync(join(process.env.BENCH_DIR ?? tmpdir(), "parley-bench-"));
   try {
     return await run(dataDir, prepare(dataDir));

@@ -206,8 +206,15 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
     : { kind: "ok", config: values as Config, warnings };
 }
 
+export interface SettingDescription {
+  name: string;
+  default: string;
+  description: string;
+  secret: boolean;
+}
+
 /** One row per setting, for the README, `--help` and `doctor`. */
-export function describeSettings(): { name: string; default: string; description: string; secret: boolean }[] {
+export function describeSettings(): SettingDescription[] {
   return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
     name,
     default: describeDefault(definition.default),

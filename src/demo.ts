@@ -20,7 +20,8 @@ We rent city bikes for 20 dollars a day and electric bikes for 45 dollars a day.
 The workshop is at 12 Harbour Street, next to the ferry terminal.`;
 
 /** Null when the data folder has an account already. */
-export async function seedDemo({ accounts, assistants, conversations }: Features): Promise<Demo | null> {
+export async function seedDemo(features: Features): Promise<Demo | null> {
+  const { accounts, assistants, conversations } = features;
   if (accounts.list().length > 0) return null;
   const account = await accounts.create("Demo", "demo@example.org");
   await accounts.credit(account.id, DEMO_BALANCE_MICROS, "demo:opening-balance");

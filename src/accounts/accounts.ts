@@ -43,7 +43,12 @@ export type CreditOutcome =
 
 /** Each method is one transaction; writes resolve once they are durable. */
 export interface AccountStore {
-  createAccount(args: { name: string; email: string; plan: string; now: Instant }): Promise<Account>;
+  createAccount(args: {
+    name: string;
+    email: string;
+    plan: string;
+    now: Instant;
+  }): Promise<Account>;
   listAccounts(): Account[];
   findAccount(accountId: number): Account | null;
   createKey(args: NewKey): Promise<ApiKey>;
@@ -108,7 +113,7 @@ function hashSecret(secret: string): string {
   return hash("sha256", secret, "hex");
 }
 
-/** 48 characters of base 62 carry 285 bits; bytes past the largest multiple of 62 are drawn anew. */
+/** 48 characters of base 62 carry 285 bits; bytes past the largest multiple of 62 are dropped. */
 function drawSecret(system: System): string {
   let secret = "";
   while (secret.length < SECRET_LENGTH) {

@@ -1,5 +1,6 @@
-// The rules of money that need no database: what an entry is, how entries are chained by hash, and
-// what must hold between ledger, balance and reservations. Used by the store and by `ledger verify`.
+// The rules of money that need no database: what an entry is, how entries are chained by hash,
+// and what must hold between ledger, balance and reservations. Used by the store and by `ledger
+// verify`.
 import { hash } from "node:crypto";
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";

@@ -86,76 +86,88 @@ function meRoute({ accounts }: AccountRouteOptions): Route {
   });
 }
 
-function keyRoutes({ accounts }: AccountRouteOptions): Route[] {
-  const common = { tag: "API keys", errorShape: "message" } as const;
-  return [
-    keyRoute({
-      ...common,
-      method: "POST",
-      path: "/user/api-keys",
-      summary: "Create an API key; its token is shown only here",
-      body: NewKey,
-      responses: {
-        201: {
-          description: "The key",
-          schema: Type.Object({
-            message: Type.String(),
-            api_key: Type.Object({
-              id: Type.Integer(), name: Type.String(), token: Type.String(), created_at: Type.String(),
-            }),
+const KEYS = { tag: "API keys", errorShape: "message" } as const;
+
+function keyRoutes(options: AccountRouteOptions): Route[] {
+  return [createKeyRoute(options), listKeysRoute(options), revokeKeyRoute(options)];
+}
+
+function createKeyRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    ...KEYS,
+    method: "POST",
+    path: "/user/api-keys",
+    summary: "Create an API key; its token is shown only here",
+    body: NewKey,
+    responses: {
+      201: {
+        description: "The key",
+        schema: Type.Object({
+          message: Type.String(),
+          api_key: Type.Object({
+            id: Type.Integer(),
+            name: Type.String(),
+            token: Type.String(),
+            created_at: Type.String(),
           }),
-        },
-        422: { description: "Invalid body", schema: Invalid },
-      },
-      handle: async ({ caller, body }) => {
-        const { key, token } = await accounts.createKey(caller.accountId, body.name, {
-          ...(body.scopes ? { scopes: body.scopes } : {}),
-          expiresAt: readExpiry(body.expires_at),
-        });
-        const { id, name, createdAt } = key;
-        return json(201, {
-          message: "API key created successfully.",
-          api_key: { id, name, token, created_at: isoMicros(createdAt) },
-        });
-      },
-    }),
-    keyRoute({
-      ...common,
-      method: "GET",
-      path: "/user/api-keys",
-      summary: "List API keys in force",
-      responses: {
-        200: { description: "The keys", schema: Type.Object({ api_keys: Type.Array(Key) }) },
-      },
-      handle: ({ caller }) =>
-        json(200, {
-          api_keys: accounts.listKeys(caller.accountId).map((key) => ({
-            id: key.id,
-            name: key.name,
-            scopes: key.scopes,
-            expires_at: isoOrNull(key.expiresAt),
-            last_used_at: isoOrNull(key.lastUsedAt),
-            created_at: isoMicros(key.createdAt),
-          })),
         }),
-    }),
-    keyRoute({
-      ...common,
-      method: "DELETE",
-      path: "/user/api-keys/{id}",
-      summary: "Revoke an API key at once",
-      notFound: "API key not found.",
-      responses: {
-        200: { description: "Revoked", schema: Message },
-        404: { description: "No such key", schema: Message },
       },
-      handle: async ({ caller, id }) => {
-        const revoked = await accounts.revokeKey(caller.accountId, id);
-        if (!revoked) throw new Fault(404, "API key not found.");
-        return json(200, { message: "API key deleted successfully." });
-      },
-    }),
-  ];
+      422: { description: "Invalid body", schema: Invalid },
+    },
+    handle: async ({ caller, body }) => {
+      const { key, token } = await accounts.createKey(caller.accountId, body.name, {
+        ...(body.scopes ? { scopes: body.scopes } : {}),
+        expiresAt: readExpiry(body.expires_at),
+      });
+      const { id, name, createdAt } = key;
+      return json(201, {
+        message: "API key created successfully.",
+        api_key: { id, name, token, created_at: isoMicros(createdAt) },
+      });
+    },
+  });
+}
+
+function listKeysRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    ...KEYS,
+    method: "GET",
+    path: "/user/api-keys",
+    summary: "List API keys in force",
+    responses: {
+      200: { description: "The keys", schema: Type.Object({ api_keys: Type.Array(Key) }) },
+    },
+    handle: ({ caller }) =>
+      json(200, {
+        api_keys: accounts.listKeys(caller.accountId).map((key) => ({
+          id: key.id,
+          name: key.name,
+          scopes: key.scopes,
+          expires_at: isoOrNull(key.expiresAt),
+          last_used_at: isoOrNull(key.lastUsedAt),
+          created_at: isoMicros(key.createdAt),
+        })),
+      }),
+  });
+}
+
+function revokeKeyRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    ...KEYS,
+    method: "DELETE",
+    path: "/user/api-keys/{id}",
+    summary: "Revoke an API key at once",
+    notFound: "API key not found.",
+    responses: {
+      200: { description: "Revoked", schema: Message },
+      404: { description: "No such key", schema: Message },
+    },
+    handle: async ({ caller, id }) => {
+      const revoked = await accounts.revokeKey(caller.accountId, id);
+      if (!revoked) throw new Fault(404, "API key not found.");
+      return json(200, { message: "API key deleted successfully." });
+    },
+  });
 }
 
 function streamOf(

@@ -117,8 +117,10 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
           : { externalIdentifier: query.external_identifier }),
       };
       // No conversation here has a phone: those filters match nothing.
-      const hasPhone = query.customer_phone !== undefined || query.whatsapp_sender_phone !== undefined;
-      const rows = hasPhone ? [] : conversations.list(caller.accountId, filter, before, perPage + 1);
+      const byPhone = query.customer_phone ?? query.whatsapp_sender_phone;
+      const rows = byPhone === undefined
+        ? conversations.list(caller.accountId, filter, before, perPage + 1)
+        : [];
       const page = rows.slice(0, perPage);
       const last = page.at(-1);
       return json(200, {

@@ -1,5 +1,5 @@
-// Answers one turn that has begun: runs the engine, shows its text to whoever watches, stores how it
-// ended. Called by conversations.ts, which owns the order of turns.
+// Answers one turn that has begun: runs the engine, shows its text to whoever watches, stores
+// how it ended. Called by conversations.ts, which owns the order of turns.
 import type { Assistant } from "../assistants/assistants.ts";
 import { ProviderError, StorageFailure } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";

@@ -8,7 +8,7 @@ import type { Micros } from "../core/money.ts";
 import { utcDay, wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
-import { createTurnQueue } from "../engine/turn-queue.ts";
+import { createTurnQueue, type TurnQueue } from "../engine/turn-queue.ts";
 import { conversationTopic } from "../events/events.ts";
 import type { LiveReplyView } from "../events/live.ts";
 import { answer, Interrupted, personaOf, type AnswerOptions } from "./answering.ts";
@@ -41,7 +41,12 @@ export interface Conversations {
   /** Throws Fault 404. */
   get(uuid: string): Conversation;
   history(uuid: string): { conversation: Conversation; messages: Message[] };
-  list(accountId: number, filter: ConversationFilter, before: number, rows: number): ConversationSummary[];
+  list(
+    accountId: number,
+    filter: ConversationFilter,
+    before: number,
+    rows: number,
+  ): ConversationSummary[];
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(args: { uuid: string; text: string; idempotencyKey: string | null }): Promise<Sent>;
   /** True when a reply was being written and is now stopped. */
@@ -64,95 +69,110 @@ interface Running {
 
 const notFound = (): Fault => new Fault(404, "Conversation not found");
 
-export function createConversations(options: AnswerOptions): Conversations {
-  const { store, bus, system, log } = options;
-  const queue = createTurnQueue(system, {
-    waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
-  });
+/** What the turns of one process share. */
+interface Turns {
+  queue: TurnQueue;
   /** The turn being answered, by conversation. */
-  const running = new Map<string, Running>();
-  /** Sends under a key that are under way, so that a retry joins the first instead of waiting. */
-  const sends = new Map<string, { requestHash: string; sent: Promise<Sent> }>();
-  let draining = false;
+  running: Map<string, Running>;
+  draining: boolean;
+}
 
-  const get = (uuid: string): Conversation => {
-    const conversation = store.find(uuid);
-    if (!conversation) throw notFound();
-    return conversation;
-  };
-  const assistantOf = (conversation: Conversation): Assistant => {
-    const assistant = options.findAssistant(conversation.assistantId);
-    if (!assistant) throw new Fault(404, "Assistant not found");
-    return assistant;
-  };
+interface NewTurn {
+  text: string;
+  idempotencyKey: string | null;
+  requestHash: string;
+}
 
-  const begin = async (
-    conversation: Conversation,
-    args: { text: string; idempotencyKey: string | null; requestHash: string },
-  ): Promise<Sent> => {
-    const assistant = assistantOf(conversation);
-    const { uuid } = conversation;
-    if (queue.size() >= LIMITS.turnsInFlightMax) {
-      throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
-    }
-    const release = await queue.enter(uuid);
-    try {
-      if (draining) throw new Fault(503, "The server is restarting.", { retryAfterS: 1 });
-      const now = system.now();
-      const outcome = await store.beginTurn({
-        conversationUuid: uuid,
-        text: args.text,
-        idempotencyKey: args.idempotencyKey,
-        requestHash: args.requestHash,
-        dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),
-        day: utcDay(now),
-        messagesMax: LIMITS.conversationMessagesMax,
-        now,
-      });
-      if (outcome.kind !== "started") {
-        if (outcome.kind === "stored") bus.publishCommitted(outcome.events);
-        release();
-        return settled(outcome);
-      }
+/** Waits in line, begins the turn, starts its answer; resolves once the message is stored. */
+async function beginTurn(
+  options: AnswerOptions,
+  turns: Turns,
+  conversation: Conversation,
+  turn: NewTurn,
+): Promise<Sent> {
+  const { store, bus, system } = options;
+  const assistant = options.findAssistant(conversation.assistantId);
+  if (!assistant) throw new Fault(404, "Assistant not found");
+  if (turns.queue.size() >= LIMITS.turnsInFlightMax) {
+    throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
+  }
+  const release = await turns.queue.enter(conversation.uuid);
+  try {
+    if (turns.draining) throw new Fault(503, "The server is restarting.", { retryAfterS: 1 });
+    const now = system.now();
+    const outcome = await store.beginTurn({
+      ...turn,
+      conversationUuid: conversation.uuid,
+      dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),
+      day: utcDay(now),
+      messagesMax: LIMITS.conversationMessagesMax,
+      now,
+    });
+    if (outcome.kind === "started" || outcome.kind === "stored") {
       bus.publishCommitted(outcome.events);
-      const live = new LiveReply({
-        turnId: outcome.turnId, baseSequence: outcome.baseSequence, bus, system,
-        topic: conversationTopic(uuid),
-      });
-      const result = answer(options, assistant, conversation, live).finally(() => {
-        running.delete(uuid);
-        release();
-      });
-      running.set(uuid, { live, result });
-      const { turnId, baseSequence } = outcome;
-      return { kind: "answering", turnId, baseSequence, replayed: false, result };
-    } catch (error) {
+    }
+    if (outcome.kind !== "started") {
       release();
-      throw error;
+      return settled(outcome);
     }
-  };
+    const { turnId, baseSequence } = outcome;
+    const topic = conversationTopic(conversation.uuid);
+    const live = new LiveReply({ turnId, baseSequence, bus, system, topic });
+    const result = answer(options, assistant, conversation, live).finally(() => {
+      turns.running.delete(conversation.uuid);
+      release();
+    });
+    turns.running.set(conversation.uuid, { live, result });
+    return { kind: "answering", turnId, baseSequence, replayed: false, result };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
 
-  const send: Conversations["send"] = ({ uuid, text, idempotencyKey }) => {
+/** Sends, joining a retry to the send under the same key that is still under way. */
+function createSend(
+  options: AnswerOptions,
+  turns: Turns,
+  get: (uuid: string) => Conversation,
+): Conversations["send"] {
+  const underWay = new Map<string, { requestHash: string; sent: Promise<Sent> }>();
+  return async ({ uuid, text, idempotencyKey }) => {
     const conversation = get(uuid);
-    const requestHash = hash("sha256", text, "hex");
-    if (idempotencyKey === null) {
-      return begin(conversation, { text, idempotencyKey, requestHash });
-    }
+    const turn = { text, idempotencyKey, requestHash: hash("sha256", text, "hex") };
+    if (idempotencyKey === null) return beginTurn(options, turns, conversation, turn);
     const name = `${uuid} ${idempotencyKey}`;
-    const first = sends.get(name);
+    const first = underWay.get(name);
     if (first) {
-      if (first.requestHash !== requestHash) throw keyReused();
-      return first.sent.then((sent) =>
-        sent.kind === "answering" ? { ...sent, replayed: true } : sent);
+      if (first.requestHash !== turn.requestHash) throw keyReused();
+      const sent = await first.sent;
+      return sent.kind === "answering" ? { ...sent, replayed: true } : sent;
     }
-    const sent = begin(conversation, { text, idempotencyKey, requestHash });
-    sends.set(name, { requestHash, sent });
-    const forget = (): void => void sends.delete(name);
+    const sent = beginTurn(options, turns, conversation, turn);
+    underWay.set(name, { requestHash: turn.requestHash, sent });
+    const forget = (): void => void underWay.delete(name);
     sent.then((value) => {
       if (value.kind === "answering") void value.result.then(forget);
       else forget();
     }, forget);
     return sent;
+  };
+}
+
+export function createConversations(options: AnswerOptions): Conversations {
+  const { store, bus, system, log } = options;
+  const turns: Turns = {
+    queue: createTurnQueue(system, {
+      waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
+    }),
+    running: new Map(),
+    draining: false,
+  };
+  const { running } = turns;
+  const get = (uuid: string): Conversation => {
+    const conversation = store.find(uuid);
+    if (!conversation) throw notFound();
+    return conversation;
   };
 
   return {
@@ -163,7 +183,7 @@ export function createConversations(options: AnswerOptions): Conversations {
       return { conversation, messages: store.history(conversation.id) };
     },
     list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
-    send,
+    send: createSend(options, turns, get),
     stop: async (uuid) => {
       get(uuid);
       const turn = running.get(uuid);
@@ -191,7 +211,7 @@ export function createConversations(options: AnswerOptions): Conversations {
       return events.length;
     },
     drain: async (waitMs) => {
-      draining = true;
+      turns.draining = true;
       const finished = Promise.all([...running.values()].map((turn) => turn.result));
       await Promise.race([finished, wait(system, waitMs)]);
       const late = [...running.values()];

@@ -139,16 +139,29 @@ export interface ConversationStore {
   /** Newest first, at most `rows`. */
   recent(conversationId: number, rows: number): Message[];
   /** Newest first; `before` is the id to continue below, 0 to start. */
-  list(accountId: number, filter: ConversationFilter, before: number, rows: number): ConversationSummary[];
+  list(
+    accountId: number,
+    filter: ConversationFilter,
+    before: number,
+    rows: number,
+  ): ConversationSummary[];
   beginTurn(args: BeginTurn): Promise<BeginOutcome>;
   /** Stores the reply and posts the price. Throws when the turn is not open. */
   completeTurn(args: CompleteTurn): Promise<CommittedEvent[]>;
   /** Keeps the user message, gives the reserved money back. No-op when the turn is not open. */
   failTurn(args: FailTurn): Promise<CommittedEvent[]>;
   /** Null when the account has no such conversation. */
-  setAi(args: { accountId: number; uuid: string; enabled: boolean; now: Instant }): Promise<CommittedEvent[] | null>;
+  setAi(args: {
+    accountId: number;
+    uuid: string;
+    enabled: boolean;
+    now: Instant;
+  }): Promise<CommittedEvent[] | null>;
   /** Ends conversations that have gone quiet; returns how many were looked at, too. */
-  endInactive(args: { now: Instant; rows: number }): Promise<{ looked: number; events: CommittedEvent[] }>;
+  endInactive(args: {
+    now: Instant;
+    rows: number;
+  }): Promise<{ looked: number; events: CommittedEvent[] }>;
   /** Closes every turn a dead process left open; run before anything is served. */
   recover(args: { now: Instant }): Promise<CommittedEvent[]>;
 }

@@ -1,5 +1,5 @@
-// WS /conversations/{uuid}/socket: watch and talk over one connection. Commands: send, resume, stop,
-// ping; everything else that happens arrives as the stream's own frames.
+// WS /conversations/{uuid}/socket: watch and talk over one connection. Commands: send, resume,
+// stop, ping; everything else that happens arrives as the stream's own frames.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";

@@ -1,7 +1,9 @@
 // Every metric's name and meaning. Values are observed by app.ts; nothing here holds customer data.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
 
 export interface Gauges {
   sseStreams(): number;

@@ -10,7 +10,7 @@ export function dollarsFromMicros(micros: Micros): number {
   return micros / MICROS_PER_DOLLAR;
 }
 
-/** Parses a decimal such as `5`, `5.00` or `0.015`; null when it is not one or finer than a micro-dollar. */
+/** Parses a decimal such as `5` or `0.015`; null when it is none or finer than a micro-dollar. */
 export function microsFromDecimal(text: string): Micros | null {
   const match = /^(-?)(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text.trim());
   if (!match) return null;

@@ -1,5 +1,5 @@
-// Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a value
-// copied from one row to another does not open. Also finds or makes that key.
+// Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a
+// value copied from one row to another does not open. Also finds or makes that key.
 import { createCipheriv, createDecipheriv, createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

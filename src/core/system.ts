@@ -1,4 +1,5 @@
-// The only place that reads clocks, starts timers or draws random values, so that tests can own time.
+// The only place that reads clocks, starts timers or draws random values, so that tests can own
+// time.
 import { randomBytes, randomUUID } from "node:crypto";
 
 /** Integer microseconds since the epoch, UTC. */

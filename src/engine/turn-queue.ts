@@ -48,7 +48,8 @@ export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQu
       }
       if (line.length >= limits.waitingMax) {
         const message = "Too many messages are waiting in this conversation.";
-        return Promise.reject(new Fault(429, message, { retryAfterS: 2, extra: { retry_after: 2 } }));
+        const details = { retryAfterS: 2, extra: { retry_after: 2 } };
+        return Promise.reject(new Fault(429, message, details));
       }
       count += 1;
       return new Promise((resolve, reject) => {

@@ -15,7 +15,7 @@ function isInside(address: string, networks: Network[]): boolean {
     base.kind() === parsed.kind() && parsed.match(base, bits));
 }
 
-/** Walks `X-Forwarded-For` from the right, past trusted proxies, to the first address not theirs. */
+/** Walks `X-Forwarded-For` from the right, past trusted proxies, to the first other address. */
 export function createAddressReader(trustedProxies: string[]) {
   const networks = trustedProxies.map(parseNetwork).filter((network) => network !== null);
   return (remote: string, forwardedFor: string | undefined): string => {

@@ -23,7 +23,12 @@ export type HeaderMap = Record<string, string>;
 export type Reply =
   | { status: number; headers?: HeaderMap; json: unknown }
   | { status: number; headers?: HeaderMap; contentType: string; content: string | Buffer }
-  | { status: number; headers?: HeaderMap; contentType: string; stream: (stream: ByteStream) => void };
+  | {
+      status: number;
+      headers?: HeaderMap;
+      contentType: string;
+      stream: (stream: ByteStream) => void;
+    };
 
 /** A response body that is written over time. Every method is a no-op once it is closed. */
 export interface ByteStream {

@@ -1,4 +1,5 @@
-// Under which origin a request's client sees this server, for absolute links and same-origin checks.
+// Under which origin a request's client sees this server, for absolute links and same-origin
+// checks.
 import type { HttpRequest } from "./exchange.ts";
 
 const HOST = /^[A-Za-z0-9.\-_[\]:]{1,255}$/;

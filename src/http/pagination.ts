@@ -54,7 +54,8 @@ export function pageEnvelope<Item>(
   };
   const previous = page > 1 ? urlOf(page - 1) : null;
   const next = page < lastPage ? urlOf(page + 1) : null;
-  const first = Math.max(1, Math.min(page - NUMBERED_LINKS_MAX / 2, lastPage - NUMBERED_LINKS_MAX + 1));
+  const centred = page - NUMBERED_LINKS_MAX / 2;
+  const first = Math.max(1, Math.min(centred, lastPage - NUMBERED_LINKS_MAX + 1));
   const numbered = Array.from(
     { length: Math.min(lastPage, NUMBERED_LINKS_MAX) },
     (_, index) => first + index,

@@ -102,15 +102,11 @@ function readBody(
   });
 }
 
-export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const app: TemplatedApp = options.tls
-    ? uWS.SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
-    : uWS.App();
-  const readAddress = createAddressReader(options.trustedProxies);
-  let listening: us_listen_socket | null = null;
-  let isClosed = false;
+type RequestReader = (raw: RawResponse, req: RawRequest, paramCount: number) => HttpRequest;
 
-  const readRequest = (raw: RawResponse, req: RawRequest, paramCount: number): HttpRequest => {
+function createRequestReader(options: HttpServerOptions): RequestReader {
+  const readAddress = createAddressReader(options.trustedProxies);
+  return (raw, req, paramCount) => {
     const headers = readHeaders(req);
     const params: string[] = [];
     for (let index = 0; index < paramCount; index += 1) {
@@ -130,20 +126,25 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       body: Buffer.alloc(0),
     };
   };
+}
 
-  const run = (exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"]): void => {
-    exchange.request = request;
-    try {
-      const reply = handle(request);
-      if (reply instanceof Promise) {
-        reply.then((value) => exchange.reply(value)).catch((error: unknown) => exchange.fail(error));
-      } else exchange.reply(reply);
-    } catch (error) {
-      exchange.fail(error);
-    }
-  };
+function run(exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"]): void {
+  exchange.request = request;
+  try {
+    const reply = handle(request);
+    if (reply instanceof Promise) {
+      reply
+        .then((value) => exchange.reply(value))
+        .catch((error: unknown) => exchange.fail(error));
+    } else exchange.reply(reply);
+  } catch (error) {
+    exchange.fail(error);
+  }
+}
 
-  const open = (route: Omit<HttpRoute, "method">) => {
+/** The one wrapper of every route: what it opens is answered exactly once, whatever happens. */
+function createOpener(options: HttpServerOptions, readRequest: RequestReader) {
+  return (route: Omit<HttpRoute, "method">) => {
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
     return (raw: RawResponse, req: RawRequest): void => {
       const exchange = new Exchange(raw, options);
@@ -163,6 +164,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       }
     };
   };
+}
+
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const app: TemplatedApp = options.tls
+    ? uWS.SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
+    : uWS.App();
+  let listening: us_listen_socket | null = null;
+  let isClosed = false;
+
+  const readRequest = createRequestReader(options);
+  const open = createOpener(options, readRequest);
 
   return {
     route: (route) => app[METHODS[route.method]](route.pattern, open(route)),
@@ -171,7 +183,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       app.any("/*", open({ pattern: "/*", bodyBytesMax: LIMITS.bodyBytesMax, handle })),
     listen: (host, port) =>
       new Promise((resolve, reject) => {
-        // The typings lack this form. Without the option two servers could share one port unnoticed.
+        // The typings lack this form. Without the option two servers could share a port unnoticed.
         const listen = app.listen.bind(app) as unknown as (
           host: string,
           port: number,

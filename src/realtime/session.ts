@@ -1,6 +1,6 @@
-// One watcher of one topic, whatever the transport. It holds a position and pulls: committed events
-// from the log, the reply in flight from its live text. Nothing is queued for a slow reader; when it
-// has caught up with what was written, it pulls again from where it stands.
+// One watcher of one topic, whatever the transport. It holds a position and pulls: committed
+// events from the log, the reply in flight from its live text. Nothing is queued for a slow
+// reader; when it has caught up with what was written, it pulls again from where it stands.
 import { LIMITS } from "../core/limits.ts";
 import type { System, Timer } from "../core/system.ts";
 import type { EventBus, Notice } from "../events/bus.ts";
@@ -64,7 +64,8 @@ export class Session {
     this.#system = options.system;
     this.#untilTurn = options.untilTurn ?? null;
     this.#position = this.#startFrom(options.position);
-    this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) => this.#notice(notice));
+    this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) =>
+      this.#notice(notice));
   }
 
   get position(): Position {

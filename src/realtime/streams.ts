@@ -49,12 +49,64 @@ const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
 const SSE_RETRY_MS = 1000;
 
 /** `after` of the query wins over the header a reconnecting browser sends. */
-export function readPosition(after: string | undefined, lastEventId: string | undefined): Position | null {
+export function readPosition(
+  after: string | undefined,
+  lastEventId: string | undefined,
+): Position | null {
   const text = after ?? lastEventId;
   if (text === undefined || text === "") return null;
   const position = parsePosition(text);
   if (!position) throw new Fault(422, "The after is not a position of this stream.");
   return position;
+}
+
+type BeginSession = (
+  request: StreamRequest,
+  sink: Sink,
+  transport: "sse" | "websocket",
+  beat: () => void,
+) => { session: Session; end: () => void };
+
+function startSse(begin: BeginSession, request: StreamRequest, stream: ByteStream): void {
+  const sink: Sink = {
+    send: (frames) => stream.write(frames.map(encodeSse).join("")),
+    close: (reason) => {
+      if (reason === "restart") stream.write(encodeSse(makeFrame("reconnect", null, {})));
+      if (reason === "slow") stream.abort();
+      else stream.end();
+    },
+  };
+  const beat = (): void => void stream.write(": beat\n\n");
+  const { session, end } = begin(request, sink, "sse", beat);
+  stream.onDrain(() => session.drained());
+  stream.onClose(end);
+  const at = formatPosition(session.position);
+  stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\n\n`);
+  session.start();
+}
+
+function startSocket(
+  begin: BeginSession,
+  request: StreamRequest,
+  socket: Socket,
+): SocketSession {
+  const sink: Sink = {
+    send: (frames) => {
+      let flowing = true;
+      for (const frame of frames) flowing = socket.send(frame.json) && flowing;
+      return flowing;
+    },
+    close: (reason) => socket.end(SOCKET_CLOSE_CODES[reason], reason),
+  };
+  const { session, end } = begin(request, sink, "websocket", () => undefined);
+  socket.send(makeFrame("connected", session.position, {}).json);
+  session.start();
+  return {
+    resume: (position) => session.resume(position),
+    answer: (type, members) => void socket.send(makeFrame(type, null, members).json),
+    drained: () => session.drained(),
+    closed: end,
+  };
 }
 
 export function createStreams({ bus, system }: { bus: EventBus; system: System }): Streams {
@@ -65,12 +117,7 @@ export function createStreams({ bus, system }: { bus: EventBus; system: System }
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
     }
   };
-  const beginSession = (
-    request: StreamRequest,
-    sink: Sink,
-    transport: "sse" | "websocket",
-    beat: () => void,
-  ): { session: Session; end: () => void } => {
+  const beginSession: BeginSession = (request, sink, transport, beat) => {
     const { source, position, untilTurn } = request;
     const session = new Session({
       source, sink, bus, system, position, ...(untilTurn === undefined ? {} : { untilTurn }),
@@ -88,23 +135,6 @@ export function createStreams({ bus, system }: { bus: EventBus; system: System }
     return { session, end };
   };
 
-  const startSse = (request: StreamRequest, stream: ByteStream): void => {
-    const sink: Sink = {
-      send: (frames) => stream.write(frames.map(encodeSse).join("")),
-      close: (reason) => {
-        if (reason === "restart") stream.write(encodeSse(makeFrame("reconnect", null, {})));
-        if (reason === "slow") stream.abort();
-        else stream.end();
-      },
-    };
-    const { session, end } = beginSession(request, sink, "sse", () => void stream.write(": beat\n\n"));
-    stream.onDrain(() => session.drained());
-    stream.onClose(end);
-    const at = formatPosition(session.position);
-    stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\n\n`);
-    session.start();
-  };
-
   return {
     assertRoom,
     openSse: (request) => {
@@ -113,28 +143,10 @@ export function createStreams({ bus, system }: { bus: EventBus; system: System }
         status: 200,
         contentType: "text/event-stream; charset=utf-8",
         headers: { "Cache-Control": "no-store", "X-Accel-Buffering": "no" },
-        stream: (stream) => startSse(request, stream),
+        stream: (stream) => startSse(beginSession, request, stream),
       };
     },
-    openSocket: (request, socket) => {
-      const sink: Sink = {
-        send: (frames) => {
-          let flowing = true;
-          for (const frame of frames) flowing = socket.send(frame.json) && flowing;
-          return flowing;
-        },
-        close: (reason) => socket.end(SOCKET_CLOSE_CODES[reason], reason),
-      };
-      const { session, end } = beginSession(request, sink, "websocket", () => undefined);
-      socket.send(makeFrame("connected", session.position, {}).json);
-      session.start();
-      return {
-        resume: (position) => session.resume(position),
-        answer: (type, members) => void socket.send(makeFrame(type, null, members).json),
-        drained: () => session.drained(),
-        closed: end,
-      };
-    },
+    openSocket: (request, socket) => startSocket(beginSession, request, socket),
     closeAll: () => {
       for (const session of [...open.keys()]) session.close("restart");
     },

@@ -93,7 +93,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     });
     const text = await response.text();
     const isJson = (response.headers.get("content-type") ?? "").startsWith("application/json");
-    return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+    const { status, headers: received } = response;
+    return { status, body: isJson ? JSON.parse(text) : text, headers: received };
   };
   return {
     app, url, port, dataDir, ...first, newAccount, call,

@@ -1,5 +1,5 @@
-// Group commit: runs many commands in one transaction and answers each on its own.
-// Used by the writer thread (workers/write.ts), by the CLI and by benchmarks, on their own connection.
+// Group commit: runs many commands in one transaction and answers each on its own. Used by the
+// writer thread (workers/write.ts), by the CLI and by benchmarks, on their own connection.
 import { StorageFailure } from "../../core/faults.ts";
 import { isDiskFailure, type Db } from "./database.ts";
 

@@ -60,35 +60,43 @@ interface Posted {
   event: CommittedEvent;
 }
 
-export function createLedger(db: Db): Ledger {
-  const hold = db.prepare<[object], { sequence: number }>(`
-    UPDATE accounts SET reserved_micros = reserved_micros + @amountMicros,
-      event_sequence = event_sequence + @events
-    WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros
-    RETURNING event_sequence AS sequence`);
-  const insertReservation = db.prepare(`
-    INSERT INTO reservations (reference, account_id, amount_micros, created_at)
-    VALUES (@reference, @accountId, @amountMicros, @now)`);
-  const takeReservation = db.prepare<[object], { account_id: number; amount_micros: number }>(`
-    DELETE FROM reservations WHERE reference = @reference RETURNING account_id, amount_micros`);
-  const unhold = db.prepare(
-    "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId");
-  const readAccount = db.prepare<[object], AccountRow>(`
-    SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
-    FROM accounts WHERE id = @accountId`);
-  const insertEntry = db.prepare(`
-    INSERT INTO ledger (account_id, number, kind, reference, amount_micros, balance_after_micros,
-      created_at, hash)
-    VALUES (@accountId, @number, @kind, @reference, @amountMicros, @balanceAfterMicros,
-      @createdAt, @hash)`);
-  const updateAccount = db.prepare(`
-    UPDATE accounts SET balance_micros = @balanceMicros,
-      reserved_micros = reserved_micros - @releasedMicros,
-      ledger_entries = @number, ledger_hash = @hash, event_sequence = @eventSequence
-    WHERE id = @accountId`);
-  const append = createEventAppender(db);
+function prepareLedger(db: Db) {
+  return {
+    hold: db.prepare<[object], { sequence: number }>(`
+      UPDATE accounts SET reserved_micros = reserved_micros + @amountMicros,
+        event_sequence = event_sequence + @events
+      WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros
+      RETURNING event_sequence AS sequence`),
+    insertReservation: db.prepare(`
+      INSERT INTO reservations (reference, account_id, amount_micros, created_at)
+      VALUES (@reference, @accountId, @amountMicros, @now)`),
+    takeReservation: db.prepare<[object], { account_id: number; amount_micros: number }>(`
+      DELETE FROM reservations WHERE reference = @reference RETURNING account_id, amount_micros`),
+    unhold: db.prepare(
+      "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId"),
+    readAccount: db.prepare<[object], AccountRow>(`
+      SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+      FROM accounts WHERE id = @accountId`),
+    insertEntry: db.prepare(`
+      INSERT INTO ledger (account_id, number, kind, reference, amount_micros, balance_after_micros,
+        created_at, hash)
+      VALUES (@accountId, @number, @kind, @reference, @amountMicros, @balanceAfterMicros,
+        @createdAt, @hash)`),
+    updateAccount: db.prepare(`
+      UPDATE accounts SET balance_micros = @balanceMicros,
+        reserved_micros = reserved_micros - @releasedMicros,
+        ledger_entries = @number, ledger_hash = @hash, event_sequence = @eventSequence
+      WHERE id = @accountId`),
+  };
+}
 
-  const write = (entry: Entry, releasedMicros: Micros, extraEvents: number): Posted | null => {
+type LedgerStatements = ReturnType<typeof prepareLedger>;
+
+/** Adds an entry to the chain and its event to the log; null when money would be missing. */
+function createEntryWriter(db: Db, statements: LedgerStatements) {
+  const { readAccount, insertEntry, updateAccount } = statements;
+  const append = createEventAppender(db);
+  return (entry: Entry, releasedMicros: Micros, extraEvents: number): Posted | null => {
     const account = readAccount.get({ accountId: entry.accountId });
     if (!account) return null;
     const balanceMicros = account.balance_micros + entry.amountMicros;
@@ -124,7 +132,12 @@ export function createLedger(db: Db): Ledger {
     const firstExtraSequence = account.event_sequence + 1;
     return { amountMicros: entry.amountMicros, balanceMicros, firstExtraSequence, event };
   };
+}
 
+export function createLedger(db: Db): Ledger {
+  const statements = prepareLedger(db);
+  const { hold, insertReservation, takeReservation, unhold } = statements;
+  const write = createEntryWriter(db, statements);
   return {
     reserve: (args) => {
       const { accountId, amountMicros, reference, now } = args;
@@ -166,7 +179,9 @@ interface LedgerRow {
 
 export interface LedgerReader {
   /** Everything `auditAccount` needs, account by account, from one consistent snapshot. */
-  audit(visit: (totals: AccountTotals, entries: Iterable<LedgerEntry>, openMicros: Micros) => void): void;
+  audit(
+    visit: (totals: AccountTotals, entries: Iterable<LedgerEntry>, openMicros: Micros) => void,
+  ): void;
   /** Entries that name a turn which is not billed, and billed turns without an entry. */
   strayReferences(): string[];
 }

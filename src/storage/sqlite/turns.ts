@@ -1,5 +1,6 @@
-// The commands of a turn: begin (reserve), complete (post), fail (void), recover. Each keeps the law
-// of DESIGN "Money": a message is charged when its reply is stored, in the same transaction, once.
+// The commands of a turn: begin (reserve), complete (post), fail (void), recover. Each keeps
+// the law of DESIGN "Money": a message is charged when its reply is stored, in the same
+// transaction, once.
 import type {
   BeginOutcome,
   BeginTurn,
@@ -137,12 +138,12 @@ function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome 
       finished_at = NULL WHERE id = @turnId`);
 
   /** A failed or interrupted turn is tried again under its key; its user message is there. */
-  const reopen = (turn: TurnRow, conversation: ConversationState, args: BeginTurn): BeginOutcome => {
-    const priceMicros = MESSAGE_PRICE_MICROS[conversation.type];
-    const held = hold(conversation, turn.user_sequence, priceMicros, 0, args);
+  const reopen = (turn: TurnRow, state: ConversationState, args: BeginTurn): BeginOutcome => {
+    const priceMicros = MESSAGE_PRICE_MICROS[state.type];
+    const held = hold(state, turn.user_sequence, priceMicros, 0, args);
     if (held.kind !== "held") return held;
     reopenTurn.run({ turnId: turn.id, priceMicros, now: args.now });
-    const baseSequence = conversation.event_sequence;
+    const baseSequence = state.event_sequence;
     return { kind: "started", turnId: turn.id, priceMicros, baseSequence, events: [] };
   };
 

@@ -58,7 +58,9 @@ export function createInlineWriter(dataDir: string, options: { migrate: boolean 
     write: (command, args) =>
       new Promise((resolve, reject) => {
         if (failure) return reject(failure);
-        const waiting: Waiting = { command, args, resolve: (value) => resolve(value as never), reject };
+        const waiting: Waiting = {
+          command, args, reject, resolve: (value) => resolve(value as never),
+        };
         if (queue.push(waiting) === 1) setImmediate(flush);
       }),
     failure: () => failure,

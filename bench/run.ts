@@ -1,0 +1,23 @@
+// `npm run bench` runs every benchmark, each in a process of its own, one after the other;
+// `npm run bench -- charging` runs one.
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+const HELPERS = new Set(["run.ts", "report.ts"]);
+const names = readdirSync(import.meta.dirname)
+  .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))
+  .map((file) => file.slice(0, -3));
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !names.includes(name));
+if (unknown.length > 0) {
+  process.stderr.write(`no benchmark ${unknown.join(", ")}; there are: ${names.join(", ")}\n`);
+  process.exit(64);
+}
+for (const name of asked.length > 0 ? asked : names) {
+  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, `${name}.ts`)], {
+    stdio: "inherit",
+  });
+  if (status !== 0) process.exit(status ?? 1);
+}
