@@ -1,0 +1,152 @@
+// The promises about money, under concurrency and under SIGKILL of the real process.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { auditDatabase } from "../src/storage/sqlite/backup.ts";
+import { databasePath, openForInspection } from "../src/storage/sqlite/database.ts";
+import { startScriptedModel } from "./support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer, testDataDir } from "./support/server.ts";
+
+function audit(dataDir: string) {
+  const db = openForInspection(databasePath(dataDir));
+  const result = auditDatabase(db);
+  const charged = db.prepare<[], { count: number }>(
+    "SELECT count(*) AS count FROM ledger WHERE kind = 'message'").get()?.count;
+  const open = db.prepare<[], { count: number }>(
+    "SELECT count(*) AS count FROM reservations").get()?.count;
+  db.close();
+  return { problems: result.problems, charged, open };
+}
+
+test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succeed", async () => {
+  const model = await startScriptedModel({ tokens: 3 });
+  const dataDir = testDataDir();
+  const server = await startTestServer({ dataDir, env: { PARLEY_MODEL_URL: model.url } });
+  const { key } = await server.newAccount({ balance: "1.00" });
+  const assistant = await newAssistant(server, { initial_message: "Hi" }, key);
+  const uuids: string[] = [];
+  for (let count = 0; count < 1000; count += 1) {
+    uuids.push(await newConversation(server, assistant.uuid));
+  }
+  const results = await Promise.all(uuids.map((uuid) =>
+    server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } })));
+  assert.equal(results.filter(({ status }) => status === 200).length, 100);
+  const refused = results.filter(({ status }) => status === 400);
+  assert.equal(refused.length, 900);
+  for (const { body } of refused) {
+    assert.deepEqual(body, {
+      status: false, error: "Insufficient balance. Please top up your account.",
+    });
+  }
+  assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 0);
+  await server.close();
+  await model.close();
+  assert.deepEqual(audit(dataDir), { problems: [], charged: 100, open: 0 });
+  rmSync(dataDir, { recursive: true });
+});
+
+interface Running {
+  process: ChildProcess;
+  url: string;
+  key: string | null;
+  assistant: string | null;
+}
+
+const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
+
+async function startProcess(dataDir: string, modelUrl: string): Promise<Running> {
+  const child = spawn(process.execPath, [MAIN], {
+    env: {
+      PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off",
+      PARLEY_MODEL_URL: modelUrl,
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let key: string | null = null;
+  let assistant: string | null = null;
+  for await (const line of createInterface({ input: child.stdout })) {
+    key ??= /API key +(\S+)/.exec(line)?.[1] ?? null;
+    assistant ??= /assistant +(\S+)/.exec(line)?.[1] ?? null;
+    if (line.includes('"msg":"listening"')) {
+      const { url } = JSON.parse(line) as { url: string };
+      child.stdout.resume();
+      return { process: child, url, key, assistant };
+    }
+  }
+  throw new Error("the server did not start");
+}
+
+const KILLS = 6;
+const CLIENTS = 16;
+const SENDS_PER_CLIENT = 25;
+
+test("[BL2] killed at random moments, with clients that retry by key: charged once each", async () => {
+  const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
+  const dataDir = testDataDir();
+  let server = await startProcess(dataDir, model.url);
+  const { assistant } = server;
+  let up = Promise.resolve();
+  let sent = 0;
+  const post = async (path: string, body: object, key?: string): Promise<unknown> => {
+    for (;;) {
+      await up;
+      try {
+        const response = await fetch(`${server.url}/api${path}`, {
+          method: "POST",
+          headers: {
+            "Content-Type": "application/json", ...(key ? { "Idempotency-Key": key } : {}),
+          },
+          body: JSON.stringify(body),
+        });
+        const answer: unknown = await response.json();
+        if (response.status === 200) return answer;
+        assert.ok([409, 429, 503].includes(response.status), JSON.stringify(answer));
+      } catch (error) {
+        // The process died under the request: the same key, against the next one.
+        if (error instanceof assert.AssertionError) throw error;
+      }
+    }
+  };
+  const outcomes: { uuid: string; key: string; text: string; message: string }[] = [];
+  const client = async (number: number): Promise<void> => {
+    const created = await post("/conversations", { assistant_id: assistant });
+    const uuid = (created as { conversation_id: string }).conversation_id;
+    for (let count = 0; count < SENDS_PER_CLIENT; count += 1) {
+      const key = `c${number}-${count}`;
+      const text = `message ${key}`;
+      const answer = await post(`/conversations/${uuid}/messages`, { message: text }, key);
+      outcomes.push({ uuid, key, text, message: (answer as { message: string }).message });
+      sent += 1;
+    }
+  };
+  const kill = async (): Promise<void> => {
+    const total = CLIENTS * SENDS_PER_CLIENT;
+    for (let count = 1; count <= KILLS; count += 1) {
+      const goal = Math.floor((total * count) / (KILLS + 1) - Math.random() * 20);
+      while (sent < goal) await new Promise((resolve) => setImmediate(resolve));
+      const old = server.process;
+      const gate = Promise.withResolvers<void>();
+      up = gate.promise;
+      const gone = once(old, "exit");
+      old.kill("SIGKILL");
+      await gone;
+      server = await startProcess(dataDir, model.url);
+      gate.resolve();
+    }
+  };
+  await Promise.all([kill(), ...Array.from({ length: CLIENTS }, (_, number) => client(number))]);
+  for (const { uuid, key, text, message } of outcomes) {
+    const again = await post(`/conversations/${uuid}/messages`, { message: text }, key);
+    assert.equal((again as { message: string }).message, message);
+  }
+  const exited = once(server.process, "exit");
+  server.process.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+  await model.close();
+  const charged = CLIENTS * SENDS_PER_CLIENT;
+  assert.deepEqual(audit(dataDir), { problems: [], charged, open: 0 });
+  rmSync(dataDir, { recursive: true });
+});
