@@ -136,7 +136,7 @@ test("[CV8] one turn at a time: later messages wait in order, too many are refus
   const { assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   const gate = Promise.withResolvers<void>();
-  model.script(() => ({ hold: gate.promise }));
+  model.script(() => ({ tokens: ["ok"], hold: gate.promise }));
   const first = model.counts.requests;
   const sends = Array.from({ length: 6 }, (_, index) => send(uuid, `m${index}`));
   await model.waitFor("requests", first + 1);
@@ -226,7 +226,9 @@ test("[CV11] generate-reply keeps one conversation per customer", async () => {
 test("[CV12] the list pages by cursor, newest first, and shows only the account's own", async () => {
   const { key, assistant } = await fresh();
   const made: string[] = [];
-  for (let count = 0; count < 3; count += 1) made.push(await newConversation(server, assistant.uuid));
+  for (let count = 0; count < 3; count += 1) {
+    made.push(await newConversation(server, assistant.uuid));
+  }
   const page = await server.call("GET", "/user/conversations?per_page=2", { key });
   assert.equal(page.status, 200);
   const ids = (body: { data: { id: string }[] }) => body.data.map((row) => row.id);
