@@ -265,7 +265,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     trustedProxies: config.PARLEY_TRUSTED_PROXIES,
     log,
     newRequestId: () => system.uuid(),
-    renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
+    renderError: (error, request, shape = "message") =>
+      renderFault(toFault(error, log, request), shape),
   });
   const { openApi } = mountEverything(options, storage, features, server, () => isDraining);
   const timers = startTimers(options, storage, features);

@@ -136,6 +136,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     method: route.method,
     pattern: patternOf(path),
     bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
+    errorShape: shape,
     handle: (http) => {
       const startedMs = options.system.monotonicMs();
       const headers: HeaderMap = route.auth === "public" ? corsHeaders(http) : {};

@@ -55,6 +55,8 @@ export interface HttpRoute {
   pattern: string;
   bodyBytesMax: number;
   handle: Handler;
+  /** Body of what is refused before the handler runs; absent: `{message}`. */
+  errorShape?: "message" | "error" | "conversation" | "success";
 }
 
 /** A WebSocket after its upgrade. Every method is a no-op once it is closed. */

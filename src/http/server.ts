@@ -13,7 +13,7 @@ import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import { createAddressReader } from "./address.ts";
 import { Exchange } from "./response.ts";
-import type { HttpRequest, HttpRoute, SocketRoute } from "./exchange.ts";
+import type { HttpRequest, HttpRoute, Reply, SocketRoute } from "./exchange.ts";
 import { mountSocket } from "./socket.ts";
 
 export interface HttpServerOptions {
@@ -22,7 +22,11 @@ export interface HttpServerOptions {
   log: Logger;
   newRequestId(): string;
   /** Renders whatever a handler threw; must not throw itself. */
-  renderError(error: unknown, request: HttpRequest | null): Parameters<Exchange["reply"]>[0];
+  renderError(
+    error: unknown,
+    request: HttpRequest | null,
+    shape?: HttpRoute["errorShape"],
+  ): Reply;
 }
 
 export interface HttpServer {
@@ -147,7 +151,9 @@ function createOpener(options: HttpServerOptions, readRequest: RequestReader) {
   return (route: Omit<HttpRoute, "method">) => {
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
     return (raw: RawResponse, req: RawRequest): void => {
-      const exchange = new Exchange(raw, options);
+      const exchange = new Exchange(raw, {
+        renderError: (error, request) => options.renderError(error, request, route.errorShape),
+      });
       try {
         const request = readRequest(raw, req, paramCount);
         exchange.request = request;

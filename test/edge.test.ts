@@ -1,0 +1,180 @@
+// The edge: framing, bodies, keys, scopes, origins, rates.
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, test } from "node:test";
+import { createRateLimiter } from "../src/http/rate-limit.ts";
+import { createSystem } from "../src/core/system.ts";
+import { newAssistant, newConversation, startTestServer } from "./support/server.ts";
+
+const server = await startTestServer();
+after(() => server.close());
+
+/** Sends raw bytes and resolves to everything answered until the server closes or `enough`. */
+function raw(bytes: string, enough = /\r\n\r\n[^]*[}\]]/): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = "";
+    const socket = connect(server.port, "127.0.0.1", () => socket.write(bytes));
+    socket.on("data", (chunk) => {
+      answer += chunk.toString("latin1");
+      if (enough.test(answer)) socket.destroy();
+    });
+    socket.on("close", () => resolve(answer));
+    socket.on("error", reject);
+  });
+}
+
+const post = (headers: string, body: string): string =>
+  `POST /api/conversations HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n${body}`;
+
+test("[ER1] ambiguous framing is refused and the server lives", async () => {
+  for (const headers of [
+    "Content-Length: 2\r\nContent-Length: 3",
+    "Transfer-Encoding: xchunked",
+    "Transfer-Encoding: chunked\r\nContent-Length: 4",
+  ]) {
+    assert.match(await raw(post(headers, "{}"), /\r\n\r\n/), /^HTTP\/1\.1 400 /, headers);
+  }
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200);
+});
+
+test("[ER2] bodies are bounded, declared or not; an abort in the middle harms nobody", async () => {
+  const large = await server.call("POST", "/conversations", { body: `"${"x".repeat(300_000)}"` });
+  assert.equal(large.status, 413);
+  assert.deepEqual(large.body, { status: false, error: "The request body is too large." });
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write(post("Content-Length: 500", "{"));
+  socket.resetAndDestroy();
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200);
+});
+
+test("[ER3] bodies that are no safe JSON object are 400 in the route's shape", async () => {
+  const bodies = ["{", "[]", "null", '{"__proto__":1}', "[".repeat(5000), '"\\ud800"'];
+  for (const body of bodies) {
+    const refused = await server.call("POST", "/conversations", { body });
+    assert.equal(refused.status, 400, body.slice(0, 20));
+    assert.equal(refused.body.status, false);
+    assert.equal(typeof refused.body.error, "string");
+  }
+});
+
+test("[ER4] unknown paths are 404, wrong methods 405 with Allow, both JSON", async () => {
+  const unknown = await server.call("GET", "/nothing");
+  assert.deepEqual([unknown.status, unknown.body], [404, { message: "Not found." }]);
+  const wrong = await server.call("DELETE", "/user/me");
+  assert.equal(wrong.status, 405);
+  assert.equal(wrong.headers.get("allow"), "GET");
+});
+
+test("[ER5] a safe request id is echoed, another is replaced", async () => {
+  const echoed = await server.call("GET", "/user/me", { headers: { "X-Request-Id": "abc-1" } });
+  assert.equal(echoed.headers.get("x-request-id"), "abc-1");
+  const replaced = await server.call("GET", "/user/me", { headers: { "X-Request-Id": "a b" } });
+  assert.match(replaced.headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
+});
+
+test("[AU1] without a key in force everything of the account is 401", async () => {
+  for (const key of [null, "1|wrong", `${server.key}x`, "1"]) {
+    const refused = await server.call("GET", "/user/me", { key });
+    assert.equal(refused.status, 401);
+    assert.equal(refused.body.message, "Unauthenticated.");
+  }
+});
+
+test("[AU2] a key is shown once, listed without its secret and dead once deleted", async () => {
+  const made = await server.call("POST", "/user/api-keys", { body: { name: "ci" } });
+  assert.equal(made.status, 201);
+  const { token, id } = made.body.api_key as { token: string; id: number };
+  assert.equal((await server.call("GET", "/user/me", { key: token })).status, 200);
+  const listed = await server.call("GET", "/user/api-keys");
+  assert.ok(!JSON.stringify(listed.body).includes(token.split("|")[1] ?? "?"));
+  const other = await server.newAccount();
+  const foreign = await server.call("DELETE", `/user/api-keys/${id}`, { key: other.key });
+  assert.deepEqual([foreign.status, foreign.body], [404, { message: "API key not found." }]);
+  assert.equal((await server.call("DELETE", `/user/api-keys/${id}`)).status, 200);
+  assert.equal((await server.call("GET", "/user/me", { key: token })).status, 401);
+});
+
+test("[AU3] a key that may only read cannot write; an expired key is dead", async () => {
+  const read = await server.call("POST", "/user/api-keys", {
+    body: { name: "r", scopes: ["read"] },
+  });
+  const key = read.body.api_key.token as string;
+  assert.equal((await server.call("GET", "/user/me", { key })).status, 200);
+  const refused = await server.call("POST", "/user/api-keys", { key, body: { name: "x" } });
+  assert.equal(refused.status, 403);
+  const expired = await server.call("POST", "/user/api-keys", {
+    body: { name: "e", expires_at: "2020-01-01T00:00:00Z" },
+  });
+  const dead = await server.call("GET", "/user/me", { key: expired.body.api_key.token });
+  assert.equal(dead.status, 401);
+});
+
+test("[AU4] only allowed origins may use an assistant from a page", async () => {
+  const assistant = await newAssistant(server, { allowed_origins: ["https://good.example"] });
+  const uuid = await newConversation(server, assistant.uuid);
+  const ask = (method: string, origin: string) =>
+    fetch(`${server.url}/api/conversations/${uuid}`, { method, headers: { Origin: origin } });
+  const good = await ask("GET", "https://good.example");
+  assert.equal(good.headers.get("access-control-allow-origin"), "https://good.example");
+  assert.match(good.headers.get("vary") ?? "", /Origin/);
+  const bad = await ask("GET", "https://bad.example");
+  assert.equal(bad.status, 403);
+  assert.equal(bad.headers.get("access-control-allow-origin"), null);
+  assert.equal((await ask("OPTIONS", "https://good.example")).status, 204);
+  assert.equal((await ask("OPTIONS", "https://bad.example")).status, 403);
+});
+
+test("[LM1] a key has 20 requests in 10 seconds, then 429 that says when to come back", async () => {
+  const limited = await startTestServer({ env: { PARLEY_RATE_LIMITS: "on" } });
+  for (let count = 0; count < 20; count += 1) {
+    const { status, headers } = await limited.call("GET", "/user/me");
+    assert.equal(status, 200);
+    assert.equal(headers.get("x-ratelimit-limit"), "100");
+    assert.equal(headers.get("x-ratelimit-remaining"), String(99 - count));
+  }
+  const refused = await limited.call("GET", "/user/me");
+  assert.equal(refused.status, 429);
+  assert.equal(refused.body.error, "Rate limit exceeded");
+  assert.ok(Number.isInteger(refused.body.retry_after));
+  assert.equal(refused.headers.get("retry-after"), String(refused.body.retry_after));
+  await limited.close();
+});
+
+test("[LM2] creating and sending are bounded per address and per conversation", async () => {
+  const env = { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_CONVERSATION_PER_MINUTE: "2" };
+  const limited = await startTestServer({ env: { ...env, PARLEY_RATE_ADDRESS_PER_MINUTE: "3" } });
+  const assistant = await newAssistant(limited);
+  const uuid = await newConversation(limited, assistant.uuid);
+  const send = () =>
+    limited.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
+  const statuses = [(await send()).status, (await send()).status, (await send()).status];
+  assert.deepEqual(statuses, [200, 200, 429]);
+  const create = () =>
+    limited.call("POST", "/conversations", { body: { assistant_id: assistant.uuid } });
+  const created = [(await create()).status, (await create()).status, (await create()).status];
+  assert.deepEqual(created, [200, 200, 429]);
+  await limited.close();
+});
+
+test("[LM3] an assistant spends no more than its daily cap", async () => {
+  const { uuid: assistantUuid } = await newAssistant(server, { daily_spend_cap: 0.02 });
+  const uuid = await newConversation(server, assistantUuid);
+  const send = () =>
+    server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
+  const statuses = [(await send()).status, (await send()).status, (await send()).status];
+  assert.deepEqual(statuses, [200, 200, 429]);
+});
+
+test("[LM4] the window slides: a passage counts for exactly its length", () => {
+  let now = 0;
+  const system = { ...createSystem(), monotonicMs: () => now };
+  const limiter = createRateLimiter([{ count: 2, windowMs: 1000 }], { system, keysMax: 2 });
+  assert.equal(limiter.take("a").allowed, true);
+  now = 600;
+  assert.equal(limiter.take("a").allowed, true);
+  assert.equal(limiter.take("a").retryAfterMs, 400);
+  assert.equal(limiter.take("b").allowed, true);
+  now = 1001;
+  assert.equal(limiter.take("a").allowed, true);
+  assert.equal(limiter.take("a").allowed, false);
+});
