@@ -1,0 +1,73 @@
+// Who may import what, as the design says: features in the middle, exchangeable edges around them.
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { test } from "node:test";
+
+const ROOT = join(import.meta.dirname, "..");
+
+interface Import {
+  file: string;
+  /** Path from the root for the project's own files, else the package's name. */
+  target: string;
+}
+
+const imports: Import[] = ["src/**/*.ts", "workers/*.ts"].flatMap((pattern) =>
+  globSync(pattern, { cwd: ROOT }).flatMap((file) => {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    return [...text.matchAll(/^(?:import|export)\b[^"';=]*?\bfrom\s+"([^"]+)"/gm)].map(([, name = ""]) => ({
+      file,
+      target: name.startsWith(".")
+        ? relative(ROOT, join(ROOT, dirname(file), name))
+        : name,
+    }));
+  }));
+
+/** Folder → the folders of src it may import from, itself aside. */
+const ALLOWED: Record<string, RegExp> = {
+  "src/core/": /^src\/core\//,
+  "src/events/": /^src\/(core|events)\//,
+  "src/providers/": /^src\/(core|providers)\//,
+  "src/engine/": /^src\/(core|engine|events\/events|providers\/models\/port)/,
+  "src/http/": /^src\/(core|events|http)\//,
+  "src/realtime/": /^src\/(core|events|http|realtime)\//,
+};
+
+test("[ST1] the edges import no feature, the core nothing but itself", () => {
+  assert.ok(imports.length > 200);
+  for (const [folder, allowed] of Object.entries(ALLOWED)) {
+    for (const { file, target } of imports) {
+      if (!file.startsWith(folder) || !target.startsWith("src/")) continue;
+      assert.match(target, allowed, `${file} imports ${target}`);
+    }
+  }
+});
+
+test("[ST2] no feature reaches into storage, no storage into a face", () => {
+  for (const { file, target } of imports) {
+    const isFeature = /^src\/(accounts|assistants|conversations|phone-numbers)\//.test(file);
+    if (isFeature) assert.doesNotMatch(target, /^src\/storage\//, file);
+    if (file.startsWith("src/storage/")) {
+      assert.doesNotMatch(target, /^src\/(http|realtime|providers)\/|routes\.ts$/, file);
+    }
+  }
+});
+
+test("[ST3] what is swapped as a whole is imported in its own place only", () => {
+  const places: Record<string, RegExp> = {
+    "better-sqlite3": /^src\/storage\/sqlite\//,
+    "uWebSockets.js": /^src\/http\/(server|response|socket)\.ts$/,
+    "prom-client": /^src\/core\/metrics\.ts$/,
+  };
+  for (const { file, target } of imports) {
+    const place = Object.hasOwn(places, target) ? places[target] : undefined;
+    if (place) assert.match(file, place, `${file} imports ${target}`);
+  }
+});
+
+test("[ST4] only config.ts reads the environment", () => {
+  for (const file of globSync("src/**/*.ts", { cwd: ROOT })) {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    if (file !== "src/config.ts") assert.ok(!text.includes("process.env"), file);
+  }
+});
