@@ -238,3 +238,33 @@ test("[CV12] the list pages by cursor, newest first, and shows only the account'
   assert.deepEqual(ids(next.body), [made[0]]);
   assert.equal(next.body.next_cursor, null);
 });
+
+/** Sends and reads the whole stream; resolves to the types of its frames, repeats left out. */
+async function streamTypes(uuid: string, message: string, key: string): Promise<string[]> {
+  const response = await fetch(`${server.url}/api/conversations/${uuid}/messages`, {
+    method: "POST",
+    headers: {
+      Accept: "text/event-stream", "Content-Type": "application/json", "Idempotency-Key": key,
+    },
+    body: JSON.stringify({ message }),
+    signal: AbortSignal.timeout(5000),
+  });
+  assert.equal(response.status, 200);
+  const types = [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, type]) => type ?? "");
+  return types.filter((type, index) => type !== types[index - 1]);
+}
+
+test("[CV13] a failed send tried again under its key streams the new reply, not the old failure", async () => {
+  const { key, assistant } = await fresh();
+  const uuid = await newConversation(server, assistant.uuid);
+  model.script(() => ({ status: 400 }));
+  const failed = await streamTypes(uuid, "Hello", "k");
+  assert.deepEqual(failed, ["message_added", "reply_start", "reply_failed"].filter((type) =>
+    type !== "reply_start" || failed.includes(type)));
+  model.script(null);
+  const whole = ["reply_start", "reply_delta", "reply_end", "message_added"];
+  assert.deepEqual(await streamTypes(uuid, "Hello", "k"), whole);
+  assert.equal(await balanceOf(key), 4.99);
+  assert.deepEqual((await streamTypes(uuid, "Hello", "k")).slice(-4), whole);
+  assert.equal(await balanceOf(key), 4.99);
+});

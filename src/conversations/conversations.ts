@@ -24,10 +24,10 @@ import {
   type TurnResult,
 } from "./records.ts";
 
-/** What a send led to. Watchers read the reply from `baseSequence` on. */
+/** What a send led to. Watchers read the turn from `fromSequence` on. */
 export type Sent =
-  | { kind: "answering"; turnId: number; baseSequence: number; replayed: boolean; result: Promise<TurnResult> }
-  | { kind: "repeated"; turnId: number; baseSequence: number; result: TurnResult }
+  | { kind: "answering"; turnId: number; fromSequence: number; replayed: boolean; result: Promise<TurnResult> }
+  | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
   /** AI is off: the message is stored and nobody answers. */
   | { kind: "stored" };
 
@@ -123,7 +123,9 @@ async function beginTurn(
       release();
     });
     turns.running.set(conversation.uuid, { live, result });
-    return { kind: "answering", turnId, baseSequence, replayed: false, result };
+    // The user's message is told with its reply; a turn tried again begins after its failure.
+    const fromSequence = baseSequence - outcome.events.length;
+    return { kind: "answering", turnId, fromSequence, replayed: false, result };
   } catch (error) {
     release();
     throw error;
@@ -247,7 +249,7 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
             stopped: outcome.reply.stopped,
           }
         : { kind: "failed", reason: "stopped", error: "The reply was stopped." };
-      return { kind: "repeated", turnId: outcome.turnId, baseSequence: outcome.userSequence, result };
+      return { kind: "repeated", turnId: outcome.turnId, fromSequence: outcome.userSequence - 1, result };
     }
     case "running":
       throw new Fault(409, "The message is being answered.", { retryAfterS: 1 });

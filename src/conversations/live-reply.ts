@@ -17,6 +17,7 @@ export class LiveReply implements LiveReplyView {
   readonly abort = new AbortController();
   stopped = false;
   #text = "";
+  #closed = false;
   #flushTimer: Timer | null = null;
   #lastFlushMs = -Infinity;
   readonly #bus: EventBus;
@@ -61,9 +62,9 @@ export class LiveReply implements LiveReplyView {
     this.#flush();
   }
 
-  /** Keeps what has been shown and drops the rest; false when it was stopped already. */
+  /** Keeps what has been shown and drops the rest; false when it is over or stopped already. */
   stop(): boolean {
-    if (this.abort.signal.aborted) return false;
+    if (this.#closed || this.abort.signal.aborted) return false;
     this.#cancelFlush();
     this.stopped = true;
     this.abort.abort(new Error("stopped by the client"));
@@ -72,6 +73,7 @@ export class LiveReply implements LiveReplyView {
 
   /** No more text will come: what is not shown yet arrives with the committed message. */
   close(): void {
+    this.#closed = true;
     this.#cancelFlush();
   }
 

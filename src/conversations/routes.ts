@@ -144,9 +144,9 @@ function sendRoute({ conversations, access, streams }: ConversationRouteOptions)
       return wantsEvents(http) && sent.kind !== "stored"
         ? withReplay(sent, streams.openSse({
             ...stream,
-            // One before the user's message, so that the stream tells the whole turn.
-            position: { sequence: Math.max(0, sent.baseSequence - 1), chars: 0 },
+            position: { sequence: sent.fromSequence, chars: 0 },
             untilTurn: sent.turnId,
+            skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
           }))
         : withReplay(sent, json(200, await replyOf(sent)));
     },

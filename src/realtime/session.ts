@@ -37,6 +37,8 @@ export interface SessionOptions {
   position: Position | null;
   /** Close as `finished` after this turn's last event. */
   untilTurn?: number;
+  /** Leave out the turn's failures: it was tried again and answered. */
+  skipsFailures?: boolean;
 }
 
 /** Frames gathered beyond this leave before more are read. */
@@ -47,6 +49,7 @@ export class Session {
   readonly #sink: Sink;
   readonly #system: System;
   readonly #untilTurn: number | null;
+  readonly #skipsFailures: boolean;
   readonly #unsubscribe: () => void;
   #position: Position;
   /** The turn whose `reply_start` and calls this session has sent. */
@@ -63,6 +66,7 @@ export class Session {
     this.#sink = options.sink;
     this.#system = options.system;
     this.#untilTurn = options.untilTurn ?? null;
+    this.#skipsFailures = options.skipsFailures ?? false;
     this.#position = this.#startFrom(options.position);
     this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) =>
       this.#notice(notice));
@@ -160,6 +164,8 @@ export class Session {
     this.#position = { sequence, chars: 0 };
     this.#startedTurn = null;
     this.#callsSent = 0;
+    const isPast = this.#skipsFailures && event.type === "reply_failed";
+    if (isPast && turnId === this.#untilTurn) return;
     this.#gather(committedFrame(event, sequence));
     if (turnId !== null && turnId === this.#untilTurn) {
       this.#flush();

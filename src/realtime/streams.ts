@@ -14,6 +14,8 @@ export interface StreamRequest {
   position: Position | null;
   /** End the stream with this turn. */
   untilTurn?: number;
+  /** The turn was tried again and answered: its earlier failures are not told. */
+  skipsFailures?: boolean;
   /** Most sessions of the topic at a time. */
   sessionsMax: number;
 }
@@ -118,9 +120,10 @@ export function createStreams({ bus, system }: { bus: EventBus; system: System }
     }
   };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
-    const { source, position, untilTurn } = request;
+    const { source, position, untilTurn, skipsFailures = false } = request;
     const session = new Session({
-      source, sink, bus, system, position, ...(untilTurn === undefined ? {} : { untilTurn }),
+      source, sink, bus, system, position, skipsFailures,
+      ...(untilTurn === undefined ? {} : { untilTurn }),
     });
     open.set(session, transport);
     const heartbeat: Timer = system.every(LIMITS.heartbeatMs, () => {
