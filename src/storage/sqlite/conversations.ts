@@ -87,10 +87,10 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
   const find = db.prepare<[object], ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
   const history = db.prepare<[object], MessageRow>(
-    `SELECT ${MESSAGE} FROM messages WHERE conversation_id = @conversationId ORDER BY id`);
+    `SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId ORDER BY id`);
   const recent = db.prepare<[object], MessageRow>(`
-    SELECT ${MESSAGE} FROM messages WHERE conversation_id = @conversationId
-    ORDER BY id DESC LIMIT @rows`);
+    SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
+    ORDER BY id DESC LIMIT (@rows + 0)`);
   const list = db.prepare<[object], SummaryRow>(`
     SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
       c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
@@ -100,7 +100,7 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
       AND (@type IS NULL OR c.type = @type)
       AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
       AND (@externalIdentifier IS NULL OR c.external_identifier = @externalIdentifier)
-    ORDER BY c.id DESC LIMIT @rows`);
+    ORDER BY c.id DESC LIMIT (@rows + 0)`);
 
   return {
     create: (args) => writer.write("conversations.create", args),

@@ -93,11 +93,11 @@ const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.sequence, e.type
 export function createEventLog(db: Db): EventLog {
   const ofConversation = db.prepare<[object], EventRow>(`${EVENT}
     WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = @uuid)
-      AND e.sequence > @after ORDER BY e.sequence LIMIT @rows`);
+      AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
   const ofAccount = db.prepare<[object], EventRow>(`${EVENT}
-    WHERE e.account_id = @accountId AND e.account_sequence > @after
-    ORDER BY e.account_sequence LIMIT @rows`);
-  const since = db.prepare<[object], EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT @rows`);
+    WHERE e.account_id = +@accountId AND e.account_sequence > @after
+    ORDER BY e.account_sequence LIMIT (@rows + 0)`);
+  const since = db.prepare<[object], EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
   const conversation = db.prepare<[object], { sequence: number }>(
     "SELECT event_sequence AS sequence FROM conversations WHERE uuid = @uuid");
   const account = db.prepare<[object], { sequence: number }>(
