@@ -9,7 +9,7 @@ import { utcDay, wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import { createTurnQueue, type TurnQueue } from "../engine/turn-queue.ts";
-import { conversationTopic } from "../events/events.ts";
+import { conversationTopic, type CommittedEvent } from "../events/events.ts";
 import type { LiveReplyView } from "../events/live.ts";
 import { answer, Interrupted, personaOf, type AnswerOptions } from "./answering.ts";
 import { LiveReply } from "./live-reply.ts";
@@ -26,7 +26,15 @@ import {
 
 /** What a send led to. Watchers read the turn from `fromSequence` on. */
 export type Sent =
-  | { kind: "answering"; turnId: number; fromSequence: number; replayed: boolean; result: Promise<TurnResult> }
+  | {
+      kind: "answering";
+      turnId: number;
+      fromSequence: number;
+      /** What was committed after `fromSequence` when the turn began. */
+      events: CommittedEvent[];
+      replayed: boolean;
+      result: Promise<TurnResult>;
+    }
   | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
   /** AI is off: the message is stored and nobody answers. */
   | { kind: "stored" };
@@ -124,8 +132,9 @@ async function beginTurn(
     });
     turns.running.set(conversation.uuid, { live, result });
     // The user's message is told with its reply; a turn tried again begins after its failure.
-    const fromSequence = baseSequence - outcome.events.length;
-    return { kind: "answering", turnId, fromSequence, replayed: false, result };
+    const { events } = outcome;
+    const fromSequence = baseSequence - events.length;
+    return { kind: "answering", turnId, fromSequence, events, replayed: false, result };
   } catch (error) {
     release();
     throw error;

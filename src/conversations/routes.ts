@@ -146,6 +146,7 @@ function sendRoute({ conversations, access, streams }: ConversationRouteOptions)
             ...stream,
             position: { sequence: sent.fromSequence, chars: 0 },
             untilTurn: sent.turnId,
+            backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
             skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
           }))
         : withReplay(sent, json(200, await replyOf(sent)));

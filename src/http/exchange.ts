@@ -38,8 +38,8 @@ export interface ByteStream {
   onDrain(callback: () => void): void;
   /** Called once, when the client has gone or `end`/`abort` was called. */
   onClose(callback: () => void): void;
-  /** Ends the body as complete. */
-  end(): void;
+  /** Ends the body as complete, with what is left to say. */
+  end(text?: string): void;
   /** Drops the connection, so that the client notices that the body is not complete. */
   abort(): void;
 }

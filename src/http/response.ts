@@ -100,10 +100,10 @@ export class Exchange {
         if (this.#closed) callback();
         else this.#closeCallbacks.push(callback);
       },
-      end: () => {
+      end: (text = "") => {
         const raw = this.#raw;
         if (!raw) return;
-        raw.cork(() => raw.end());
+        raw.cork(() => raw.end(text));
         this.#finish();
       },
       abort: () => {

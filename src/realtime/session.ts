@@ -25,7 +25,8 @@ export type CloseReason = "finished" | "slow" | "restart" | "denied";
 export interface Sink {
   /** False when the client reads too slowly; the frames are taken all the same. */
   send(frames: Frame[]): boolean;
-  close(reason: CloseReason): void;
+  /** Sends the last frames and ends. */
+  close(reason: CloseReason, frames: Frame[]): void;
 }
 
 export interface SessionOptions {
@@ -37,6 +38,8 @@ export interface SessionOptions {
   position: Position | null;
   /** Close as `finished` after this turn's last event. */
   untilTurn?: number;
+  /** Events right after `position` that the caller has at hand, so that the log is not read. */
+  backlog?: CommittedEvent[];
   /** Leave out the turn's failures: it was tried again and answered. */
   skipsFailures?: boolean;
 }
@@ -51,6 +54,7 @@ export class Session {
   readonly #untilTurn: number | null;
   readonly #skipsFailures: boolean;
   readonly #unsubscribe: () => void;
+  #backlog: CommittedEvent[];
   #position: Position;
   /** The turn whose `reply_start` and calls this session has sent. */
   #startedTurn: number | null = null;
@@ -67,7 +71,10 @@ export class Session {
     this.#system = options.system;
     this.#untilTurn = options.untilTurn ?? null;
     this.#skipsFailures = options.skipsFailures ?? false;
-    this.#position = this.#startFrom(options.position);
+    this.#backlog = options.backlog ?? [];
+    this.#position = this.#backlog.length > 0 && options.position
+      ? options.position
+      : this.#startFrom(options.position);
     this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) =>
       this.#notice(notice));
   }
@@ -78,7 +85,11 @@ export class Session {
 
   /** Sends what the watcher has missed; call once the sink can take frames. */
   start(): void {
-    this.#pump();
+    const backlog = this.#backlog.splice(0);
+    if (backlog.length === 0) return this.#pump();
+    for (const event of backlog) this.#gatherCommitted(event);
+    this.#gatherLive();
+    this.#flush();
   }
 
   /** Goes back (or ahead) to the position a client names on an open connection. */
@@ -105,7 +116,9 @@ export class Session {
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.end();
-    this.#sink.close(reason);
+    const frames = reason === "denied" ? [] : this.#frames;
+    this.#frames = [];
+    this.#sink.close(reason, frames);
   }
 
   /** The transport is gone: stop without touching it. Idempotent. */
@@ -167,10 +180,11 @@ export class Session {
     const isPast = this.#skipsFailures && event.type === "reply_failed";
     if (isPast && turnId === this.#untilTurn) return;
     this.#gather(committedFrame(event, sequence));
-    if (turnId !== null && turnId === this.#untilTurn) {
-      this.#flush();
-      this.close("finished");
-    }
+    if (turnId !== null && turnId === this.#untilTurn) this.#finish();
+  }
+
+  #finish(): void {
+    this.close(this.#source.allowed() ? "finished" : "denied");
   }
 
   /**
@@ -223,10 +237,7 @@ export class Session {
     this.#gatherText(live, live.shown);
     if (live.failure) {
       this.#gather(makeFrame("reply_failed", null, { turn_id: live.turnId, ...live.failure }));
-      if (live.turnId === this.#untilTurn) {
-        this.#flush();
-        this.close("finished");
-      }
+      if (live.turnId === this.#untilTurn) this.#finish();
     }
   }
 

@@ -4,6 +4,7 @@ import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { System, Timer } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
+import type { CommittedEvent } from "../events/events.ts";
 import type { ByteStream, Reply, Socket } from "../http/exchange.ts";
 import { encodeSse, formatPosition, makeFrame, parsePosition, type Position } from "./frames.ts";
 import { Session, type CloseReason, type Sink, type StreamSource } from "./session.ts";
@@ -16,6 +17,8 @@ export interface StreamRequest {
   untilTurn?: number;
   /** The turn was tried again and answered: its earlier failures are not told. */
   skipsFailures?: boolean;
+  /** Events right after `position` that the caller has at hand, so that the log is not read. */
+  backlog?: CommittedEvent[];
   /** Most sessions of the topic at a time. */
   sessionsMax: number;
 }
@@ -72,10 +75,10 @@ type BeginSession = (
 function startSse(begin: BeginSession, request: StreamRequest, stream: ByteStream): void {
   const sink: Sink = {
     send: (frames) => stream.write(frames.map(encodeSse).join("")),
-    close: (reason) => {
-      if (reason === "restart") stream.write(encodeSse(makeFrame("reconnect", null, {})));
-      if (reason === "slow") stream.abort();
-      else stream.end();
+    close: (reason, frames) => {
+      if (reason === "slow") return stream.abort();
+      const last = reason === "restart" ? [...frames, makeFrame("reconnect", null, {})] : frames;
+      stream.end(last.map(encodeSse).join(""));
     },
   };
   const beat = (): void => void stream.write(": beat\n\n");
@@ -98,7 +101,10 @@ function startSocket(
       for (const frame of frames) flowing = socket.send(frame.json) && flowing;
       return flowing;
     },
-    close: (reason) => socket.end(SOCKET_CLOSE_CODES[reason], reason),
+    close: (reason, frames) => {
+      for (const frame of frames) socket.send(frame.json);
+      socket.end(SOCKET_CLOSE_CODES[reason], reason);
+    },
   };
   const { session, end } = begin(request, sink, "websocket", () => undefined);
   socket.send(makeFrame("connected", session.position, {}).json);
@@ -120,11 +126,7 @@ export function createStreams({ bus, system }: { bus: EventBus; system: System }
     }
   };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
-    const { source, position, untilTurn, skipsFailures = false } = request;
-    const session = new Session({
-      source, sink, bus, system, position, skipsFailures,
-      ...(untilTurn === undefined ? {} : { untilTurn }),
-    });
+    const session = new Session({ ...request, sink, bus, system });
     open.set(session, transport);
     const heartbeat: Timer = system.every(LIMITS.heartbeatMs, () => {
       session.check();

@@ -186,16 +186,16 @@ export interface LedgerReader {
   strayReferences(): string[];
 }
 
-const UNBILLED_ENTRIES = `
-  SELECT l.reference FROM ledger l
-  LEFT JOIN turns t ON l.reference = 'turn:' || t.conversation_id || '.' || t.user_sequence
-  WHERE l.kind = 'message' AND (t.id IS NULL OR t.state NOT IN ('done', 'stopped')
-    OR t.reply_message_id IS NULL OR t.price_micros <> -l.amount_micros)`;
-const UNENTERED_TURNS = `
-  SELECT 'turn:' || t.conversation_id || '.' || t.user_sequence AS reference FROM turns t
-  LEFT JOIN ledger l ON l.reference = 'turn:' || t.conversation_id || '.' || t.user_sequence
-  WHERE t.state IN ('done', 'stopped') AND t.reply_message_id IS NOT NULL
-    AND t.price_micros > 0 AND l.reference IS NULL`;
+// MATERIALIZED, so that SQLite indexes the computed references for the join.
+const BILLED_TURNS = `WITH billed AS MATERIALIZED (
+  SELECT 'turn:' || conversation_id || '.' || user_sequence AS reference, price_micros FROM turns
+  WHERE state IN ('done', 'stopped') AND reply_message_id IS NOT NULL)`;
+const UNBILLED_ENTRIES = `${BILLED_TURNS}
+  SELECT l.reference FROM ledger l LEFT JOIN billed b ON b.reference = l.reference
+  WHERE l.kind = 'message' AND (b.reference IS NULL OR b.price_micros <> -l.amount_micros)`;
+const UNENTERED_TURNS = `${BILLED_TURNS}
+  SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference
+  WHERE b.price_micros > 0 AND l.reference IS NULL`;
 
 export function createLedgerReader(db: Db): LedgerReader {
   const accounts = db.prepare<[], AccountRow & { id: number }>(`

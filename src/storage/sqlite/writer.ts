@@ -84,8 +84,8 @@ export type FromWriter =
 const WRITER_FILE = new URL("../../../workers/write.ts", import.meta.url);
 
 /**
- * Writes in a thread of its own, so that the main thread never waits for a disk. The first write
- * of a quiet moment leaves at once; while the writer is busy, writes gather and leave together.
+ * Writes in a thread of its own, so that the main thread never waits for a disk. What one turn of
+ * the event loop asks for leaves together; while the writer is busy, more of them gather there.
  */
 export async function startThreadWriter(dataDir: string): Promise<Writer> {
   const worker = new Worker(WRITER_FILE, { workerData: { dataDir } });
@@ -109,8 +109,7 @@ export async function startThreadWriter(dataDir: string): Promise<Writer> {
   const scheduleFlush = (): void => {
     if (flushing) return;
     flushing = true;
-    if (sent.length === 0) queueMicrotask(flush);
-    else setImmediate(flush);
+    setImmediate(flush);
   };
   const failAll = (error: StorageFailure): void => {
     failure ??= error;
