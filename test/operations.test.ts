@@ -91,4 +91,6 @@ test("[OP4] the lock file names every optional package it needs and no install s
     }
   }
   assert.ok(!text.includes('"resolved"'), "no registry hosts");
+  // npm would run node-gyp for any package with a binding.gyp, whatever the lock file says.
+  assert.match(readFileSync(join(import.meta.dirname, "../.npmrc"), "utf8"), /^ignore-scripts=true$/m);
 });
