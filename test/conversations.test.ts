@@ -1,6 +1,7 @@
 // Text conversations through the real server and a scripted model: shapes, prices, keys, stop.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { createSystem } from "../src/core/system.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "./support/server.ts";
 
@@ -267,4 +268,33 @@ test("[CV13] a failed send tried again under its key streams the new reply, not 
   assert.equal(await balanceOf(key), 4.99);
   assert.deepEqual((await streamTypes(uuid, "Hello", "k")).slice(-4), whole);
   assert.equal(await balanceOf(key), 4.99);
+});
+
+test("[CV14] a conversation that has gone quiet ends once, is told of, and opens again when used", async () => {
+  const real = createSystem();
+  let aheadMicros = 0;
+  const system = { ...real, now: () => real.now() + aheadMicros };
+  const on = await startTestServer({ env: { PARLEY_MODEL_URL: model.url }, system });
+  const quick = await newAssistant(on, { conversation_inactivity_timeout: 5 });
+  const uuid = await newConversation(on, quick.uuid);
+  const { conversations } = on.app.features;
+  const stateOf = () => conversations.get(uuid).state;
+  const say = () => on.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hi" } });
+  aheadMicros = 4 * 60_000_000;
+  assert.equal((await say()).status, 200);
+  aheadMicros = 8 * 60_000_000;
+  await conversations.sweep();
+  assert.equal(stateOf(), "open", "the message moved its end");
+  aheadMicros = 10 * 60_000_000;
+  const stream = await fetch(`${on.url}/api/conversations/${uuid}/stream`);
+  await Promise.all([conversations.sweep(), conversations.sweep()]);
+  assert.equal(stateOf(), "ended");
+  const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let told = "";
+  while (!told.includes("conversation_ended")) told += (await reader?.read())?.value ?? "";
+  assert.match(told, /"reason":"inactivity"/);
+  await reader?.cancel();
+  assert.equal((await say()).status, 200);
+  assert.equal(stateOf(), "open");
+  await on.close();
 });

@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { auditDatabase } from "../src/storage/sqlite/backup.ts";
 import { databasePath, openForInspection } from "../src/storage/sqlite/database.ts";
+import { startScriptedModel } from "./support/scripted-model.ts";
 import { startTestServer, testDataDir } from "./support/server.ts";
 
 const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
@@ -93,4 +94,42 @@ test("[OP4] the lock file names every optional package it needs and no install s
   assert.ok(!text.includes('"resolved"'), "no registry hosts");
   // npm would run node-gyp for any package with a binding.gyp, whatever the lock file says.
   assert.match(readFileSync(join(import.meta.dirname, "../.npmrc"), "utf8"), /^ignore-scripts=true$/m);
+});
+
+test("[OP5] SIGTERM lets a reply in flight finish, refuses new ones and tells watchers to come back", async () => {
+  const hold = Promise.withResolvers<void>();
+  const model = await startScriptedModel();
+  model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
+  const dataDir = testDataDir();
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_MODEL_URL: model.url },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const lineWith = async (text: string): Promise<string> => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`no line with ${text}`);
+      if (value.includes(text)) return value;
+    }
+  };
+  const send = /(http\S+\/messages)/.exec(await lineWith("/messages"))?.[1] ?? "";
+  await lineWith('"msg":"listening"');
+  const kept = await fetch(send.replace("/messages", "/stream"));
+  const post = () => fetch(send, { method: "POST", body: JSON.stringify({ message: "Hello" }) });
+  const answered = post();
+  await model.waitFor("requests");
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  await lineWith('"msg":"stopping"');
+  await assert.rejects(post(), "new connections are refused");
+  hold.resolve();
+  assert.equal(((await (await answered).json()) as { message: string }).message, "one two");
+  assert.match(await kept.text(), /two.*event: reconnect/s);
+  assert.deepEqual(await exited, [0, null]);
+  const db = openForInspection(databasePath(dataDir));
+  assert.deepEqual(auditDatabase(db), { accounts: 1, entries: 2, problems: [] });
+  db.close();
+  await model.close();
+  rmSync(dataDir, { recursive: true });
 });

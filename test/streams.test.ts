@@ -6,6 +6,8 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import { WebSocket } from "ws";
+import { LIMITS } from "../src/core/limits.ts";
+import { createSystem, type System } from "../src/core/system.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
@@ -146,6 +148,95 @@ test("[EV3] watchers on any mix of transports see the same text", async () => {
   assert.equal((JSON.parse(error.toString()) as { status: number }).status, 400);
   socket.close();
   await once(socket, "close");
+  model.script(null);
+});
+
+/** A socket whose frames are awaited one by one. */
+class Listener {
+  readonly socket: WebSocket;
+  readonly #frames: Frame[] = [];
+  #wake = (): void => undefined;
+
+  constructor(on: TestServer, uuid: string, query = "") {
+    const base = on.url.replace("http", "ws");
+    this.socket = new WebSocket(`${base}/api/conversations/${uuid}/socket${query}`);
+    this.socket.on("message", (data: Buffer) => {
+      this.#frames.push(JSON.parse(data.toString("utf8")) as Frame);
+      this.#wake();
+    });
+  }
+
+  send(command: object): void {
+    this.socket.send(JSON.stringify(command));
+  }
+
+  /** Every frame up to the first of the type. */
+  async until(type: string): Promise<Frame[]> {
+    for (;;) {
+      const index = this.#frames.findIndex((frame) => frame.type === type);
+      if (index >= 0) return this.#frames.splice(0, index + 1);
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
+
+test("[EV6] over a socket a reply is stopped, and everything told again from any position", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const hold = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["first ", "second"], hold: hold.promise, holdAfter: 1 }));
+  const listener = new Listener(server, uuid);
+  await listener.until("connected");
+  listener.send({ type: "send", message: "Hello", idempotency_key: "k", request_id: "r" });
+  await listener.until("reply_delta");
+  listener.send({ type: "stop" });
+  const stopped = await listener.until("stop_result");
+  assert.equal((stopped.at(-1) as { stopped?: boolean }).stopped, true);
+  hold.resolve();
+  listener.send({ type: "stop" });
+  assert.equal(((await listener.until("stop_result")).at(-1) as { stopped?: boolean }).stopped, false);
+  listener.send({ type: "resume", after: "0" });
+  const frames = await listener.until("resumed");
+  assert.equal(textOf(frames), "first ");
+  assert.equal(await stored(server, uuid), "first ");
+  const added = frames.filter(({ type }) => type === "message_added");
+  assert.deepEqual(added.map(({ message }) => message?.content), ["Hi", "Hello", "first "]);
+  const late = new Listener(server, uuid, `?after=${added[1]?.id}`);
+  assert.equal(textOf(await late.until("message_added")), "first ");
+  listener.socket.close();
+  late.socket.close();
+  model.script(null);
+});
+
+test("[EV7] a reader that stalls is closed with a code that says: come back", async () => {
+  const real = createSystem();
+  const hurried: System = {
+    ...real,
+    after: (ms, run) => real.after(ms === LIMITS.stalledReaderMs ? 20 : ms, run),
+  };
+  const on = await startTestServer({ env, system: hurried });
+  const { uuid: id } = await newAssistant(on);
+  const uuid = await newConversation(on, id, { type: "test" });
+  model.script(() => ({ tokens: ["x".repeat(30_000)] }));
+  const slow = new Listener(on, uuid);
+  await slow.until("connected");
+  const closed = once(slow.socket, "close");
+  slow.socket.pause();
+  const stalled = connect(on.port, "127.0.0.1");
+  stalled.write(`GET /api/conversations/${uuid}/stream HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await once(stalled, "readable");
+  const { streams } = on.app.features;
+  while (streams.counts().sse + streams.counts().websocket > 0) {
+    const { status } = await on.call("POST", `/conversations/${uuid}/messages`, {
+      body: { message: "Hello" },
+    });
+    assert.equal(status, 200);
+  }
+  slow.socket.resume();
+  const [code] = (await closed) as [number];
+  assert.equal(code, 4008);
+  stalled.resume();
+  await once(stalled, "close");
+  await on.close();
   model.script(null);
 });
 

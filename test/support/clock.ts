@@ -1,0 +1,47 @@
+// A System whose time only moves when the test says so; timers run in order of their due time.
+import { createSystem, type System, type Timer } from "../../src/core/system.ts";
+
+export interface ManualSystem extends System {
+  /** Moves both clocks on and runs what has come due, in order. */
+  advance(ms: number): void;
+  /** Timers that have not run and were not cancelled. */
+  pending(): number;
+}
+
+interface Due {
+  atMs: number;
+  intervalMs: number | null;
+  run: () => void;
+}
+
+export function createManualSystem(startMs = Date.UTC(2026, 0, 15, 12)): ManualSystem {
+  const real = createSystem();
+  let nowMs = startMs;
+  const timers = new Set<Due>();
+  const add = (delayMs: number, intervalMs: number | null, run: () => void): Timer => {
+    const due: Due = { atMs: nowMs + delayMs, intervalMs, run };
+    timers.add(due);
+    return { cancel: () => void timers.delete(due) };
+  };
+  const nextUntil = (endMs: number): Due | undefined =>
+    [...timers].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs)[0];
+  return {
+    now: () => Math.round(nowMs * 1000),
+    monotonicMs: () => nowMs - startMs,
+    after: (delayMs, run) => add(delayMs, null, run),
+    every: (intervalMs, run) => add(intervalMs, intervalMs, run),
+    uuid: () => real.uuid(),
+    randomBytes: (count) => real.randomBytes(count),
+    advance: (ms) => {
+      const endMs = nowMs + ms;
+      for (let due = nextUntil(endMs); due; due = nextUntil(endMs)) {
+        nowMs = due.atMs;
+        if (due.intervalMs === null) timers.delete(due);
+        else due.atMs += due.intervalMs;
+        due.run();
+      }
+      nowMs = endMs;
+    },
+    pending: () => timers.size,
+  };
+}
