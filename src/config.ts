@@ -167,12 +167,27 @@ function readRaw(
   }
 }
 
+/** Levenshtein's: how many letters to insert, remove or change. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [line, letter] of [...from].entries()) {
+    const next = [line + 1];
+    for (let column = 0; column < to.length; column += 1) {
+      const changed = (row[column] ?? 0) + (letter === to[column] ? 0 : 1);
+      next.push(Math.min(changed, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}
+
+/** The setting that was probably meant: at most two in five letters of its own are different. */
 function closestName(unknown: string): string | null {
-  const words = new Set(unknown.split("_"));
-  const scored = Object.keys(SETTINGS)
-    .map((name) => ({ name, shared: name.split("_").filter((word) => words.has(word)).length }))
-    .sort((left, right) => right.shared - left.shared);
-  return scored[0] && scored[0].shared > 1 ? scored[0].name : null;
+  const [best] = Object.keys(SETTINGS)
+    .map((name) => ({ name, changes: editDistance(unknown, name) }))
+    .sort((left, right) => left.changes - right.changes);
+  if (!best) return null;
+  return best.changes <= 0.4 * (best.name.length - "PARLEY".length) ? best.name : null;
 }
 
 export function readConfig(environment: Environment = process.env): ConfigOutcome {

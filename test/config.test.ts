@@ -32,10 +32,17 @@ test("[CF2] every mistake is reported at once, and the program exits with 78", (
 });
 
 test("[CF3] unknown PARLEY_ names are warned about, with the name that was meant", () => {
-  const outcome = readConfig({ PARLEY_MODEL_ADDRESS: "x" });
-  assert.equal(outcome.kind, "ok");
-  assert.equal(outcome.warnings.length, 1);
-  assert.match(outcome.warnings[0] ?? "", /PARLEY_MODEL_ADDRESS; did you mean PARLEY_MODEL_/);
+  const meant = {
+    PARLEY_MODEL_LINK: "PARLEY_MODEL_", PARLEY_PROT: "PARLEY_PORT", PARLEY_DATADIR: "PARLEY_DATA_DIR",
+    PARLEY_RATELIMIT: "PARLEY_RATE_LIMITS",
+  };
+  for (const [name, hint] of Object.entries(meant)) {
+    const outcome = readConfig({ [name]: "x" });
+    assert.equal(outcome.kind, "ok");
+    assert.equal(outcome.warnings.length, 1);
+    assert.ok(outcome.warnings[0]?.includes(`${name}; did you mean ${hint}`), outcome.warnings[0]);
+  }
+  assert.deepEqual(readConfig({ PARLEY_ZZZ: "x" }).warnings, ["unknown setting PARLEY_ZZZ"]);
 });
 
 test("[CF4] a secret may come from a file, but not from both", () => {
