@@ -1,6 +1,6 @@
 // The promises about money, under concurrency and under SIGKILL of the real process.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -56,6 +56,7 @@ interface Running {
 }
 
 const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
+const CLI = new URL("../src/cli.ts", import.meta.url).pathname;
 
 async function startProcess(dataDir: string, modelUrl: string): Promise<Running> {
   const child = spawn(process.execPath, [MAIN], {
@@ -90,6 +91,9 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
   const dataDir = testDataDir();
   let server = await startProcess(dataDir, model.url);
   const { assistant } = server;
+  execFileSync(process.execPath, [CLI, "balance", "add", "--account", "1", "--amount", "100"], {
+    env: { PARLEY_DATA_DIR: dataDir },
+  });
   let up = Promise.resolve();
   let sent = 0;
   const post = async (path: string, body: object, key?: string): Promise<unknown> => {
