@@ -1,27 +1,19 @@
-// Composition root: the only file that constructs and joins everything.
+// Composition root, the half at the wire: mounts the features of features.ts, runs the clockwork,
+// starts and stops it all.
 import { readFileSync } from "node:fs";
-import { createAccounts } from "./accounts/accounts.ts";
 import { accountRoutes, accountSocket } from "./accounts/routes.ts";
 import { createTickets } from "./accounts/tickets.ts";
-import { createAssistants, type Assistant } from "./assistants/assistants.ts";
-import { loadCatalogs } from "./assistants/catalogs.ts";
 import { groupRoutes } from "./assistants/group-routes.ts";
-import { createGroups } from "./assistants/groups.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
 import { assistantRoutes } from "./assistants/routes.ts";
-import type { Config } from "./config.ts";
 import { createAccess } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
-import { createConversations } from "./conversations/conversations.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
 import { conversationSocket } from "./conversations/socket.ts";
 import { Fault } from "./core/faults.ts";
 import { LIMITS } from "./core/limits.ts";
-import type { Logger } from "./core/logger.ts";
-import { createMetrics, type Metrics } from "./core/metrics.ts";
-import type { System, Timer } from "./core/system.ts";
-import { NO_TOOLS } from "./engine/tools.ts";
-import { createMemoryBus, type EventBus } from "./events/bus.ts";
+import type { Timer } from "./core/system.ts";
+import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { API_ROOT, identify, mountApi, type ApiOptions } from "./http/api.ts";
 import { renderFault, toFault } from "./http/errors.ts";
 import type { HttpRequest } from "./http/exchange.ts";
@@ -31,18 +23,9 @@ import { createRateLimiter, type RateLimit, type RateLimiter } from "./http/rate
 import type { Route } from "./http/route.ts";
 import { createHttpServer, type HttpServer } from "./http/server.ts";
 import { createOrigins } from "./http/origins.ts";
-import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { watchForeignCommits } from "./realtime/foreign-commits.ts";
-import { createStreams, type Streams } from "./realtime/streams.ts";
 import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
-
-export interface AppOptions {
-  config: Config;
-  /** The model catalog, its keys filled in. */
-  models: ModelEntry[];
-  log: Logger;
-  system: System;
-}
+import { toolRoutes } from "./tools/routes.ts";
 
 export interface App {
   features: Features;
@@ -56,70 +39,6 @@ export interface App {
 export const VERSION = (JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),
 ) as { version: string }).version;
-
-export type Features = Awaited<ReturnType<typeof createFeatures>>;
-
-/** Everything below the wire; the demo uses it without a socket. */
-async function createFeatures({ config, models, log, system }: AppOptions, storage: Storage) {
-  const bus = createMemoryBus();
-  const catalogs = loadCatalogs();
-  const modelCatalog = createModelCatalog({
-    entries: models,
-    fallback: {
-      url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
-    },
-    system,
-    log,
-  });
-  const metrics: Metrics = createMetrics({
-    sseStreams: () => streams.counts().sse,
-    websockets: () => streams.counts().websocket,
-    turnsInFlight: () => conversations.inFlight(),
-    storageFailed: () => storage.failure() !== null,
-  });
-  const accounts = createAccounts({ store: storage.accounts, system, bus });
-  const assistants = createAssistants({
-    store: storage.assistants,
-    phoneNumbers: storage.phoneNumbers,
-    catalogs,
-    references: {
-      model: (id, type) => modelCatalog.has(id, type),
-      defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
-      // No tools and no knowledgebases exist yet, so nobody owns any.
-      tool: () => false,
-      knowledgebase: () => false,
-    },
-    system,
-  });
-  const modelOf = ({ settings, mode }: Assistant): number | null =>
-    mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
-  const conversations = createConversations({
-    store: storage.conversations,
-    findAssistant: (id) => assistants.findById(id),
-    resolveModel: (assistant) => modelCatalog.resolve(modelOf(assistant)),
-    toolsOf: () => NO_TOOLS,
-    bus,
-    system,
-    log,
-    limits: {
-      turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
-      replyTokensMax: config.PARLEY_REPLY_TOKENS_MAX,
-      historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
-      dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
-    },
-    observe: (result, seconds, firstTextSeconds) => {
-      const outcome = result.kind === "completed" ? "completed" : result.reason;
-      metrics.turn.observe({ outcome }, seconds);
-      if (firstTextSeconds !== null) metrics.firstText.observe(firstTextSeconds);
-      if (result.kind === "completed") metrics.messagesBilled.inc();
-    },
-  });
-  const streams: Streams = createStreams({ bus, system });
-  return {
-    bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
-    groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
-  };
-}
 
 function createLimiters({ config, system }: AppOptions) {
   if (!config.PARLEY_RATE_LIMITS) return null;
@@ -155,7 +74,7 @@ function startTimers(
     system.every(LIMITS.inactivitySweepMs, quietly("inactivity sweep", conversations.sweep)),
     system.every(LIMITS.keyLastUsedFlushMs, quietly("key use flush", accounts.flushKeyUses)),
     system.every(LIMITS.retentionSweepMs, quietly("event retention", () =>
-      storage.trimEvents(system.now() - retentionMicros, LIMITS.retentionRowsMax))),
+      storage.trimLog(system.now() - retentionMicros, LIMITS.retentionRowsMax))),
     watchForeignCommits({ events: storage.events, bus, system }),
   ];
 }
@@ -205,6 +124,7 @@ function mountEverything(
     }),
     ...assistantRoutes({ assistants, catalogs: features.catalogs }),
     ...groupRoutes(features.groups),
+    ...toolRoutes(features.tools),
     ...conversationRoutes({
       conversations, access, streams, findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
     }),
@@ -256,7 +176,7 @@ function mountFallback(server: HttpServer, routes: Route[]): void {
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, log, system } = options;
   const storage = await openStorage(config.PARLEY_DATA_DIR, "thread");
-  const features = await createFeatures(options, storage);
+  const features = createFeatures(options, storage);
   await features.conversations.recover();
   let isDraining = false;
   const { PARLEY_TLS_KEY_FILE: keyFile, PARLEY_TLS_CERT_FILE: certFile } = config;
@@ -281,6 +201,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     await new Promise((resolve) => setImmediate(resolve));
     if (!storage.failure()) await features.accounts.flushKeyUses();
     server.close();
+    await features.toolThreads.close();
     await features.modelCatalog.close();
     await storage.close();
   };
@@ -293,4 +214,4 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
 }
 
-export type { EventBus };
+export type { AppOptions, Features };

@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { LIMITS } from "./core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
 import { microsFromDecimal } from "./core/money.ts";
+import { parseNetwork } from "./core/networks.ts";
 import { parseHttpUrl } from "./core/values.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "./providers/models/catalog.ts";
 
@@ -40,6 +41,11 @@ const file: Parse<string | null> = (value) =>
   existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
 const list: Parse<string[]> = (value) =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
+const networks: Parse<string[]> = (value) => {
+  const items = list(value) as string[];
+  const bad = items.find((item) => parseNetwork(item) === null);
+  return bad === undefined ? items : problem(`has an entry that is no network: ${bad}`);
+};
 const origins: Parse<string[]> = (value) => {
   const items = list(value) as string[];
   const bad = items.find((item) => item !== "*" && (!URL.canParse(item) || new URL(item).origin !== item));
@@ -67,7 +73,11 @@ const SETTINGS = {
   }),
   PARLEY_TRUSTED_PROXIES: setting<string[]>({
     default: [], description: "Addresses or networks whose X-Forwarded-For and -Proto are believed, separated by commas",
-    parse: list,
+    parse: networks,
+  }),
+  PARLEY_ALLOW_PRIVATE_NETWORKS: setting<string[]>({
+    default: [], description: "Private networks (CIDR, separated by commas) that tools and websites may be in",
+    parse: networks,
   }),
   PARLEY_TLS_KEY_FILE: setting<string | null>({
     default: null, description: "TLS private key (PEM); needs PARLEY_TLS_CERT_FILE", parse: file,

@@ -3,7 +3,6 @@ import { createApp, type App } from "./app.ts";
 import { loadModels, readConfig, type Config } from "./config.ts";
 import { LIMITS } from "./core/limits.ts";
 import { createLogger, type Logger } from "./core/logger.ts";
-import { loadSecret } from "./core/secrets.ts";
 import { createSystem } from "./core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "./storage/sqlite/database.ts";
@@ -41,7 +40,6 @@ export async function serve(): Promise<number> {
   const signals = listenForSignals();
   let app: App | null = null;
   try {
-    loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
     app = await createApp({ config, models: models.entries, log, system });
     const demo = config.PARLEY_DEMO ? await seedDemo(app.features) : null;
     const port = await app.listen();

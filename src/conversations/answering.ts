@@ -6,20 +6,21 @@ import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Micros } from "../core/money.ts";
 import type { System } from "../core/system.ts";
-import { buildMessages, type Persona } from "../engine/prompt.ts";
+import { allVariables, buildMessages, type Persona } from "../engine/prompt.ts";
 import type { ToolBox } from "../engine/tools.ts";
 import { runTurn, type TurnEvent } from "../engine/turn.ts";
 import type { EventBus } from "../events/bus.ts";
 import type { LanguageModel, ModelMessage } from "../providers/models/port.ts";
 import type { LiveReply } from "./live-reply.ts";
 import type { Conversation, ConversationStore, Message, TurnResult } from "./records.ts";
+import type { TurnContext } from "./tool-box.ts";
 
 export interface AnswerOptions {
   store: ConversationStore;
   /** Null when it is deleted. */
   findAssistant(assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
-  toolsOf(assistant: Assistant, conversation: Conversation): ToolBox;
+  toolsOf(context: TurnContext): ToolBox;
   bus: EventBus;
   system: System;
   log: Logger;
@@ -90,18 +91,24 @@ export async function answer(
   const deadline = system.after(limits.turnTotalMs, () =>
     live.abort.abort(new Error("the reply took too long")));
   let failure: unknown = null;
+  const context: TurnContext = {
+    assistant,
+    conversation,
+    turnId: live.turnId,
+    variables: allVariables(personaOf(assistant), conversation.variables, system.now()),
+    endConversation: () => (live.endsConversation = true),
+  };
   try {
     const turn = runTurn({
       model: options.resolveModel(assistant),
-      tools: options.toolsOf(assistant, conversation),
+      tools: options.toolsOf(context),
       messages: buildMessages({
         persona: personaOf(assistant),
-        variables: conversation.variables,
+        variables: context.variables,
         historyNewestFirst: options.store
           .recent(conversation.id, LIMITS.historyMessagesMax)
           .map(modelMessage),
         historyTokensMax: limits.historyTokensMax,
-        now: system.now(),
       }),
       temperature: Number(assistant.settings.llm_temperature),
       tokensMax: limits.replyTokensMax,
@@ -139,7 +146,7 @@ async function conclude(
     const events = result.kind === "completed"
       ? await store.completeTurn({
           ...common, text: result.text, functionCalls: result.functionCalls,
-          stopped: result.stopped, now: system.now(),
+          stopped: result.stopped, ends: live.endsConversation, now: system.now(),
         })
       : await store.failTurn({
           ...common, reason: result.reason, error: result.error, now: system.now(),

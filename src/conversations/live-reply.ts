@@ -16,6 +16,8 @@ export class LiveReply implements LiveReplyView {
   /** Aborted by `stop`, by the turn's deadline or by the end of the process. */
   readonly abort = new AbortController();
   stopped = false;
+  /** Set by the assistant's own wish; takes effect when the reply is stored. */
+  endsConversation = false;
   #text = "";
   #closed = false;
   #flushTimer: Timer | null = null;

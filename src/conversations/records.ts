@@ -105,6 +105,8 @@ export interface CompleteTurn {
   functionCalls: FunctionCall[];
   /** The client pressed stop; `text` is what had been delivered. */
   stopped: boolean;
+  /** The assistant ended the conversation with this reply. */
+  ends: boolean;
   now: Instant;
 }
 

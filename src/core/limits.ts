@@ -33,6 +33,13 @@ export const LIMITS = {
   toolCallsPerTurnMax: 8,
   toolArgumentsBytesMax: 16 * 1024,
   toolResultCharsMax: 8 * 1024,
+  toolArgumentCharsMax: 2000,
+  toolResponseBytesMax: 1024 * 1024,
+  toolThreadsMax: 2,
+  toolCallsPerThreadMax: 128,
+  toolCallsQueueMax: 2000,
+  /** Beyond a tool's own timeout, until its thread is given up. */
+  toolThreadGraceMs: 5 * SECOND_MS,
   replyCharsMax: 32 * 1024,
   replyTokensMax: 2048,
   turnTotalMs: 2 * MINUTE_MS,

@@ -46,6 +46,13 @@ export function createMetrics(gauges: Gauges) {
       buckets: SECONDS,
       registers,
     }),
+    toolCall: new Histogram({
+      name: "tool_call_duration_seconds",
+      help: "Time until a tool's endpoint had answered or was given up",
+      labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
     messagesBilled: new Counter({
       name: "messages_billed_total", help: "User messages answered and stored", registers,
     }),

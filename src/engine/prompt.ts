@@ -47,13 +47,12 @@ export function allVariables(
 
 export function buildMessages(args: {
   persona: Persona;
+  /** As `allVariables` gives them. */
   variables: Record<string, string>;
   historyNewestFirst: ModelMessage[];
   historyTokensMax: number;
-  now: Instant;
 }): ModelMessage[] {
-  const variables = allVariables(args.persona, args.variables, args.now);
-  const system = fillTemplate(args.persona.systemPrompt, variables);
+  const system = fillTemplate(args.persona.systemPrompt, args.variables);
   const history = trimHistory(args.historyNewestFirst, args.historyTokensMax);
   return system === "" ? history : [{ role: "system", content: system }, ...history];
 }

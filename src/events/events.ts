@@ -26,7 +26,7 @@ export type CommittedData =
   | { type: "message_added"; conversation_id: string; turn_id: number | null; message: MessageBody }
   | { type: "reply_failed"; conversation_id: string; turn_id: number; reason: ReplyFailure; error: string }
   | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
-  | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" }
+  | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
   | { type: "balance_changed"; balance: number; change: number; kind: string };
 

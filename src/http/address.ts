@@ -1,23 +1,10 @@
 // Whose request this is, as an address. Proxy headers are believed only from configured networks.
 import ipaddr from "ipaddr.js";
-
-type Network = [ipaddr.IPv4 | ipaddr.IPv6, number];
-
-export function parseNetwork(text: string): Network | null {
-  const cidr = text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`;
-  return ipaddr.isValidCIDR(cidr) ? ipaddr.parseCIDR(cidr) : null;
-}
-
-function isInside(address: string, networks: Network[]): boolean {
-  if (networks.length === 0 || !ipaddr.isValid(address)) return false;
-  const parsed = ipaddr.process(address);
-  return networks.some(([base, bits]) =>
-    base.kind() === parsed.kind() && parsed.match(base, bits));
-}
+import { isInside, parseNetworks } from "../core/networks.ts";
 
 /** Walks `X-Forwarded-For` from the right, past trusted proxies, to the first other address. */
 export function createAddressReader(trustedProxies: string[]) {
-  const networks = trustedProxies.map(parseNetwork).filter((network) => network !== null);
+  const networks = parseNetworks(trustedProxies);
   return (remote: string, forwardedFor: string | undefined): string => {
     if (!forwardedFor || !isInside(remote, networks)) return remote;
     let current = remote;

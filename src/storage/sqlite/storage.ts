@@ -8,6 +8,8 @@ import type { StorageFailure } from "../../core/faults.ts";
 import type { Instant } from "../../core/system.ts";
 import type { EventLog } from "../../events/log.ts";
 import type { PhoneNumberStore } from "../../phone-numbers/phone-numbers.ts";
+import type { ToolJournal } from "../../tools/invocation.ts";
+import type { ToolStore } from "../../tools/tools.ts";
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
 import { createConversationStore } from "./conversations.ts";
@@ -16,6 +18,7 @@ import { createEventLog } from "./events.ts";
 import { createGroupStores } from "./groups.ts";
 import { createLedgerReader, type LedgerReader } from "./ledger.ts";
 import { createPhoneNumberStore } from "./phone-numbers.ts";
+import { createToolJournal, createToolStore } from "./tools.ts";
 import { createInlineWriter, startThreadWriter, type Writer } from "./writer.ts";
 
 export interface Storage {
@@ -24,11 +27,13 @@ export interface Storage {
   folders: GroupStore;
   labels: GroupStore;
   phoneNumbers: PhoneNumberStore;
+  tools: ToolStore;
+  toolJournal: ToolJournal;
   conversations: ConversationStore;
   events: EventLog;
   ledger: LedgerReader;
-  /** Deletes events older than `before`, oldest first; resolves to how many. */
-  trimEvents(before: Instant, rows: number): Promise<number>;
+  /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
+  trimLog(before: Instant, rows: number): Promise<number>;
   /** Null while commits succeed. Once set, nothing is written any more until a restart. */
   failure(): StorageFailure | null;
   /** Finishes what was asked, checkpoints, closes. Idempotent. */
@@ -46,10 +51,14 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),
     phoneNumbers: createPhoneNumberStore(reader),
+    tools: createToolStore(reader, writer),
+    toolJournal: createToolJournal(writer),
     conversations: createConversationStore(reader, writer),
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),
-    trimEvents: (before, rows) => writer.write("events.trim", { before, rows }),
+    trimLog: async (before, rows) =>
+      await writer.write("events.trim", { before, rows })
+        + await writer.write("tools.trimCalls", { before, rows }),
     failure: () => writer.failure(),
     close: async () => {
       if (reader.open) reader.close();

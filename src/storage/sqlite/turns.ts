@@ -57,7 +57,7 @@ export function turnCommands(db: Db) {
     WHERE t.state = 'open' ORDER BY t.id`);
   return {
     "turns.begin": createBegin(db, rows),
-    "turns.complete": createComplete(rows),
+    "turns.complete": createComplete(db, rows),
     "turns.fail": fail,
     "turns.recover": ({ now }: { now: Instant }): CommittedEvent[] =>
       open.all().flatMap((row) =>
@@ -250,8 +250,25 @@ function createHold(db: Db, rows: TurnRows) {
   };
 }
 
-function createComplete(rows: TurnRows): (args: CompleteTurn) => CommittedEvent[] {
-  return ({ turnId, conversation, text, functionCalls, stopped, now }) => {
+function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => CommittedEvent[] {
+  const end = db.prepare("UPDATE conversations SET state = 'ended' WHERE id = @conversationId");
+
+  /** The conversation's last event, for a reply that ended it. */
+  const ended = ({ conversation, now }: CompleteTurn): CommittedEvent => {
+    const { id: conversationId, uuid, accountId } = conversation;
+    const sequence = rows.advance({ conversationId, messages: 0, costMicros: 0, now });
+    end.run({ conversationId });
+    return rows.append({
+      accountId,
+      accountSequence: rows.nextAccountSequence(accountId, 1),
+      conversation: { id: conversationId, uuid, sequence },
+      data: { type: "conversation_ended", conversation_id: uuid, reason: "assistant" },
+      now,
+    });
+  };
+
+  return (args) => {
+    const { turnId, conversation, text, functionCalls, stopped, now } = args;
     const { id: conversationId, uuid, accountId } = conversation;
     const messageId = rows.insertMessage({
       conversationId, role: "assistant", content: text, functionCalls, stopped, now,
@@ -281,7 +298,8 @@ function createComplete(rows: TurnRows): (args: CompleteTurn) => CommittedEvent[
       data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
       now,
     });
-    return posted ? [event, posted.event] : [event];
+    const events = posted ? [event, posted.event] : [event];
+    return args.ends ? [...events, ended(args)] : events;
   };
 }
 

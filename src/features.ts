@@ -1,0 +1,163 @@
+// Composition root, the half below the wire: constructs every feature over the storage and joins
+// them. app.ts mounts them; the demo uses them without a socket.
+import { Piscina } from "piscina";
+import { createAccounts } from "./accounts/accounts.ts";
+import { createAssistants, type Assistant } from "./assistants/assistants.ts";
+import { loadCatalogs } from "./assistants/catalogs.ts";
+import { createGroups } from "./assistants/groups.ts";
+import type { Config } from "./config.ts";
+import { createConversations } from "./conversations/conversations.ts";
+import {
+  endConversationSource, joinTools, type ToolSource, type TurnContext,
+} from "./conversations/tool-box.ts";
+import { LIMITS } from "./core/limits.ts";
+import type { Logger } from "./core/logger.ts";
+import { createMetrics, type Metrics } from "./core/metrics.ts";
+import { createSecretBox, loadSecret } from "./core/secrets.ts";
+import type { System } from "./core/system.ts";
+import { createMemoryBus } from "./events/bus.ts";
+import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
+import { createStreams, type Streams } from "./realtime/streams.ts";
+import type { Storage } from "./storage/sqlite/storage.ts";
+import { createInvokeTool, modelToolOf, type SendToEndpoint } from "./tools/invocation.ts";
+import { createTools } from "./tools/tools.ts";
+
+export interface AppOptions {
+  config: Config;
+  /** The model catalog, its keys filled in. */
+  models: ModelEntry[];
+  log: Logger;
+  system: System;
+}
+
+export type Features = ReturnType<typeof createFeatures>;
+
+/** Everything below the wire; the demo uses it without a socket. */
+export function createFeatures(options: AppOptions, storage: Storage) {
+  const { config, models, log, system } = options;
+  const bus = createMemoryBus();
+  const catalogs = loadCatalogs();
+  const modelCatalog = createModelCatalog({
+    entries: models,
+    fallback: {
+      url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
+    },
+    system,
+    log,
+  });
+  const metrics: Metrics = createMetrics({
+    sseStreams: () => streams.counts().sse,
+    websockets: () => streams.counts().websocket,
+    turnsInFlight: () => conversations.inFlight(),
+    storageFailed: () => storage.failure() !== null,
+  });
+  const accounts = createAccounts({ store: storage.accounts, system, bus });
+  const assistants = createAssistants({
+    store: storage.assistants,
+    phoneNumbers: storage.phoneNumbers,
+    catalogs,
+    references: {
+      model: (id, type) => modelCatalog.has(id, type),
+      defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
+      tool: (accountId, id) => storage.tools.find(accountId, id) !== null,
+      // No knowledgebases exist yet, so nobody owns any.
+      knowledgebase: () => false,
+    },
+    system,
+  });
+  const tooling = createTooling(options, storage, {
+    toolsMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").tools,
+    metrics,
+  });
+  const modelOf = ({ settings, mode }: Assistant): number | null =>
+    mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
+  const conversations = createConversations({
+    store: storage.conversations,
+    findAssistant: (id) => assistants.findById(id),
+    resolveModel: (assistant) => modelCatalog.resolve(modelOf(assistant)),
+    toolsOf: (turn) => joinTools([
+      tooling.sourceOf(turn), endConversationSource(turn),
+    ]),
+    bus,
+    system,
+    log,
+    limits: {
+      turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
+      replyTokensMax: config.PARLEY_REPLY_TOKENS_MAX,
+      historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
+      dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
+    },
+    observe: (result, seconds, firstTextSeconds) => {
+      const outcome = result.kind === "completed" ? "completed" : result.reason;
+      metrics.turn.observe({ outcome }, seconds);
+      if (firstTextSeconds !== null) metrics.firstText.observe(firstTextSeconds);
+      if (result.kind === "completed") metrics.messagesBilled.inc();
+    },
+  });
+  const streams: Streams = createStreams({ bus, system });
+  return {
+    bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
+    tools: tooling.tools,
+    toolThreads: tooling.threads,
+    groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
+  };
+}
+
+
+/** Threads that talk to tools' endpoints: a slow or hostile one never occupies the main loop. */
+function createToolThreads(allowPrivateNetworks: string[], log: Logger) {
+  let pool: Piscina | null = null;
+  // Started by the first call: most servers never make one.
+  const started = (): Piscina => {
+    if (pool) return pool;
+    pool = new Piscina({
+      filename: new URL("../workers/invoke-tool.ts", import.meta.url).href,
+      workerData: { allowPrivateNetworks },
+      minThreads: 1,
+      maxThreads: LIMITS.toolThreadsMax,
+      concurrentTasksPerWorker: LIMITS.toolCallsPerThreadMax,
+      maxQueue: LIMITS.toolCallsQueueMax,
+    });
+    pool.on("error", (error) => log.error({ err: error }, "a tool thread failed"));
+    return pool;
+  };
+  const send: SendToEndpoint = (request) =>
+    started().run(request, {
+      signal: AbortSignal.timeout(request.totalMs + LIMITS.toolThreadGraceMs),
+    }) as ReturnType<SendToEndpoint>;
+  return { send, close: async () => pool?.destroy() };
+}
+
+/** Tools, the threads that call them, and an assistant's tools as functions of a turn. */
+function createTooling(
+  { config, log, system }: AppOptions,
+  storage: Storage,
+  { toolsMax, metrics }: { toolsMax(accountId: number): number; metrics: Metrics },
+) {
+  const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
+  const box = createSecretBox(secret, system);
+  const tools = createTools({ store: storage.tools, box, system, toolsMax });
+  const threads = createToolThreads(config.PARLEY_ALLOW_PRIVATE_NETWORKS, log);
+  const invoke = createInvokeTool({
+    journal: storage.toolJournal,
+    send: threads.send,
+    system,
+    log,
+    observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
+  });
+  const sourceOf = ({ assistant, turnId, variables }: TurnContext): ToolSource => {
+    const byName = new Map(assistant.settings.tool_ids
+      .map((id) => tools.find(assistant.accountId, id))
+      .filter((tool) => tool !== null)
+      .map((tool) => [tool.name, tool]));
+    return {
+      tools: [...byName.values()].map(modelToolOf),
+      call: async ({ name, arguments: args }) => {
+        const tool = byName.get(name);
+        if (!tool) throw new Error(`the source has no tool ${name}`);
+        return invoke(tool, args, { scope: `turn:${turnId}`, variables });
+      },
+    };
+  };
+  return { tools, threads, sourceOf };
+}

@@ -1,0 +1,169 @@
+// Requests to addresses that came from outside: tools' endpoints, web pages. One guard in layers:
+// the URL is judged, then every address its name resolves to, then the address really connected
+// to. Redirects are never followed, bodies never unpacked, time and bytes always bounded.
+import { lookup as resolve, type LookupAddress } from "node:dns";
+import type { LookupFunction } from "node:net";
+import { Agent, buildConnector, request as send, type Dispatcher } from "undici";
+import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
+
+const CONNECT_MS = 3000;
+const IDLE_CONNECTION_MS = 4000;
+const CONNECTIONS_PER_ORIGIN_MAX = 32;
+const HEADER_BYTES_MAX = 16 * 1024;
+
+export interface OutboundRequest {
+  url: string;
+  method: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** From the first look-up to the last byte; a slow drip does not extend it. */
+  totalMs: number;
+  bytesMax: number;
+}
+
+export type OutboundReply =
+  | { kind: "reply"; status: number; headers: Record<string, string>; body: Buffer }
+  /** Nothing was sent: the URL, or an address behind it, is not allowed. */
+  | { kind: "refused"; reason: "url" | "address" }
+  /** `sent` false: the endpoint has certainly not seen the request. */
+  | { kind: "failed"; reason: "unreachable" | "timeout" | "too_large"; sent: boolean };
+
+export interface Outbound {
+  /** Never rejects, but for an aborted signal. */
+  request(request: OutboundRequest, signal?: AbortSignal): Promise<OutboundReply>;
+  /** Drops the connections. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface OutboundOptions {
+  /** CIDR ranges that may be reached although they are private. */
+  allowPrivateNetworks: readonly string[];
+  userAgent?: string;
+}
+
+class AddressRefused extends Error {}
+
+/** Resolves a name and answers only when every one of its addresses is allowed. */
+function guardedLookup(policy: AddressPolicy): LookupFunction {
+  return (hostname, options, callback) => {
+    const wanted = { family: options.family ?? 0, all: true } as const;
+    resolve(hostname, wanted, (error, addresses: LookupAddress[] | undefined) => {
+      const [first] = addresses ?? [];
+      if (error || !addresses || !first) return callback(error ?? new Error("no address"), "", 0);
+      if (!addresses.every(({ address }) => policy.allows(address))) {
+        return callback(new AddressRefused("the name resolves to a refused address"), "", 0);
+      }
+      // What was judged is what is connected to: no second look-up, so no rebinding.
+      if (options.all) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+function guardedConnector(policy: AddressPolicy): buildConnector.connector {
+  const connect = buildConnector({
+    timeout: CONNECT_MS, lookup: guardedLookup(policy), allowH2: false,
+  });
+  return (options, callback) => {
+    connect(options, (error, socket) => {
+      if (error) return callback(error, null);
+      if (policy.allows(socket.remoteAddress ?? "")) return callback(null, socket);
+      socket.destroy();
+      callback(new AddressRefused("connected to a refused address"), null);
+    });
+  };
+}
+
+/** Would change the framing, the connection or the name the endpoint is asked by. */
+const OWN_HEADERS =
+  /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*)$/i;
+
+export const isOwnHeader = (name: string): boolean => OWN_HEADERS.test(name);
+
+function headersOf(given: Record<string, string>, userAgent: string): Record<string, string> {
+  const headers: Record<string, string> = { "user-agent": userAgent };
+  for (const [name, value] of Object.entries(given)) {
+    if (!isOwnHeader(name)) headers[name.toLowerCase()] = value;
+  }
+  // Nothing is unpacked here, so nothing may come packed.
+  headers["accept-encoding"] = "identity";
+  return headers;
+}
+
+function causes(error: unknown): Error[] {
+  const found: Error[] = [];
+  const visit = (value: unknown): void => {
+    if (!(value instanceof Error) || found.length > 10) return;
+    found.push(value);
+    if (value instanceof AggregateError) value.errors.forEach(visit);
+    visit(value.cause);
+  };
+  visit(error);
+  return found;
+}
+
+const BEFORE_SENDING = new Set([
+  "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Null when it is longer than the bound. */
+async function readBody(
+  body: Dispatcher.ResponseData["body"],
+  bytesMax: number,
+): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    // Leaving the loop destroys the body and with it the connection.
+    if (bytes > bytesMax) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+export function createOutbound(options: OutboundOptions): Outbound {
+  const policy = createAddressPolicy(options.allowPrivateNetworks);
+  const agent = new Agent({
+    connect: guardedConnector(policy),
+    connections: CONNECTIONS_PER_ORIGIN_MAX,
+    pipelining: 1,
+    keepAliveTimeout: IDLE_CONNECTION_MS,
+    maxHeaderSize: HEADER_BYTES_MAX,
+    // The total below bounds both.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  let closing: Promise<void> | null = null;
+
+  const request: Outbound["request"] = async (wanted, signal) => {
+    const url = policy.readUrl(wanted.url);
+    if (!url) return { kind: "refused", reason: "url" };
+    const deadline = AbortSignal.timeout(wanted.totalMs);
+    try {
+      const response = await send(url, {
+        dispatcher: agent,
+        method: wanted.method as Dispatcher.HttpMethod,
+        headers: headersOf(wanted.headers ?? {}, options.userAgent ?? "parley"),
+        body: wanted.body ?? null,
+        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+      });
+      const body = await readBody(response.body, wanted.bytesMax);
+      if (!body) return { kind: "failed", reason: "too_large", sent: true };
+      const headers = Object.fromEntries(Object.entries(response.headers)
+        .map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]));
+      return { kind: "reply", status: response.statusCode, headers, body };
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      const chain = causes(error);
+      if (chain.some((cause) => cause instanceof AddressRefused)) {
+        return { kind: "refused", reason: "address" };
+      }
+      const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? "");
+      const sent = !codes.some((code) => BEFORE_SENDING.has(code));
+      const isLate = deadline.aborted || codes.includes("UND_ERR_CONNECT_TIMEOUT");
+      return { kind: "failed", reason: isLate ? "timeout" : "unreachable", sent };
+    }
+  };
+  return { request, close: () => (closing ??= agent.destroy()) };
+}
