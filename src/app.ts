@@ -23,6 +23,7 @@ import { createRateLimiter, type RateLimit, type RateLimiter } from "./http/rate
 import type { Route } from "./http/route.ts";
 import { createHttpServer, type HttpServer } from "./http/server.ts";
 import { createOrigins } from "./http/origins.ts";
+import { knowledgebaseRoutes } from "./knowledgebases/routes.ts";
 import { watchForeignCommits } from "./realtime/foreign-commits.ts";
 import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
 import { toolRoutes } from "./tools/routes.ts";
@@ -87,7 +88,7 @@ function mountEverything(
   draining: () => boolean,
 ): { openApi(): object } {
   const { config, log, system } = options;
-  const { accounts, assistants, conversations, streams, metrics, modelCatalog } = features;
+  const { accounts, assistants, conversations, streams, metrics } = features;
   const limiters = createLimiters(options);
   const tickets = createTickets(system);
   const origins = createOrigins(config.PARLEY_PUBLIC_URL, config.PARLEY_TLS_KEY_FILE !== null);
@@ -119,12 +120,7 @@ function mountEverything(
   };
   const routes: Route[] = [
     ...accountRoutes(account),
-    ...lookupRoutes({
-      catalogs: features.catalogs, assistants, models: (type) => modelCatalog.list(type),
-    }),
-    ...assistantRoutes({ assistants, catalogs: features.catalogs }),
-    ...groupRoutes(features.groups),
-    ...toolRoutes(features.tools),
+    ...resourceRoutes(features),
     ...conversationRoutes({
       conversations, access, streams, findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
     }),
@@ -148,6 +144,18 @@ function mountEverything(
   });
   mountFallback(server, routes);
   return { openApi };
+}
+
+/** What an account makes and looks up. */
+function resourceRoutes(features: Features): Route[] {
+  const { catalogs, assistants, modelCatalog } = features;
+  return [
+    ...lookupRoutes({ catalogs, assistants, models: (type) => modelCatalog.list(type) }),
+    ...assistantRoutes({ assistants, catalogs }),
+    ...groupRoutes(features.groups),
+    ...toolRoutes(features.tools),
+    ...knowledgebaseRoutes(features.knowledge),
+  ];
 }
 
 function whyNotReady(storage: Storage, draining: () => boolean): string | null {
@@ -201,7 +209,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     await new Promise((resolve) => setImmediate(resolve));
     if (!storage.failure()) await features.accounts.flushKeyUses();
     server.close();
-    await features.toolThreads.close();
+    await Promise.all([features.toolThreads.close(), features.knowledge.processor.close()]);
     await features.modelCatalog.close();
     await storage.close();
   };
@@ -209,7 +217,11 @@ export async function createApp(options: AppOptions): Promise<App> {
   return {
     features,
     openApi,
-    listen: () => server.listen(config.PARLEY_HOST, config.PARLEY_PORT),
+    listen: async () => {
+      const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
+      features.knowledge.processor.start();
+      return port;
+    },
     close: () => (stopping ??= stop()),
   };
 }

@@ -1,21 +1,28 @@
 // Composition root, the half below the wire: constructs every feature over the storage and joins
 // them. app.ts mounts them; the demo uses them without a socket.
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { Piscina } from "piscina";
 import { createAccounts } from "./accounts/accounts.ts";
 import { createAssistants, type Assistant } from "./assistants/assistants.ts";
 import { loadCatalogs } from "./assistants/catalogs.ts";
 import { createGroups } from "./assistants/groups.ts";
 import type { Config } from "./config.ts";
+import type { AnswerOptions } from "./conversations/answering.ts";
 import { createConversations } from "./conversations/conversations.ts";
 import {
-  endConversationSource, joinTools, type ToolSource, type TurnContext,
+  endConversationSource, joinTools, NO_FUNCTIONS, type ToolSource, type TurnContext,
 } from "./conversations/tool-box.ts";
 import { LIMITS } from "./core/limits.ts";
 import type { Logger } from "./core/logger.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { createSecretBox, loadSecret } from "./core/secrets.ts";
 import type { System } from "./core/system.ts";
-import { createMemoryBus } from "./events/bus.ts";
+import { createMemoryBus, type EventBus } from "./events/bus.ts";
+import { createExtractor } from "./knowledgebases/extraction.ts";
+import { createKnowledgebases } from "./knowledgebases/knowledgebases.ts";
+import { createDocumentProcessor } from "./knowledgebases/processing.ts";
+import { createRetrieval, SEARCH_FUNCTION } from "./knowledgebases/retrieval.ts";
 import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { createStreams, type Streams } from "./realtime/streams.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
@@ -60,8 +67,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
       model: (id, type) => modelCatalog.has(id, type),
       defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
       tool: (accountId, id) => storage.tools.find(accountId, id) !== null,
-      // No knowledgebases exist yet, so nobody owns any.
-      knowledgebase: () => false,
+      knowledgebase: (accountId, id) => storage.knowledgebases.find(accountId, id) !== null,
     },
     system,
   });
@@ -69,14 +75,16 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     toolsMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").tools,
     metrics,
   });
+  const knowledge = createKnowledge(options, storage, bus);
   const modelOf = ({ settings, mode }: Assistant): number | null =>
     mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
   const conversations = createConversations({
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
     resolveModel: (assistant) => modelCatalog.resolve(modelOf(assistant)),
+    referenceFor: knowledge.referenceFor,
     toolsOf: (turn) => joinTools([
-      tooling.sourceOf(turn), endConversationSource(turn),
+      tooling.sourceOf(turn), knowledge.sourceOf(turn), endConversationSource(turn),
     ]),
     bus,
     system,
@@ -87,22 +95,27 @@ export function createFeatures(options: AppOptions, storage: Storage) {
       historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
       dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
     },
-    observe: (result, seconds, firstTextSeconds) => {
-      const outcome = result.kind === "completed" ? "completed" : result.reason;
-      metrics.turn.observe({ outcome }, seconds);
-      if (firstTextSeconds !== null) metrics.firstText.observe(firstTextSeconds);
-      if (result.kind === "completed") metrics.messagesBilled.inc();
-    },
+    observe: observeTurns(metrics),
   });
   const streams: Streams = createStreams({ bus, system });
   return {
     bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
+    knowledge,
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
   };
 }
 
+
+function observeTurns(metrics: Metrics): AnswerOptions["observe"] {
+  return (result, seconds, firstTextSeconds) => {
+    const outcome = result.kind === "completed" ? "completed" : result.reason;
+    metrics.turn.observe({ outcome }, seconds);
+    if (firstTextSeconds !== null) metrics.firstText.observe(firstTextSeconds);
+    if (result.kind === "completed") metrics.messagesBilled.inc();
+  };
+}
 
 /** Threads that talk to tools' endpoints: a slow or hostile one never occupies the main loop. */
 function createToolThreads(allowPrivateNetworks: string[], log: Logger) {
@@ -160,4 +173,54 @@ function createTooling(
     };
   };
   return { tools, threads, sourceOf };
+}
+
+const SEARCH_TOOL = {
+  name: SEARCH_FUNCTION,
+  description: "Searches the knowledgebase. Use it before answering anything about the business; "
+    + "say which document (and page) an answer is from.",
+  parameters: {
+    type: "object",
+    properties: { query: { type: "string", description: "What to look for, in a few words" } },
+    required: ["query"],
+    additionalProperties: false,
+  },
+};
+
+/** Knowledgebases, the process that reads their documents, and what turns get of them. */
+function createKnowledge({ config, log, system }: AppOptions, storage: Storage, bus: EventBus) {
+  const filesDir = join(config.PARLEY_DATA_DIR, "documents");
+  const uploadsDir = join(config.PARLEY_DATA_DIR, "uploads");
+  // What was arriving when the last process ended belongs to nobody.
+  rmSync(uploadsDir, { recursive: true, force: true });
+  for (const folder of [filesDir, uploadsDir]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const store = storage.knowledgebases;
+  const allowPrivateNetworks = config.PARLEY_ALLOW_PRIVATE_NETWORKS;
+  const extractor = createExtractor({ log, system, allowPrivateNetworks });
+  const processor = createDocumentProcessor({ store, extractor, filesDir, bus, system, log });
+  const { enqueue, forget } = processor;
+  const retrieval = createRetrieval(store);
+  const sourceOf = ({ assistant: { accountId, settings } }: TurnContext): ToolSource => {
+    const id = settings.knowledgebase_id;
+    if (id === null || settings.knowledgebase_mode === "prompt") return NO_FUNCTIONS;
+    return {
+      tools: [SEARCH_TOOL],
+      call: ({ arguments: { query } }) => Promise.resolve(
+        typeof query === "string" && query.trim() !== ""
+          ? retrieval.search(accountId, id, query.slice(0, LIMITS.messageCharsMax))
+          : { error: "The argument query is missing." }),
+    };
+  };
+  return {
+    knowledgebases: createKnowledgebases({ store, filesDir, bus, system, enqueue, forget }),
+    processor,
+    extractor,
+    uploadsDir,
+    search: retrieval.search,
+    sourceOf,
+    referenceFor: ({ accountId, settings }: Assistant, question: string): string | null =>
+      settings.knowledgebase_id !== null && settings.knowledgebase_mode === "prompt"
+        ? retrieval.reference(accountId, settings.knowledgebase_id, question)
+        : null,
+  };
 }

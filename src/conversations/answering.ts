@@ -21,6 +21,8 @@ export interface AnswerOptions {
   findAssistant(assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
   toolsOf(context: TurnContext): ToolBox;
+  /** What of the assistant's knowledgebase belongs beside the question; null: nothing. */
+  referenceFor(assistant: Assistant, question: string): string | null;
   bus: EventBus;
   system: System;
   log: Logger;
@@ -99,15 +101,15 @@ export async function answer(
     endConversation: () => (live.endsConversation = true),
   };
   try {
+    const recent = options.store.recent(conversation.id, LIMITS.historyMessagesMax);
     const turn = runTurn({
       model: options.resolveModel(assistant),
       tools: options.toolsOf(context),
       messages: buildMessages({
         persona: personaOf(assistant),
         variables: context.variables,
-        historyNewestFirst: options.store
-          .recent(conversation.id, LIMITS.historyMessagesMax)
-          .map(modelMessage),
+        historyNewestFirst: recent.map(modelMessage),
+        reference: options.referenceFor(assistant, recent[0]?.content ?? ""),
         historyTokensMax: limits.historyTokensMax,
       }),
       temperature: Number(assistant.settings.llm_temperature),

@@ -22,6 +22,8 @@ export interface ToolSource {
   call(request: ToolCallRequest): Promise<Record<string, unknown>>;
 }
 
+export const NO_FUNCTIONS: ToolSource = { tools: [], call: () => Promise.resolve({}) };
+
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = (): void => reject(signal.reason as Error);
@@ -54,7 +56,7 @@ export function joinTools(sources: ToolSource[]): ToolBox {
 /** Ends the conversation once the reply is stored; it opens again with the next message. */
 export function endConversationSource({ assistant, endConversation }: TurnContext): ToolSource {
   const ending = assistant.settings.tools.find(({ type }) => type === "end_call");
-  if (ending?.type !== "end_call") return { tools: [], call: () => Promise.resolve({}) };
+  if (ending?.type !== "end_call") return NO_FUNCTIONS;
   const description = ending.description
     || "Ends the conversation. Use it when the person has said goodbye and nothing is left to do.";
   return {

@@ -14,6 +14,13 @@ export const LIMITS = {
   rateLimiterKeysMax: 100_000,
   idempotencyKeyCharsMax: 255,
 
+  uploadBytesMax: 20 * 1024 * 1024,
+  multipartOverheadBytesMax: 64 * 1024,
+  multipartFieldsMax: 10,
+  multipartFieldBytesMax: 4096,
+  multipartHeadersMax: 20,
+  uploadsAtOnceMax: 8,
+
   // Conversations
   messageCharsMax: 2000,
   variablesMax: 50,
@@ -43,6 +50,22 @@ export const LIMITS = {
   replyCharsMax: 32 * 1024,
   replyTokensMax: 2048,
   turnTotalMs: 2 * MINUTE_MS,
+
+  // Knowledge
+  documentReadMs: 20 * SECOND_MS,
+  websiteReadMs: 75 * SECOND_MS,
+  extractorGraceMs: 5 * SECOND_MS,
+  extractorBytesMax: 1_000_000_000,
+  /** Documents until the extractor process is replaced. */
+  extractorJobsMax: 200,
+  chunksPerWrite: 100,
+  documentAttemptsMax: 3,
+  documentsAtOnceMax: 2,
+  passagesPerSearchMax: 4,
+  searchTermsMax: 32,
+  /** A knowledgebase up to this size is put into the prompt as a whole. */
+  passagesInPromptMax: 40,
+  knowledgeTokensMax: 6000,
 
   // Language models
   modelConnectMs: 5 * SECOND_MS,

@@ -1,6 +1,6 @@
 // Builds what a model is asked: system prompt with variables filled in, then the trimmed history.
 import { localDateTime, type Instant } from "../core/system.ts";
-import type { ModelMessage } from "../providers/models/port.ts";
+import { REFERENCE_HEAD, type ModelMessage } from "../providers/models/port.ts";
 import { trimHistory } from "./history.ts";
 import { fillTemplate } from "./template.ts";
 
@@ -51,8 +51,14 @@ export function buildMessages(args: {
   variables: Record<string, string>;
   historyNewestFirst: ModelMessage[];
   historyTokensMax: number;
+  /** Text of documents; goes in front of the question, as data, never into the instructions. */
+  reference: string | null;
 }): ModelMessage[] {
   const system = fillTemplate(args.persona.systemPrompt, args.variables);
   const history = trimHistory(args.historyNewestFirst, args.historyTokensMax);
+  if (args.reference !== null) {
+    const content = `${REFERENCE_HEAD}\n<reference>\n${args.reference}\n</reference>`;
+    history.splice(-1, 0, { role: "user", content });
+  }
   return system === "" ? history : [{ role: "system", content: system }, ...history];
 }

@@ -28,7 +28,13 @@ export type CommittedData =
   | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
   | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
+  | {
+      type: "document_status_changed"; knowledgebase_id: number; document_id: number;
+      name: string; status: DocumentStatus; reason: string | null; knowledgebase_status: string;
+    }
   | { type: "balance_changed"; balance: number; change: number; kind: string };
+
+export type DocumentStatus = "processing" | "active" | "failed";
 
 /** `interrupted`: the process died; `stopped`: stopped before any text; the rest is what failed. */
 export type ReplyFailure = "failed" | "interrupted" | "stopped";

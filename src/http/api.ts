@@ -7,7 +7,7 @@ import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
 import { isUuid } from "../core/values.ts";
 import { rateLimitFault, renderFault, toFault } from "./errors.ts";
-import type { HeaderMap, HttpRequest, Reply } from "./exchange.ts";
+import type { HeaderMap, HttpRequest, HttpRoute, Reply } from "./exchange.ts";
 import type { RateDecision, RateLimiter } from "./rate-limit.ts";
 import type { Caller, ErrorShape, KeyRoute, Route, RouteRequest } from "./route.ts";
 import type { HttpServer } from "./server.ts";
@@ -109,6 +109,17 @@ export function mountApi(options: ApiOptions, routes: Route[]): void {
   mountPreflight(options, routes);
 }
 
+const bodyOf = (http: HttpRequest): unknown =>
+  http.form ? { ...http.form.fields } : parseJsonObject(http.body);
+
+/** Whether the caller may upload at all is asked before a byte of it is stored. */
+function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {
+  if (!route.upload || route.auth !== "key") return {};
+  const admit = (http: HttpRequest): void =>
+    assertScope(identify(options, http, false, path), route);
+  return { upload: { ...route.upload, admit } };
+}
+
 function mountRoute(options: ApiOptions, prepared: Prepared): void {
   const { route, path } = prepared;
   const shape: ErrorShape = route.errorShape;
@@ -123,7 +134,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     const request: RouteRequest<unknown, unknown> = {
       ...target,
       query: prepared.query ? prepared.query(parseQuery(http.query)) : {},
-      body: prepared.body ? prepared.body(parseJsonObject(http.body)) : {},
+      body: prepared.body ? prepared.body(bodyOf(http)) : {},
       http,
       baseUrl: options.baseUrlOf(http),
     };
@@ -137,6 +148,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     pattern: patternOf(path),
     bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
     errorShape: shape,
+    ...uploadOf(options, prepared),
     handle: (http) => {
       const startedMs = options.system.monotonicMs();
       const headers: HeaderMap = route.auth === "public" ? corsHeaders(http) : {};

@@ -15,6 +15,16 @@ export interface HttpRequest {
   readonly address: string;
   /** Empty when there was none. */
   readonly body: Buffer;
+  /** Set when the body was multipart/form-data and the route takes uploads. */
+  readonly form?: MultipartForm;
+}
+
+export interface MultipartForm {
+  fields: Readonly<Record<string, string>>;
+  /** The part named `file`; on disk under a random name. `tooLarge`: it was cut at its bound. */
+  file: { path: string; name: string; bytes: number; tooLarge: boolean } | null;
+  /** Removes the file; whoever does not keep it has to. */
+  discard(): void;
 }
 
 export type HeaderMap = Record<string, string>;
@@ -55,6 +65,8 @@ export interface HttpRoute {
   pattern: string;
   bodyBytesMax: number;
   handle: Handler;
+  /** Takes multipart/form-data beside what else it takes; the file goes to this folder. */
+  upload?: { folder: string; fileBytesMax: number; admit(request: HttpRequest): void };
   /** Body of what is refused before the handler runs; absent: `{message}`. */
   errorShape?: "message" | "error" | "conversation" | "success";
 }

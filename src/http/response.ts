@@ -29,6 +29,12 @@ export class Exchange {
     return this.#raw === null;
   }
 
+  /** Called once, when the response is complete or the client has gone. */
+  onFinish(callback: () => void): void {
+    if (this.#closed) callback();
+    else this.#closeCallbacks.push(callback);
+  }
+
   fail(error: unknown, options: { close?: boolean } = {}): void {
     this.reply(this.#options.renderError(error, this.request), options);
   }
@@ -96,10 +102,7 @@ export class Exchange {
       onDrain: (callback) => {
         this.#drainCallback = callback;
       },
-      onClose: (callback) => {
-        if (this.#closed) callback();
-        else this.#closeCallbacks.push(callback);
-      },
+      onClose: (callback) => this.onFinish(callback),
       end: (text = "") => {
         const raw = this.#raw;
         if (!raw) return;

@@ -47,6 +47,11 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   invalidMessage?: string;
   /** Absent: LIMITS.bodyBytesMax. */
   bodyBytesMax?: number;
+  /**
+   * Takes multipart/form-data too: fields are the body, `http.form` has the file, which is removed
+   * once the reply is sent, so a handler that keeps it moves it away.
+   */
+  upload?: { folder: string; fileBytesMax: number };
   /** By status; the first is the success. */
   responses: Record<number, { description: string; schema: TSchema; contentType?: string }>;
 }

@@ -8,12 +8,13 @@ import type {
   TemplatedApp,
   us_listen_socket,
 } from "uWebSockets.js";
-import { Fault } from "../core/faults.ts";
+import { Fault, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import { createAddressReader } from "./address.ts";
 import { Exchange } from "./response.ts";
-import type { HttpRequest, HttpRoute, Reply, SocketRoute } from "./exchange.ts";
+import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
+import { createMultipartReader } from "./multipart.ts";
 import { mountSocket } from "./socket.ts";
 
 export interface HttpServerOptions {
@@ -106,6 +107,46 @@ function readBody(
   });
 }
 
+let uploadsUnderWay = 0;
+
+/** Like `readBody`, for forms with a file: what arrives goes to disk, not into memory. */
+function readForm(
+  raw: RawResponse,
+  exchange: Exchange,
+  contentType: string,
+  upload: NonNullable<HttpRoute["upload"]>,
+  options: { newName(): string; done(form: MultipartForm): void },
+): void {
+  const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
+  if (uploadsUnderWay >= LIMITS.uploadsAtOnceMax) {
+    throw new Fault(503, "Too many files are being uploaded.", { retryAfterS: 2 });
+  }
+  const reader = createMultipartReader(contentType, { ...upload, newName: options.newName });
+  uploadsUnderWay += 1;
+  exchange.onFinish(() => {
+    uploadsUnderWay -= 1;
+    reader.abort();
+  });
+  let bytes = 0;
+  let refused = false;
+  raw.onData((chunk, isLast) => {
+    if (refused || exchange.finished) return;
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) {
+      refused = true;
+      reader.abort();
+      return exchange.fail(tooLargeFile(upload.fileBytesMax), { close: true });
+    }
+    reader.write(Buffer.from(Buffer.from(chunk)));
+    if (!isLast) return;
+    reader.end().then(options.done, (error: unknown) => exchange.fail(error));
+  });
+}
+
+export function tooLargeFile(bytesMax: number): Fault {
+  return fieldFault("file", `The file may not be greater than ${bytesMax / 1024} kilobytes.`);
+}
+
 type RequestReader = (raw: RawResponse, req: RawRequest, paramCount: number) => HttpRequest;
 
 function createRequestReader(options: HttpServerOptions): RequestReader {
@@ -160,6 +201,14 @@ function createOpener(options: HttpServerOptions, readRequest: RequestReader) {
         const expectsBody = request.headers["content-length"] !== undefined
           || request.headers["transfer-encoding"] !== undefined;
         if (!expectsBody) return run(exchange, request, route.handle);
+        const contentType = request.headers["content-type"] ?? "";
+        if (route.upload && /^multipart\/form-data\b/i.test(contentType)) {
+          route.upload.admit(request);
+          return readForm(raw, exchange, contentType, route.upload, {
+            newName: options.newRequestId,
+            done: (form) => run(exchange, { ...request, form }, route.handle),
+          });
+        }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
           throw new Fault(413, "The request body is too large.");
         }

@@ -5,6 +5,7 @@ import { conversationCommands } from "./conversation-commands.ts";
 import type { Db } from "./database.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
+import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
 
@@ -15,6 +16,7 @@ export function createCommands(db: Db) {
     ...conversationCommands(db),
     ...eventCommands(db),
     ...groupCommands(db),
+    ...knowledgebaseCommands(db),
     ...toolCommands(db),
     ...turnCommands(db),
   };

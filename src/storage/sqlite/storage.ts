@@ -7,6 +7,7 @@ import type { ConversationStore } from "../../conversations/records.ts";
 import type { StorageFailure } from "../../core/faults.ts";
 import type { Instant } from "../../core/system.ts";
 import type { EventLog } from "../../events/log.ts";
+import type { KnowledgebaseStore } from "../../knowledgebases/knowledgebases.ts";
 import type { PhoneNumberStore } from "../../phone-numbers/phone-numbers.ts";
 import type { ToolJournal } from "../../tools/invocation.ts";
 import type { ToolStore } from "../../tools/tools.ts";
@@ -16,6 +17,7 @@ import { createConversationStore } from "./conversations.ts";
 import { openReader } from "./database.ts";
 import { createEventLog } from "./events.ts";
 import { createGroupStores } from "./groups.ts";
+import { createKnowledgebaseStore } from "./knowledgebases.ts";
 import { createLedgerReader, type LedgerReader } from "./ledger.ts";
 import { createPhoneNumberStore } from "./phone-numbers.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
@@ -27,6 +29,7 @@ export interface Storage {
   folders: GroupStore;
   labels: GroupStore;
   phoneNumbers: PhoneNumberStore;
+  knowledgebases: KnowledgebaseStore;
   tools: ToolStore;
   toolJournal: ToolJournal;
   conversations: ConversationStore;
@@ -51,6 +54,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),
     phoneNumbers: createPhoneNumberStore(reader),
+    knowledgebases: createKnowledgebaseStore(reader, writer),
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
     conversations: createConversationStore(reader, writer),

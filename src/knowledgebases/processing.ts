@@ -1,0 +1,125 @@
+// Reads documents one after another in the background, the unread ones of an earlier process first.
+// Every document ends active or failed with a reason, whatever dies in between.
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { LIMITS } from "../core/limits.ts";
+import type { Logger } from "../core/logger.ts";
+import type { System } from "../core/system.ts";
+import type { EventBus } from "../events/bus.ts";
+import type { Extractor, ExtractionResult } from "./extraction.ts";
+import type { Document, KnowledgebaseStore, ReadOutcome } from "./knowledgebases.ts";
+
+export interface DocumentProcessor {
+  /** Takes up what an earlier process left unread. */
+  start(): void;
+  enqueue(document: Document): void;
+  /** Gives up reading it and removes its file. */
+  forget(document: Document): void;
+  /** Documents waiting or being read. */
+  unread(): number;
+  /** Stops; what is unread is taken up at the next start. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface DocumentProcessorOptions {
+  store: KnowledgebaseStore;
+  extractor: Extractor;
+  filesDir: string;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+export function createDocumentProcessor(options: DocumentProcessorOptions): DocumentProcessor {
+  const { store, extractor, bus, system, log } = options;
+  const waiting: Document[] = [];
+  const reading = new Map<number, { abort: AbortController; done: Promise<void> }>();
+  let isClosed = false;
+
+  const read = async (document: Document, signal: AbortSignal): Promise<void> => {
+    try {
+      const outcome = await readDocument(options, document, signal);
+      if (signal.aborted || !outcome) return;
+      const events = await store.finishReading({
+        documentId: document.id, outcome, now: system.now(),
+      });
+      bus.publishCommitted(events);
+      removeFile(options, document);
+    } catch (error) {
+      // Only storage fails here; the document is taken up again at the next start.
+      if (!signal.aborted) log.error({ err: error, document_id: document.id }, "document not read");
+    }
+  };
+  const next = (): void => {
+    while (!isClosed && reading.size < LIMITS.documentsAtOnceMax) {
+      const document = waiting.shift();
+      if (!document) return;
+      const abort = new AbortController();
+      const done = read(document, abort.signal).finally(() => {
+        reading.delete(document.id);
+        next();
+      });
+      reading.set(document.id, { abort, done });
+    }
+  };
+  const enqueue = (document: Document): void => {
+    waiting.push(document);
+    next();
+  };
+  return {
+    start: () => store.unread().forEach(enqueue),
+    enqueue,
+    forget: (document) => {
+      const index = waiting.findIndex(({ id }) => id === document.id);
+      if (index >= 0) waiting.splice(index, 1);
+      reading.get(document.id)?.abort.abort(new Error("the document was deleted"));
+      removeFile(options, document);
+    },
+    unread: () => waiting.length + reading.size,
+    close: async () => {
+      isClosed = true;
+      for (const { abort } of reading.values()) abort.abort(new Error("the server is stopping"));
+      await extractor.close();
+      await Promise.all([...reading.values()].map(({ done }) => done));
+    },
+  };
+}
+
+function removeFile({ filesDir }: DocumentProcessorOptions, { source }: Document): void {
+  if ("file" in source) void rm(join(filesDir, source.file), { force: true });
+}
+
+function extract(
+  { extractor, filesDir }: DocumentProcessorOptions,
+  { type, source }: Document,
+  signal: AbortSignal,
+): Promise<ExtractionResult> {
+  if (!("file" in source)) return extractor.extract({ type: "website", ...source }, signal);
+  const path = join(filesDir, source.file);
+  return extractor.extract({ type: type as "pdf" | "txt" | "docx", path }, signal);
+}
+
+/** Null when the document is gone. */
+async function readDocument(
+  options: DocumentProcessorOptions,
+  document: Document,
+  signal: AbortSignal,
+): Promise<ReadOutcome | null> {
+  const { store } = options;
+  const attempts = await store.beginReading(document.id);
+  if (attempts === 0) return null;
+  if (attempts > LIMITS.documentAttemptsMax) {
+    return { kind: "failed", reason: "Reading the document stopped the server more than once." };
+  }
+  const result = await extract(options, document, signal);
+  if (result.kind === "failed") return result;
+  const { chunks, pages } = result;
+  // In parts, so that no charge waits behind a whole book.
+  for (let position = 0; position < chunks.length; position += LIMITS.chunksPerWrite) {
+    const part = chunks.slice(position, position + LIMITS.chunksPerWrite);
+    await store.addChunks({ documentId: document.id, position, chunks: part });
+    if (signal.aborted) return null;
+  }
+  const characters = chunks.reduce((sum, { text }) => sum + text.length, 0);
+  return { kind: "active", pages, characters };
+}

@@ -1,0 +1,86 @@
+// Full-text search over the chunks of one knowledgebase: FTS5 with BM25. Hidden behind the store's
+// `search`, so that another engine can do it its own way.
+import { LIMITS } from "../../core/limits.ts";
+import type { Passage } from "../../knowledgebases/knowledgebases.ts";
+import type { Db } from "./database.ts";
+
+/** Written without spaces, so that each sign is a word of its own. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/gu;
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
+/** Words this long also find what begins with them: "opening" asks for "openings", too. */
+const PREFIX_CHARS_MIN = 4;
+
+// Words of questions that say nothing about the subject; BM25 weighs them little, yet in a small
+// knowledgebase even a rare "what" would count.
+const CHATTER = new Set((
+  "a about an and any are as at be by can could do does did for from get give has have how i if in "
+  + "is it its me much many my of on or our please should so tell than that the their there these "
+  + "this to was we what when where which who why will with would you your "
+  + "der die das ein eine und oder ist sind wie was wer wo wann warum ich sie es mit von zu im in "
+  + "el la los las un una y o es son como que quien donde cuando por para con de del en mi su "
+  + "le les et ou est sont comment quoi qui quand pourquoi pour avec des du dans je vous"
+).split(" "));
+
+export const indexable = (text: string): string => text.replace(UNSPACED, " $& ");
+
+/** The token that marks every entry of a knowledgebase. */
+export const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
+
+/** Quoted terms only, so that nothing people type is read as query syntax; null: no words. */
+function matchOf(knowledgebaseId: number, query: string): string | null {
+  const words = [...indexable(query.toLowerCase()).matchAll(WORD)].map(([word]) => word);
+  const telling = words.filter((word) => !CHATTER.has(word));
+  const terms = [...new Set(telling.length > 0 ? telling : words)].slice(0, LIMITS.searchTermsMax);
+  if (terms.length === 0) return null;
+  const either = terms.flatMap((term) =>
+    term.length >= PREFIX_CHARS_MIN ? [`"${term}"`, `"${term}"*`] : [`"${term}"`]);
+  return `scope : "${scopeOf(knowledgebaseId)}" AND {headings text} : (${either.join(" OR ")})`;
+}
+
+interface PassageRow {
+  document_id: number;
+  document: string;
+  position: number;
+  headings: string;
+  page: number | null;
+  url: string | null;
+  text: string;
+}
+
+function passageFromRow(row: PassageRow): Passage {
+  return {
+    documentId: row.document_id,
+    document: row.document,
+    chunk: row.position,
+    headings: JSON.parse(row.headings) as string[],
+    page: row.page,
+    url: row.url,
+    text: row.text,
+  };
+}
+
+const PASSAGE = `c.document_id, d.name AS document, c.position, c.headings, c.page, c.url, c.text`;
+
+export function createSearch(db: Db) {
+  // The join on the knowledgebase is what keeps tenants apart; the scope token makes it fast.
+  const search = db.prepare<[object], PassageRow>(`
+    SELECT ${PASSAGE} FROM chunk_index i
+    JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
+    WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
+      AND d.status = 'active'
+    ORDER BY bm25(chunk_index, 0.0, 2.0, 1.0), c.id LIMIT @rows`);
+  const passages = db.prepare<[object], PassageRow>(`
+    SELECT ${PASSAGE} FROM chunks c JOIN documents d ON d.id = c.document_id
+    WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
+    ORDER BY c.document_id, c.position LIMIT @rows`);
+  return {
+    search: (knowledgebaseId: number, query: string, rows: number): Passage[] => {
+      const match = matchOf(knowledgebaseId, query);
+      return match === null
+        ? []
+        : search.all({ match, knowledgebaseId, rows }).map(passageFromRow);
+    },
+    passages: (knowledgebaseId: number, rows: number): Passage[] =>
+      passages.all({ knowledgebaseId, rows }).map(passageFromRow),
+  };
+}

@@ -1,0 +1,96 @@
+// What every reader of documents produces: readable text in order, with the headings above it; and
+// the chunks it is cut into: whole paragraphs under the same headings, long ones at a sentence's
+// end.
+
+export interface Block {
+  /** Outermost first. */
+  headings: string[];
+  text: string;
+  /** From 1; PDF only. */
+  page: number | null;
+  /** Web pages only. */
+  url: string | null;
+}
+/** A block of a size that can be found and quoted. */
+export type Chunk = Block;
+
+/** Says in words for its owner why a document cannot be read. */
+export class Unreadable extends Error {}
+
+export const CHUNK_CHARS_MAX = 1200;
+export const DOCUMENT_CHARS_MAX = 2_000_000;
+const HEADINGS_MAX = 6;
+const HEADING_CHARS_MAX = 200;
+
+const SENTENCE_END = /[.!?。！？]["'”’)]?\s|\n/gu;
+
+/** Collects blocks, keeps the path of headings, stops at the bound. */
+export class BlockList {
+  readonly blocks: Block[] = [];
+  truncated = false;
+  #chars = 0;
+  #headings: { level: number; text: string }[] = [];
+
+  heading(level: number, text: string): void {
+    const clean = text.replaceAll(/\s+/g, " ").trim().slice(0, HEADING_CHARS_MAX);
+    if (clean === "") return;
+    const above = this.#headings.filter((heading) => heading.level < level);
+    this.#headings = above.slice(0, HEADINGS_MAX);
+    this.#headings.push({ level, text: clean });
+  }
+
+  forgetHeadings(): void {
+    this.#headings = [];
+  }
+
+  text(text: string, place: { page?: number; url?: string } = {}): void {
+    const clean = text.replaceAll("\0", "").trim();
+    if (clean === "" || this.truncated) return;
+    const room = DOCUMENT_CHARS_MAX - this.#chars;
+    this.truncated = clean.length > room;
+    this.#chars += Math.min(clean.length, room);
+    this.blocks.push({
+      headings: this.#headings.map((heading) => heading.text),
+      text: clean.slice(0, room),
+      page: place.page ?? null,
+      url: place.url ?? null,
+    });
+  }
+}
+
+/** Pieces no longer than the bound, cut after the last sentence (else word) that fits. */
+function pieces(text: string): string[] {
+  const parts: string[] = [];
+  let rest = text.trim();
+  while (rest.length > CHUNK_CHARS_MAX) {
+    const head = rest.slice(0, CHUNK_CHARS_MAX);
+    const ends = [...head.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
+    const lastEnd = ends.at(-1) ?? 0;
+    const space = head.lastIndexOf(" ");
+    let cut = lastEnd > CHUNK_CHARS_MAX / 2 ? lastEnd : space > 0 ? space : CHUNK_CHARS_MAX;
+    // Never inside a surrogate pair.
+    if (/[\ud800-\udbff]/.test(rest[cut - 1] ?? "")) cut -= 1;
+    parts.push(rest.slice(0, cut).trim());
+    rest = rest.slice(cut).trim();
+  }
+  if (rest !== "") parts.push(rest);
+  return parts;
+}
+
+const belongTogether = (one: Chunk, other: Block): boolean =>
+  one.url === other.url && one.headings.length === other.headings.length
+  && one.headings.every((heading, index) => heading === other.headings[index]);
+
+export function chunksOf(blocks: Block[]): Chunk[] {
+  const chunks: Chunk[] = [];
+  for (const block of blocks) {
+    for (const piece of pieces(block.text)) {
+      const last = chunks.at(-1);
+      const fits = last !== undefined && belongTogether(last, block)
+        && last.text.length + piece.length + 1 <= CHUNK_CHARS_MAX;
+      if (fits) last.text += `\n${piece}`;
+      else chunks.push({ ...block, text: piece });
+    }
+  }
+  return chunks;
+}

@@ -1,0 +1,62 @@
+// One document to chunks; runs in a thread of the extractor process. What a hostile file does, it
+// does here.
+import { open, readFile } from "node:fs/promises";
+import { workerData } from "node:worker_threads";
+import { createOutbound } from "../src/outbound/request.ts";
+import { chunksOf, Unreadable, type BlockList, type Chunk } from "./documents/blocks.ts";
+import { readDocx } from "./documents/docx.ts";
+import { readPdf } from "./documents/pdf.ts";
+import { readText } from "./documents/text.ts";
+import { readWebsite, USER_AGENT } from "./documents/website.ts";
+
+export type ExtractionSource =
+  | { type: "pdf" | "txt" | "docx"; path: string }
+  | { type: "website"; urls: string[]; follow: number };
+
+export type ExtractionResult =
+  | { kind: "extracted"; chunks: Chunk[]; pages: number; truncated: boolean }
+  | { kind: "failed"; reason: string };
+
+const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
+const outbound = createOutbound({
+  allowPrivateNetworks, userAgent: `${USER_AGENT}/1.0`,
+});
+
+async function isZip(path: string): Promise<boolean> {
+  const file = await open(path);
+  const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
+  await file.close();
+  return buffer.equals(Buffer.from("PK\x03\x04", "latin1"));
+}
+
+async function read(source: ExtractionSource): Promise<{ list: BlockList; pages: number }> {
+  switch (source.type) {
+    case "website":
+      return readWebsite(outbound, source);
+    case "pdf":
+      return readPdf(source.path);
+    case "docx":
+      if (!await isZip(source.path)) {
+        throw new Unreadable("The file is not a valid DOCX document.");
+      }
+      return { list: await readDocx(source.path), pages: 1 };
+    case "txt":
+      return { list: readText(await readFile(source.path)), pages: 1 };
+  }
+}
+
+export default async function extract(source: ExtractionSource): Promise<ExtractionResult> {
+  try {
+    const { list, pages } = await read(source);
+    const chunks = chunksOf(list.blocks);
+    return chunks.length === 0
+      ? { kind: "failed", reason: "No text was found in the document." }
+      : { kind: "extracted", chunks, pages, truncated: list.truncated };
+  } catch (error) {
+    if (error instanceof Unreadable) return { kind: "failed", reason: error.message };
+    if (error instanceof RangeError) {
+      return { kind: "failed", reason: "The document is too large to read." };
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,60 @@
+// The extractor process: takes documents over IPC, reads each in a thread of its own pool. It may
+// die of a document at any moment; src/knowledgebases/extraction.ts starts the next one.
+import { Piscina } from "piscina";
+import type { ExtractionResult, ExtractionSource } from "./extract.ts";
+
+/** `limitMs`: when the document's thread is stopped. */
+export interface ExtractorJob {
+  id: number;
+  source: ExtractionSource;
+  limitMs: number;
+}
+/** Results travel in pieces, so that the server reads no long message at once. */
+export type ExtractorMessage =
+  | { id: number; chunks: Extract<ExtractionResult, { kind: "extracted" }>["chunks"] }
+  | { id: number; done: { kind: "extracted"; pages: number; truncated: boolean } }
+  | { id: number; done: Extract<ExtractionResult, { kind: "failed" }> };
+
+const THREADS = 2;
+const HEAP_MIB_PER_THREAD = 256;
+const CHUNKS_PER_MESSAGE = 50;
+
+const [allowPrivateNetworks = ""] = process.argv.slice(2);
+const pool = new Piscina({
+  filename: new URL("./extract.ts", import.meta.url).href,
+  workerData: { allowPrivateNetworks: allowPrivateNetworks.split(",").filter((text) => text !== "") },
+  minThreads: 1,
+  maxThreads: THREADS,
+  idleTimeout: 30_000,
+  resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_PER_THREAD },
+});
+// A thread that died at its start says so here, too; its document gets the rejection.
+pool.on("error", () => undefined);
+
+const tell = (message: ExtractorMessage): void => void process.send?.(message);
+
+function reasonOf(error: unknown): string {
+  const { name, code } = error as { name?: string; code?: string };
+  if (name === "AbortError" || name === "TimeoutError") return "The document took too long to read.";
+  if (code === "ERR_WORKER_OUT_OF_MEMORY") return "The document needed too much memory to read.";
+  return "The document could not be read.";
+}
+
+async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
+  try {
+    const run = pool.run(source, { signal: AbortSignal.timeout(limitMs) });
+    const result = (await run) as ExtractionResult;
+    if (result.kind === "failed") return tell({ id, done: result });
+    const { kind, chunks, pages, truncated } = result;
+    for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
+      tell({ id, chunks: chunks.slice(at, at + CHUNKS_PER_MESSAGE) });
+    }
+    tell({ id, done: { kind, pages, truncated } });
+  } catch (error) {
+    tell({ id, done: { kind: "failed", reason: reasonOf(error) } });
+  }
+}
+
+process.on("message", (job: ExtractorJob) => void work(job));
+// The server is gone.
+process.on("disconnect", () => process.exit(0));
