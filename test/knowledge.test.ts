@@ -340,3 +340,22 @@ test("[KB10] a search takes any text and never finds another knowledgebase's", a
   }
   assert.deepEqual(search(other.accountId, mine, "alpha"), { error: "The knowledgebase is gone." });
 });
+
+test("[KB11] the offline model searches by itself and names the document it answers from", async () => {
+  const on = await startTestServer();
+  const id = await newKnowledgebase(on);
+  const { body } = await upload(id, "# Warranty\n\nThe warranty lasts two years. Batteries last one.", {
+    name: "Terms",
+  }, { on });
+  await whenRead(body.data.id, on);
+  for (const mode of ["function_call", "prompt"]) {
+    const assistant = await newAssistant(on, { knowledgebase_id: id, knowledgebase_mode: mode });
+    const uuid = await newConversation(on, assistant.uuid);
+    const answer = await on.call("POST", `/conversations/${uuid}/messages`, {
+      body: { message: "How long does the warranty last?" },
+    });
+    assert.match(answer.body.message, /warranty lasts two years.*\(Source: Terms\)/i, mode);
+    assert.equal(answer.body.function_calls.length, mode === "prompt" ? 0 : 1);
+  }
+  await on.close();
+});

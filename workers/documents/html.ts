@@ -14,6 +14,8 @@ const BLOCKS = new Set([
   "p", "div", "section", "article", "main", "header", "ul", "ol", "dl", "table", "blockquote", "pre",
   "figure", "figcaption", "address", "details", "summary", "hr", "body", "dt", "dd",
 ]);
+/** What is inside these stays on their line. */
+const LINES = new Set(["td", "th", "li"]);
 const HEADING = /^h([1-6])$/;
 const VOID = new Set(["br", "hr", "img", "input", "meta", "link", "wbr", "source", "area", "col"]);
 
@@ -24,75 +26,107 @@ export interface Page {
   links: string[];
 }
 
-/** Reads into `list`; `url` is noted with every block. */
+/** Reads into `list`; `url` is noted with every block. Throws Unreadable. */
 export function readHtml(html: string, list = new BlockList(), url?: string): Page {
   if (html.length > HTML_CHARS_MAX) throw new Unreadable("The page is too large to read.");
-  const place = url === undefined ? {} : { url };
-  const links: string[] = [];
-  let title = "";
-  let text = "";
-  let depth = 0;
-  /** Depth at which skipping began; 0 while reading. */
-  let skippedFrom = 0;
-  let inTitle = false;
-  let inPre = false;
-  let heading: { level: number; text: string } | null = null;
-  let base = "";
-
-  const flush = (): void => {
-    const clean = inPre
-      ? text
-      : text.split("\n").map((line) => line.replaceAll(/[^\S\n]+/g, " ").trim()).join("\n");
-    list.text(clean.replaceAll(/\n{2,}/g, "\n"), place);
-    text = "";
-  };
-  const open = (name: string, attributes: Record<string, string>): void => {
-    const level = HEADING.exec(name)?.[1];
-    if (level) {
-      flush();
-      heading = { level: Number(level), text: "" };
-    } else if (BLOCKS.has(name)) flush();
-    if (name === "pre") inPre = true;
-    else if (name === "br" || name === "tr") text += "\n";
-    else if (name === "li") text += "\n- ";
-    else if ((name === "td" || name === "th") && !/(^|\n)\s*$/.test(text)) text += " | ";
-    else if (name === "a" && attributes.href) links.push(attributes.href);
-  };
+  const reader = new Reader(list, url);
   const parser = new Parser({
-    onopentag: (name, attributes) => {
-      if (!VOID.has(name)) depth += 1;
-      if (depth > DEPTH_MAX) throw new Unreadable("The page is nested too deeply to read.");
-      if (name === "title" && title === "") inTitle = true;
-      if (name === "base" && attributes.href) base = attributes.href;
-      if (skippedFrom > 0) return;
-      const isHidden = "hidden" in attributes || attributes["aria-hidden"] === "true";
-      if (SKIPPED.has(name) || (isHidden && !VOID.has(name))) skippedFrom = depth;
-      else open(name, attributes);
-    },
-    ontext: (part) => {
-      if (inTitle) title += part;
-      if (skippedFrom > 0) return;
-      if (heading) heading.text += part;
-      else text += inPre ? part : part.replaceAll(/\s+/g, " ");
-    },
-    onclosetag: (name) => {
-      if (name === "title") inTitle = false;
-      if (!VOID.has(name)) depth -= 1;
-      if (skippedFrom > 0) {
-        if (depth < skippedFrom) skippedFrom = 0;
-        return;
-      }
-      if (heading && HEADING.test(name)) {
-        list.heading(heading.level, heading.text);
-        heading = null;
-      } else if (BLOCKS.has(name)) flush();
-      if (name === "pre") inPre = false;
-    },
+    onopentag: (name, attributes) => reader.open(name, attributes),
+    ontext: (part) => reader.text(part),
+    onclosetag: (name) => reader.close(name),
   }, { decodeEntities: true });
   parser.write(html);
   parser.end();
-  flush();
-  const resolved = base === "" ? links : links.map((link) =>
-    (URL.canParse(link, base) ? new URL(link, base).href : link));
-  return { list, title: title.replaceAll(/\s+/g, " ").trim(), links: resolved };
+  return reader.page();
+}
+
+class Reader {
+  readonly #list: BlockList;
+  readonly #place: { url?: string };
+  readonly #links: string[] = [];
+  #title = "";
+  #text = "";
+  #base = "";
+  #depth = 0;
+  /** Depth at which skipping began; 0 while reading. */
+  #skippedFrom = 0;
+  /** How many cells and list items the text is in. */
+  #lines = 0;
+  #inTitle = false;
+  #inPre = false;
+  #heading: { level: number; text: string } | null = null;
+
+  constructor(list: BlockList, url: string | undefined) {
+    this.#list = list;
+    this.#place = url === undefined ? {} : { url };
+  }
+
+  page(): Page {
+    this.#flush();
+    const base = this.#base;
+    const links = base === "" ? this.#links : this.#links.map((link) =>
+      (URL.canParse(link, base) ? new URL(link, base).href : link));
+    return { list: this.#list, title: this.#title.replaceAll(/\s+/g, " ").trim(), links };
+  }
+
+  open(name: string, attributes: Record<string, string>): void {
+    if (!VOID.has(name)) this.#depth += 1;
+    if (this.#depth > DEPTH_MAX) throw new Unreadable("The page is nested too deeply to read.");
+    if (name === "title" && this.#title === "") this.#inTitle = true;
+    if (name === "base" && attributes.href) this.#base = attributes.href;
+    if (this.#skippedFrom > 0) return;
+    const isHidden = "hidden" in attributes || attributes["aria-hidden"] === "true";
+    if (SKIPPED.has(name) || (isHidden && !VOID.has(name))) this.#skippedFrom = this.#depth;
+    else this.#begin(name, attributes);
+  }
+
+  text(part: string): void {
+    if (this.#inTitle) this.#title += part;
+    if (this.#skippedFrom > 0) return;
+    if (this.#heading) this.#heading.text += part;
+    else this.#text += this.#inPre ? part : part.replaceAll(/\s+/g, " ");
+  }
+
+  close(name: string): void {
+    if (name === "title") this.#inTitle = false;
+    if (!VOID.has(name)) this.#depth -= 1;
+    if (this.#skippedFrom > 0) {
+      if (this.#depth < this.#skippedFrom) this.#skippedFrom = 0;
+      return;
+    }
+    if (this.#heading && HEADING.test(name)) {
+      this.#list.heading(this.#heading.level, this.#heading.text);
+      this.#heading = null;
+    } else if (BLOCKS.has(name)) this.#breakBlock();
+    if (LINES.has(name)) this.#lines = Math.max(0, this.#lines - 1);
+    if (name === "pre") this.#inPre = false;
+  }
+
+  #begin(name: string, attributes: Record<string, string>): void {
+    const level = HEADING.exec(name)?.[1];
+    if (level && this.#lines === 0) {
+      this.#flush();
+      this.#heading = { level: Number(level), text: "" };
+    } else if (level || BLOCKS.has(name)) this.#breakBlock();
+    if (LINES.has(name)) this.#lines += 1;
+    if (name === "pre") this.#inPre = true;
+    else if (name === "br" || name === "tr") this.#text += "\n";
+    else if (name === "li") this.#text += "\n- ";
+    else if (name === "td" || name === "th") {
+      if (!/(^|\n)\s*$/.test(this.#text)) this.#text += " | ";
+    } else if (name === "a" && attributes.href) this.#links.push(attributes.href);
+  }
+
+  #breakBlock(): void {
+    if (this.#lines === 0) this.#flush();
+    else this.#text += " ";
+  }
+
+  #flush(): void {
+    const clean = this.#inPre
+      ? this.#text
+      : this.#text.split("\n").map((line) => line.replaceAll(/[^\S\n]+/g, " ").trim()).join("\n");
+    this.#list.text(clean.replaceAll(/\n{2,}/g, "\n"), this.#place);
+    this.#text = "";
+  }
 }

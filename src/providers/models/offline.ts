@@ -1,10 +1,14 @@
 // The embedded model: needs no account, no network and no weights. It looks the last question up in
-// what it was given (system prompt, tool results) and repeats the sentences that fit, or says that
-// there are none. It makes nothing up and calls no tools. Made by the catalog.
+// what it was given (system prompt, knowledgebase, tool results) and repeats the sentences that
+// fit, with the document they are from, or says that there are none. It makes nothing up, and the
+// only function it calls is the search of a knowledgebase. Made by the catalog.
 import { ProviderError } from "../../core/faults.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { wait, type System } from "../../core/system.ts";
-import type { LanguageModel, ModelDelta, ModelMessage, ModelRequest } from "./port.ts";
+import { jsonOf, recordOf, textOf } from "./openai-reply.ts";
+import {
+  REFERENCE_HEAD, type LanguageModel, type ModelDelta, type ModelMessage, type ModelRequest,
+} from "./port.ts";
 
 const PACE_MS = 15;
 const WORDS_PER_DELTA = 3;
@@ -43,6 +47,10 @@ const NAME =
   /\b(?:[Yy]ou are|[Yy]our name is|[Yy]ou're) (\p{Lu}[\p{L}'-]*(?: \p{Lu}[\p{L}'-]*){0,2})/u;
 const WRITTEN_GREETING = /^\W*(?:greeting|welcome message|first message)\s*:\s*(.+)$/imu;
 
+const SEARCH_FUNCTION = "search_knowledgebase";
+/** How reference text begins a passage: `[document (page 3)] Heading:` */
+const SOURCE_LINE = /^\[([^\]]{1,400})\](?: (.{1,400}):)?$/u;
+
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
 /** Scripts that are written without spaces, or glue particles to words. */
 const UNSPACED =
@@ -50,6 +58,8 @@ const UNSPACED =
 
 interface Fact {
   text: string;
+  /** The document it is from; empty for the assistant's own instructions. */
+  source: string;
   terms: Set<string>;
 }
 
@@ -63,6 +73,13 @@ export function createOfflineModel(options: OfflineModelOptions): LanguageModel 
   const { system, paceMs = PACE_MS } = options;
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta[]> {
     refuseIfAborted(signal);
+    const query = searchFor(request);
+    if (query !== null) {
+      const argumentsJson = JSON.stringify({ query });
+      const call = { id: "search_1", name: SEARCH_FUNCTION, argumentsJson };
+      yield [{ kind: "tool_call", call }, { kind: "finish", reason: "tool_calls", usage: null }];
+      return;
+    }
     const words = replyTo(request.messages).match(/\s*\S+/gu) ?? [];
     const said = words.slice(0, Math.max(0, request.tokensMax));
     for (let at = 0; at < said.length; at += WORDS_PER_DELTA) {
@@ -83,14 +100,37 @@ function refuseIfAborted(signal: AbortSignal): void {
   throw new ProviderError("the model request was aborted", { retryable: false, cause: reason });
 }
 
+/** What to look up before answering; null when nothing can be, or it has been looked up. */
+function searchFor({ tools, messages }: ModelRequest): string | null {
+  const last = messages.at(-1);
+  if (last?.role !== "user" || !tools.some(({ name }) => name === SEARCH_FUNCTION)) return null;
+  const question = last.content.slice(0, LIMITS.messageCharsMax).trim();
+  return question === "" || GREETING.test(question) ? null : question;
+}
+
+/** Passages of a search as reference text; anything else a function said as it is. */
+function foundText(content: string): string {
+  const { results } = (recordOf(jsonOf(content)) ?? {}) as { results?: unknown };
+  if (!Array.isArray(results)) return content;
+  return results.map((item: unknown) => {
+    const { document, heading, page, url, text } = recordOf(item) ?? {};
+    const place = [page === undefined ? "" : `page ${textOf(page) || Number(page)}`, textOf(url)]
+      .filter((part) => part !== "").join(", ");
+    const head = textOf(heading) === "" ? "" : ` ${textOf(heading)}:`;
+    return `[${textOf(document)}${place === "" ? "" : ` (${place})`}]${head}\n${textOf(text)}`;
+  }).join("\n\n");
+}
+
 function replyTo(messages: ModelMessage[]): string {
   const prompt = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const questionAt = messages.findLastIndex(({ role }) => role === "user");
   const question = messages[questionAt]?.content.slice(0, LIMITS.messageCharsMax).trim() ?? "";
   if (question === "" || GREETING.test(question)) return greeting(prompt.join("\n"));
   const found = messages.slice(questionAt).filter(({ role }) => role === "tool");
-  const given = [...prompt, ...found.map(({ content }) => content)].join("\n");
-  const facts = factsOf(given.slice(0, LIMITS.promptCharsMax));
+  const before = messages[questionAt - 1]?.content ?? "";
+  const reference = before.startsWith(REFERENCE_HEAD) ? [before.slice(REFERENCE_HEAD.length)] : [];
+  const given = [...prompt, ...reference, ...found.map(({ content }) => foundText(content))];
+  const facts = factsOf(given.join("\n\n").slice(0, LIMITS.promptCharsMax));
   return bestFacts(facts, termsOf(question)) ?? NOTHING_FOUND;
 }
 
@@ -105,8 +145,15 @@ function greeting(prompt: string): string {
 function factsOf(text: string): Fact[] {
   const facts: Fact[] = [];
   let heading: string[] = [];
+  let source = "";
   for (const line of text.split(/\r?\n/u)) {
     const trimmed = line.replace(/^[\s>*•-]+/u, "").trim();
+    const from = SOURCE_LINE.exec(trimmed);
+    if (from) {
+      source = from[1] ?? "";
+      heading = termsOf(from[2] ?? "");
+      continue;
+    }
     if (trimmed === "") heading = [];
     if (!/[\p{L}\p{N}]/u.test(trimmed) || /^<[^>]*>$/u.test(trimmed)) continue;
     if (/^#|[:?：？]$/u.test(trimmed)) {
@@ -116,7 +163,8 @@ function factsOf(text: string): Fact[] {
     for (const sentence of trimmed.split(/(?<=[.!?])\s+|(?<=[。！？।])/u)) {
       if (facts.length === FACTS_MAX) return facts;
       if (INSTRUCTION.test(sentence)) continue;
-      facts.push({ text: sentence.trim(), terms: new Set([...heading, ...termsOf(sentence)]) });
+      const terms = new Set([...heading, ...termsOf(sentence)]);
+      facts.push({ text: sentence.trim(), source, terms });
     }
   }
   return facts;
@@ -141,7 +189,9 @@ function bestFacts(facts: Fact[], question: string[]): string | null {
     .slice(0, SENTENCES_PER_REPLY)
     .filter(({ share }) => share >= best * SHARE_OF_BEST)
     .sort((one, other) => one.at - other.at);
-  return shortened(chosen.map(({ fact }) => fact.text).join(" "));
+  const sources = new Set(chosen.map(({ fact }) => fact.source).filter((source) => source !== ""));
+  const cited = sources.size === 0 ? "" : ` (Source: ${[...sources].join("; ")})`;
+  return shortened(chosen.map(({ fact }) => fact.text).join(" ")) + cited;
 }
 
 /** Never ends inside a surrogate pair. */
