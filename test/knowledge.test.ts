@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { LIMITS } from "../src/core/limits.ts";
+import { measureRetrieval } from "./support/retrieval.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
@@ -358,4 +359,11 @@ test("[KB11] the offline model searches by itself and names the document it answ
     assert.equal(answer.body.function_calls.length, mode === "prompt" ? 0 : 1);
   }
   await on.close();
+});
+
+test("[KB12] over the corpus full-text search has the answer among its first three in nine of ten", async () => {
+  const { rows, recallAt3 } = await measureRetrieval();
+  assert.ok(rows.length >= 40);
+  const missed = rows.filter(({ rank }) => rank === null || rank > 3).map(({ question }) => question);
+  assert.ok(recallAt3 >= 0.9, `recall@3 ${recallAt3}; missed: ${missed.join(" | ")}`);
 });

@@ -52,6 +52,8 @@ class Reader {
   #skippedFrom = 0;
   /** How many cells and list items the text is in. */
   #lines = 0;
+  /** Nothing but blanks since the last line break. */
+  #atLineStart = true;
   #inTitle = false;
   #inPre = false;
   #heading: { level: number; text: string } | null = null;
@@ -83,8 +85,12 @@ class Reader {
   text(part: string): void {
     if (this.#inTitle) this.#title += part;
     if (this.#skippedFrom > 0) return;
-    if (this.#heading) this.#heading.text += part;
-    else this.#text += this.#inPre ? part : part.replaceAll(/\s+/g, " ");
+    if (this.#heading) {
+      this.#heading.text += part;
+      return;
+    }
+    this.#text += this.#inPre ? part : part.replaceAll(/\s+/g, " ");
+    if (part.trim() !== "") this.#atLineStart = false;
   }
 
   close(name: string): void {
@@ -110,11 +116,15 @@ class Reader {
     } else if (level || BLOCKS.has(name)) this.#breakBlock();
     if (LINES.has(name)) this.#lines += 1;
     if (name === "pre") this.#inPre = true;
-    else if (name === "br" || name === "tr") this.#text += "\n";
-    else if (name === "li") this.#text += "\n- ";
-    else if (name === "td" || name === "th") {
-      if (!/(^|\n)\s*$/.test(this.#text)) this.#text += " | ";
-    } else if (name === "a" && attributes.href) this.#links.push(attributes.href);
+    else if (name === "br" || name === "tr") this.#breakLine("\n");
+    else if (name === "li") this.#breakLine("\n- ");
+    else if ((name === "td" || name === "th") && !this.#atLineStart) this.#text += " | ";
+    else if (name === "a" && attributes.href) this.#links.push(attributes.href);
+  }
+
+  #breakLine(mark: string): void {
+    this.#text += mark;
+    this.#atLineStart = true;
   }
 
   #breakBlock(): void {
@@ -128,5 +138,6 @@ class Reader {
       : this.#text.split("\n").map((line) => line.replaceAll(/[^\S\n]+/g, " ").trim()).join("\n");
     this.#list.text(clean.replaceAll(/\n{2,}/g, "\n"), this.#place);
     this.#text = "";
+    this.#atLineStart = true;
   }
 }
