@@ -6,13 +6,14 @@ import { createTickets } from "./accounts/tickets.ts";
 import { groupRoutes } from "./assistants/group-routes.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
 import { assistantRoutes } from "./assistants/routes.ts";
+import { calendarRoutes } from "./calendar/routes.ts";
 import { createAccess } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
 import { conversationSocket } from "./conversations/socket.ts";
 import { Fault } from "./core/faults.ts";
 import { LIMITS } from "./core/limits.ts";
-import type { Timer } from "./core/system.ts";
+import type { System, Timer } from "./core/system.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { API_ROOT, identify, mountApi, type ApiOptions } from "./http/api.ts";
 import { renderFault, toFault } from "./http/errors.ts";
@@ -120,7 +121,7 @@ function mountEverything(
   };
   const routes: Route[] = [
     ...accountRoutes(account),
-    ...resourceRoutes(features),
+    ...resourceRoutes(features, system),
     ...conversationRoutes({
       conversations, access, streams, findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
     }),
@@ -147,7 +148,7 @@ function mountEverything(
 }
 
 /** What an account makes and looks up. */
-function resourceRoutes(features: Features): Route[] {
+function resourceRoutes(features: Features, system: System): Route[] {
   const { catalogs, assistants, modelCatalog } = features;
   return [
     ...lookupRoutes({ catalogs, assistants, models: (type) => modelCatalog.list(type) }),
@@ -155,6 +156,11 @@ function resourceRoutes(features: Features): Route[] {
     ...groupRoutes(features.groups),
     ...toolRoutes(features.tools),
     ...knowledgebaseRoutes(features.knowledge),
+    ...calendarRoutes({
+      calendars: features.calendars,
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      system,
+    }),
   ];
 }
 

@@ -1,5 +1,6 @@
 // Composition root, the half below the wire: constructs every feature over the storage and joins
 // them. app.ts mounts them; the demo uses them without a socket.
+import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Piscina } from "piscina";
@@ -7,6 +8,8 @@ import { createAccounts } from "./accounts/accounts.ts";
 import { createAssistants, type Assistant } from "./assistants/assistants.ts";
 import { loadCatalogs } from "./assistants/catalogs.ts";
 import { createGroups } from "./assistants/groups.ts";
+import { createCalendars, type Calendars } from "./calendar/calendar.ts";
+import { CALENDAR_FUNCTIONS, callCalendar } from "./calendar/functions.ts";
 import type { Config } from "./config.ts";
 import type { AnswerOptions } from "./conversations/answering.ts";
 import { createConversations } from "./conversations/conversations.ts";
@@ -75,6 +78,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     toolsMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").tools,
     metrics,
   });
+  const calendars = createCalendars({ store: storage.calendars, system });
   const knowledge = createKnowledge(options, storage, bus);
   const modelOf = ({ settings, mode }: Assistant): number | null =>
     mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
@@ -84,7 +88,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     resolveModel: (assistant) => modelCatalog.resolve(modelOf(assistant)),
     referenceFor: knowledge.referenceFor,
     toolsOf: (turn) => joinTools([
-      tooling.sourceOf(turn), knowledge.sourceOf(turn), endConversationSource(turn),
+      tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn),
+      endConversationSource(turn),
     ]),
     bus,
     system,
@@ -103,6 +108,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     tools: tooling.tools,
     toolThreads: tooling.threads,
     knowledge,
+    calendars,
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
   };
 }
@@ -173,6 +179,19 @@ function createTooling(
     };
   };
   return { tools, threads, sourceOf };
+}
+
+function calendarSource(calendars: Calendars, { assistant, turnId }: TurnContext): ToolSource {
+  if (!assistant.settings.tools.some(({ type }) => type === "calendar")) return NO_FUNCTIONS;
+  return {
+    tools: CALENDAR_FUNCTIONS,
+    call: ({ name, arguments: args }) => {
+      const digest = createHash("sha256").update(JSON.stringify(args)).digest("hex");
+      return callCalendar(calendars, assistant, {
+        name, arguments: args, bookingKey: `turn:${turnId}:${digest}`,
+      });
+    },
+  };
 }
 
 const SEARCH_TOOL = {

@@ -361,9 +361,10 @@ test("[KB11] the offline model searches by itself and names the document it answ
   await on.close();
 });
 
-test("[KB12] over the corpus full-text search has the answer among its first three in nine of ten", async () => {
+test("[KB12] over the corpus search has the answer among its first three nine times in ten", async () => {
   const { rows, recallAt3 } = await measureRetrieval();
   assert.ok(rows.length >= 40);
-  const missed = rows.filter(({ rank }) => rank === null || rank > 3).map(({ question }) => question);
+  const missed = rows
+    .filter(({ rank }) => rank === null || rank > 3).map(({ question }) => question);
   assert.ok(recallAt3 >= 0.9, `recall@3 ${recallAt3}; missed: ${missed.join(" | ")}`);
 });

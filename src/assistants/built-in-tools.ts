@@ -99,13 +99,15 @@ export const BuiltInTool = Type.Union(
       stop_key: choice(["#", "*"]),
     }),
     CalendarIntegration,
+    // Parley's own calendar: check_availability and book_appointment.
+    tool("calendar", { description: Description }),
     AssistantTransfer,
   ],
   {
     ...prepared(flat),
     ...withMessage(
       "The tool type must be one of call_transfer, warm_call_transfer, end_call, dtmf_input, "
-      + "collect_keypad, calendar_integration, assistant_transfer."),
+      + "collect_keypad, calendar_integration, calendar, assistant_transfer."),
   },
 );
 export type BuiltInTool = Static<typeof BuiltInTool>;

@@ -1,6 +1,7 @@
 // Every command the writer knows, by name. A feature's commands are named `<feature>.<use case>`.
 import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
+import { calendarCommands } from "./calendar.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import type { Db } from "./database.ts";
 import { eventCommands } from "./events.ts";
@@ -13,6 +14,7 @@ export function createCommands(db: Db) {
   return {
     ...accountCommands(db),
     ...assistantCommands(db),
+    ...calendarCommands(db),
     ...conversationCommands(db),
     ...eventCommands(db),
     ...groupCommands(db),

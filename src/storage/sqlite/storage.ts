@@ -3,6 +3,7 @@
 import type { AccountStore } from "../../accounts/accounts.ts";
 import type { AssistantStore } from "../../assistants/assistants.ts";
 import type { GroupStore } from "../../assistants/groups.ts";
+import type { CalendarStore } from "../../calendar/calendar.ts";
 import type { ConversationStore } from "../../conversations/records.ts";
 import type { StorageFailure } from "../../core/faults.ts";
 import type { Instant } from "../../core/system.ts";
@@ -13,6 +14,7 @@ import type { ToolJournal } from "../../tools/invocation.ts";
 import type { ToolStore } from "../../tools/tools.ts";
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
+import { createCalendarStore } from "./calendar.ts";
 import { createConversationStore } from "./conversations.ts";
 import { openReader } from "./database.ts";
 import { createEventLog } from "./events.ts";
@@ -32,6 +34,7 @@ export interface Storage {
   knowledgebases: KnowledgebaseStore;
   tools: ToolStore;
   toolJournal: ToolJournal;
+  calendars: CalendarStore;
   conversations: ConversationStore;
   events: EventLog;
   ledger: LedgerReader;
@@ -57,6 +60,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     knowledgebases: createKnowledgebaseStore(reader, writer),
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
+    calendars: createCalendarStore(reader, writer),
     conversations: createConversationStore(reader, writer),
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),
