@@ -233,7 +233,7 @@ test("[AS18] every member of a built-in tool at fault is named; nobody transfers
     },
     {
       "tools.0": "The tool type must be one of call_transfer, warm_call_transfer, end_call, "
-        + "dtmf_input, collect_keypad, calendar_integration, assistant_transfer.",
+        + "dtmf_input, collect_keypad, calendar_integration, calendar, assistant_transfer.",
       "tools.1.phone_number":
         "The phone number must be in E.164 format (e.g. +1234567890) or a SIP URI.",
       "tools.2.supervisor_phone": "The tools.2.supervisor phone field is required.",
@@ -243,7 +243,7 @@ test("[AS18] every member of a built-in tool at fault is named; nobody transfers
       "tools.2.hold_music_volume": "The tools.2.hold music volume may not be greater than 100.",
       "tools.3.timeout": "The tools.3.timeout may not be greater than 30.",
       "tools.4": "The tool type must be one of call_transfer, warm_call_transfer, end_call, "
-        + "dtmf_input, collect_keypad, calendar_integration, assistant_transfer.",
+        + "dtmf_input, collect_keypad, calendar_integration, calendar, assistant_transfer.",
     },
   );
   await assertRefused(

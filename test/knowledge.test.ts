@@ -94,6 +94,13 @@ async function stored(id: number, documentId: number, on = server) {
   >;
 }
 
+/** Removal runs on after the reply. */
+async function whenEmpty(folder: string): Promise<void> {
+  while (readdirSync(join(server.dataDir, folder)).length > 0) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 test("[KB1] knowledgebases are made, listed, changed and deleted in the contract's shapes", async () => {
   const { key } = await server.newAccount();
   const made = await server.call("POST", "/user/knowledgebases", { key, body: { name: "Manual" } });
@@ -138,8 +145,8 @@ test("[KB2] a file is read in the background: processing, then active, told on t
   assert.deepEqual([told.status, told.knowledgebase_status], ["active", "active"]);
   const document = await stored(id, body.data.id);
   assert.deepEqual([document.status_label, document.type_label], ["Active", "TXT"]);
-  assert.deepEqual(readdirSync(join(server.dataDir, "documents")), []);
-  assert.deepEqual(readdirSync(join(server.dataDir, "uploads")), []);
+  await whenEmpty("documents");
+  await whenEmpty("uploads");
   const list = await server.call("GET", `/user/knowledgebases/${id}/documents`);
   assert.equal(list.body.data.length, 1);
   const gone = await server.call("DELETE", `/user/knowledgebases/${id}/documents/${body.data.id}`);
@@ -184,7 +191,7 @@ test("[KB4] documents at fault are 422, strangers' are 404, and nothing is kept 
   assert.equal((await upload(id, "x", {}, { key: "1|nobodynobodynobodynobody" })).status, 401);
   const missing = await server.call("GET", `/user/knowledgebases/${id}/documents/999999`);
   assert.deepEqual(missing.body, { error: "Document not found." });
-  assert.deepEqual(readdirSync(join(server.dataDir, "uploads")), []);
+  await whenEmpty("uploads");
 });
 
 test("[KB5] a file of exactly the limit is taken, one byte more is a 422", async () => {
