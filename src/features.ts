@@ -107,6 +107,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
+    invokeTool: tooling.invoke,
     knowledge,
     calendars,
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
@@ -178,7 +179,7 @@ function createTooling(
       },
     };
   };
-  return { tools, threads, sourceOf };
+  return { tools, threads, invoke, sourceOf };
 }
 
 function calendarSource(calendars: Calendars, { assistant, turnId }: TurnContext): ToolSource {

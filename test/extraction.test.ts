@@ -10,7 +10,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { createLogger } from "../src/core/logger.ts";
 import { createSystem } from "../src/core/system.ts";
 import {
@@ -113,6 +112,10 @@ async function newSite(pages: Record<string, SitePage>): Promise<Website> {
   };
   started.push(site);
   return site;
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const crawl = (site: Website, follow = 0, extractor = shared): Promise<ExtractionResult> =>
@@ -246,15 +249,18 @@ test("[EX14] a private address is refused and never connected to, unless its net
 test("[EX15] when the process is killed a lone document fails, two are read again alone", async () => {
   const slow = await newSite({ "/": { body: "<p>Slow.</p>", delayMs: 600 } });
   const extractor = newExtractor();
-  const kill = async (): Promise<void> => {
-    await pause(300);
+  /** Once so many more readings have asked for their page. */
+  const killAfter = async (readings: number): Promise<void> => {
+    const asked = (): number => slow.requests.filter((path) => path === "/").length;
+    const goal = asked() + readings;
+    await until(() => asked() >= goal);
     process.kill(extractor.pid()!, "SIGKILL");
   };
-  const [lone] = await Promise.all([crawl(slow, 0, extractor), kill()]);
+  const [lone] = await Promise.all([crawl(slow, 0, extractor), killAfter(1)]);
   assertFailed(lone, /\.$/);
   assert.equal(textOf(await read("txt", "Next.", extractor)), "Next.");
   const [one, other] = await Promise.all([
-    crawl(slow, 0, extractor), crawl(slow, 0, extractor), kill(),
+    crawl(slow, 0, extractor), crawl(slow, 0, extractor), killAfter(2),
   ]);
   assert.equal(textOf(one), "Slow.");
   assert.equal(textOf(other), "Slow.");
@@ -285,15 +291,15 @@ test("[EX16] the process has no secrets, is capped and ends with the server", {
   const child = `/proc/${Number(line)}`;
   assert.ok(existsSync(child));
   parent.kill("SIGKILL");
-  for (let waited = 0; existsSync(child) && waited < 3000; waited += 50) await pause(50);
-  assert.ok(!existsSync(child), "the extractor outlived its parent");
+  // It notices that its channel is closed.
+  await until(() => !existsSync(child));
 });
 
 test("[EX17] closing ends every reading with a result, and can be done twice", async () => {
   const hanging = await newSite({ "/": { body: "<p>Late.</p>", delayMs: 14_000 } });
   const extractor = newExtractor();
   const readings = [1, 2, 3].map(() => crawl(hanging, 0, extractor));
-  await pause(200);
+  await until(() => hanging.requests.length > 0);
   await Promise.all([extractor.close(), extractor.close()]);
   for (const result of await Promise.all(readings)) assertFailed(result, "The server is stopping.");
   assertFailed(await crawl(hanging, 0, extractor), "The server is stopping.");
