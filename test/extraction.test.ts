@@ -260,7 +260,7 @@ test("[EX15] when the process is killed a lone document fails, two are read agai
   assertFailed(lone, /\.$/);
   assert.equal(textOf(await read("txt", "Next.", extractor)), "Next.");
   const [one, other] = await Promise.all([
-    crawl(slow, 0, extractor), crawl(slow, 0, extractor), killAfter(2),
+    crawl(slow, 0, extractor), crawl(slow, 0, extractor), killAfter(1),
   ]);
   assert.equal(textOf(one), "Slow.");
   assert.equal(textOf(other), "Slow.");
