@@ -215,7 +215,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     await new Promise((resolve) => setImmediate(resolve));
     if (!storage.failure()) await features.accounts.flushKeyUses();
     server.close();
-    await Promise.all([features.toolThreads.close(), features.knowledge.processor.close()]);
+    await Promise.all([features.toolThreads.close(), features.knowledge.close()]);
     await features.modelCatalog.close();
     await storage.close();
   };

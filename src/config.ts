@@ -112,6 +112,16 @@ const SETTINGS = {
   PARLEY_MODELS_FILE: setting<string | null>({
     default: null, description: "Model catalog to use instead of data/models.json", parse: file,
   }),
+  PARLEY_EMBEDDINGS_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server for embeddings; absent: knowledge is found by its words alone",
+    parse: url,
+  }),
+  PARLEY_EMBEDDINGS_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_EMBEDDINGS_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_EMBEDDINGS_MODEL: setting({
+    default: "text-embedding-3-small", description: "Model asked for at PARLEY_EMBEDDINGS_URL", parse: text,
+  }),
   PARLEY_RATE_LIMITS: setting({
     default: true, description: "off switches every rate limit off, for load tests", parse: onOff,
   }),

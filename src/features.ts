@@ -26,6 +26,7 @@ import { createExtractor } from "./knowledgebases/extraction.ts";
 import { createKnowledgebases } from "./knowledgebases/knowledgebases.ts";
 import { createDocumentProcessor } from "./knowledgebases/processing.ts";
 import { createRetrieval, SEARCH_FUNCTION } from "./knowledgebases/retrieval.ts";
+import { createOpenAiEmbedder } from "./providers/embeddings/openai-compatible.ts";
 import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { createStreams, type Streams } from "./realtime/streams.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
@@ -217,18 +218,24 @@ function createKnowledge({ config, log, system }: AppOptions, storage: Storage, 
   const store = storage.knowledgebases;
   const allowPrivateNetworks = config.PARLEY_ALLOW_PRIVATE_NETWORKS;
   const extractor = createExtractor({ log, system, allowPrivateNetworks });
-  const processor = createDocumentProcessor({ store, extractor, filesDir, bus, system, log });
+  const { PARLEY_EMBEDDINGS_URL: url, PARLEY_EMBEDDINGS_KEY: key } = config;
+  const embedder = url === null
+    ? null
+    : createOpenAiEmbedder({ url, key, model: config.PARLEY_EMBEDDINGS_MODEL });
+  const processor = createDocumentProcessor({
+    store, extractor, embedder, filesDir, bus, system, log,
+  });
   const { enqueue, forget } = processor;
-  const retrieval = createRetrieval(store);
+  const retrieval = createRetrieval({ store, embedder, log });
   const sourceOf = ({ assistant: { accountId, settings } }: TurnContext): ToolSource => {
     const id = settings.knowledgebase_id;
     if (id === null || settings.knowledgebase_mode === "prompt") return NO_FUNCTIONS;
     return {
       tools: [SEARCH_TOOL],
-      call: ({ arguments: { query } }) => Promise.resolve(
+      call: async ({ arguments: { query } }) =>
         typeof query === "string" && query.trim() !== ""
           ? retrieval.search(accountId, id, query.slice(0, LIMITS.messageCharsMax))
-          : { error: "The argument query is missing." }),
+          : { error: "The argument query is missing." },
     };
   };
   return {
@@ -238,7 +245,11 @@ function createKnowledge({ config, log, system }: AppOptions, storage: Storage, 
     uploadsDir,
     search: retrieval.search,
     sourceOf,
-    referenceFor: ({ accountId, settings }: Assistant, question: string): string | null =>
+    close: async (): Promise<void> => {
+      await processor.close();
+      await embedder?.close();
+    },
+    referenceFor: async ({ accountId, settings }: Assistant, question: string) =>
       settings.knowledgebase_id !== null && settings.knowledgebase_mode === "prompt"
         ? retrieval.reference(accountId, settings.knowledgebase_id, question)
         : null,

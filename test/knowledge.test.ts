@@ -247,7 +247,7 @@ test("[KB6] a website is read with its own links, within the limit and its robot
   assert.equal((await whenRead(body.data.id)).status, "active");
   assert.deepEqual(asked, ["/robots.txt", "/", "/prices", "/more"]);
   const { search } = server.app.features.knowledge;
-  const found = search(server.accountId, id, "price of a city bike") as {
+  const found = await search(server.accountId, id, "price of a city bike") as {
     results: { url: string; heading: string; text: string }[];
   };
   assert.equal(found.results[0]?.url, `${site.url}/prices`);
@@ -339,14 +339,16 @@ test("[KB10] a search takes any text and never finds another knowledgebase's", a
   await whenRead(two.body.data.id, server, other.key);
   const { search } = server.app.features.knowledge;
   const odd = ["what's up", "C++", "AND", "NEAR(", "node.js", "-hello", '"', "*", "scope:k1", "", "🙂", "a OR b"];
-  fc.assert(fc.property(fc.oneof(fc.string(), fc.constantFrom(...odd), fc.constant("alpha")), (query) => {
-    assert.ok(!JSON.stringify(search(server.accountId, mine, query)).includes("secret"));
+  const queries = fc.oneof(fc.string(), fc.constantFrom(...odd), fc.constant("alpha"));
+  await fc.assert(fc.asyncProperty(queries, async (query) => {
+    const found = await search(server.accountId, mine, query);
+    assert.ok(!JSON.stringify(found).includes("secret"));
   }));
   for (const query of ["opening", "ALPHA!", "京", "offnungszeit"]) {
-    const { results } = search(server.accountId, mine, query) as { results: unknown[] };
+    const { results } = await search(server.accountId, mine, query) as { results: unknown[] };
     assert.equal(results.length, 1, query);
   }
-  assert.deepEqual(search(other.accountId, mine, "alpha"), { error: "The knowledgebase is gone." });
+  assert.deepEqual(await search(other.accountId, mine, "alpha"), { error: "The knowledgebase is gone." });
 });
 
 test("[KB11] the offline model searches by itself and names the document it answers from", async () => {
@@ -374,4 +376,39 @@ test("[KB12] over the corpus search has the answer among its first three nine ti
   const missed = rows
     .filter(({ rank }) => rank === null || rank > 3).map(({ question }) => question);
   assert.ok(recallAt3 >= 0.9, `recall@3 ${recallAt3}; missed: ${missed.join(" | ")}`);
+});
+
+test("[KB13] with an embeddings server what is meant is found without its words; without, by words", async () => {
+  let isDown = false;
+  // Two meanings: about money, about anything else.
+  const embeddings = await startSite((request, response) => {
+    let body = "";
+    request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+    request.on("end", () => {
+      if (isDown) return response.writeHead(500).end();
+      const { input } = JSON.parse(body) as { input: string[] };
+      const data = input.map((text, index) => ({
+        index, embedding: /refund|cash|money/i.test(text) ? [1, 0.1, 0] : [0, 0.1, 1],
+      }));
+      response.end(JSON.stringify({ data: data.reverse() }));
+    });
+  });
+  const on = await startTestServer({ env: { PARLEY_EMBEDDINGS_URL: embeddings.url } });
+  const id = await newKnowledgebase(on);
+  const { body } = await upload(id,
+    "# Refund\n\nYou get it within five days.\n\n# Parking\n\nBehind the house.", {}, { on });
+  await whenRead(body.data.id, on);
+  const headings = async (query: string): Promise<string[]> => {
+    const { search } = on.app.features.knowledge;
+    const { results } = await search(on.accountId, id, query) as { results: { heading: string }[] };
+    return results.map(({ heading }) => heading);
+  };
+  assert.equal((await headings("my cash back please"))[0], "Refund");
+  assert.equal((await headings("parking"))[0], "Parking");
+  isDown = true;
+  assert.deepEqual(await headings("my cash back please"), []);
+  assert.deepEqual(await headings("parking"), ["Parking"]);
+  await on.call("DELETE", `/user/knowledgebases/${id}`);
+  await on.close();
+  embeddings.close();
 });

@@ -22,7 +22,7 @@ export interface AnswerOptions {
   resolveModel(assistant: Assistant): LanguageModel;
   toolsOf(context: TurnContext): ToolBox;
   /** What of the assistant's knowledgebase belongs beside the question; null: nothing. */
-  referenceFor(assistant: Assistant, question: string): string | null;
+  referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   bus: EventBus;
   system: System;
   log: Logger;
@@ -109,7 +109,7 @@ export async function answer(
         persona: personaOf(assistant),
         variables: context.variables,
         historyNewestFirst: recent.map(modelMessage),
-        reference: options.referenceFor(assistant, recent[0]?.content ?? ""),
+        reference: await options.referenceFor(assistant, recent[0]?.content ?? ""),
         historyTokensMax: limits.historyTokensMax,
       }),
       temperature: Number(assistant.settings.llm_temperature),

@@ -67,6 +67,15 @@ export const LIMITS = {
   passagesInPromptMax: 40,
   knowledgeTokensMax: 6000,
 
+  embeddingsPerRequestMax: 64,
+  embeddingsMs: 30 * SECOND_MS,
+  /** Until a search goes on with words alone. */
+  queryEmbeddingMs: 2 * SECOND_MS,
+  embeddingLengthMax: 8192,
+  embeddingBytesMax: 32 * 1024 * 1024,
+  /** How far down each ranking is looked at before the two are joined. */
+  rankingRows: 20,
+
   // Language models
   modelConnectMs: 5 * SECOND_MS,
   modelFirstByteMs: 30 * SECOND_MS,

@@ -59,6 +59,12 @@ export interface Passage {
   text: string;
 }
 
+/** The query as a vector of the model. */
+export interface Meaning {
+  model: string;
+  vector: Float32Array;
+}
+
 interface Naming {
   name: string;
   description: string | null;
@@ -117,8 +123,18 @@ export interface KnowledgebaseStore {
     documentId: number; outcome: ReadOutcome; now: Instant;
   }): Promise<CommittedEvent[]>;
 
-  /** Best passages first. Takes any text; one without words finds nothing. */
-  search(knowledgebaseId: number, query: string, rows: number): Passage[];
+  /** Vectors of chunks stored before, from `position` on. */
+  addVectors(args: {
+    documentId: number; position: number; model: string; vectors: Float32Array[];
+  }): Promise<void>;
+
+  /**
+   * Best passages first, by words and, with a vector of the query, by meaning too. Takes any text;
+   * one without words finds nothing by words.
+   */
+  search(
+    knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
+  ): Passage[];
   /** Every passage in order, at most `rows`. */
   passages(knowledgebaseId: number, rows: number): Passage[];
 }

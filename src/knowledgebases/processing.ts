@@ -6,7 +6,8 @@ import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
-import type { Extractor, ExtractionResult } from "./extraction.ts";
+import type { Embedder } from "../providers/embeddings/port.ts";
+import type { Chunk, Extractor, ExtractionResult } from "./extraction.ts";
 import type { Document, KnowledgebaseStore, ReadOutcome } from "./knowledgebases.ts";
 
 export interface DocumentProcessor {
@@ -24,6 +25,8 @@ export interface DocumentProcessor {
 export interface DocumentProcessorOptions {
   store: KnowledgebaseStore;
   extractor: Extractor;
+  /** Null: documents are found by their words alone. */
+  embedder: Embedder | null;
   filesDir: string;
   bus: EventBus;
   system: System;
@@ -120,6 +123,30 @@ async function readDocument(
     await store.addChunks({ documentId: document.id, position, chunks: part });
     if (signal.aborted) return null;
   }
+  await addVectors(options, document, chunks, signal);
   const characters = chunks.reduce((sum, { text }) => sum + text.length, 0);
   return { kind: "active", pages, characters };
+}
+
+/** A document without vectors is still found by its words, so that a failure here is no failure. */
+async function addVectors(
+  { store, embedder, log }: DocumentProcessorOptions,
+  document: Document,
+  chunks: Chunk[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (!embedder) return;
+  const { embeddingsPerRequestMax: most, embeddingsMs } = LIMITS;
+  try {
+    for (let position = 0; position < chunks.length; position += most) {
+      const texts = chunks.slice(position, position + most).map(({ headings, text }) =>
+        [document.name, ...headings, text].join("\n"));
+      const bounded = AbortSignal.any([signal, AbortSignal.timeout(embeddingsMs)]);
+      const vectors = await embedder.embed(texts, bounded);
+      const { model } = embedder;
+      await store.addVectors({ documentId: document.id, position, model, vectors });
+    }
+  } catch (error) {
+    if (!signal.aborted) log.warn({ err: error, document_id: document.id }, "no embeddings");
+  }
 }

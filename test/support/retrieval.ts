@@ -67,16 +67,17 @@ export async function measureRetrieval(): Promise<Measured> {
   const id = await fill(server, `http://127.0.0.1:${port}/`);
   const { search } = server.app.features.knowledge;
   const startedMs = performance.now();
-  const rows = QUESTIONS.map(([question, passage]): Row => {
-    const { results } = search(server.accountId, id, question) as {
+  const rows: Row[] = [];
+  for (const [question, passage] of QUESTIONS) {
+    const { results } = await search(server.accountId, id, question) as {
       results: { text: string; document: string }[];
     };
     const index = results.slice(0, FOUND_MAX).findIndex(({ text }) =>
       text.replaceAll(/\s+/g, " ").includes(passage));
-    return {
+    rows.push({
       question, rank: index < 0 ? null : index + 1, document: results[index]?.document ?? "",
-    };
-  });
+    });
+  }
   const searchUs = Math.round(((performance.now() - startedMs) * 1000) / rows.length);
   await server.close();
   site.close();

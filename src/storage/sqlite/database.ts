@@ -3,6 +3,7 @@
 import Database from "better-sqlite3";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { load as loadVectors } from "sqlite-vec";
 
 /**
  * In statements that run often, a parameter of an ORDER BY query is written `+@id`, of a LIMIT
@@ -71,6 +72,7 @@ export function openWriter(dataDir: string, options: { migrate: boolean }): Db {
 export function openReader(dataDir: string): Db {
   const db = new Database(databasePath(dataDir), { readonly: true, fileMustExist: true });
   setPragmas(db);
+  loadVectors(db);
   assertCurrent(db);
   return db;
 }

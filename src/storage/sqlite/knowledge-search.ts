@@ -1,7 +1,9 @@
 // Full-text search over the chunks of one knowledgebase: FTS5 with BM25. Hidden behind the store's
 // `search`, so that another engine can do it its own way.
 import { LIMITS } from "../../core/limits.ts";
-import type { Passage } from "../../knowledgebases/knowledgebases.ts";
+import type {
+  KnowledgebaseStore, Meaning, Passage,
+} from "../../knowledgebases/knowledgebases.ts";
 import type { Db } from "./database.ts";
 
 /** Written without spaces, so that each sign is a word of its own. */
@@ -59,28 +61,64 @@ function passageFromRow(row: PassageRow): Passage {
   };
 }
 
-const PASSAGE = `c.document_id, d.name AS document, c.position, c.headings, c.page, c.url, c.text`;
+const PASSAGE = `c.id, c.document_id, d.name AS document, c.position, c.headings, c.page, c.url,
+  c.text`;
+/** Reciprocal rank fusion: keeps the first of one ranking from outweighing both. */
+const FUSION_K = 60;
 
-export function createSearch(db: Db) {
+/** Ids in the order of both rankings together. */
+function fused(rankings: number[][]): number[] {
+  const scores = new Map<number, number>();
+  for (const ids of rankings) {
+    ids.forEach((id, index) => {
+      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION_K + index + 1));
+    });
+  }
+  return [...scores].sort((one, other) => other[1] - one[1]).map(([id]) => id);
+}
+
+export function createSearch(db: Db): Pick<KnowledgebaseStore, "search" | "passages"> {
   // The join on the knowledgebase is what keeps tenants apart; the scope token makes it fast.
-  const search = db.prepare<[object], PassageRow>(`
-    SELECT ${PASSAGE} FROM chunk_index i
+  const byWords = db.prepare<[object], { id: number }>(`
+    SELECT c.id FROM chunk_index i
     JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
     WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
       AND d.status = 'active'
     ORDER BY bm25(chunk_index, 0.0, 2.0, 1.0), c.id LIMIT @rows`);
+  const byMeaning = db.prepare<[object], { id: number }>(`
+    SELECT c.id FROM chunk_vectors v
+    JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
+    WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model
+      AND length(v.vector) = length(@vector) AND d.status = 'active'
+    ORDER BY vec_distance_cosine(v.vector, @vector), c.id LIMIT @rows`);
+  const one = db.prepare<[object], PassageRow>(`
+    SELECT ${PASSAGE} FROM chunks c JOIN documents d ON d.id = c.document_id WHERE c.id = @id`);
   const passages = db.prepare<[object], PassageRow>(`
     SELECT ${PASSAGE} FROM chunks c JOIN documents d ON d.id = c.document_id
     WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
     ORDER BY c.document_id, c.position LIMIT @rows`);
+  const idsByWords = (knowledgebaseId: number, query: string): number[] => {
+    const match = matchOf(knowledgebaseId, query);
+    if (match === null) return [];
+    return byWords.all({ match, knowledgebaseId, rows: LIMITS.rankingRows }).map(({ id }) => id);
+  };
+  const idsByMeaning = (knowledgebaseId: number, { model, vector }: Meaning): number[] =>
+    byMeaning.all({
+      knowledgebaseId, model, vector: bytesOf(vector), rows: LIMITS.rankingRows,
+    }).map(({ id }) => id);
   return {
-    search: (knowledgebaseId: number, query: string, rows: number): Passage[] => {
-      const match = matchOf(knowledgebaseId, query);
-      return match === null
-        ? []
-        : search.all({ match, knowledgebaseId, rows }).map(passageFromRow);
+    search: (knowledgebaseId, query, rows, meaning) => {
+      const rankings = [idsByWords(knowledgebaseId, query)];
+      if (meaning) rankings.push(idsByMeaning(knowledgebaseId, meaning));
+      return fused(rankings).slice(0, rows)
+        .map((id) => one.get({ id }))
+        .filter((row) => row !== undefined)
+        .map(passageFromRow);
     },
-    passages: (knowledgebaseId: number, rows: number): Passage[] =>
+    passages: (knowledgebaseId, rows) =>
       passages.all({ knowledgebaseId, rows }).map(passageFromRow),
   };
 }
+
+export const bytesOf = (vector: Float32Array): Buffer =>
+  Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);

@@ -12,7 +12,7 @@ import type {
 import type { Instant } from "../../core/system.ts";
 import type { CommittedEvent } from "../../events/events.ts";
 import { createDetacher } from "./assistants.ts";
-import { createSearch, indexable, scopeOf } from "./knowledge-search.ts";
+import { bytesOf, createSearch, indexable, scopeOf } from "./knowledge-search.ts";
 import type { Db } from "./database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Writer } from "./writer.ts";
@@ -159,6 +159,9 @@ function createChunkWrites(db: Db) {
     "INSERT INTO chunk_index (rowid, scope, headings, text) VALUES (@id, @scope, @headings, @text)");
   const unindex = db.prepare(`
     DELETE FROM chunk_index WHERE rowid IN (SELECT id FROM chunks WHERE document_id = @documentId)`);
+  const unvector = db.prepare(`
+    DELETE FROM chunk_vectors WHERE chunk_id IN (
+      SELECT id FROM chunks WHERE document_id = @documentId)`);
   const remove = db.prepare("DELETE FROM chunks WHERE document_id = @documentId");
   return {
     add: (document: DocumentRow, chunks: Chunk[], first: number): void => {
@@ -179,6 +182,7 @@ function createChunkWrites(db: Db) {
     },
     remove: (documentId: number): void => {
       unindex.run({ documentId });
+      unvector.run({ documentId });
       remove.run({ documentId });
     },
   };
@@ -269,6 +273,10 @@ function readingCommands(db: Db, chunks: ChunkWrites, { find, touch, tell }: Doc
   const attempt = db.prepare<[object], { attempts: number }>(`
     UPDATE documents SET attempts = attempts + 1 WHERE id = @documentId AND status = 'processing'
     RETURNING attempts`);
+  const insertVector = db.prepare(`
+    INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
+    SELECT id, knowledgebase_id, @model, @vector FROM chunks
+    WHERE document_id = @documentId AND position = @position`);
   const finish = db.prepare(`
     UPDATE documents SET status = @status, reason = @reason, pages = @pages,
       characters = @characters, updated_at = @now WHERE id = @documentId`);
@@ -283,6 +291,12 @@ function readingCommands(db: Db, chunks: ChunkWrites, { find, touch, tell }: Doc
     ): void => {
       const row = find.get({ documentId: args.documentId });
       if (row?.status === "processing") chunks.add(row, args.chunks, args.position);
+    },
+    "documents.addVectors": (args: Parameters<KnowledgebaseStore["addVectors"]>[0]): void => {
+      const { documentId, model } = args;
+      args.vectors.forEach((vector, offset) => insertVector.run({
+        documentId, model, position: args.position + offset, vector: bytesOf(vector),
+      }));
     },
     "documents.finishReading": (
       args: { documentId: number; outcome: ReadOutcome; now: Instant },
@@ -337,6 +351,7 @@ export function createKnowledgebaseStore(db: Db, writer: Writer): KnowledgebaseS
     unread: () => unread.all().map(documentFromRow),
     beginReading: (documentId) => writer.write("documents.beginReading", { documentId }),
     addChunks: (args) => writer.write("documents.addChunks", args),
+    addVectors: (args) => writer.write("documents.addVectors", args),
     finishReading: (args) => writer.write("documents.finishReading", args),
     ...createSearch(db),
   };
