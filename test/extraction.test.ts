@@ -360,3 +360,82 @@ test("[EX19] a DOCX that gets past every look at its sizes costs one document", 
     assert.ok(process.memoryUsage.rss() - before <= 50 * MIB);
   }
 });
+
+test("[EX20] a heading with nothing below it is text of its own, an endless one is prose", async () => {
+  const bare = extracted(await read("docx", makeDocx([
+    { heading: "Hours" }, { heading: "Monday: 9 to 17", level: 2 },
+    { heading: "Tuesday: closed", level: 2 }, { heading: "Address" },
+  ])));
+  assert.deepEqual(bare.chunks.map(({ headings, text }) => [...headings, text]), [
+    ["Hours", "Monday: 9 to 17\nTuesday: closed"], ["Address"],
+  ]);
+  const site = await newSite({ "/": `<h1>Unclosed ${"<b>word </b>".repeat(1000)}the end.` });
+  assert.match(textOf(await crawl(site)), /the end\.$/);
+});
+
+test("[EX21] a chunk is on the page it says", async () => {
+  const pages = Array.from({ length: 5 }, (_, index) => flow([`This is page ${index + 1}.`]));
+  const { chunks } = extracted(await read("pdf", makePdf(pages)));
+  assert.deepEqual(chunks.map(({ page, text }) => `${page} ${text}`),
+    [1, 2, 3, 4, 5].map((page) => `${page} This is page ${page}.`));
+});
+
+test("[EX22] links in menus are followed, though menus are not read", async () => {
+  const site = await newSite({
+    "/": '<nav><a href="/rooms">Menu</a></nav><p>Home.</p>', "/rooms": "<p>Rooms.</p>",
+  });
+  const { chunks } = extracted(await crawl(site, 5));
+  assert.deepEqual(chunks.map(({ text }) => text), ["Home.", "Rooms."]);
+});
+
+test("[EX23] of a long robots.txt the beginning is obeyed; packed pages and repeats are not read", async () => {
+  const rules = `User-agent: *\nDisallow: /private\n${"# padding\n".repeat(60_000)}`;
+  const site = await newSite({
+    "/": "<p>Home.</p>", "/private": "<p>Private.</p>",
+    "/again": { status: 302, headers: { location: "/" } },
+    "/packed": { headers: { "content-encoding": "gzip" }, body: Buffer.from([31, 139, 8, 0]) },
+    "/robots.txt": { headers: { "content-type": "text/plain" }, body: rules },
+  });
+  const urls = ["/again", "/", "/private", "/packed"].map((path) => site.url + path);
+  const result = extracted(await shared.extract({ type: "website", urls, follow: 0 }));
+  assert.equal(result.pages, 1);
+  assert.equal(textOf(result), "Home.");
+  const packed = await shared.extract({ type: "website", urls: [`${site.url}/packed`], follow: 0 });
+  assertFailed(packed, "The page came compressed, which is not read.");
+});
+
+test("[EX24] an aborted reading rejects at once and gives its place to the next", async () => {
+  const hanging = await newSite({ "/": { body: "<p>Late.</p>", delayMs: 14_000 } });
+  const extractor = newExtractor();
+  const controller = new AbortController();
+  const source = { type: "website" as const, urls: [`${hanging.url}/`], follow: 0 };
+  const readings = [1, 2, 3].map(() => extractor.extract(source, controller.signal));
+  const settled = Promise.allSettled(readings);
+  const next = read("txt", "Next.", extractor);
+  await until(() => hanging.requests.length > 0);
+  const before = performance.now();
+  controller.abort(new Error("not wanted any more"));
+  assert.ok((await settled).every(({ status }) => status === "rejected"));
+  assert.equal(textOf(await next), "Next.");
+  assert.ok(performance.now() - before < 5000);
+  await assert.rejects(extractor.extract(source, controller.signal), /not wanted/);
+});
+
+test("[EX25] the process is replaced in time although it never has nothing to do", async () => {
+  const extractor = newExtractor();
+  await read("txt", "Hello.", extractor);
+  const first = extractor.pid();
+  const path = join(directory, `${files}.txt`);
+  const pids = new Set<number | null>();
+  await Promise.all(Array.from({ length: 220 }, async () => {
+    assert.equal((await extractor.extract({ type: "txt", path })).kind, "extracted");
+    pids.add(extractor.pid());
+  }));
+  assert.ok([...pids].some((pid) => pid !== null && pid !== first));
+});
+
+test("[EX26] a PDF or Word document is not read as text, whatever it is called", async () => {
+  const reason = "The file is not a text file.";
+  assertFailed(await read("txt", makePdf([flow(["Some text."])])), reason);
+  assertFailed(await read("txt", makeDocx([{ text: "x" }])), reason);
+});

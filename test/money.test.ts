@@ -1,12 +1,11 @@
 // The promises about money, under concurrency and under SIGKILL of the real process.
 import assert from "node:assert/strict";
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { auditDatabase } from "../src/storage/sqlite/backup.ts";
 import { databasePath, openForInspection } from "../src/storage/sqlite/database.ts";
+import { runCli, startProcess } from "./support/process.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "./support/server.ts";
 
@@ -48,38 +47,6 @@ test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succee
   rmSync(dataDir, { recursive: true });
 });
 
-interface Running {
-  process: ChildProcess;
-  url: string;
-  key: string | null;
-  assistant: string | null;
-}
-
-const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
-const CLI = new URL("../src/cli.ts", import.meta.url).pathname;
-
-async function startProcess(dataDir: string, modelUrl: string): Promise<Running> {
-  const child = spawn(process.execPath, [MAIN], {
-    env: {
-      PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off",
-      PARLEY_MODEL_URL: modelUrl,
-    },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let key: string | null = null;
-  let assistant: string | null = null;
-  for await (const line of createInterface({ input: child.stdout })) {
-    key ??= /API key +(\S+)/.exec(line)?.[1] ?? null;
-    assistant ??= /assistant +(\S+)/.exec(line)?.[1] ?? null;
-    if (line.includes('"msg":"listening"')) {
-      const { url } = JSON.parse(line) as { url: string };
-      child.stdout.resume();
-      return { process: child, url, key, assistant };
-    }
-  }
-  throw new Error("the server did not start");
-}
-
 /** `npm run prove` runs this longer than the suite has time for. */
 const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 30 : 6;
@@ -89,11 +56,9 @@ const SENDS_PER_CLIENT = IS_PROOF ? 400 : 25;
 test("[BL2] killed at random moments, with clients that retry by key: charged once each", async () => {
   const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
   const dataDir = testDataDir();
-  let server = await startProcess(dataDir, model.url);
+  let server = await startProcess(dataDir, { PARLEY_MODEL_URL: model.url });
   const { assistant } = server;
-  execFileSync(process.execPath, [CLI, "balance", "add", "--account", "1", "--amount", "100"], {
-    env: { PARLEY_DATA_DIR: dataDir },
-  });
+  runCli(dataDir, ["balance", "add", "--account", "1", "--amount", "100"]);
   let up = Promise.resolve();
   let sent = 0;
   const post = async (path: string, body: object, key?: string): Promise<unknown> => {
@@ -139,7 +104,7 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
       const gone = once(old, "exit");
       old.kill("SIGKILL");
       await gone;
-      server = await startProcess(dataDir, model.url);
+      server = await startProcess(dataDir, { PARLEY_MODEL_URL: model.url });
       gate.resolve();
     }
   };

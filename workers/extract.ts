@@ -48,6 +48,7 @@ async function read(source: ExtractionSource): Promise<{ list: BlockList; pages:
 export default async function extract(source: ExtractionSource): Promise<ExtractionResult> {
   try {
     const { list, pages } = await read(source);
+    list.forgetHeadings();
     const chunks = chunksOf(list.blocks);
     return chunks.length === 0
       ? { kind: "failed", reason: "No text was found in the document." }

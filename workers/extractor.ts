@@ -9,6 +9,10 @@ export interface ExtractorJob {
   source: ExtractionSource;
   limitMs: number;
 }
+/** Nobody waits for this document any more. */
+export interface ExtractorStop {
+  stop: number;
+}
 /** Results travel in pieces, so that the server reads no long message at once. */
 export type ExtractorMessage =
   | { id: number; chunks: Extract<ExtractionResult, { kind: "extracted" }>["chunks"] }
@@ -18,6 +22,9 @@ export type ExtractorMessage =
 const THREADS = 2;
 const HEAP_MIB_PER_THREAD = 256;
 const CHUNKS_PER_MESSAGE = 50;
+
+/** What is being read, to be given up when the server says so. */
+const reading = new Map<number, AbortController>();
 
 const [allowPrivateNetworks = ""] = process.argv.slice(2);
 const pool = new Piscina({
@@ -41,9 +48,11 @@ function reasonOf(error: unknown): string {
 }
 
 async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
+  const givenUp = new AbortController();
+  reading.set(id, givenUp);
   try {
-    const run = pool.run(source, { signal: AbortSignal.timeout(limitMs) });
-    const result = (await run) as ExtractionResult;
+    const signal = AbortSignal.any([givenUp.signal, AbortSignal.timeout(limitMs)]);
+    const result = (await pool.run(source, { signal })) as ExtractionResult;
     if (result.kind === "failed") return tell({ id, done: result });
     const { kind, chunks, pages, truncated } = result;
     for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
@@ -52,9 +61,14 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
     tell({ id, done: { kind, pages, truncated } });
   } catch (error) {
     tell({ id, done: { kind: "failed", reason: reasonOf(error) } });
+  } finally {
+    reading.delete(id);
   }
 }
 
-process.on("message", (job: ExtractorJob) => void work(job));
+process.on("message", (message: ExtractorJob | ExtractorStop) => {
+  if ("stop" in message) reading.get(message.stop)?.abort();
+  else void work(message);
+});
 // The server is gone.
 process.on("disconnect", () => process.exit(0));

@@ -41,6 +41,13 @@ function parametersOf(route: Route, path: string): object[] {
   return [...fromPath, ...fromQuery];
 }
 
+function bodyContentOf({ upload }: Route, body: TObject): object {
+  if (!upload) return jsonContent(body);
+  const properties = { ...body.properties, file: { type: "string", format: "binary" } };
+  const form = { type: "object", properties, required: body.required ?? [] };
+  return { ...jsonContent(body), ...jsonContent(form, "multipart/form-data") };
+}
+
 function responsesOf(route: Route): Record<string, object> {
   const described = Object.entries(route.responses).map(([status, response]) => [
     status,
@@ -79,7 +86,7 @@ export function buildOpenApi(routes: Route[], info: { version: string; baseUrl: 
         summary: route.summary,
         ...(path === route.path ? {} : { description: `Another spelling of ${route.path}.` }),
         parameters: parametersOf(route, path),
-        ...(route.body ? { requestBody: { content: jsonContent(route.body) } } : {}),
+        ...(route.body ? { requestBody: { content: bodyContentOf(route, route.body) } } : {}),
         responses: responsesOf(route),
         security: route.auth === "key" ? [{ apiKey: [] }] : [],
       };

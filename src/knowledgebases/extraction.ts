@@ -47,6 +47,8 @@ interface Job {
   /** It was beside another document when the process died: now it is read alone, once. */
   isAlone: boolean;
   deadline: Timer | null;
+  /** The process was killed because this document held it up. */
+  isLate: boolean;
   resolve(result: ExtractionResult): void;
 }
 
@@ -57,7 +59,9 @@ type Message =
 
 const EXTRACTOR_FILE = new URL("../../workers/extractor.ts", import.meta.url).pathname;
 const PRLIMIT = ["/usr/bin/prlimit", "/bin/prlimit"];
+const NICE = ["/usr/bin/nice", "/bin/nice"];
 const TOO_MUCH = "The document needed too much memory to read.";
+const TOO_LONG = "The document took too long to read.";
 const STOPPING = "The server is stopping.";
 
 export function createExtractor(options: ExtractorOptions): Extractor {
@@ -81,12 +85,22 @@ class Supervisor implements Extractor {
   extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return resolve({ kind: "failed", reason: STOPPING });
-      signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      if (signal?.aborted) return reject(signal.reason as Error);
       const limitMs = source.type === "website" ? LIMITS.websiteReadMs : LIMITS.documentReadMs;
       const id = this.#nextId;
       this.#nextId += 1;
-      const job = { id, source, limitMs, chunks: [], isAlone: false, deadline: null, resolve };
-      this.#waiting.push(job);
+      const giveUp = (): void => {
+        this.#giveUp(id);
+        reject(signal?.reason as Error);
+      };
+      signal?.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.push({
+        id, source, limitMs, chunks: [], isAlone: false, deadline: null, isLate: false,
+        resolve: (result) => {
+          signal?.removeEventListener("abort", giveUp);
+          resolve(result);
+        },
+      });
       this.#next();
     });
   }
@@ -106,6 +120,14 @@ class Supervisor implements Extractor {
     await gone;
   }
 
+  /** A document being read keeps its place until the process says that it has stopped. */
+  #giveUp(id: number): void {
+    const index = this.#waiting.findIndex((job) => job.id === id);
+    if (index >= 0) this.#waiting.splice(index, 1);
+    else if (this.#running.has(id)) this.#child?.send({ stop: id });
+    this.#next();
+  }
+
   #next(): void {
     const [job] = this.#waiting;
     if (this.#isClosed || !job) return;
@@ -113,13 +135,16 @@ class Supervisor implements Extractor {
     const mayRun = job.isAlone
       ? others.length === 0
       : others.length < LIMITS.documentsAtOnceMax && !others.some(({ isAlone }) => isAlone);
-    if (!mayRun) return;
+    // A process at its end takes nothing more, or under steady load it would never be replaced.
+    const isSpent = this.#jobsDone >= LIMITS.extractorJobsMax && others.length > 0;
+    if (!mayRun || isSpent) return;
     this.#waiting.shift();
     this.#running.set(job.id, job);
     const process = this.#started();
     // The thread is stopped first; a process that does not even answer then is killed.
     job.deadline = this.#options.system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
       this.#options.log.warn({ id: job.id }, "the extractor process does not answer");
+      job.isLate = true;
       process.kill("SIGKILL");
     });
     process.send({ id: job.id, source: job.source, limitMs: job.limitMs });
@@ -129,13 +154,15 @@ class Supervisor implements Extractor {
   #started(): ChildProcess {
     if (this.#child) return this.#child;
     const born = startProcess(this.#options.allowPrivateNetworks);
-    born.on("message", (message: Message) => this.#take(message));
+    born.on("message", (message: Message) => this.#take(born, message));
     born.on("exit", (code, signal) => this.#died(born, signal ?? `code ${code}`));
     born.on("error", (error) => this.#died(born, error.message));
     return (this.#child = born);
   }
 
-  #take(message: Message): void {
+  #take(from: ChildProcess, message: Message): void {
+    // What a dead process still said would be added to what the next one reads of the document.
+    if (from !== this.#child) return;
     const job = this.#running.get(message.id);
     if (!job) return;
     if ("chunks" in message) job.chunks.push(...message.chunks);
@@ -171,8 +198,9 @@ class Supervisor implements Extractor {
       job.deadline?.cancel();
       this.#running.delete(job.id);
       if (this.#isClosed) job.resolve({ kind: "failed", reason: STOPPING });
+      else if (job.isLate) job.resolve({ kind: "failed", reason: TOO_LONG });
       else if (victims.length === 1) job.resolve({ kind: "failed", reason: TOO_MUCH });
-      else this.#waiting.unshift({ ...job, isAlone: true, chunks: [] });
+      else this.#waiting.unshift({ ...job, isAlone: true, chunks: [], deadline: null });
     }
     this.#next();
   }
@@ -185,9 +213,12 @@ function startProcess(allowPrivateNetworks: readonly string[]): ChildProcess {
   ];
   // Thread limits do not contain buffers; the system's limit on the process does.
   const prlimit = PRLIMIT.find((path) => existsSync(path));
-  const [command = "", ...args] = prlimit === undefined
+  const capped = prlimit === undefined
     ? program
     : [prlimit, `--data=${LIMITS.extractorBytesMax}`, "--core=0", "--", ...program];
+  // Before anything is started in it, so that every thread of it stands back behind the server's.
+  const nice = NICE.find((path) => existsSync(path));
+  const [command = "", ...args] = nice === undefined ? capped : [nice, "-n", "10", ...capped];
   return spawn(command, args, {
     // Nothing of the server's environment: it holds secrets.
     env: { PATH: "/usr/bin:/bin" },

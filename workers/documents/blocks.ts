@@ -24,28 +24,49 @@ const HEADING_CHARS_MAX = 200;
 
 const SENTENCE_END = /[.!?。！？]["'”’)]?\s|\n/gu;
 
+type Place = { page?: number; url?: string };
+
 /** Collects blocks, keeps the path of headings, stops at the bound. */
 export class BlockList {
   readonly blocks: Block[] = [];
   truncated = false;
   #chars = 0;
   #headings: { level: number; text: string }[] = [];
+  /** Where the last heading is, while there is nothing below it. */
+  #bare: Place | null = null;
 
-  heading(level: number, text: string): void {
-    const clean = text.replaceAll(/\s+/g, " ").trim().slice(0, HEADING_CHARS_MAX);
+  /** Level 0 is a title: above everything, and not worth keeping with nothing below it. */
+  heading(level: number, text: string, place: Place = {}): void {
+    const clean = text.replaceAll(/\s+/g, " ").trim();
     if (clean === "") return;
+    // Set as a heading, but prose; or a heading whose end is missing.
+    if (clean.length > HEADING_CHARS_MAX) return this.text(text, place);
+    const last = this.#headings.at(-1);
+    if (last && last.level >= level) this.#keepBare();
     const above = this.#headings.filter((heading) => heading.level < level);
     this.#headings = above.slice(0, HEADINGS_MAX);
     this.#headings.push({ level, text: clean });
+    this.#bare = level > 0 ? place : null;
   }
 
+  /** The end of the document, or of one of its pages. */
   forgetHeadings(): void {
+    this.#keepBare();
     this.#headings = [];
   }
 
-  text(text: string, place: { page?: number; url?: string } = {}): void {
+  /** A heading with nothing below it says something, too: it becomes text. */
+  #keepBare(): void {
+    const place = this.#bare;
+    this.#bare = null;
+    const last = place && this.#headings.pop();
+    if (last) this.text(last.text, place);
+  }
+
+  text(text: string, place: Place = {}): void {
     const clean = text.replaceAll("\0", "").trim();
     if (clean === "" || this.truncated) return;
+    this.#bare = null;
     const room = DOCUMENT_CHARS_MAX - this.#chars;
     this.truncated = clean.length > room;
     this.#chars += Math.min(clean.length, room);
@@ -78,7 +99,7 @@ function pieces(text: string): string[] {
 }
 
 const belongTogether = (one: Chunk, other: Block): boolean =>
-  one.url === other.url && one.headings.length === other.headings.length
+  one.url === other.url && one.page === other.page && one.headings.length === other.headings.length
   && one.headings.every((heading, index) => heading === other.headings[index]);
 
 export function chunksOf(blocks: Block[]): Chunk[] {

@@ -76,7 +76,11 @@ class Reader {
     if (this.#depth > DEPTH_MAX) throw new Unreadable("The page is nested too deeply to read.");
     if (name === "title" && this.#title === "") this.#inTitle = true;
     if (name === "base" && attributes.href) this.#base = attributes.href;
-    if (this.#skippedFrom > 0) return;
+    if (this.#skippedFrom > 0) {
+      // Menus are not read, but they are how the other pages are found.
+      if (name === "a" && attributes.href) this.#links.push(attributes.href);
+      return;
+    }
     const isHidden = "hidden" in attributes || attributes["aria-hidden"] === "true";
     if (SKIPPED.has(name) || (isHidden && !VOID.has(name))) this.#skippedFrom = this.#depth;
     else this.#begin(name, attributes);
@@ -101,7 +105,7 @@ class Reader {
       return;
     }
     if (this.#heading && HEADING.test(name)) {
-      this.#list.heading(this.#heading.level, this.#heading.text);
+      this.#list.heading(this.#heading.level, this.#heading.text, this.#place);
       this.#heading = null;
     } else if (BLOCKS.has(name)) this.#breakBlock();
     if (LINES.has(name)) this.#lines = Math.max(0, this.#lines - 1);

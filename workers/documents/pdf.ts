@@ -151,7 +151,7 @@ function addPage(
     const isHeading = line.size > body * HEADING_RATIO && line.text.length <= HEADING_CHARS_MAX;
     if (isHeading) {
       flush();
-      list.heading(sizes.indexOf(Math.round(line.size)) + 1, line.text);
+      list.heading(sizes.indexOf(Math.round(line.size)) + 1, line.text, { page });
       last = null;
       continue;
     }
@@ -199,6 +199,7 @@ export async function readPdf(path: string): Promise<{ list: BlockList; pages: n
     const body = bodySize(pages);
     const sizes = headingSizes(pages, body);
     pages.forEach((lines, index) => addPage(list, lines, index + 1, { body, sizes }));
+    list.forgetHeadings();
     list.truncated ||= document.numPages > PAGES_MAX;
     if (list.blocks.length === 0) {
       throw new Unreadable("The PDF has no text layer (it is probably a scan).");

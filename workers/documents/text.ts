@@ -3,6 +3,8 @@ import { isUtf8 } from "node:buffer";
 import { BlockList, Unreadable } from "./blocks.ts";
 
 const SAMPLE_BYTES = 4096;
+const PDF = Buffer.from("%PDF-");
+const ZIP = Buffer.from("PK\x03\x04");
 
 function startsWith(bytes: Buffer, ...mark: number[]): boolean {
   return mark.every((byte, index) => bytes[index] === byte);
@@ -20,6 +22,10 @@ function zeroShares(bytes: Buffer): [even: number, odd: number] {
 }
 
 export function decodeText(bytes: Buffer): string {
+  // Their first bytes may well look like text.
+  if (startsWith(bytes, ...PDF) || startsWith(bytes, ...ZIP)) {
+    throw new Unreadable("The file is not a text file.");
+  }
   if (startsWith(bytes, 0xef, 0xbb, 0xbf)) return bytes.toString("utf8", 3);
   if (startsWith(bytes, 0xff, 0xfe)) return new TextDecoder("utf-16le").decode(bytes);
   if (startsWith(bytes, 0xfe, 0xff)) return new TextDecoder("utf-16be").decode(bytes);

@@ -9,6 +9,7 @@ import { decodeText } from "./text.ts";
 export const USER_AGENT = "ParleyBot";
 const PAGE_BYTES_MAX = 2 * 1024 * 1024;
 const SITE_BYTES_MAX = 20 * 1024 * 1024;
+/** Of a longer file the beginning is obeyed, as RFC 9309 wants. */
 const ROBOTS_BYTES_MAX = 500 * 1024;
 const PAGE_MS = 15_000;
 const SITE_MS = 60_000;
@@ -81,6 +82,9 @@ class Site {
         continue;
       }
       if (status !== 200) throw new Unreadable(`The page answered ${status}.`);
+      if (!/^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? "")) {
+        throw new Unreadable("The page came compressed, which is not read.");
+      }
       return { url: current, contentType: headers["content-type"] ?? "text/html", body };
     }
     throw new Unreadable("The page redirects too often.");
@@ -104,9 +108,9 @@ class Site {
     let rules = this.#robots.get(origin);
     if (rules === undefined) {
       const address = `${origin}/robots.txt`;
-      const reply = await this.#get(address, ROBOTS_BYTES_MAX);
+      const reply = await this.#get(address, PAGE_BYTES_MAX);
       if (reply.kind !== "reply") throw new Unreadable(reasonOf(reply));
-      const text = reply.status === 200 ? reply.body.toString("utf8") : "";
+      const text = reply.status === 200 ? reply.body.toString("utf8", 0, ROBOTS_BYTES_MAX) : "";
       rules = reply.status >= 500 ? "forbidden" : parseRobots(address, text);
       this.#robots.set(origin, rules);
     }
@@ -149,6 +153,8 @@ export async function readWebsite(
   const named = urls.map((url) => canonical(url)).filter((url) => url !== null);
   const seen = new Set(named);
   const queue = named.map((url) => ({ url, isNamed: true }));
+  /** Where pages were in the end: several addresses may lead to one. */
+  const read = new Set<string>();
   let followed = 0;
   let pages = 0;
   let firstReason: string | null = null;
@@ -157,6 +163,9 @@ export async function readWebsite(
     if (!next.isNamed) followed += 1;
     try {
       const page = await site.fetch(next.url, siteOf(next.url));
+      if (read.has(page.url)) continue;
+      read.add(page.url);
+      seen.add(page.url);
       const links = addPage(list, page);
       pages += 1;
       for (const link of follow > 0 ? links : []) {

@@ -1,0 +1,42 @@
+// The real server as a process of its own, for tests that kill it.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+
+const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+const CLI = new URL("../../src/cli.ts", import.meta.url).pathname;
+
+export interface Running {
+  process: ChildProcess;
+  url: string;
+  /** Of the demo account; null but at the first start of a folder. */
+  key: string | null;
+  assistant: string | null;
+}
+
+export async function startProcess(
+  dataDir: string,
+  env: Record<string, string> = {},
+): Promise<Running> {
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off", ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let key: string | null = null;
+  let assistant: string | null = null;
+  for await (const line of createInterface({ input: child.stdout })) {
+    key ??= /API key +(\S+)/.exec(line)?.[1] ?? null;
+    assistant ??= /assistant +(\S+)/.exec(line)?.[1] ?? null;
+    if (line.includes('"msg":"listening"')) {
+      const { url } = JSON.parse(line) as { url: string };
+      child.stdout.resume();
+      return { process: child, url, key, assistant };
+    }
+  }
+  throw new Error("the server did not start");
+}
+
+export function runCli(dataDir: string, args: string[]): string {
+  return execFileSync(process.execPath, [CLI, ...args], {
+    env: { PARLEY_DATA_DIR: dataDir }, encoding: "utf8",
+  });
+}
