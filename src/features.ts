@@ -167,15 +167,16 @@ function createTooling(
     observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
   });
   const sourceOf = ({ assistant, turnId, variables }: TurnContext): ToolSource => {
+    const { accountId } = assistant;
     const byName = new Map(assistant.settings.tool_ids
-      .map((id) => tools.find(assistant.accountId, id))
+      .map((id) => tools.describe(accountId, id))
       .filter((tool) => tool !== null)
       .map((tool) => [tool.name, tool]));
     return {
       tools: [...byName.values()].map(modelToolOf),
       call: async ({ name, arguments: args }) => {
-        const tool = byName.get(name);
-        if (!tool) throw new Error(`the source has no tool ${name}`);
+        const tool = tools.find(accountId, byName.get(name)?.id ?? 0);
+        if (!tool) return { error: "The tool was deleted." };
         return invoke(tool, args, { scope: `turn:${turnId}`, variables });
       },
     };

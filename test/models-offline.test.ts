@@ -42,8 +42,8 @@ async function answer(prompt: string, ...said: (string | ModelMessage)[]): Promi
 }
 
 const NOTHING =
-  "I am the offline model of this assistant: I can only answer from its instructions, " +
-  "and I found nothing about that in them.";
+  "I am the offline model of this assistant: I can only answer from its instructions and " +
+  "documents, and I found nothing about that in them.";
 
 test("[MO31] the offline model answers with the sentences that fit the question", async () => {
   const cases = {

@@ -6,7 +6,7 @@ import type { Logger } from "../core/logger.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Instant, System } from "../core/system.ts";
 import type { ModelTool } from "../providers/models/port.ts";
-import type { Tool, ToolParameter } from "./tools.ts";
+import type { Tool, ToolDescription, ToolParameter } from "./tools.ts";
 
 export type JournalOutcome =
   | { kind: "started"; id: number }
@@ -66,7 +66,7 @@ export type InvokeTool = (
 ) => Promise<Record<string, unknown>>;
 
 /** What the model is told it may call. */
-export function modelToolOf(tool: Tool): ModelTool {
+export function modelToolOf(tool: ToolDescription): ModelTool {
   const properties = Object.fromEntries(tool.schema.map(({ name, type, description }) =>
     [name, { type, description }]));
   return {

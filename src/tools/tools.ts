@@ -65,8 +65,12 @@ export interface Tools {
   /** Fault 404 when the account has no such tool. */
   remove(accountId: number, toolId: number): Promise<void>;
   find(accountId: number, toolId: number): Tool | null;
+  /** What a model is told of the tool; opens no secret. */
+  describe(accountId: number, toolId: number): ToolDescription | null;
   list(accountId: number): Tool[];
 }
+
+export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">;
 
 export interface ToolsOptions {
   store: ToolStore;
@@ -114,6 +118,7 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
       const stored = store.find(accountId, toolId);
       return stored && opened(stored);
     },
+    describe: (accountId, toolId) => store.find(accountId, toolId),
     list: (accountId) => store.list(accountId).map(opened),
   };
 }

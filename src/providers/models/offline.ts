@@ -21,8 +21,8 @@ const SHARE_MIN = 0.34;
 const SHARE_OF_BEST = 0.6;
 
 const NOTHING_FOUND =
-  "I am the offline model of this assistant: I can only answer from its instructions, " +
-  "and I found nothing about that in them.";
+  "I am the offline model of this assistant: I can only answer from its instructions and " +
+  "documents, and I found nothing about that in them.";
 
 // Words that say nothing about the subject, for the languages most asked for.
 const STOP_WORDS = wordSet(
