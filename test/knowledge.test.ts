@@ -348,6 +348,17 @@ test("[KB10] a search takes any text and never finds another knowledgebase's", a
     const { results } = await search(server.accountId, mine, query) as { results: unknown[] };
     assert.equal(results.length, 1, query);
   }
+  for (const knowledgebase_mode of ["prompt", "function_call"]) {
+    const assistant = await newAssistant(server, { knowledgebase_id: mine, knowledgebase_mode });
+    const uuid = await newConversation(server, assistant.uuid, { type: "test" });
+    await fc.assert(fc.asyncProperty(fc.string({ minLength: 1, maxLength: 200 }), async (text) => {
+      const asked = model.requests.length;
+      const message = `alpha ${text}`;
+      const { status } = await server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
+      assert.equal(status, 200);
+      assert.ok(!JSON.stringify(model.requests.slice(asked)).includes("open secret"));
+    }), { numRuns: 20 });
+  }
   assert.deepEqual(await search(other.accountId, mine, "alpha"), { error: "The knowledgebase is gone." });
 });
 

@@ -1,5 +1,6 @@
-// The extractor process: takes documents over IPC, reads each in a thread of its own pool. It may
-// die of a document at any moment; src/knowledgebases/extraction.ts starts the next one.
+// An extractor process: takes one document at a time over IPC and reads it in a thread, which can
+// be stopped. It may die of a document at any moment; src/knowledgebases/extraction.ts starts the
+// next one.
 import { Piscina } from "piscina";
 import type { ExtractionResult, ExtractionSource } from "./extract.ts";
 
@@ -9,31 +10,22 @@ export interface ExtractorJob {
   source: ExtractionSource;
   limitMs: number;
 }
-/** Nobody waits for this document any more. */
-export interface ExtractorStop {
-  stop: number;
-}
 /** Results travel in pieces, so that the server reads no long message at once. */
 export type ExtractorMessage =
   | { id: number; chunks: Extract<ExtractionResult, { kind: "extracted" }>["chunks"] }
   | { id: number; done: { kind: "extracted"; pages: number; truncated: boolean } }
   | { id: number; done: Extract<ExtractionResult, { kind: "failed" }> };
 
-const THREADS = 2;
-const HEAP_MIB_PER_THREAD = 256;
+const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
-
-/** What is being read, to be given up when the server says so. */
-const reading = new Map<number, AbortController>();
 
 const [allowPrivateNetworks = ""] = process.argv.slice(2);
 const pool = new Piscina({
   filename: new URL("./extract.ts", import.meta.url).href,
   workerData: { allowPrivateNetworks: allowPrivateNetworks.split(",").filter((text) => text !== "") },
   minThreads: 1,
-  maxThreads: THREADS,
-  idleTimeout: 30_000,
-  resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_PER_THREAD },
+  maxThreads: 1,
+  resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
 });
 // A thread that died at its start says so here, too; its document gets the rejection.
 pool.on("error", () => undefined);
@@ -48,11 +40,9 @@ function reasonOf(error: unknown): string {
 }
 
 async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
-  const givenUp = new AbortController();
-  reading.set(id, givenUp);
   try {
-    const signal = AbortSignal.any([givenUp.signal, AbortSignal.timeout(limitMs)]);
-    const result = (await pool.run(source, { signal })) as ExtractionResult;
+    const run = pool.run(source, { signal: AbortSignal.timeout(limitMs) });
+    const result = (await run) as ExtractionResult;
     if (result.kind === "failed") return tell({ id, done: result });
     const { kind, chunks, pages, truncated } = result;
     for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
@@ -61,14 +51,9 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
     tell({ id, done: { kind, pages, truncated } });
   } catch (error) {
     tell({ id, done: { kind: "failed", reason: reasonOf(error) } });
-  } finally {
-    reading.delete(id);
   }
 }
 
-process.on("message", (message: ExtractorJob | ExtractorStop) => {
-  if ("stop" in message) reading.get(message.stop)?.abort();
-  else void work(message);
-});
+process.on("message", (job: ExtractorJob) => void work(job));
 // The server is gone.
 process.on("disconnect", () => process.exit(0));

@@ -55,9 +55,11 @@ export const LIMITS = {
   documentReadMs: 20 * SECOND_MS,
   websiteReadMs: 75 * SECOND_MS,
   extractorGraceMs: 5 * SECOND_MS,
-  extractorBytesMax: 1_000_000_000,
-  /** Documents until the extractor process is replaced. */
-  extractorJobsMax: 200,
+  /** Memory of one extractor process. */
+  extractorBytesMax: 700_000_000,
+  /** Documents until an extractor process is replaced. */
+  extractorJobsMax: 100,
+  extractorIdleMs: MINUTE_MS,
   chunksPerWrite: 100,
   documentAttemptsMax: 3,
   documentsAtOnceMax: 2,

@@ -1,6 +1,6 @@
-// Runs the extractor process (workers/extractor.ts), which reads documents no one vouches for. It
-// is capped by the system, started when first needed, and replaced when it dies: a bomb costs one
-// document, never the server.
+// Runs the extractor processes (workers/extractor.ts), which read documents no one vouches for.
+// They are capped by the system, started when first needed, let go when idle, and replaced when
+// they die: a bomb costs one document, never the server nor another document.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { LIMITS } from "../core/limits.ts";
@@ -27,9 +27,9 @@ export type ExtractionResult =
 export interface Extractor {
   /** Never rejects, but for an aborted signal; every document ends with a result. */
   extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult>;
-  /** The process's id while there is one, for tests. */
+  /** The id of a process while there is one, for tests. */
   pid(): number | null;
-  /** Ends the process; what is being read fails. Idempotent. */
+  /** Ends the processes; what is being read fails. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -44,11 +44,6 @@ interface Job {
   source: ExtractionSource;
   limitMs: number;
   chunks: Chunk[];
-  /** It was beside another document when the process died: now it is read alone, once. */
-  isAlone: boolean;
-  deadline: Timer | null;
-  /** The process was killed because this document held it up. */
-  isLate: boolean;
   resolve(result: ExtractionResult): void;
 }
 
@@ -68,18 +63,17 @@ export function createExtractor(options: ExtractorOptions): Extractor {
   return new Supervisor(options);
 }
 
-/** Two documents at a time; the one that kills the process is found out by reading alone. */
+/** As many processes as documents at a time: one that kills its process takes no other along. */
 class Supervisor implements Extractor {
-  readonly #options: ExtractorOptions;
   readonly #waiting: Job[] = [];
-  readonly #running = new Map<number, Job>();
-  #child: ChildProcess | null = null;
-  #jobsDone = 0;
+  readonly #readers: Reader[];
   #nextId = 1;
   #isClosed = false;
 
   constructor(options: ExtractorOptions) {
-    this.#options = options;
+    const onFree = (): void => this.#next();
+    this.#readers = Array.from({ length: LIMITS.documentsAtOnceMax }, () =>
+      new Reader(options, onFree));
   }
 
   extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult> {
@@ -90,12 +84,12 @@ class Supervisor implements Extractor {
       const id = this.#nextId;
       this.#nextId += 1;
       const giveUp = (): void => {
-        this.#giveUp(id);
         reject(signal?.reason as Error);
+        this.#giveUp(id);
       };
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#waiting.push({
-        id, source, limitMs, chunks: [], isAlone: false, deadline: null, isLate: false,
+        id, source, limitMs, chunks: [],
         resolve: (result) => {
           signal?.removeEventListener("abort", giveUp);
           resolve(result);
@@ -106,49 +100,85 @@ class Supervisor implements Extractor {
   }
 
   pid(): number | null {
-    return this.#child?.pid ?? null;
+    return this.#readers.find((reader) => reader.pid !== null)?.pid ?? null;
   }
 
   async close(): Promise<void> {
-    if (this.#isClosed) return;
     this.#isClosed = true;
     for (const job of this.#waiting.splice(0)) job.resolve({ kind: "failed", reason: STOPPING });
-    const last = this.#child;
-    if (!last) return;
-    const gone = new Promise<void>((resolve) => last.once("exit", () => resolve()));
-    last.kill("SIGKILL");
-    await gone;
+    await Promise.all(this.#readers.map((reader) => reader.close()));
   }
 
-  /** A document being read keeps its place until the process says that it has stopped. */
   #giveUp(id: number): void {
     const index = this.#waiting.findIndex((job) => job.id === id);
     if (index >= 0) this.#waiting.splice(index, 1);
-    else if (this.#running.has(id)) this.#child?.send({ stop: id });
-    this.#next();
+    else this.#readers.find((reader) => reader.jobId === id)?.kill();
   }
 
   #next(): void {
-    const [job] = this.#waiting;
-    if (this.#isClosed || !job) return;
-    const others = [...this.#running.values()];
-    const mayRun = job.isAlone
-      ? others.length === 0
-      : others.length < LIMITS.documentsAtOnceMax && !others.some(({ isAlone }) => isAlone);
-    // A process at its end takes nothing more, or under steady load it would never be replaced.
-    const isSpent = this.#jobsDone >= LIMITS.extractorJobsMax && others.length > 0;
-    if (!mayRun || isSpent) return;
-    this.#waiting.shift();
-    this.#running.set(job.id, job);
-    const process = this.#started();
+    // One that has its process already is quicker.
+    const free = this.#readers.filter((reader) => reader.jobId === null)
+      .sort((one, other) => Number(one.pid === null) - Number(other.pid === null));
+    for (const reader of free) {
+      const job = this.#isClosed ? undefined : this.#waiting.shift();
+      if (!job) return;
+      reader.read(job);
+    }
+  }
+}
+
+/** One process at a time, one document at a time in it. */
+class Reader {
+  readonly #options: ExtractorOptions;
+  readonly #onFree: () => void;
+  #child: ChildProcess | null = null;
+  #job: Job | null = null;
+  #deadline: Timer | null = null;
+  #idle: Timer | null = null;
+  #jobsDone = 0;
+  #isLate = false;
+  #isClosed = false;
+
+  constructor(options: ExtractorOptions, onFree: () => void) {
+    this.#options = options;
+    this.#onFree = onFree;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  get jobId(): number | null {
+    return this.#job?.id ?? null;
+  }
+
+  read(job: Job): void {
+    const { system, log } = this.#options;
+    this.#idle?.cancel();
+    this.#job = job;
+    this.#isLate = false;
+    const child = this.#started();
     // The thread is stopped first; a process that does not even answer then is killed.
-    job.deadline = this.#options.system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
-      this.#options.log.warn({ id: job.id }, "the extractor process does not answer");
-      job.isLate = true;
-      process.kill("SIGKILL");
+    this.#deadline = system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
+      log.warn({ id: job.id }, "the extractor process does not answer");
+      this.#isLate = true;
+      child.kill("SIGKILL");
     });
-    process.send({ id: job.id, source: job.source, limitMs: job.limitMs });
-    this.#next();
+    child.send({ id: job.id, source: job.source, limitMs: job.limitMs });
+  }
+
+  kill(): void {
+    this.#child?.kill("SIGKILL");
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#idle?.cancel();
+    const child = this.#child;
+    if (!child) return;
+    const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    child.kill("SIGKILL");
+    await gone;
   }
 
   #started(): ChildProcess {
@@ -161,23 +191,26 @@ class Supervisor implements Extractor {
   }
 
   #take(from: ChildProcess, message: Message): void {
-    // What a dead process still said would be added to what the next one reads of the document.
-    if (from !== this.#child) return;
-    const job = this.#running.get(message.id);
-    if (!job) return;
-    if ("chunks" in message) job.chunks.push(...message.chunks);
-    else if (message.done.kind === "failed") this.#settle(job, message.done);
-    else this.#settle(job, { ...message.done, chunks: job.chunks });
-  }
-
-  #settle(job: Job, result: ExtractionResult): void {
-    job.deadline?.cancel();
-    this.#running.delete(job.id);
+    const job = this.#job;
+    if (from !== this.#child || job?.id !== message.id) return;
+    if ("chunks" in message) {
+      job.chunks.push(...message.chunks);
+      return;
+    }
+    const { done } = message;
     this.#jobsDone += 1;
     // Libraries never give back all they took: a new process now and then.
-    if (this.#jobsDone >= LIMITS.extractorJobsMax && this.#running.size === 0) this.#retire();
-    job.resolve(result);
-    this.#next();
+    if (this.#jobsDone >= LIMITS.extractorJobsMax) this.#retire();
+    else this.#idle = this.#options.system.after(LIMITS.extractorIdleMs, () => this.#retire());
+    this.#settle(done.kind === "failed" ? done : { ...done, chunks: job.chunks });
+  }
+
+  #settle(result: ExtractionResult): void {
+    const job = this.#job;
+    this.#job = null;
+    this.#deadline?.cancel();
+    job?.resolve(result);
+    this.#onFree();
   }
 
   #retire(): void {
@@ -191,18 +224,11 @@ class Supervisor implements Extractor {
     if (which !== this.#child) return;
     this.#child = null;
     this.#jobsDone = 0;
-    const victims = [...this.#running.values()];
-    const { log } = this.#options;
-    if (!this.#isClosed) log.warn({ how, documents: victims.length }, "the extractor process died");
-    for (const job of victims) {
-      job.deadline?.cancel();
-      this.#running.delete(job.id);
-      if (this.#isClosed) job.resolve({ kind: "failed", reason: STOPPING });
-      else if (job.isLate) job.resolve({ kind: "failed", reason: TOO_LONG });
-      else if (victims.length === 1) job.resolve({ kind: "failed", reason: TOO_MUCH });
-      else this.#waiting.unshift({ ...job, isAlone: true, chunks: [], deadline: null });
-    }
-    this.#next();
+    this.#idle?.cancel();
+    if (!this.#isClosed) this.#options.log.warn({ how }, "an extractor process died");
+    if (!this.#job) return;
+    const reason = this.#isClosed ? STOPPING : this.#isLate ? TOO_LONG : TOO_MUCH;
+    this.#settle({ kind: "failed", reason });
   }
 }
 
