@@ -201,7 +201,7 @@ class Reader {
     this.#jobsDone += 1;
     // Libraries never give back all they took: a new process now and then.
     if (this.#jobsDone >= LIMITS.extractorJobsMax) this.#retire();
-    else this.#idle = this.#options.system.after(LIMITS.extractorIdleMs, () => this.#retire());
+    else this.#keepIdle(from);
     this.#settle(done.kind === "failed" ? done : { ...done, chunks: job.chunks });
   }
 
@@ -228,7 +228,15 @@ class Reader {
     if (!this.#isClosed) this.#options.log.warn({ how }, "an extractor process died");
     if (!this.#job) return;
     const reason = this.#isClosed ? STOPPING : this.#isLate ? TOO_LONG : TOO_MUCH;
+    // The next document finds a process that is ready.
+    if (!this.#isClosed) this.#keepIdle(this.#started());
     this.#settle({ kind: "failed", reason });
+  }
+
+  #keepIdle(child: ChildProcess): void {
+    this.#idle = this.#options.system.after(LIMITS.extractorIdleMs, () => {
+      if (child === this.#child && !this.#job) this.#retire();
+    });
   }
 }
 
