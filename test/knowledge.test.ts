@@ -423,3 +423,24 @@ test("[KB13] with an embeddings server what is meant is found without its words;
   await on.close();
   embeddings.close();
 });
+
+test("[KB15] an account's pile of documents does not keep another's single one waiting", async () => {
+  const site = await startSite(() => undefined);
+  const pile = await newKnowledgebase();
+  for (let count = 0; count < 6; count += 1) {
+    await server.call("POST", `/user/knowledgebases/${pile}/documents`, {
+      body: { name: `Slow ${count}`, type: "website", url: `${site.url}/${count}` },
+    });
+  }
+  const other = await server.newAccount();
+  const id = await newKnowledgebase(server, other.key);
+  const { body } = await upload(id, "Quick.", {}, { key: other.key });
+  const { processor, extractor } = server.app.features.knowledge;
+  while (extractor.pid() === null) await new Promise((resolve) => setImmediate(resolve));
+  // One of the pile ends: the place is the other account's.
+  process.kill(extractor.pid() as number, "SIGKILL");
+  assert.equal((await whenRead(body.data.id, server, other.key)).status, "active");
+  assert.ok(processor.unread() >= 4);
+  await server.call("DELETE", `/user/knowledgebases/${pile}`);
+  site.close();
+});
