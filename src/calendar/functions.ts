@@ -3,7 +3,7 @@
 import type { Assistant } from "../assistants/assistants.ts";
 import type { ModelTool } from "../providers/models/port.ts";
 import type { Calendars, Person } from "./calendar.ts";
-import { localIso, spokenTime } from "./slots.ts";
+import { isDate, localIso, spokenTime } from "./slots.ts";
 
 export const CHECK_AVAILABILITY = "check_availability";
 export const BOOK_APPOINTMENT = "book_appointment";
@@ -59,7 +59,7 @@ async function checkAvailability(
   { date, days }: Arguments,
 ): Promise<Result> {
   const asked = textOf(date);
-  if (asked !== "" && !/^\d{4}-\d\d-\d\d$/.test(asked)) {
+  if (asked !== "" && !isDate(asked)) {
     return { error: "The argument date must be a day as YYYY-MM-DD." };
   }
   const wanted = Number.isInteger(days) ? Number(days) : DAYS_DEFAULT;
@@ -98,7 +98,8 @@ async function bookAppointment(
   if (outcome.kind === "invalid") {
     return { error: "The argument start must be a time as check_availability gave it." };
   }
-  const date = /^\d{4}-\d\d-\d\d/.exec(wanted)?.[0] ?? null;
+  if (outcome.kind === "key_reused") return { error: "This call has booked another time." };
+  const date = wanted.slice(0, "YYYY-MM-DD".length);
   const { slots } = await calendars.availability(assistant, { date, days: DAYS_DEFAULT });
   return {
     error: outcome.kind === "taken"

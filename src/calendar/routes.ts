@@ -1,15 +1,17 @@
 // The wire of an assistant's calendar: settings, appointments, and the public feed, whose address
 // is the secret.
 import { Type, type Static } from "@sinclair/typebox";
+import { hash } from "node:crypto";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault, fieldFault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
 import { Nullable, TimeZone, withMessage } from "../core/schema.ts";
 import { isoMicros, type System } from "../core/system.ts";
-import { json } from "../http/exchange.ts";
+import { json, type HttpRequest } from "../http/exchange.ts";
 import { keyRoute, publicRoute, type Route } from "../http/route.ts";
 import type { Appointment, Calendar, Calendars, CalendarSettings } from "./calendar.ts";
 import { renderFeed } from "./feed.ts";
-import { localIso, WEEKDAYS } from "./slots.ts";
+import { dateOf, localIso, startOfDay, WEEKDAYS, type OpenPeriod, type Period } from "./slots.ts";
 
 const Time = Type.String({
   pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", ...withMessage("The time must be HH:MM."),
@@ -62,9 +64,7 @@ const InvalidSchema = Type.Object({
   message: Type.String(), errors: Type.Record(Type.String(), Type.Array(Type.String())),
 });
 
-const DAY = 86_400_000_000;
-const FEED_PAST = 90 * DAY;
-const FEED_AHEAD = 400 * DAY;
+const LISTED_DAYS = 90;
 
 export interface CalendarRoutesOptions {
   calendars: Calendars;
@@ -96,13 +96,25 @@ function wireAppointment(one: Appointment, timeZone: string): Static<typeof Appo
   };
 }
 
-function changesOf(body: Static<typeof ChangeBody>): Partial<CalendarSettings> {
-  for (const [day, periods] of Object.entries(body.working_hours ?? {})) {
-    (periods as { from: string; to: string }[]).forEach(({ from, to }, index) => {
-      if (from < to) return;
-      throw fieldFault(`working_hours.${day}.${index}.to`, "The to must be after the from.");
+function assertHours(hours: Record<string, unknown>): void {
+  for (const [day, periods] of Object.entries(hours)) {
+    const field = `working_hours.${day}`;
+    if (!WEEKDAYS.some((weekday) => weekday === day)) {
+      throw fieldFault(field, `The working hours may only name the days ${WEEKDAYS.join(", ")}.`);
+    }
+    const given = periods as OpenPeriod[];
+    given.forEach(({ from, to }, index) => {
+      if (from >= to) throw fieldFault(`${field}.${index}.to`, "The to must be after the from.");
+      const isOverlapping = given.some((other, earlier) =>
+        earlier < index && other.from < to && from < other.to);
+      if (!isOverlapping) return;
+      throw fieldFault(`${field}.${index}.from`, "The periods of a day may not overlap.");
     });
   }
+}
+
+function changesOf(body: Static<typeof ChangeBody>): Partial<CalendarSettings> {
+  assertHours(body.working_hours ?? {});
   const given: Record<keyof CalendarSettings, unknown> = {
     timeZone: body.time_zone,
     slotMinutes: body.slot_minutes,
@@ -164,6 +176,24 @@ const BOOKING_REFUSALS = {
   invalid: "The start must be a time such as 2026-01-15T09:00.",
 } as const;
 
+function bookingKeyOf(http: HttpRequest, system: System): string {
+  const key = http.headers["idempotency-key"] || system.uuid();
+  const most = LIMITS.idempotencyKeyCharsMax;
+  if (key.length <= most) return `api:${key}`;
+  throw fieldFault(
+    "idempotency_key", `The Idempotency-Key may not be greater than ${most} characters.`);
+}
+
+/** Days of the calendar's zone, the last one whole. */
+function listedPeriod({ from, to }: Static<typeof ListQuery>, today: string, zone: string): Period {
+  const first = from ?? today;
+  const start = startOfDay(first, zone);
+  if (start === null) throw fieldFault("from", "The from is not a valid date.");
+  const end = to ? startOfDay(to, zone, 1) : startOfDay(first, zone, LISTED_DAYS);
+  if (end === null) throw fieldFault("to", "The to is not a valid date.");
+  return { start, end };
+}
+
 function appointmentRoutes(
   { calendars, system }: CalendarRoutesOptions,
   assistantOf: (accountId: number, id: number) => Assistant,
@@ -183,10 +213,8 @@ function appointmentRoutes(
       handle: async ({ caller, id, query }) => {
         const assistant = assistantOf(caller.accountId, id);
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
-        const instant = (day: string): number => Date.parse(`${day}T00:00:00Z`) * 1000;
-        const start = query.from ? instant(query.from) : system.now() - DAY;
-        const end = query.to ? instant(query.to) + DAY : start + 90 * DAY;
-        const found = calendars.list(assistant.id, { start, end });
+        const within = listedPeriod(query, dateOf(system.now(), zone), zone);
+        const found = calendars.list(assistant.id, within);
         return json(200, { data: found.map((one) => wireAppointment(one, zone)) });
       },
     }),
@@ -203,10 +231,13 @@ function appointmentRoutes(
       handle: async ({ caller, id, body, http }) => {
         const assistant = assistantOf(caller.accountId, id);
         const { start, name, email = null, phone = null, notes = null } = body;
-        const key = http.headers["idempotency-key"] ?? system.uuid();
         const outcome = await calendars.book(assistant, {
-          start, name, email, phone, notes, bookingKey: `api:${key}`,
+          start, name, email, phone, notes, bookingKey: bookingKeyOf(http, system),
         });
+        if (outcome.kind === "key_reused") {
+          throw fieldFault(
+            "idempotency_key", "The Idempotency-Key was used for another appointment.");
+        }
         if (outcome.kind !== "booked") throw fieldFault("start", BOOKING_REFUSALS[outcome.kind]);
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
         return json(201, {
@@ -229,7 +260,7 @@ function appointmentRoutes(
   ];
 }
 
-function feedRoute({ calendars, findAssistant, system }: CalendarRoutesOptions): Route {
+function feedRoute({ calendars, findAssistant }: CalendarRoutesOptions): Route {
   return publicRoute({
     tag: "Calendar",
     errorShape: "message",
@@ -239,19 +270,23 @@ function feedRoute({ calendars, findAssistant, system }: CalendarRoutesOptions):
     summary: "The calendar as an iCalendar feed",
     responses: {
       200: { description: "iCalendar", schema: Type.String(), contentType: "text/calendar" },
+      304: { description: "As it was", schema: Type.String(), contentType: "text/calendar" },
       404: { description: "No such feed", schema: MessageSchema },
     },
-    handle: ({ uuid }) => {
+    handle: ({ uuid, http }) => {
       const calendar = calendars.findByFeed(uuid);
       const assistant = calendar && findAssistant(calendar.accountId, calendar.assistantId);
       if (!calendar || !assistant) throw new Fault(404, "Calendar not found");
-      const now = system.now();
-      const within = { start: now - FEED_PAST, end: now + FEED_AHEAD };
-      return {
-        status: 200,
-        contentType: "text/calendar; charset=utf-8",
-        content: renderFeed(assistant.name, calendars.list(assistant.id, within)),
-      };
+      const content = renderFeed(assistant.name, calendars.feed(assistant.id));
+      const etag = `"${hash("sha256", content, "base64url")}"`;
+      const headers = { ETag: etag, "Cache-Control": "private, no-cache" };
+      const contentType = "text/calendar; charset=utf-8";
+      // A proxy that compresses makes the tag a weak one.
+      const known = (http.headers["if-none-match"] ?? "").split(",")
+        .map((tag) => tag.trim().replace(/^W\//, ""));
+      return known.includes(etag)
+        ? { status: 304, headers, contentType, content: "" }
+        : { status: 200, headers, contentType, content };
     },
   });
 }

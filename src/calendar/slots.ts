@@ -53,19 +53,22 @@ function wallMs(instant: Instant, timeZone: string): number {
   return Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"));
 }
 
-/** The instant at which the zone's clocks show this; null for an hour the spring leaves out. */
+/** The instant this wall clock is by the offset in force at `at`. */
+const byOffsetAt = (at: number, wall: number, timeZone: string): Instant =>
+  (wall - (wallMs(at * 1000, timeZone) - at)) * 1000;
+
+/**
+ * The instant at which the zone's clocks show this, the first when they show it twice in autumn;
+ * null for a time the spring leaves out. Clocks change by half an hour or two in some places, so
+ * the offsets of the day before and the day after are tried, not a change of one hour.
+ */
 function instantOf(wall: number, timeZone: string): Instant | null {
-  let guess = wall * 1000;
-  for (let round = 0; round < 3; round += 1) {
-    const off = wall - wallMs(guess, timeZone);
-    if (off === 0) {
-      // Of an hour that comes twice in autumn the first is meant.
-      const earlier = guess - 60 * MINUTE;
-      return wallMs(earlier, timeZone) === wall ? earlier : guess;
-    }
-    guess += off * 1000;
-  }
-  return null;
+  const before = byOffsetAt(wall - DAY_MS, wall, timeZone);
+  const after = byOffsetAt(wall + DAY_MS, wall, timeZone);
+  const first = Math.min(before, after);
+  if (wallMs(first, timeZone) === wall) return first;
+  const second = Math.max(before, after);
+  return second !== first && wallMs(second, timeZone) === wall ? second : null;
 }
 
 const minutesOf = (time: string): number => {
@@ -76,6 +79,24 @@ const minutesOf = (time: string): number => {
 /** `YYYY-MM-DD` of the zone. */
 export const dateOf = (instant: Instant, timeZone: string): string =>
   new Date(wallMs(instant, timeZone)).toISOString().slice(0, 10);
+
+/** Midnight as if it were UTC milliseconds; null for anything but a day of the calendar. */
+function midnightOf(date: string): number | null {
+  const midnight = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : NaN;
+  if (Number.isNaN(midnight)) return null;
+  return new Date(midnight).toISOString().startsWith(date) ? midnight : null;
+}
+
+/** `2026-02-31` is none. */
+export const isDate = (date: string): boolean => midnightOf(date) !== null;
+
+/** When the day begins, or the one `days` later; some days have no midnight. Null for no date. */
+export function startOfDay(date: string, timeZone: string, days = 0): Instant | null {
+  const midnight = midnightOf(date);
+  if (midnight === null) return null;
+  const wall = midnight + days * DAY_MS;
+  return instantOf(wall, timeZone) ?? byOffsetAt(wall - DAY_MS, wall, timeZone);
+}
 
 /** `YYYY-MM-DDTHH:MM:SS±HH:MM` */
 export function localIso(instant: Instant, timeZone: string): string {
@@ -102,9 +123,8 @@ export function readLocal(text: string, timeZone: string): Instant | null {
     text.trim());
   const [, date, time, zone] = match ?? [];
   if (!date || !time) return null;
-  const iso = `${date}T${time}:00${zone ?? "Z"}`;
-  const ms = Date.parse(iso);
-  if (Number.isNaN(ms) || !new Date(`${date}T00:00:00Z`).toISOString().startsWith(date)) return null;
+  const ms = Date.parse(`${date}T${time}:00${zone ?? "Z"}`);
+  if (Number.isNaN(ms) || !isDate(date)) return null;
   return zone === undefined ? instantOf(ms, timeZone) : ms * 1000;
 }
 
@@ -113,14 +133,18 @@ export function slotsOfDay(date: string, rules: SlotRules): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
   const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
   const slots: Period[] = [];
-  for (const { from, to } of rules.hours[weekday] ?? []) {
-    const last = Math.min(minutesOf(to), DAY_MINUTES) - rules.slotMinutes;
+  const periods = (rules.hours[weekday] ?? []).toSorted((a, b) => (a.from < b.from ? -1 : 1));
+  for (const { from, to } of periods) {
+    const closing = Math.min(minutesOf(to), DAY_MINUTES);
+    const last = closing - rules.slotMinutes;
     for (let minute = minutesOf(from); minute <= last; minute += rules.slotMinutes) {
       const start = instantOf(midnight + minute * 60_000, rules.timeZone);
       if (start === null) continue;
       const end = start + rules.slotMinutes * MINUTE;
+      // In spring the clock may run past closing time during the slot.
+      const isOpen = wallMs(end - MINUTE, rules.timeZone) < midnight + closing * 60_000;
       const previous = slots.at(-1);
-      if (!previous || start >= previous.end) slots.push({ start, end });
+      if (isOpen && (!previous || start >= previous.end)) slots.push({ start, end });
     }
   }
   return slots;

@@ -1,7 +1,7 @@
 // Calendars and appointments in SQLite. Booking is one command: what is in the way and the new row
 // are seen in the same transaction, so that one time is never given twice.
 import type {
-  Appointment, Calendar, CalendarStore, NewAppointment,
+  Appointment, Calendar, CalendarChanges, CalendarStore, NewAppointment,
 } from "../../calendar/calendar.ts";
 import type { Period, WorkingHours } from "../../calendar/slots.ts";
 import type { Instant } from "../../core/system.ts";
@@ -62,6 +62,9 @@ const appointmentFromRow = (row: AppointmentRow): Appointment => ({
   updatedAt: row.updated_at,
 });
 
+const FIND_CALENDAR = "SELECT * FROM calendars WHERE assistant_id = @assistantId";
+const FIND_BOOKING = `
+  SELECT * FROM appointments WHERE assistant_id = @assistantId AND booking_key = @bookingKey`;
 const INSERT_CALENDAR = `
   INSERT INTO calendars (assistant_id, account_id, feed_uuid, time_zone, slot_minutes,
     buffer_minutes, lead_minutes, days_ahead, working_hours, updated_at)
@@ -76,8 +79,8 @@ export function calendarCommands(db: Db) {
       buffer_minutes = excluded.buffer_minutes, lead_minutes = excluded.lead_minutes,
       days_ahead = excluded.days_ahead, working_hours = excluded.working_hours,
       updated_at = excluded.updated_at`);
-  const earlier = db.prepare<[object], AppointmentRow>(`
-    SELECT * FROM appointments WHERE assistant_id = @assistantId AND booking_key = @bookingKey`);
+  const find = db.prepare<[object], CalendarRow>(FIND_CALENDAR);
+  const earlier = db.prepare<[object], AppointmentRow>(FIND_BOOKING);
   const inTheWay = db.prepare(`
     SELECT 1 FROM appointments WHERE assistant_id = @assistantId AND state = 'booked'
       AND starts_at < @until AND ends_at > @from LIMIT 1`);
@@ -96,8 +99,15 @@ export function calendarCommands(db: Db) {
     "calendars.create": (args: Parameters<typeof columnsOf>[0]): void => {
       create.run(columnsOf(args));
     },
-    "calendars.save": (args: Parameters<typeof columnsOf>[0]): void => {
-      save.run(columnsOf(args));
+    "calendars.save": (
+      args: { assistantId: number; changes: CalendarChanges; now: Instant },
+    ): Calendar => {
+      const { assistantId, changes, now } = args;
+      const row = find.get({ assistantId });
+      if (!row) throw new Error("a calendar is opened before it is changed");
+      const calendar = { ...calendarFromRow(row), ...changes };
+      save.run(columnsOf({ calendar, now }));
+      return calendar;
     },
     "calendars.book": (args: NewAppointment): Appointment | null => {
       const same = earlier.get(args);
@@ -117,8 +127,8 @@ export function calendarCommands(db: Db) {
 }
 
 export function createCalendarStore(db: Db, writer: Writer): CalendarStore {
-  const find = db.prepare<[object], CalendarRow>(
-    "SELECT * FROM calendars WHERE assistant_id = @assistantId");
+  const find = db.prepare<[object], CalendarRow>(FIND_CALENDAR);
+  const findBooking = db.prepare<[object], AppointmentRow>(FIND_BOOKING);
   const findByFeed = db.prepare<[object], CalendarRow>(
     "SELECT * FROM calendars WHERE feed_uuid = @feedUuid");
   // A day more on either side covers any buffer.
@@ -129,6 +139,9 @@ export function createCalendarStore(db: Db, writer: Writer): CalendarStore {
   const list = db.prepare<[object], AppointmentRow>(`
     SELECT * FROM appointments WHERE assistant_id = @assistantId
       AND starts_at >= @start AND starts_at < @end ORDER BY starts_at, id LIMIT @rows`);
+  const latest = db.prepare<[object], AppointmentRow>(`
+    SELECT * FROM appointments WHERE assistant_id = @assistantId
+      AND starts_at >= @start AND starts_at < @end ORDER BY starts_at DESC, id DESC LIMIT @rows`);
   return {
     find: (assistantId) => {
       const row = find.get({ assistantId });
@@ -139,11 +152,17 @@ export function createCalendarStore(db: Db, writer: Writer): CalendarStore {
       return row ? calendarFromRow(row) : null;
     },
     create: (calendar, now) => writer.write("calendars.create", { calendar, now }),
-    save: (calendar, now) => writer.write("calendars.save", { calendar, now }),
+    save: (args) => writer.write("calendars.save", args),
+    findBooking: (assistantId, bookingKey) => {
+      const row = findBooking.get({ assistantId, bookingKey });
+      return row ? appointmentFromRow(row) : null;
+    },
     book: (appointment) => writer.write("calendars.book", appointment),
     cancel: (args) => writer.write("calendars.cancel", args),
     busy: (assistantId, within: Period) => busy.all({ assistantId, ...within }),
     list: (assistantId, within, rows) =>
       list.all({ assistantId, ...within, rows }).map(appointmentFromRow),
+    latest: (assistantId, within, rows) =>
+      latest.all({ assistantId, ...within, rows }).map(appointmentFromRow).reverse(),
   };
 }

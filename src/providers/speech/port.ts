@@ -1,0 +1,165 @@
+// The ports speech engines stand behind: recognition, synthesis, speech to speech, voice activity.
+// All run in the media thread, are opened once per call (or per utterance), never throw once open
+// and tell everything through one handler, always later than the call that caused it or within it,
+// in order. Audio is mono 16-bit PCM at the rate named when opened. Adaptors are in this folder.
+import type { ProviderError } from "../../core/faults.ts";
+import type { ModelTool } from "../models/port.ts";
+
+export type Pcm = Int16Array;
+
+export interface TranscriptionOptions {
+  /** Samples per second of what is written: 8000, 16000 or 24000. */
+  rate: number;
+  /** `iso_2` code of the language spoken. */
+  language: string;
+  /** Words the speaker is likely to say. */
+  hints: string[];
+}
+
+/**
+ * Recognition of one speaker. Text comes in pieces: `partial` replaces the partial before it;
+ * `final` closes the piece, and partials after it begin a new one.
+ */
+export type TranscriptEvent =
+  | { kind: "partial"; text: string }
+  /** `confidence` from 0 to 1; null when the engine does not say. */
+  | { kind: "final"; text: string; confidence: number | null }
+  /** Only engines that detect turns tell the next four; the call then follows them. */
+  | { kind: "speech_start" }
+  /** Likely the end of the turn: a reply may be prepared, not yet spoken. */
+  | { kind: "eager_end_of_turn"; text: string }
+  | { kind: "turn_resumed" }
+  /** The speaker has finished; comes after the last `final` of the turn. */
+  | { kind: "end_of_turn" }
+  /** The stream is over; nothing follows. */
+  | { kind: "failed"; error: ProviderError };
+
+export interface TranscriberStream {
+  /** Any number of samples; the array is not kept. */
+  write(pcm: Pcm): void;
+  /** The speaker has stopped: a `final` for all that was written follows at once, maybe empty. */
+  finalize(): void;
+  /** Idempotent; nothing is told afterwards. */
+  close(): void;
+}
+
+export interface Transcriber {
+  /** Shown to people, e.g. `PocketSphinx (demo)`. */
+  readonly name: string;
+  /** Whether it tells turns itself (`end_of_turn`). */
+  readonly detectsTurns: boolean;
+  open(options: TranscriptionOptions, tell: (event: TranscriptEvent) => void): TranscriberStream;
+}
+
+export interface SynthesisOptions {
+  /** Samples per second wanted: 8000, 16000 or 24000. Adaptors resample when their engine differs. */
+  rate: number;
+  /** What the vendor calls the voice; null: the engine's own default for the language. */
+  voice: string | null;
+  gender: "male" | "female";
+  /** `iso_2` code. */
+  language: string;
+  /** 0.7 to 1.2; 1 is the voice's own pace. */
+  speed: number;
+  /** 0 to 1 both. */
+  stability: number;
+  similarity: number;
+}
+
+export type SynthesisEvent =
+  | { kind: "audio"; pcm: Pcm }
+  /**
+   * All audio told so far speaks the first `chars` UTF-16 units of all text written to the stream.
+   * Comes at least after the audio of every write, oftener from engines that time their words.
+   */
+  | { kind: "spoken"; chars: number }
+  /** All that was written before `end` has been told. Nothing follows. */
+  | { kind: "done" }
+  /** The stream is over; nothing follows. */
+  | { kind: "failed"; error: ProviderError };
+
+/** One utterance: a reply, sentence by sentence. */
+export interface SynthesisStream {
+  /** A sentence or a clause, with the white space that follows it. Never splits a word. */
+  write(text: string): void;
+  /** No more text will come. */
+  end(): void;
+  /** Idempotent; nothing is told afterwards, and work not yet begun is dropped. */
+  cancel(): void;
+}
+
+export interface Synthesizer {
+  readonly name: string;
+  open(options: SynthesisOptions, tell: (event: SynthesisEvent) => void): SynthesisStream;
+}
+
+export interface SpeechToSpeechOptions {
+  instructions: string;
+  /** What the vendor calls the voice; null: its default. */
+  voice: string | null;
+  language: string;
+  tools: ModelTool[];
+  /** Samples per second of what is written and told: 8000, 16000 or 24000. */
+  rate: number;
+  /** False: replies come as text for a voice of the call's own (dualplex). */
+  speaks: boolean;
+  temperature: number;
+  /** Silence in milliseconds after which the model takes its turn. */
+  silenceMs: number;
+  /** 0 to 1; above it is speech. */
+  threshold: number;
+}
+
+/** Ids of items are the vendor's; one item is one reply's words. */
+export type SpeechToSpeechEvent =
+  | { kind: "ready" }
+  | { kind: "speech_start" }
+  | { kind: "speech_end" }
+  | { kind: "user_text"; text: string; isFinal: boolean }
+  | { kind: "reply_start" }
+  | { kind: "audio"; itemId: string; pcm: Pcm }
+  /** A piece of what the reply says, in order. */
+  | { kind: "text"; itemId: string; text: string }
+  | { kind: "tool_call"; callId: string; name: string; argumentsJson: string }
+  /** `inputTokens` and `outputTokens` are null when the vendor does not say. */
+  | { kind: "reply_end"; inputTokens: number | null; outputTokens: number | null }
+  | { kind: "failed"; error: ProviderError };
+
+export interface SpeechToSpeechSession {
+  write(pcm: Pcm): void;
+  /** Answers a `tool_call`; when all of a reply's calls are answered the model goes on. */
+  toolResult(callId: string, resultJson: string): void;
+  /** The person was heard over the reply: the model is told that only `playedMs` of it were. */
+  interrupt(itemId: string, playedMs: number): void;
+  /** Makes the model say this, in these words as nearly as it can. */
+  say(text: string): void;
+  close(): void;
+}
+
+export interface SpeechToSpeech {
+  readonly name: string;
+  open(
+    options: SpeechToSpeechOptions,
+    tell: (event: SpeechToSpeechEvent) => void,
+  ): SpeechToSpeechSession;
+}
+
+/** Voice activity of one speaker. */
+export interface VadStream {
+  /** Exactly `frameSamples` samples. Its probability is told within the call or later, in order. */
+  push(frame: Pcm): void;
+  close(): void;
+}
+
+export interface Vad {
+  readonly name: string;
+  /** Samples per frame at 8000 and 16000. */
+  frameSamples(rate: 8000 | 16000): number;
+  /** Probability from 0 to 1 that the frame is speech. */
+  open(rate: 8000 | 16000, tell: (probability: number) => void): VadStream;
+}
+
+/** Takes noise out of what the recogniser hears; the recording keeps it. */
+export interface NoiseFilter {
+  open(rate: number): { process(pcm: Pcm): Pcm; close(): void };
+}
