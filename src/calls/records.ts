@@ -1,0 +1,172 @@
+// Records and the store port of calls. The states are in machine.ts, the rules in calls.ts, what
+// happens while people talk in voice/.
+import type { Micros } from "../core/money.ts";
+import type { Instant } from "../core/system.ts";
+import type { CommittedEvent, FunctionCall } from "../events/events.ts";
+import type { AnsweredStatus, CallStatus } from "./machine.ts";
+
+export const CALL_TYPES = ["inbound", "outbound", "web"] as const;
+export type CallType = (typeof CALL_TYPES)[number];
+export type AnsweredBy = "human" | "machine" | "unknown";
+
+/** Why the media of a call ended, finer than its status. */
+export const END_REASONS = [
+  "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
+  "balance", "transferred", "operator", "carrier_failed", "speech_failed", "server_restarted",
+] as const;
+export type EndReason = (typeof END_REASONS)[number];
+
+export interface Call {
+  id: number;
+  accountId: number;
+  assistantId: number;
+  assistantUuid: string;
+  assistantName: string;
+  type: CallType;
+  status: CallStatus;
+  /** The conversation a web call was opened from. */
+  conversationUuid: string | null;
+  assistantPhone: string | null;
+  customerPhone: string | null;
+  /** Given before the call; what was collected is in `evaluation`. */
+  variables: Record<string, string>;
+  answeredBy: AnsweredBy;
+  answeredAt: Instant | null;
+  /** When the media ended. */
+  endedAt: Instant | null;
+  endReason: EndReason | null;
+  /** Whole seconds from answer to end; while live, 0. */
+  durationS: number;
+  carrierCostMicros: Micros;
+  /** Carrier and assistant together, as posted to the ledger. */
+  totalCostMicros: Micros;
+  /** Values by the names of the assistant's post_call_schema; empty until evaluated. */
+  evaluation: Record<string, unknown>;
+  /** Why there is no evaluation although one was due. */
+  evaluationError: string | null;
+  webhookResponse: Record<string, unknown>;
+  /** File name below the recordings folder; null when nothing was recorded or it was deleted. */
+  recordingFile: string | null;
+  turns: TurnLatency[];
+  /** Sequence of the newest event of topic `call:<id>`. */
+  eventSequence: number;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+/** One thing said, in the words really heard; times in milliseconds since the answer. */
+export interface TranscriptEntry {
+  /** 1, 2, 3 … per call. */
+  number: number;
+  speaker: "assistant" | "customer";
+  text: string;
+  startMs: number;
+  endMs: number;
+  /** The customer spoke over it: `text` holds only what was played. */
+  interrupted: boolean;
+  functionCalls: FunctionCall[];
+}
+
+/** How long each stage of one reply took, in milliseconds since the customer stopped speaking. */
+export interface TurnLatency {
+  endpointMs: number | null;
+  finalTranscriptMs: number | null;
+  firstTokenMs: number | null;
+  firstAudioMs: number | null;
+  /** When the first audio frame of the reply was handed to the carrier. */
+  heardMs: number | null;
+}
+
+export interface NewCall {
+  accountId: number;
+  assistant: { id: number; uuid: string };
+  type: CallType;
+  conversationUuid: string | null;
+  assistantPhone: string | null;
+  customerPhone: string | null;
+  variables: Record<string, string>;
+  /** Price of a second of talk, as a fraction kept exact: micros per minute. */
+  priceMicrosPerMinute: Micros;
+  /** Least that must be free: the shortest billed call. */
+  reserveMinMicros: Micros;
+  /** Worst case; as much of it as is free is set aside. */
+  reserveMaxMicros: Micros;
+  /** Most calls of the account live at a time. */
+  parallelMax: number;
+  now: Instant;
+}
+
+export type CreateCallOutcome =
+  /** `reservedMicros` bounds what the call may cost, and so how long it may last. */
+  | { kind: "created"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
+  | { kind: "balance_too_low" }
+  | { kind: "too_many_calls" };
+
+export interface CallFilter {
+  status?: CallStatus;
+  type?: CallType;
+  phoneNumber?: string;
+  assistantId?: number;
+  campaignId?: number;
+  /** Instants; `to` is exclusive. */
+  from?: Instant;
+  to?: Instant;
+}
+
+export interface CallStore {
+  create(call: NewCall): Promise<CreateCallOutcome>;
+  find(accountId: number, callId: number): Call | null;
+  findById(callId: number): Call | null;
+  list(accountId: number, filter: CallFilter, offset: number, rows: number): Call[];
+  count(accountId: number, filter: CallFilter): number;
+  /** Live calls of the account, oldest first. */
+  live(accountId: number): Call[];
+  transcript(callId: number): TranscriptEntry[];
+  /**
+   * One transition; no events when the table of machine.ts has none from where the call is. A call
+   * that ends unanswered gives its reservation back in the same transaction.
+   */
+  change(args: {
+    callId: number;
+    to: CallStatus;
+    answeredBy?: AnsweredBy;
+    reason?: EndReason;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /** Numbers the entry, appends it and its event. */
+  addTranscript(args: {
+    callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /**
+   * The media is over: in-progress → ended (or failed), duration fixed, cost posted to the ledger
+   * and the rest of the reservation released, all in one transaction. `finalStatus` is what `finish`
+   * will make of it, kept so that a restart can finish too.
+   */
+  end(args: {
+    callId: number;
+    finalStatus: AnsweredStatus | "failed";
+    reason: EndReason;
+    carrierCostMicros: Micros;
+    turns: TurnLatency[];
+    recordingFile: string | null;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /** ended → its final status, with what the work after the call gave. */
+  finish(args: {
+    callId: number;
+    evaluation: Record<string, unknown>;
+    evaluationError: string | null;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /** These calls are still in progress: what a crash would cost them is counted up to `now`. */
+  beat(args: { callIds: number[]; now: Instant }): Promise<void>;
+  /**
+   * After a restart: calls not yet answered and calls in progress become failed; those that talked
+   * are charged up to their last beat. Calls `ended` are left for `finish`: their ids are returned.
+   */
+  recover(args: { now: Instant }): Promise<{ events: CommittedEvent[]; unfinished: number[] }>;
+  /** Record, transcript and events of the call go; its ledger entry stays. False: no such call. */
+  delete(args: { accountId: number; callId: number }): Promise<{ recordingFile: string | null } | null>;
+  /** Recordings older than `before`: their files' names, forgotten by the records. */
+  expireRecordings(args: { before: Instant; rows: number }): Promise<string[]>;
+}
