@@ -1,13 +1,18 @@
 // Composition root, the half at the wire: mounts the features of features.ts, runs the clockwork,
 // starts and stops it all.
 import { readFileSync } from "node:fs";
+import type { Identity } from "./accounts/accounts.ts";
 import { accountRoutes, accountSocket } from "./accounts/routes.ts";
 import { createTickets } from "./accounts/tickets.ts";
 import { groupRoutes } from "./assistants/group-routes.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
 import { assistantRoutes } from "./assistants/routes.ts";
 import { calendarRoutes } from "./calendar/routes.ts";
-import { createAccess } from "./conversations/access.ts";
+import { callSocket, listenSocket, liveCallRoutes, type LiveCallOptions } from "./calls/live-routes.ts";
+import { callRoutes } from "./calls/routes.ts";
+import { webCall } from "./calls/web-call.ts";
+import type { RecordingUrl } from "./calls/wire.ts";
+import { createAccess, type Access } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
 import { conversationSocket } from "./conversations/socket.ts";
@@ -17,7 +22,7 @@ import type { System, Timer } from "./core/system.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { API_ROOT, identify, mountApi, type ApiOptions } from "./http/api.ts";
 import { renderFault, toFault } from "./http/errors.ts";
-import type { HttpRequest } from "./http/exchange.ts";
+import type { HttpRequest, SocketRoute } from "./http/exchange.ts";
 import { buildOpenApi } from "./http/openapi.ts";
 import { mountPages } from "./http/pages.ts";
 import { createRateLimiter, type RateLimit, type RateLimiter } from "./http/rate-limit.ts";
@@ -61,22 +66,27 @@ function createLimiters({ config, system }: AppOptions) {
   };
 }
 
+const DAY_MICROS = 86_400_000_000;
+
 /** Work that comes round by the clock. */
 function startTimers(
   { config, log, system }: AppOptions,
   storage: Storage,
-  { bus, accounts, conversations }: Features,
+  { bus, accounts, conversations, calls }: Features,
 ): Timer[] {
   const quietly = (what: string, run: () => Promise<unknown>) => () => {
     if (storage.failure()) return;
     run().catch((error: unknown) => log.error({ err: error }, `${what} failed`));
   };
-  const retentionMicros = config.PARLEY_EVENT_RETENTION_DAYS * 86_400_000_000;
+  const retentionMicros = config.PARLEY_EVENT_RETENTION_DAYS * DAY_MICROS;
   return [
     system.every(LIMITS.inactivitySweepMs, quietly("inactivity sweep", conversations.sweep)),
     system.every(LIMITS.keyLastUsedFlushMs, quietly("key use flush", accounts.flushKeyUses)),
     system.every(LIMITS.retentionSweepMs, quietly("event retention", () =>
       storage.trimLog(system.now() - retentionMicros, LIMITS.retentionRowsMax))),
+    system.every(LIMITS.retentionSweepMs, quietly("recording retention", () =>
+      calls.expireRecordings(
+        system.now() - config.PARLEY_RECORDING_DAYS * DAY_MICROS, LIMITS.retentionRowsMax))),
     watchForeignCommits({ events: storage.events, bus, system }),
   ];
 }
@@ -91,7 +101,7 @@ function mountEverything(
   const { config, log, system } = options;
   const { accounts, assistants, conversations, streams, metrics } = features;
   const limiters = createLimiters(options);
-  const tickets = createTickets(system);
+  const tickets = createTickets<Identity>(system);
   const origins = createOrigins(config.PARLEY_PUBLIC_URL, config.PARLEY_TLS_KEY_FILE !== null);
   const { events } = storage;
   const access = createAccess({
@@ -131,7 +141,10 @@ function mountEverything(
       replyLimiter: limiters?.generateReply ?? null,
     }),
   ];
+  const called = mountCalls(options, storage, features, access, account.identify);
+  routes.push(...called.routes);
   mountApi(api, routes);
+  for (const socket of called.sockets) server.socket(socket);
   server.socket(conversationSocket({ conversations, access, streams, log }));
   server.socket(accountSocket(account));
   const openApi = (): object => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT });
@@ -145,6 +158,72 @@ function mountEverything(
   });
   mountFallback(server, routes);
   return { openApi };
+}
+
+/** Links of recordings work from outside: absolute where the operator has said under which name. */
+const recordingUrlOf = ({ config }: AppOptions, { recordings }: Features): RecordingUrl =>
+  ({ recordingFile }) => recordingFile === null
+    ? null
+    : `${config.PARLEY_PUBLIC_URL ?? ""}${API_ROOT}${recordings.linkOf(recordingFile)}`;
+
+/** Routes and sockets of calls. */
+function mountCalls(
+  options: AppOptions,
+  storage: Storage,
+  features: Features,
+  access: Access,
+  identifyCaller: LiveCallOptions["identify"],
+): { routes: Route[]; sockets: SocketRoute[] } {
+  const { assistants, conversations, voice } = features;
+  const web = webCall({
+    conversations,
+    access,
+    system: options.system,
+    log: options.log,
+    calling: voice.calling,
+    findAssistant: (id) => assistants.findById(id),
+    assertCanTalk: voice.assertCanTalk,
+  });
+  const live = liveCallOptions(options, storage, features, identifyCaller);
+  return {
+    routes: [
+      ...web.routes, ...liveCallRoutes(live), ...placedCallRoutes(options, storage, features),
+    ],
+    sockets: [web.socket, callSocket(live), listenSocket(live)],
+  };
+}
+
+function liveCallOptions(
+  options: AppOptions,
+  { events }: Storage,
+  features: Features,
+  identify: LiveCallOptions["identify"],
+): LiveCallOptions {
+  const { calls, voice, streams, accounts } = features;
+  return {
+    calls, streams, events, identify,
+    calling: voice.calling,
+    recordingUrl: recordingUrlOf(options, features),
+    isInForce: (keyId) => accounts.isInForce(keyId),
+    log: options.log,
+  };
+}
+
+function placedCallRoutes(options: AppOptions, storage: Storage, features: Features): Route[] {
+  const { calls, voice, assistants, recordings } = features;
+  const { assertCanTalk, calling } = voice;
+  return [
+    recordings.route,
+    ...callRoutes({
+      calls, calling, assertCanTalk,
+      recordingUrl: recordingUrlOf(options, features),
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+      numberOf: ({ accountId, phoneNumberId }) => phoneNumberId === null
+        ? null
+        : storage.phoneNumbers.find(accountId, phoneNumberId)?.phoneNumber ?? null,
+    }),
+  ];
 }
 
 /** What an account makes and looks up. */
@@ -192,6 +271,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const storage = await openStorage(config.PARLEY_DATA_DIR, "thread");
   const features = createFeatures(options, storage);
   await features.conversations.recover();
+  const lateCalls = await features.calls.recover();
   let isDraining = false;
   const { PARLEY_TLS_KEY_FILE: keyFile, PARLEY_TLS_CERT_FILE: certFile } = config;
   const server = createHttpServer({
@@ -209,7 +289,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     isDraining = true;
     server.stopListening();
     for (const timer of timers) timer.cancel();
-    await features.conversations.drain(LIMITS.drainRepliesMs);
+    await Promise.all([
+      features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
+    ]);
     features.streams.closeAll();
     // One turn of the event loop lets the last frames leave before the sockets are dropped.
     await new Promise((resolve) => setImmediate(resolve));
@@ -226,6 +308,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     listen: async () => {
       const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
       features.knowledge.processor.start();
+      features.voice.calling.finishLate(lateCalls).catch((error: unknown) =>
+        log.error({ err: error }, "calls could not be finished"));
       return port;
     },
     close: () => (stopping ??= stop()),

@@ -122,6 +122,67 @@ const SETTINGS = {
   PARLEY_EMBEDDINGS_MODEL: setting({
     default: "text-embedding-3-small", description: "Model asked for at PARLEY_EMBEDDINGS_URL", parse: text,
   }),
+  PARLEY_SPEECH: setting<"auto" | "loopback">({
+    default: "auto", description: "auto: vendors and engines that are there; loopback: speech made of numbers, for tests",
+    parse: oneOf(["auto", "loopback"] as const),
+  }),
+  PARLEY_TRANSCRIPTION_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server that understands speech, e.g. http://127.0.0.1:8000/v1",
+    parse: url,
+  }),
+  PARLEY_TRANSCRIPTION_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_TRANSCRIPTION_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_TRANSCRIPTION_MODEL: setting({
+    default: "whisper-1", description: "Model asked for at PARLEY_TRANSCRIPTION_URL", parse: text,
+  }),
+  PARLEY_SYNTHESIS_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server that speaks, e.g. http://127.0.0.1:8880/v1", parse: url,
+  }),
+  PARLEY_SYNTHESIS_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_SYNTHESIS_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_SYNTHESIS_MODEL: setting({
+    default: "tts-1", description: "Model asked for at PARLEY_SYNTHESIS_URL", parse: text,
+  }),
+  PARLEY_DEEPGRAM_KEY: setting<string | null>({
+    default: null, description: "Key of a Deepgram account: understands speech", parse: text, secret: true,
+  }),
+  PARLEY_DEEPGRAM_MODEL: setting({
+    default: "nova-3", description: "Deepgram's model; one that begins with flux takes the turns itself", parse: text,
+  }),
+  PARLEY_DEEPGRAM_URL: setting<string | null>({
+    default: "https://api.deepgram.com", description: "Server of PARLEY_DEEPGRAM_KEY", parse: url,
+  }),
+  PARLEY_ELEVENLABS_KEY: setting<string | null>({
+    default: null, description: "Key of an ElevenLabs account: speaks", parse: text, secret: true,
+  }),
+  PARLEY_ELEVENLABS_MODEL: setting({
+    default: "eleven_flash_v2_5", description: "ElevenLabs' model", parse: text,
+  }),
+  PARLEY_ELEVENLABS_URL: setting<string | null>({
+    default: "https://api.elevenlabs.io", description: "Server of PARLEY_ELEVENLABS_KEY", parse: url,
+  }),
+  PARLEY_REALTIME_URL: setting<string | null>({
+    default: null, description: "Server that speaks OpenAI's Realtime protocol, e.g. https://api.openai.com/v1; for the modes multimodal and dualplex",
+    parse: url,
+  }),
+  PARLEY_REALTIME_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_REALTIME_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_REALTIME_MODEL: setting({
+    default: "gpt-realtime", description: "Model asked for at PARLEY_REALTIME_URL", parse: text,
+  }),
+  PARLEY_SHERPA_DIR: setting<string | null>({
+    default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine", parse: file,
+  }),
+  PARLEY_CALL_PRICE: setting<number | null>({
+    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on",
+    parse: dollars,
+  }),
+  PARLEY_RECORDING_DAYS: setting({
+    default: 90, description: "Days recordings are kept", parse: integer(1, 3650),
+  }),
   PARLEY_RATE_LIMITS: setting({
     default: true, description: "off switches every rate limit off, for load tests", parse: onOff,
   }),

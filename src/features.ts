@@ -4,12 +4,14 @@ import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Piscina } from "piscina";
-import { createAccounts } from "./accounts/accounts.ts";
-import { createAssistants, type Assistant } from "./assistants/assistants.ts";
-import { loadCatalogs } from "./assistants/catalogs.ts";
+import { createAccounts, type Accounts } from "./accounts/accounts.ts";
+import { createAssistants, type Assistant, type Assistants } from "./assistants/assistants.ts";
+import { loadCatalogs, type Catalogs } from "./assistants/catalogs.ts";
 import { createGroups } from "./assistants/groups.ts";
 import { createCalendars, type Calendars } from "./calendar/calendar.ts";
 import { CALENDAR_FUNCTIONS, callCalendar } from "./calendar/functions.ts";
+import { createCalls } from "./calls/calls.ts";
+import { createRecordings } from "./calls/recordings.ts";
 import type { Config } from "./config.ts";
 import type { AnswerOptions } from "./conversations/answering.ts";
 import { createConversations } from "./conversations/conversations.ts";
@@ -32,6 +34,7 @@ import { createStreams, type Streams } from "./realtime/streams.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
 import { createInvokeTool, modelToolOf, type SendToEndpoint } from "./tools/invocation.ts";
 import { createTools } from "./tools/tools.ts";
+import { createVoice, recordingsFolder, type VoiceOptions } from "./voice.ts";
 
 export interface AppOptions {
   config: Config;
@@ -83,28 +86,28 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const knowledge = createKnowledge(options, storage, bus);
   const modelOf = ({ settings, mode }: Assistant): number | null =>
     mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
+  const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelOf(assistant));
+  const sourcesOf = (turn: TurnContext): ToolSource[] =>
+    [tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn)];
   const conversations = createConversations({
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
-    resolveModel: (assistant) => modelCatalog.resolve(modelOf(assistant)),
+    resolveModel,
     referenceFor: knowledge.referenceFor,
-    toolsOf: (turn) => joinTools([
-      tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn),
-      endConversationSource(turn),
-    ]),
+    toolsOf: (turn) => joinTools([...sourcesOf(turn), endConversationSource(turn)]),
     bus,
     system,
     log,
-    limits: {
-      turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
-      replyTokensMax: config.PARLEY_REPLY_TOKENS_MAX,
-      historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
-      dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
-    },
+    limits: { ...turnLimits(config), dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP },
     observe: observeTurns(metrics),
   });
   const streams: Streams = createStreams({ bus, system });
+  const callsAndVoice = createCallFeatures(options, storage, {
+    bus, catalogs, accounts, assistants, resolveModel, sourcesOf,
+    referenceFor: knowledge.referenceFor,
+  });
   return {
+    ...callsAndVoice,
     bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
@@ -115,6 +118,45 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   };
 }
 
+/** What bounds one reply, written or spoken. */
+const turnLimits = (config: Config) => ({
+  turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
+  replyTokensMax: config.PARLEY_REPLY_TOKENS_MAX,
+  historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
+});
+
+interface CallParts extends Pick<VoiceOptions, "resolveModel" | "sourcesOf" | "referenceFor"> {
+  bus: EventBus;
+  catalogs: Catalogs;
+  accounts: Accounts;
+  assistants: Assistants;
+}
+
+/** Records, recordings and the voices of calls. */
+function createCallFeatures(
+  { config, log, system }: AppOptions,
+  storage: Storage,
+  { bus, catalogs, accounts, assistants, ...answering }: CallParts,
+) {
+  const recordings = createRecordings({
+    folder: recordingsFolder(config),
+    secret: loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system),
+    system,
+  });
+  const calls = createCalls({
+    store: storage.calls,
+    bus,
+    system,
+    recordings,
+    priceMicrosPerMinute: config.PARLEY_CALL_PRICE ?? 0,
+    parallelMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").parallel_calls,
+  });
+  const voice = createVoice({
+    ...answering, config, catalogs, calls, recordings, system, log, limits: turnLimits(config),
+    findAssistant: (accountId, id) => assistants.find(accountId, id),
+  });
+  return { calls, recordings, voice };
+}
 
 function observeTurns(metrics: Metrics): AnswerOptions["observe"] {
   return (result, seconds, firstTextSeconds) => {
@@ -166,7 +208,7 @@ function createTooling(
     log,
     observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
   });
-  const sourceOf = ({ assistant, turnId, variables }: TurnContext): ToolSource => {
+  const sourceOf = ({ assistant, scope, variables }: TurnContext): ToolSource => {
     const { accountId } = assistant;
     const byName = new Map(assistant.settings.tool_ids
       .map((id) => tools.describe(accountId, id))
@@ -177,21 +219,21 @@ function createTooling(
       call: async ({ name, arguments: args }) => {
         const tool = tools.find(accountId, byName.get(name)?.id ?? 0);
         if (!tool) return { error: "The tool was deleted." };
-        return invoke(tool, args, { scope: `turn:${turnId}`, variables });
+        return invoke(tool, args, { scope, variables });
       },
     };
   };
   return { tools, threads, invoke, sourceOf };
 }
 
-function calendarSource(calendars: Calendars, { assistant, turnId }: TurnContext): ToolSource {
+function calendarSource(calendars: Calendars, { assistant, scope }: TurnContext): ToolSource {
   if (!assistant.settings.tools.some(({ type }) => type === "calendar")) return NO_FUNCTIONS;
   return {
     tools: CALENDAR_FUNCTIONS,
     call: ({ name, arguments: args }) => {
       const digest = createHash("sha256").update(JSON.stringify(args)).digest("hex");
       return callCalendar(calendars, assistant, {
-        name, arguments: args, bookingKey: `turn:${turnId}:${digest}`,
+        name, arguments: args, bookingKey: `${scope}:${digest}`,
       });
     },
   };

@@ -17,7 +17,7 @@ import type { Tickets } from "./tickets.ts";
 
 export interface AccountRouteOptions {
   accounts: Accounts;
-  tickets: Tickets;
+  tickets: Tickets<Identity>;
   events: EventLog;
   streams: Streams;
   /** Bearer key or ticket of a request; throws Fault 401. */

@@ -22,7 +22,7 @@ const VoiceRow = Type.Object({
   name: Text,
   /** Null: speaks any language. */
   language_id: Nullable(Id()),
-  gender: oneOf(["male", "female"]),
+  gender: oneOf(["male", "female"] as const),
   accent: Nullable(Text),
   age: Nullable(Text),
   /** Null: no one provider's; whichever speaks picks its nearest. */

@@ -13,7 +13,8 @@ const date = (instant: number): Date => new Date(Math.floor(instant / 1000));
 
 export function renderFeed(name: string, appointments: Appointment[]): string {
   const feed = new ICalCalendar({
-    name: clean(name), method: ICalCalendarMethod.PUBLISH, ttl: REFRESH_SECONDS,
+    // The library escapes line breaks everywhere but here.
+    name: clean(name).replaceAll(/[\n,;\\]+/g, " "), method: ICalCalendarMethod.PUBLISH, ttl: REFRESH_SECONDS,
     prodId: { company: "Parley", product: "calendar" },
   });
   for (const { uuid, start, end, state, ...appointment } of appointments) {

@@ -102,6 +102,12 @@ export type CreateCallOutcome =
   | { kind: "balance_too_low" }
   | { kind: "too_many_calls" };
 
+export type DeleteCallOutcome =
+  | { kind: "deleted"; recordingFile: string | null; events: CommittedEvent[] }
+  | { kind: "not_found" }
+  /** It has not ended, or the work after it runs. */
+  | { kind: "live" };
+
 export interface CallFilter {
   status?: CallStatus;
   type?: CallType;
@@ -113,6 +119,11 @@ export interface CallFilter {
   to?: Instant;
 }
 
+export interface CallSnapshot {
+  call: Call;
+  entries: TranscriptEntry[];
+}
+
 export interface CallStore {
   create(call: NewCall): Promise<CreateCallOutcome>;
   find(accountId: number, callId: number): Call | null;
@@ -122,6 +133,10 @@ export interface CallStore {
   /** Live calls of the account, oldest first. */
   live(accountId: number): Call[];
   transcript(callId: number): TranscriptEntry[];
+  /** Call and transcript as of one moment. */
+  snapshot(callId: number): CallSnapshot | null;
+  /** Live calls of the account as of one moment, with the account's newest event number. */
+  liveSnapshot(accountId: number): { sequence: number; calls: CallSnapshot[] };
   /**
    * One transition; no events when the table of machine.ts has none from where the call is. A call
    * that ends unanswered gives its reservation back in the same transaction.
@@ -139,8 +154,8 @@ export interface CallStore {
   }): Promise<CommittedEvent[]>;
   /**
    * The media is over: in-progress → ended (or failed), duration fixed, cost posted to the ledger
-   * and the rest of the reservation released, all in one transaction. `finalStatus` is what `finish`
-   * will make of it, kept so that a restart can finish too.
+   * and the rest of the reservation released, all in one transaction. `finalStatus` is what
+   * `finish` will make of it, kept so that a restart can finish too.
    */
   end(args: {
     callId: number;
@@ -165,8 +180,8 @@ export interface CallStore {
    * are charged up to their last beat. Calls `ended` are left for `finish`: their ids are returned.
    */
   recover(args: { now: Instant }): Promise<{ events: CommittedEvent[]; unfinished: number[] }>;
-  /** Record, transcript and events of the call go; its ledger entry stays. False: no such call. */
-  delete(args: { accountId: number; callId: number }): Promise<{ recordingFile: string | null } | null>;
+  /** Record, transcript and what its events said go; its ledger entry stays. */
+  delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;
   /** Recordings older than `before`: their files' names, forgotten by the records. */
   expireRecordings(args: { before: Instant; rows: number }): Promise<string[]>;
 }

@@ -95,8 +95,7 @@ export async function answer(
   let failure: unknown = null;
   const context: TurnContext = {
     assistant,
-    conversation,
-    turnId: live.turnId,
+    scope: `turn:${live.turnId}`,
     variables: allVariables(personaOf(assistant), conversation.variables, system.now()),
     endConversation: () => (live.endsConversation = true),
   };

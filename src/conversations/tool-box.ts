@@ -3,13 +3,12 @@
 import type { Assistant } from "../assistants/assistants.ts";
 import type { ToolBox, ToolCallRequest } from "../engine/tools.ts";
 import type { ModelTool } from "../providers/models/port.ts";
-import type { Conversation } from "./records.ts";
 
-/** One turn, as functions need to know it. */
+/** One turn of a conversation or call, as functions need to know it. */
 export interface TurnContext {
   assistant: Assistant;
-  conversation: Conversation;
-  turnId: number;
+  /** Names the turn in journals, e.g. `turn:17`: what it did once is not done again. */
+  scope: string;
   /** Variables of the conversation with the system's own. */
   variables: Record<string, string>;
   /** Lets the conversation end with this turn. */

@@ -101,6 +101,16 @@ export const LIMITS = {
   streamsPerAccountMax: 200,
   foreignCommitPollMs: SECOND_MS,
 
+  // Calls
+  /** How far the billed time of a call in progress may be behind when the process dies. */
+  callBeatMs: 5 * SECOND_MS,
+  /** Until a call that was told to end is given up. */
+  callEndMs: 5 * SECOND_MS,
+  recordingLinkMs: 24 * 60 * MINUTE_MS,
+  recordingSliceBytesMax: 1024 * 1024,
+  evaluationMs: 60 * SECOND_MS,
+  evaluationAttemptsMax: 3,
+
   // Storage
   writeQueueMax: 20_000,
   writeBatchMax: 1024,

@@ -117,7 +117,7 @@ async function* callTool(
 }
 
 /** Null when the model wrote anything but a JSON object of a sensible size. */
-function parseArguments(json: string): Record<string, unknown> | null {
+export function parseArguments(json: string): Record<string, unknown> | null {
   if (Buffer.byteLength(json) > LIMITS.toolArgumentsBytesMax) return null;
   try {
     const value: unknown = JSON.parse(json === "" ? "{}" : json);

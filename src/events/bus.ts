@@ -1,9 +1,15 @@
 // The event bus tells watchers that a topic moved. It carries no promise of delivery: a watcher
 // that misses a notice finds what it missed in the log, by sequence number.
-import { accountTopic, conversationTopic, type CommittedEvent, type Topic } from "./events.ts";
+import { accountTopic, callTopic, conversationTopic, type CommittedEvent, type Topic } from "./events.ts";
 
-/** `committed`: a row was committed. `live`: the reply in flight grew or changed state. */
-export type Notice = { kind: "committed"; event: CommittedEvent } | { kind: "live" };
+/**
+ * `committed`: a row was committed. `live`: the reply in flight grew or changed state. `passing`:
+ * something that is in no log and may be missed.
+ */
+export type Notice =
+  | { kind: "committed"; event: CommittedEvent }
+  | { kind: "live" }
+  | { kind: "passing"; type: "transcript_delta"; members: object };
 
 export interface EventBus {
   /** Calls every listener of the topic before it returns; a listener must not throw. */
@@ -32,6 +38,7 @@ export function createMemoryBus(): EventBus {
       for (const event of events) {
         const notice: Notice = { kind: "committed", event };
         if (event.conversationId !== null) publish(conversationTopic(event.conversationId), notice);
+        if (event.callId !== null) publish(callTopic(event.callId), notice);
         publish(accountTopic(event.accountId), notice);
       }
     },

@@ -1,9 +1,10 @@
 // The union of all events and the names of the topics they are read from. Committed events are
 // rows of the log; live ones exist only while a reply is being written.
 
-export type Topic = `conversation:${string}` | `account:${number}`;
+export type Topic = `conversation:${string}` | `call:${number}` | `account:${number}`;
 
 export const conversationTopic = (uuid: string): Topic => `conversation:${uuid}`;
+export const callTopic = (callId: number): Topic => `call:${callId}`;
 export const accountTopic = (accountId: number): Topic => `account:${accountId}`;
 
 export interface FunctionCall {
@@ -32,7 +33,30 @@ export type CommittedData =
       type: "document_status_changed"; knowledgebase_id: number; document_id: number;
       name: string; status: DocumentStatus; reason: string | null; knowledgebase_status: string;
     }
+  | { type: "call_created"; call_id: number; call: Record<string, unknown> }
+  | {
+      type: "call_status_changed"; call_id: number; status: string; previous_status: string;
+      answered_by: string; end_reason: string | null; at: string;
+    }
+  | { type: "transcript_added"; call_id: number; entry: TranscriptBody }
+  | {
+      type: "call_ended"; call_id: number; status: string; end_reason: string | null;
+      duration: number; carrier_cost: number; total_cost: number;
+      evaluation: Record<string, unknown>; evaluation_error: string | null; has_recording: boolean;
+    }
+  | { type: "call_deleted"; call_id: number }
   | { type: "balance_changed"; balance: number; change: number; kind: string };
+
+export interface TranscriptBody {
+  number: number;
+  sender: "bot" | "human";
+  text: string;
+  start_ms: number;
+  end_ms: number;
+  /** The customer spoke over it: the text is what was heard. */
+  interrupted: boolean;
+  function_calls?: FunctionCall[];
+}
 
 export type DocumentStatus = "processing" | "active" | "failed";
 
@@ -40,8 +64,8 @@ export type DocumentStatus = "processing" | "active" | "failed";
 export type ReplyFailure = "failed" | "interrupted" | "stopped";
 
 /**
- * A row of the log. One row serves two topics: its conversation (when it has one) and its account,
- * each with a sequence number of its own that counts up by one without holes.
+ * A row of the log. One row serves two topics: its conversation or call (when it has one) and its
+ * account, each with a sequence number of its own that counts up by one without holes.
  */
 export interface CommittedEvent {
   /** Commit order over the whole database. */
@@ -49,7 +73,8 @@ export interface CommittedEvent {
   accountId: number;
   accountSequence: number;
   conversationId: string | null;
-  /** Sequence within the conversation; 0 when the event has none. */
+  callId: number | null;
+  /** Sequence within the conversation or call; 0 when the event has neither. */
   sequence: number;
   type: CommittedData["type"];
   /** The event's members as JSON text, `type` included, `id` not. */

@@ -7,8 +7,11 @@ export interface EventLog {
   ofConversation(conversationUuid: string, after: number, rows: number): CommittedEvent[];
   /** Events of the account after `sequence`, oldest first, at most `rows`. */
   ofAccount(accountId: number, after: number, rows: number): CommittedEvent[];
+  /** Events of the call after `sequence`, oldest first, at most `rows`. */
+  ofCall(callId: number, after: number, rows: number): CommittedEvent[];
   /** Newest sequence of each topic; 0 when nothing has happened. */
   newestOfConversation(conversationUuid: string): number;
+  newestOfCall(callId: number): number;
   newestOfAccount(accountId: number): number;
   /** Events of any topic committed after the event `id`, whoever wrote them. */
   since(id: number, rows: number): CommittedEvent[];

@@ -43,7 +43,7 @@ export type Reply =
 /** A response body that is written over time. Every method is a no-op once it is closed. */
 export interface ByteStream {
   /** False when the client reads too slowly: hold back until `onDrain`. */
-  write(text: string): boolean;
+  write(data: string | Uint8Array): boolean;
   /** Called each time a congested client has caught up. */
   onDrain(callback: () => void): void;
   /** Called once, when the client has gone or `end`/`abort` was called. */
@@ -75,12 +75,16 @@ export interface HttpRoute {
 export interface Socket {
   /** False when the client reads too slowly: hold back until `drained`. */
   send(text: string): boolean;
+  /** A binary frame; the bytes are copied. False as with `send`. */
+  sendBytes(bytes: Uint8Array): boolean;
   end(code: number, reason: string): void;
   readonly closed: boolean;
 }
 
 export interface SocketHandlers {
   message(text: string): void;
+  /** Absent: binary frames are a protocol error. The bytes are the handler's own. */
+  bytes?(bytes: Buffer): void;
   drained(): void;
   closed(): void;
 }

@@ -90,12 +90,12 @@ export class Exchange {
 
   #stream(): ByteStream {
     return {
-      write: (text) => {
+      write: (data) => {
         const raw = this.#raw;
         if (!raw) return true;
         let flowing = true;
         raw.cork(() => {
-          flowing = raw.write(text);
+          flowing = raw.write(data);
         });
         return flowing;
       },

@@ -31,6 +31,11 @@ class OpenSocket implements Socket {
     return this.#raw.send(text) === 1;
   }
 
+  sendBytes(bytes: Uint8Array): boolean {
+    if (this.closed) return true;
+    return this.#raw.send(bytes, true) === 1;
+  }
+
   end(code: number, reason: string): void {
     if (this.closed) return;
     this.closed = true;
@@ -89,9 +94,11 @@ export function mountSocket(
       }),
     message: (raw, message, isBinary) =>
       guarded(raw, (state) => {
-        const text = Buffer.from(message).toString("utf8");
-        if (isBinary) state.socket?.end(CLOSE_PROTOCOL_ERROR, "text frames only");
-        else state.handlers?.message(text);
+        const { handlers, socket } = state;
+        if (!isBinary) handlers?.message(Buffer.from(message).toString("utf8"));
+        // uWebSockets.js takes the memory back when this function returns.
+        else if (handlers?.bytes) handlers.bytes(Buffer.from(message.slice(0)));
+        else socket?.end(CLOSE_PROTOCOL_ERROR, "text frames only");
       }),
     drain: (raw) => guarded(raw, (state) => state.handlers?.drained()),
     close: (raw) =>

@@ -17,6 +17,11 @@ export interface StreamSource {
   live(): LiveReplyView | null;
   /** False once the watcher may see nothing more, e.g. its key was revoked. */
   allowed(): boolean;
+  /**
+   * The whole state as of one sequence number, for watchers who begin without a position or have
+   * missed more than the log keeps; absent: they begin at the present. Null: it is gone.
+   */
+  snapshot?(): { sequence: number; members: object } | null;
 }
 
 /** `finished`: what was asked for is complete. `slow`, `restart`: come back. `denied`: do not. */
@@ -54,6 +59,8 @@ export class Session {
   readonly #untilTurn: number | null;
   readonly #skipsFailures: boolean;
   readonly #unsubscribe: () => void;
+  /** The first frame is a snapshot. */
+  readonly #beginsAnew: boolean;
   #backlog: CommittedEvent[];
   #position: Position;
   /** The turn whose `reply_start` and calls this session has sent. */
@@ -75,6 +82,7 @@ export class Session {
     this.#position = this.#backlog.length > 0 && options.position
       ? options.position
       : this.#startFrom(options.position);
+    this.#beginsAnew = options.position === null && options.source.snapshot !== undefined;
     this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) =>
       this.#notice(notice));
   }
@@ -85,6 +93,7 @@ export class Session {
 
   /** Sends what the watcher has missed; call once the sink can take frames. */
   start(): void {
+    if (this.#beginsAnew) this.#gatherSnapshot();
     const backlog = this.#backlog.splice(0);
     if (backlog.length === 0) return this.#pump();
     for (const event of backlog) this.#gatherCommitted(event);
@@ -142,7 +151,8 @@ export class Session {
       if (sequence <= this.#position.sequence) return;
       if (sequence > this.#position.sequence + 1) return this.#pump();
       this.#gatherCommitted(notice.event);
-    } else this.#gatherLive();
+    } else if (notice.kind === "passing") this.#gather(makeFrame(notice.type, null, notice.members));
+    else this.#gatherLive();
     this.#flush();
   }
 
@@ -153,6 +163,7 @@ export class Session {
       const first = events[0];
       if (first && this.#source.sequenceOf(first) > this.#position.sequence + 1) {
         // What came between is past its retention: the client has to load the history anew.
+        if (this.#gatherSnapshot()) continue;
         const sequence = this.#source.sequenceOf(first) - 1;
         this.#position = { sequence, chars: 0 };
         this.#gather(makeFrame("stream_reset", this.#position, {}));
@@ -168,6 +179,15 @@ export class Session {
     if (this.#closed || this.#congested) return;
     this.#gatherLive();
     this.#flush();
+  }
+
+  /** False when the source has none. */
+  #gatherSnapshot(): boolean {
+    const snapshot = this.#source.snapshot?.();
+    if (!snapshot) return false;
+    this.#position = { sequence: snapshot.sequence, chars: 0 };
+    this.#gather(makeFrame("snapshot", this.#position, snapshot.members));
+    return true;
   }
 
   #gatherCommitted(event: CommittedEvent): void {

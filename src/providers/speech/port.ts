@@ -133,6 +133,8 @@ export interface SpeechToSpeechSession {
   interrupt(itemId: string, playedMs: number): void;
   /** Makes the model say this, in these words as nearly as it can. */
   say(text: string): void;
+  /** Words of the person in another form, e.g. keys pressed; the model answers them. */
+  hear(text: string): void;
   close(): void;
 }
 

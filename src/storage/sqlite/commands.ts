@@ -2,6 +2,7 @@
 import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
 import { calendarCommands } from "./calendar.ts";
+import { callCommands } from "./call-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import type { Db } from "./database.ts";
 import { eventCommands } from "./events.ts";
@@ -15,6 +16,7 @@ export function createCommands(db: Db) {
     ...accountCommands(db),
     ...assistantCommands(db),
     ...calendarCommands(db),
+    ...callCommands(db),
     ...conversationCommands(db),
     ...eventCommands(db),
     ...groupCommands(db),

@@ -10,6 +10,7 @@ interface EventRow {
   account_id: number;
   account_sequence: number;
   conversation_uuid: string | null;
+  call_id: number | null;
   sequence: number;
   type: CommittedData["type"];
   data: string;
@@ -21,6 +22,7 @@ function eventFromRow(row: EventRow): CommittedEvent {
     accountId: row.account_id,
     accountSequence: row.account_sequence,
     conversationId: row.conversation_uuid,
+    callId: row.call_id,
     sequence: row.sequence,
     type: row.type,
     json: row.data,
@@ -32,6 +34,7 @@ export interface NewEvent {
   accountSequence: number;
   /** Row id and uuid of the conversation, or null for an event of the account alone. */
   conversation: { id: number; uuid: string; sequence: number } | null;
+  call?: { id: number; sequence: number };
   data: CommittedData;
   now: Instant;
 }
@@ -39,15 +42,18 @@ export interface NewEvent {
 /** Inserts one event whose sequence numbers the caller has drawn from its own rows. */
 export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent {
   const insert = db.prepare(`
-    INSERT INTO events (account_id, account_sequence, conversation_id, sequence, type, data, created_at)
-    VALUES (@accountId, @accountSequence, @conversationId, @sequence, @type, @json, @now)`);
-  return ({ accountId, accountSequence, conversation, data, now }) => {
-    const sequence = conversation?.sequence ?? 0;
+    INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
+      created_at)
+    VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now)`);
+  return ({ accountId, accountSequence, conversation, call, data, now }) => {
+    const sequence = conversation?.sequence ?? call?.sequence ?? 0;
+    const callId = call?.id ?? null;
     const json = JSON.stringify(data);
     const { lastInsertRowid } = insert.run({
       accountId,
       accountSequence,
       conversationId: conversation?.id ?? null,
+      callId,
       sequence,
       type: data.type,
       json,
@@ -58,6 +64,7 @@ export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent
       accountId,
       accountSequence,
       conversationId: conversation?.uuid ?? null,
+      callId,
       sequence,
       type: data.type,
       json,
@@ -87,7 +94,7 @@ export function eventCommands(db: Db) {
   };
 }
 
-const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.sequence, e.type, e.data,
+const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
   c.uuid AS conversation_uuid FROM events e LEFT JOIN conversations c ON c.id = e.conversation_id`;
 
 export function createEventLog(db: Db): EventLog {
@@ -97,17 +104,23 @@ export function createEventLog(db: Db): EventLog {
   const ofAccount = db.prepare<[object], EventRow>(`${EVENT}
     WHERE e.account_id = +@accountId AND e.account_sequence > @after
     ORDER BY e.account_sequence LIMIT (@rows + 0)`);
+  const ofCall = db.prepare<[object], EventRow>(`${EVENT}
+    WHERE e.call_id = +@callId AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
   const since = db.prepare<[object], EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
   const conversation = db.prepare<[object], { sequence: number }>(
     "SELECT event_sequence AS sequence FROM conversations WHERE uuid = @uuid");
   const account = db.prepare<[object], { sequence: number }>(
     "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId");
+  const call = db.prepare<[object], { sequence: number }>(
+    "SELECT event_sequence AS sequence FROM calls WHERE id = @callId");
   const newest = db.prepare<[], { id: number | null }>("SELECT max(id) AS id FROM events");
   return {
     ofConversation: (uuid, after, rows) =>
       ofConversation.all({ uuid, after, rows }).map(eventFromRow),
     ofAccount: (accountId, after, rows) =>
       ofAccount.all({ accountId, after, rows }).map(eventFromRow),
+    ofCall: (callId, after, rows) => ofCall.all({ callId, after, rows }).map(eventFromRow),
+    newestOfCall: (callId) => call.get({ callId })?.sequence ?? 0,
     newestOfConversation: (uuid) => conversation.get({ uuid })?.sequence ?? 0,
     newestOfAccount: (accountId) => account.get({ accountId })?.sequence ?? 0,
     since: (id, rows) => since.all({ id, rows }).map(eventFromRow),

@@ -42,6 +42,8 @@ interface Reservation {
 interface Posting {
   reference: string;
   kind: LedgerKind;
+  /** Less than was reserved; the rest is released. Absent: all of it. */
+  amountMicros?: Micros;
   extraEvents: number;
   now: Instant;
 }
@@ -146,10 +148,10 @@ export function createLedger(db: Db): Ledger {
       insertReservation.run({ reference, accountId, amountMicros, now });
       return { accountSequence: held.sequence };
     },
-    post: ({ reference, kind, extraEvents, now }) => {
+    post: ({ reference, kind, amountMicros: wanted, extraEvents, now }) => {
       const taken = takeReservation.get({ reference });
       if (!taken) return null;
-      const amountMicros = -taken.amount_micros;
+      const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
       return write(
         { accountId: taken.account_id, kind, reference, amountMicros, now },
         taken.amount_micros,
@@ -189,10 +191,12 @@ export interface LedgerReader {
 // MATERIALIZED, so that SQLite indexes the computed references for the join.
 const BILLED_TURNS = `WITH billed AS MATERIALIZED (
   SELECT 'turn:' || conversation_id || '.' || user_sequence AS reference, price_micros FROM turns
-  WHERE state IN ('done', 'stopped') AND reply_message_id IS NOT NULL)`;
+  WHERE state IN ('done', 'stopped') AND reply_message_id IS NOT NULL
+  UNION ALL SELECT 'call:' || id, total_cost_micros FROM calls)`;
 const UNBILLED_ENTRIES = `${BILLED_TURNS}
   SELECT l.reference FROM ledger l LEFT JOIN billed b ON b.reference = l.reference
-  WHERE l.kind = 'message' AND (b.reference IS NULL OR b.price_micros <> -l.amount_micros)`;
+  WHERE (l.kind = 'message' OR (l.kind = 'call' AND l.reference IN (SELECT 'call:' || id FROM calls)))
+    AND (b.reference IS NULL OR b.price_micros <> -l.amount_micros)`;
 const UNENTERED_TURNS = `${BILLED_TURNS}
   SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference
   WHERE b.price_micros > 0 AND l.reference IS NULL`;
@@ -236,7 +240,7 @@ export function createLedgerReader(db: Db): LedgerReader {
       }
     }),
     strayReferences: () => [
-      ...unbilled.all().map((row) => `${row.reference} is in the ledger, but no such reply was completed`),
+      ...unbilled.all().map((row) => `${row.reference} is in the ledger, but nothing like it was completed`),
       ...unentered.all().map((row) => `${row.reference} was completed, but is not in the ledger`),
     ],
   };

@@ -3,6 +3,7 @@
 import type { AccountStore } from "../../accounts/accounts.ts";
 import type { AssistantStore } from "../../assistants/assistants.ts";
 import type { GroupStore } from "../../assistants/groups.ts";
+import type { CallStore } from "../../calls/records.ts";
 import type { CalendarStore } from "../../calendar/calendar.ts";
 import type { ConversationStore } from "../../conversations/records.ts";
 import type { StorageFailure } from "../../core/faults.ts";
@@ -15,6 +16,7 @@ import type { ToolStore } from "../../tools/tools.ts";
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
 import { createCalendarStore } from "./calendar.ts";
+import { createCallStore } from "./calls.ts";
 import { createConversationStore } from "./conversations.ts";
 import { openReader } from "./database.ts";
 import { createEventLog } from "./events.ts";
@@ -35,6 +37,7 @@ export interface Storage {
   tools: ToolStore;
   toolJournal: ToolJournal;
   calendars: CalendarStore;
+  calls: CallStore;
   conversations: ConversationStore;
   events: EventLog;
   ledger: LedgerReader;
@@ -61,6 +64,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
     calendars: createCalendarStore(reader, writer),
+    calls: createCallStore(reader, writer),
     conversations: createConversationStore(reader, writer),
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),

@@ -1,0 +1,65 @@
+// Finding the beep of an answering machine: one steady tone, longer than any sound of speech. Pure.
+
+const BLOCK_MS = 20;
+const HERTZ_MIN = 400;
+const HERTZ_MAX = 2000;
+const HERTZ_STEP = 50;
+const BEEP_MS = 200;
+const RMS_MIN = 400;
+/** Share of a block's energy that has to be in one place. */
+const PURITY = 0.7;
+
+/** Energy of one frequency, as a share of the block's. */
+function share(block: Int16Array, hertz: number, rate: number, energy: number): number {
+  const coefficient = 2 * Math.cos((2 * Math.PI * hertz) / rate);
+  let previous = 0;
+  let beforeThat = 0;
+  for (const sample of block) {
+    const now = sample + coefficient * previous - beforeThat;
+    beforeThat = previous;
+    previous = now;
+  }
+  const power = previous ** 2 + beforeThat ** 2 - coefficient * previous * beforeThat;
+  return (2 * power) / (block.length * energy);
+}
+
+/** `tell` is called once per tone, when it has lasted long enough to be no speech. */
+export function createBeepDetector(
+  rate: number,
+  tell: () => void,
+): { push(pcm: Int16Array): void } {
+  const block = new Int16Array((rate * BLOCK_MS) / 1000);
+  let filled = 0;
+  let hertz = 0;
+  let lastedMs = 0;
+  const look = (): void => {
+    let energy = 0;
+    for (const sample of block) energy += sample * sample;
+    let best = 0;
+    let bestShare = 0;
+    if (Math.sqrt(energy / block.length) >= RMS_MIN) {
+      for (let candidate = HERTZ_MIN; candidate <= HERTZ_MAX; candidate += HERTZ_STEP) {
+        const found = share(block, candidate, rate, energy);
+        if (found > bestShare) [best, bestShare] = [candidate, found];
+      }
+    }
+    const isTone = bestShare >= PURITY;
+    const isSame = hertz === 0 || Math.abs(best - hertz) <= HERTZ_STEP;
+    lastedMs = isTone && isSame ? lastedMs + BLOCK_MS : 0;
+    hertz = isTone ? best : 0;
+    if (lastedMs === BEEP_MS) tell();
+  };
+  return {
+    push: (pcm) => {
+      for (let at = 0; at < pcm.length;) {
+        const take = Math.min(block.length - filled, pcm.length - at);
+        block.set(pcm.subarray(at, at + take), filled);
+        filled += take;
+        at += take;
+        if (filled < block.length) return;
+        filled = 0;
+        look();
+      }
+    },
+  };
+}

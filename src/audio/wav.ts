@@ -1,0 +1,123 @@
+// Stereo recordings streamed to disk as WAV: the customer left, the assistant right. At most a
+// second of each is in memory; the header is put right at the end.
+import { closeSync, openSync, type PathLike, writeSync } from "node:fs";
+import { open, type FileHandle } from "node:fs/promises";
+
+const HEADER_BYTES = 44;
+const FRAME_BYTES = 4;
+const BLOCKS_WAITING_MAX = 30;
+
+export interface StereoRecorder {
+  /** One piece of both sides, of one length; the arrays are not kept. */
+  write(left: Int16Array, right: Int16Array): void;
+  /** Resolves once the file is whole; to its length. Rejects when it could not be written. */
+  close(): Promise<{ bytes: number; durationMs: number }>;
+}
+
+function header(rate: number, dataBytes: number): Buffer {
+  const head = Buffer.alloc(HEADER_BYTES);
+  head.write("RIFF", 0, "latin1");
+  head.writeUInt32LE(HEADER_BYTES - 8 + dataBytes, 4);
+  head.write("WAVEfmt ", 8, "latin1");
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(2, 22);
+  head.writeUInt32LE(rate, 24);
+  head.writeUInt32LE(rate * FRAME_BYTES, 28);
+  head.writeUInt16LE(FRAME_BYTES, 32);
+  head.writeUInt16LE(16, 34);
+  head.write("data", 36, "latin1");
+  head.writeUInt32LE(dataBytes, 40);
+  return head;
+}
+
+/** When the disk cannot keep up or fails, the recording ends there and `close` rejects. */
+export function createStereoRecorder(
+  { file, rate }: { file: string; rate: number },
+): StereoRecorder {
+  const blockFrames = rate;
+  let block = new Int16Array(2 * blockFrames);
+  let filled = 0;
+  let bytes = HEADER_BYTES;
+  let waiting = 0;
+  let failure: Error | null = null;
+  const opened: Promise<FileHandle> = open(file, "wx", 0o600);
+  let queue: Promise<void> = opened.then(async (handle) => {
+    await handle.write(header(rate, 0), 0, HEADER_BYTES, 0);
+  });
+  // `close` tells it; until then nobody has to hear.
+  queue.catch((error: unknown) => (failure ??= error as Error));
+
+  const flush = (): void => {
+    if (filled === 0 || failure) return;
+    if (waiting >= BLOCKS_WAITING_MAX) {
+      failure = new Error("the disk cannot keep up with the recording");
+      return;
+    }
+    const data = Buffer.from(block.buffer, 0, filled * FRAME_BYTES);
+    const position = bytes;
+    bytes += data.length;
+    block = new Int16Array(2 * blockFrames);
+    filled = 0;
+    waiting += 1;
+    queue = queue.then(async () => {
+      await (await opened).write(data, 0, data.length, position);
+      waiting -= 1;
+    });
+    queue.catch((error: unknown) => (failure ??= error as Error));
+  };
+  return {
+    write: (left, right) => {
+      for (let at = 0; at < left.length; at += 1) {
+        block[2 * filled] = left[at] ?? 0;
+        block[2 * filled + 1] = right[at] ?? 0;
+        filled += 1;
+        if (filled === blockFrames) flush();
+      }
+    },
+    close: async () => {
+      flush();
+      const handle = await opened;
+      try {
+        await queue;
+        if (failure) throw failure;
+        await handle.write(header(rate, bytes - HEADER_BYTES), 0, HEADER_BYTES, 0);
+      } finally {
+        await handle.close();
+      }
+      return { bytes, durationMs: ((bytes - HEADER_BYTES) / FRAME_BYTES / rate) * 1000 };
+    },
+  };
+}
+
+/** Sets the sizes of a recording that a crash left without them. */
+export function repairWav(file: PathLike, fileBytes: number, rate: number): void {
+  const descriptor = openSync(file, "r+");
+  try {
+    writeSync(descriptor, header(rate, fileBytes - HEADER_BYTES), 0, HEADER_BYTES, 0);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+export interface ParsedWav {
+  rate: number;
+  /** One array per channel. */
+  channels: Int16Array[];
+}
+
+/** Of 16-bit PCM; throws on anything else. */
+export function parseWav(bytes: Buffer): ParsedWav {
+  if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.readUInt16LE(20) !== 1) {
+    throw new Error("no PCM WAV");
+  }
+  const count = bytes.readUInt16LE(22);
+  const frames = Math.floor(bytes.readUInt32LE(40) / (2 * count));
+  const channels = Array.from({ length: count }, () => new Int16Array(frames));
+  for (let frame = 0; frame < frames; frame += 1) {
+    channels.forEach((channel, index) => {
+      channel[frame] = bytes.readInt16LE(HEADER_BYTES + 2 * (frame * count + index));
+    });
+  }
+  return { rate: bytes.readUInt32LE(24), channels };
+}

@@ -1,0 +1,317 @@
+// Calls while they last, in the main thread: opens the media, answers the customer's turns through
+// the engine, keeps record and transcript, and does the work after the call. The sound itself is in
+// voice/, in a thread of its own; the records are in calls.ts.
+import { join } from "node:path";
+import type { Assistant } from "../assistants/assistants.ts";
+import { personaOf } from "../conversations/answering.ts";
+import { LIMITS } from "../core/limits.ts";
+import { wait } from "../core/system.ts";
+import { allVariables } from "../engine/prompt.ts";
+import { fillTemplate } from "../engine/template.ts";
+import type { LegEvent } from "../providers/carriers/port.ts";
+import type { AnsweredStatus, CallStatus } from "./machine.ts";
+import type { Call, EndReason } from "./records.ts";
+import {
+  answerToolCall, realtimeOf, remember, reply, UNWANTED, type CallingOptions, type Listener,
+  type LiveCall, type WebFace,
+} from "./replies.ts";
+import type { CallSetup, FromMedia } from "./voice/protocol.ts";
+import type { CallSummary, Said } from "./voice/brain.ts";
+
+export interface Calling {
+  /** Places a call whose record has begun. */
+  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
+  openWeb(args: {
+    assistant: Assistant;
+    conversationUuid: string;
+    variables: Record<string, string>;
+    face: WebFace;
+  }): Promise<{ callId: number; leg: (event: LegEvent) => void }>;
+  control: {
+    say(callId: number, text: string): boolean;
+    mute(callId: number, on: boolean): boolean;
+    end(callId: number): Promise<boolean>;
+  };
+  /** Both sides mixed, frame by frame; null when the call is not live. */
+  listen(callId: number, hear: Listener["hear"], over: () => void): (() => void) | null;
+  /** Does the work after calls whose media ended before a crash. */
+  finishLate(callIds: number[]): Promise<void>;
+  live(): number;
+  /** Ends every call and waits until each is on record. */
+  drain(): Promise<void>;
+}
+
+const WEB_RATE = 16_000;
+const CARRIER_RATE = 16_000;
+
+export function createCalling(options: CallingOptions): Calling {
+  const { media, calls, system, log } = options;
+  const live = new Map<number, LiveCall>();
+  const keep = (what: string, work: Promise<unknown>): void => {
+    work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
+  };
+  media.onMessage((message) => {
+    const call = live.get(message.callId);
+    if (call) hear(options, call, message, keep, () => live.delete(message.callId));
+  });
+  system.every(LIMITS.callBeatMs, () => {
+    const callIds = [...live.values()].filter(({ isAnswered }) => isAnswered).map(({ id }) => id);
+    if (callIds.length > 0) keep("call beat", calls.beat(callIds));
+  });
+  const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
+    const entry = openCall(options, call, assistant, args);
+    live.set(call.id, entry);
+    return entry;
+  };
+  const end = async (call: LiveCall, reason: EndReason): Promise<void> => {
+    media.send({ kind: "hang_up", callId: call.id, reason });
+    await Promise.race([call.done.promise, wait(system, LIMITS.callEndMs)]);
+  };
+
+  return {
+    dial: (call, assistant, secondsMax) => {
+      const leg = {
+        kind: "carrier" as const,
+        to: call.customerPhone ?? "",
+        from: call.assistantPhone,
+        ringingMs: assistant.settings.ringing_time * 1000,
+      };
+      open(call, assistant, { leg, face: null, secondsMax });
+    },
+    openWeb: async ({ assistant, conversationUuid, variables, face }) => {
+      // Before the record: a call nobody can hear is refused, not failed.
+      options.voiceOf(assistant, false);
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
+      });
+      open(call, assistant, { leg: { kind: "web", rate: WEB_RATE }, face, secondsMax });
+      return {
+        callId: call.id,
+        leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
+      };
+    },
+    ...createControl(media, live, end),
+    finishLate: async (callIds) => {
+      for (const callId of callIds) await finish(options, callId);
+    },
+    live: () => live.size,
+    drain: async () => {
+      await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
+    },
+  };
+}
+
+/** What an operator can do to calls that are live. */
+function createControl(
+  media: CallingOptions["media"],
+  live: Map<number, LiveCall>,
+  end: (call: LiveCall, reason: EndReason) => Promise<void>,
+): Pick<Calling, "control" | "listen"> {
+  const answered = (callId: number): LiveCall | null => {
+    const call = live.get(callId);
+    return call?.isAnswered && !call.isOver ? call : null;
+  };
+  return {
+    control: {
+      say: (callId, text) => {
+        if (!answered(callId)) return false;
+        media.send({ kind: "say", callId, text });
+        return true;
+      },
+      mute: (callId, on) => {
+        if (!answered(callId)) return false;
+        media.send({ kind: "mute", callId, on });
+        return true;
+      },
+      end: async (callId) => {
+        const call = live.get(callId);
+        if (!call || call.isOver) return false;
+        await end(call, "operator");
+        return true;
+      },
+    },
+    listen: (callId, hearFrame, over) => {
+      const call = answered(callId);
+      if (!call) return null;
+      const listener = { hear: hearFrame, over };
+      call.listeners.add(listener);
+      media.send({ kind: "listen", callId, on: true });
+      return () => {
+        call.listeners.delete(listener);
+        if (call.listeners.size === 0) media.send({ kind: "listen", callId, on: false });
+      };
+    },
+  };
+}
+
+interface OpenArgs {
+  leg: CallSetup["leg"];
+  face: WebFace | null;
+  secondsMax: number;
+}
+
+function openCall(
+  options: CallingOptions,
+  call: Call,
+  assistant: Assistant,
+  { leg, face, secondsMax }: OpenArgs,
+): LiveCall {
+  const { system, media, recordingsDir } = options;
+  const { settings, engines } = options.voiceOf(assistant, call.type === "outbound");
+  const parties = {
+    customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",
+  };
+  const variables = allVariables(personaOf(assistant), call.variables, system.now(), parties);
+  const hasLine = leg.kind === "carrier";
+  const entry: LiveCall = {
+    id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
+    hasLine, rate: leg.kind === "web" ? leg.rate : CARRIER_RATE, isAnswered: false, saidMs: 0,
+    history: [], turn: null, functionCalls: new Map(),
+    recordingFile: settings.records ? `${system.uuid()}.wav` : null,
+    listeners: new Set(), isOver: false, done: Promise.withResolvers(),
+  };
+  media.send({
+    kind: "open",
+    callId: call.id,
+    setup: {
+      settings,
+      durationMaxMs: secondsMax * 1000,
+      greeting: fillTemplate(assistant.settings.initial_message, variables),
+      leg,
+      engines,
+      realtime: assistant.mode === "multimodal" && options.hasRealtime
+        ? realtimeOf(options, entry)
+        : null,
+      recordingPath: entry.recordingFile === null ? null : join(recordingsDir, entry.recordingFile),
+    },
+  });
+  return entry;
+}
+
+type Keep = (what: string, work: Promise<unknown>) => void;
+
+/** What the media thread says. Writes are asked for in this order and so committed in it. */
+function hear(
+  options: CallingOptions, call: LiveCall, message: FromMedia, keep: Keep, forget: () => void,
+): void {
+  const { calls } = options;
+  switch (message.kind) {
+    case "ringing":
+      return keep("call status", calls.change(call.id, "ringing", {}));
+    case "answered":
+      call.isAnswered = true;
+      return keep("call status", calls.change(call.id, "in-progress", {}));
+    case "answered_by":
+      return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));
+    case "reply":
+      return keep("reply", reply(options, call, message.turn, message.text));
+    case "reengage":
+      return keep("reply", reply(options, call, message.turn, null));
+    case "cancel":
+      if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
+      return;
+    case "tool_call":
+      return keep("tool call", answerToolCall(options, call, message));
+    case "said":
+      return said(options, call, message.said, keep);
+    case "delta":
+      calls.transcriptDelta(call, { speaker: message.speaker, text: message.text });
+      return call.face?.transcript(message.speaker, message.text, false);
+    case "state":
+      return call.face?.state(message.state);
+    case "frame":
+      return call.face?.frame(message.pcm);
+    case "clear":
+      return call.face?.clear();
+    case "tap":
+      for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
+      return;
+    case "over":
+      call.isOver = true;
+      call.turn?.abort.abort(UNWANTED);
+      return keep("end of a call", conclude(options, call, message).finally(() => {
+        forget();
+        call.done.resolve();
+      }));
+  }
+}
+
+function said({ calls }: CallingOptions, call: LiveCall, words: Said, keep: Keep): void {
+  const { speaker, text, startMs, endMs, interrupted, turn, counts } = words;
+  const functionCalls = turn === null ? [] : call.functionCalls.get(turn) ?? [];
+  if (turn !== null) call.functionCalls.delete(turn);
+  call.saidMs = endMs;
+  if (text !== "" || functionCalls.length > 0) {
+    const entry = { speaker, text, startMs, endMs, interrupted, functionCalls };
+    keep("transcript", calls.addTranscript(call.id, entry));
+    if (text !== "") call.face?.transcript(speaker, text, true);
+  }
+  if (counts && text !== "") remember(call.history, speaker === "customer" ? "user" : "assistant", text);
+}
+
+/** The status of a call that never was a talk. */
+function unansweredStatus({ cause }: CallSummary): CallStatus {
+  if (cause === "busy") return "busy";
+  return cause === "no_answer" ? "no-answer" : "failed";
+}
+
+function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
+  switch (reason) {
+    case "customer_hung_up":
+      return "ended_by_customer";
+    case "transferred":
+      return "completed";
+    case "carrier_failed":
+    case "speech_failed":
+    case "server_restarted":
+      return "failed";
+    case "assistant_ended":
+    case "silence":
+    case "no_first_words":
+    case "max_duration":
+    case "voicemail":
+    case "balance":
+    case "operator":
+      return "ended_by_assistant";
+  }
+}
+
+async function conclude(
+  options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
+): Promise<void> {
+  const { calls } = options;
+  const { reason, turns } = over.summary;
+  call.face?.over(reason);
+  for (const listener of [...call.listeners]) listener.over();
+  if (!call.isAnswered) {
+    return calls.change(call.id, unansweredStatus(over.summary), { reason });
+  }
+  const functionCalls = [...call.functionCalls.values()].flat();
+  if (functionCalls.length > 0) {
+    await calls.addTranscript(call.id, {
+      speaker: "assistant", text: "", startMs: call.saidMs, endMs: call.saidMs, interrupted: true,
+      functionCalls,
+    });
+  }
+  const finalStatus = answeredStatus(reason);
+  await calls.end(call.id, {
+    finalStatus, reason, carrierCostMicros: 0, turns,
+    recordingFile: over.recordedMs > 0 ? call.recordingFile : null,
+  });
+  if (finalStatus !== "failed") await finish(options, call.id);
+}
+
+/** The work after the call; what fails is noted, the call is finished all the same. */
+async function finish(
+  { calls, findAssistant, evaluate }: CallingOptions,
+  callId: number,
+): Promise<void> {
+  const call = calls.findById(callId);
+  if (!call) return;
+  const assistant = findAssistant(call.accountId, call.assistantId);
+  const { values, error } = assistant
+    ? await evaluate(assistant, calls.transcript(callId))
+    : { values: {}, error: "The assistant was deleted." };
+  await calls.finish(callId, { evaluation: values, evaluationError: error });
+}

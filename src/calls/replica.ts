@@ -1,0 +1,57 @@
+// What a watcher of calls holds: a snapshot, changed by numbered events. Pure; clients and tests
+// use the same function, so that what they hold at n is what the server has at n.
+
+/** A call as watchers keep it; the members are the wire's. */
+export interface CallState {
+  id: number;
+  status: string;
+  answered_by: string;
+  end_reason: string | null;
+  transcript: { number: number; sender: string; text: string; interrupted: boolean }[];
+  duration: number;
+  total_cost: number;
+  evaluation: Record<string, unknown>;
+}
+
+export interface CallFrame {
+  type: string;
+  call_id?: number;
+  [member: string]: unknown;
+}
+
+/** Frames of other kinds and of other calls change nothing; null once the call is deleted. */
+export function applyCallEvent(state: CallState | null, frame: CallFrame): CallState | null {
+  if (frame.type === "snapshot") return frame.call as CallState;
+  if (frame.type === "call_created") return created(frame.call as Partial<CallState>);
+  if (!state || frame.call_id !== state.id) return state;
+  switch (frame.type) {
+    case "call_status_changed":
+      return {
+        ...state,
+        status: frame.status as string,
+        answered_by: frame.answered_by as string,
+        end_reason: (frame.end_reason as string | null) ?? state.end_reason,
+      };
+    case "transcript_added":
+      return { ...state, transcript: [...state.transcript, frame.entry as CallState["transcript"][0]] };
+    case "call_ended":
+      return {
+        ...state,
+        status: frame.status as string,
+        duration: frame.duration as number,
+        total_cost: frame.total_cost as number,
+        evaluation: frame.evaluation as Record<string, unknown>,
+      };
+    case "call_deleted":
+      return null;
+    default:
+      return state;
+  }
+}
+
+function created({ id = 0, status = "initiated" }: Partial<CallState>): CallState {
+  return {
+    id, status, answered_by: "unknown", end_reason: null, transcript: [], duration: 0,
+    total_cost: 0, evaluation: {},
+  };
+}

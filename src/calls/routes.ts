@@ -1,0 +1,208 @@
+// The wire of call records: list, read, delete, and placing a call. Live streams and control are in
+// live-routes.ts, web calls in web-call.ts.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "../assistants/assistants.ts";
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import { prepared } from "../core/schema.ts";
+import { json } from "../http/exchange.ts";
+import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
+import { keyRoute, type Route } from "../http/route.ts";
+import type { Calling } from "./calling.ts";
+import type { Calls } from "./calls.ts";
+import { CALL_STATUSES } from "./machine.ts";
+import { CALL_TYPES, type CallFilter } from "./records.ts";
+import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
+
+export interface CallRouteOptions {
+  calls: Calls;
+  calling: Calling;
+  recordingUrl: RecordingUrl;
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  findAssistantByUuid(uuid: string): Assistant | null;
+  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
+  assertCanTalk(assistant: Assistant): void;
+  /** The number an assistant calls from; null: the carrier's own. */
+  numberOf(assistant: Assistant): string | null;
+}
+
+const PER_PAGE_DEFAULT = 15;
+const DAY_MICROS = 86_400_000_000;
+const E164 = /^\+[1-9]\d{4,14}$/;
+const NOT_FOUND = "Call not found";
+
+const MessageSchema = Type.Object({ message: Type.String() });
+const missing = { description: "No such call", schema: MessageSchema };
+const COMMON = { tag: "Calls", errorShape: "message" } as const;
+
+const literals = <T extends string>(values: readonly T[]) =>
+  Type.Union(values.map((value) => Type.Literal(value)));
+const Day = Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" });
+const ListQuery = Type.Object({
+  ...pageQuery(PER_PAGE_DEFAULT),
+  status: Type.Optional(literals(CALL_STATUSES)),
+  type: Type.Optional(literals(CALL_TYPES)),
+  phone_number: Type.Optional(Type.String({ maxLength: 255 })),
+  assistant_id: Type.Optional(Type.Integer()),
+  campaign_id: Type.Optional(Type.Integer()),
+  date_from: Type.Optional(Day),
+  date_to: Type.Optional(Day),
+});
+
+/** Numbers as text and a plus sign a query string has turned into a space. */
+const asText = prepared((value) => (typeof value === "number" ? String(value) : value));
+const MakeCallBody = Type.Object({
+  phone_number: Type.String({ maxLength: 255, ...asText }),
+  assistant_id: Type.Union([Type.Integer(), Type.String({ maxLength: 64 })]),
+  variables: Type.Optional(Type.Unknown()),
+});
+const MadeSchema = Type.Object({
+  message: Type.String(),
+  call_id: Type.Integer(),
+  status: Type.String(),
+  data: Type.Object({ id: Type.Integer(), status: Type.String() }),
+});
+
+export function callRoutes(options: CallRouteOptions): Route[] {
+  return [listRoute(options), readRoute(options), deleteRoute(options), makeCallRoute(options)];
+}
+
+function dayStart(text: string | undefined, field: string): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
+  const message = `The ${field.replace("_", " ")} is not a valid date.`;
+  throw new Fault(422, message, { errors: { [field]: [message] } });
+}
+
+function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/calls",
+    summary: "List calls in pages, newest first",
+    query: ListQuery,
+    responses: { 200: { description: "A page", schema: PageSchema(CallSchema) } },
+    handle: ({ caller, query, http, baseUrl }) => {
+      const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
+      const from = dayStart(query.date_from, "date_from");
+      const to = dayStart(query.date_to, "date_to");
+      const filter: CallFilter = {
+        ...(query.status === undefined ? {} : { status: query.status }),
+        ...(query.type === undefined ? {} : { type: query.type }),
+        // An unescaped plus sign arrives as a space.
+        ...(query.phone_number === undefined
+          ? {}
+          : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
+        ...(query.assistant_id === undefined ? {} : { assistantId: query.assistant_id }),
+        ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+      };
+      const { items, total } = calls.page(caller.accountId, filter, { page, perPage });
+      const rows = items.map((call) => wireCall(call, calls.transcript(call.id), recordingUrl));
+      const path = `${baseUrl}/user/calls`;
+      return json(200, pageEnvelope(
+        { items: rows, total }, { path, query: http.query, page, perPage }));
+    },
+  });
+}
+
+function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/calls/{id}",
+    summary: "One call",
+    notFound: NOT_FOUND,
+    responses: { 200: { description: "The call", schema: CallSchema }, 404: missing },
+    handle: ({ caller, id }) => {
+      const call = calls.get(caller.accountId, id);
+      return json(200, wireCall(call, calls.transcript(id), recordingUrl));
+    },
+  });
+}
+
+function deleteRoute({ calls }: CallRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "DELETE",
+    path: "/user/calls/{id}",
+    summary: "Delete a call with its transcript and recording; what it cost stays in the ledger",
+    notFound: "Call not found or does not belong to the authenticated user",
+    responses: {
+      200: { description: "Deleted", schema: MessageSchema },
+      404: missing,
+      409: { description: "It has not ended yet", schema: MessageSchema },
+    },
+    handle: async ({ caller, id }) => {
+      await calls.remove(caller.accountId, id);
+      return json(200, { message: "Call deleted successfully" });
+    },
+  });
+}
+
+/** Texts by name; clients send numbers, flags, names with spaces, and a list when it is empty. */
+function readVariables(value: unknown): Record<string, string> {
+  if (value === undefined || value === null || Array.isArray(value)) return {};
+  const refuse = (message: string): never => {
+    throw new Fault(422, message, { errors: { variables: [message] } });
+  };
+  if (typeof value !== "object") return refuse("The variables must be an object.");
+  const entries = Object.entries(value).slice(0, LIMITS.variablesMax + 1);
+  if (entries.length > LIMITS.variablesMax) {
+    return refuse(`The variables may not have more than ${LIMITS.variablesMax} items.`);
+  }
+  return Object.fromEntries(entries.map(([name, item]: [string, unknown]) => {
+    const text = typeof item === "string" ? item : JSON.stringify(item ?? "");
+    if (text.length > LIMITS.variableCharsMax || name.length > 64) {
+      return refuse("The variables are too long.");
+    }
+    return [name, text];
+  }));
+}
+
+function makeCallRoute(options: CallRouteOptions): Route {
+  const { calls, calling } = options;
+  const find = (accountId: number, id: number | string): Assistant => {
+    const assistant = /^\d{1,15}$/.test(String(id))
+      ? options.findAssistant(accountId, Number(id))
+      : options.findAssistantByUuid(String(id));
+    if (assistant?.accountId === accountId) return assistant;
+    throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
+  };
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/make_call",
+    summary: "Call somebody with an assistant",
+    body: MakeCallBody,
+    responses: {
+      200: { description: "Dialling", schema: MadeSchema },
+      400: { description: "Not a telephone number", schema: MessageSchema },
+      404: { description: "No such assistant", schema: MessageSchema },
+      422: { description: "Balance too low, or the assistant cannot call", schema: MessageSchema },
+      429: { description: "Too many calls at a time", schema: MessageSchema },
+    },
+    handle: async ({ caller, body }) => {
+      const number = body.phone_number.trim();
+      if (!E164.test(number)) {
+        throw new Fault(
+          400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
+      }
+      const assistant = find(caller.accountId, body.assistant_id);
+      if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
+      options.assertCanTalk(assistant);
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "outbound", conversationUuid: null,
+        assistantPhone: options.numberOf(assistant), customerPhone: number,
+        variables: readVariables(body.variables),
+      });
+      calling.dial(call, assistant, secondsMax);
+      const { id, status } = call;
+      return json(200, {
+        message: "Call initiated successfully", call_id: id, status, data: { id, status },
+      });
+    },
+  });
+}

@@ -1,0 +1,223 @@
+// All calls of the media thread: makes a session for each, with its engines, recording and leg,
+// and passes messages to and fro. Runs in workers/media.ts; tests run it in their own thread, on a
+// clock of their own.
+import type { Logger } from "../../core/logger.ts";
+import type { System } from "../../core/system.ts";
+import type { AmbienceKind } from "../../audio/kinds.ts";
+import { mixInto } from "../../audio/mix.ts";
+import type { Carrier, Leg, LegEvent } from "../../providers/carriers/port.ts";
+import type {
+  NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
+} from "../../providers/speech/port.ts";
+import type { MediaClock } from "./clock.ts";
+import type { CallSetup, FromMedia, ToMedia } from "./protocol.ts";
+import type { Brain, CallSession } from "./brain.ts";
+import { RealtimeSession } from "./realtime-session.ts";
+import { VoiceSession } from "./session.ts";
+
+/** Writes one recording; errors are its own to report. */
+export interface Recorder {
+  write(customer: Pcm, assistant: Pcm): void;
+  /** Resolves to its length. */
+  close(): Promise<number>;
+}
+
+export interface HostOptions {
+  /** Throws a ProviderError for a code it cannot serve. */
+  synthesizer(code: string): Synthesizer;
+  transcriber(code: string): Transcriber;
+  /** Throws a ProviderError when none is configured. */
+  speechToSpeech(): SpeechToSpeech;
+  vad: Vad;
+  noiseFilter: NoiseFilter | null;
+  ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
+  beeps(rate: number, tell: () => void): { push(pcm: Pcm): void };
+  recorder(path: string, rate: number): Recorder;
+  carrier: Carrier | null;
+  clock: MediaClock;
+  system: System;
+  log: Logger;
+  post(message: FromMedia, transfer?: ArrayBuffer[]): void;
+}
+
+interface Entry {
+  session: CallSession;
+  /** The session again, by its kind. */
+  pipeline: VoiceSession | null;
+  realtime: RealtimeSession | null;
+  /** Takes events of a `web` leg. */
+  tellLeg: ((event: LegEvent) => void) | null;
+}
+
+export interface Host {
+  take(message: ToMedia): void;
+  sessions(): number;
+}
+
+export function createHost(options: HostOptions): Host {
+  const calls = new Map<number, Entry>();
+  const { post, log } = options;
+
+  const open = (callId: number, setup: CallSetup): void => {
+    try {
+      calls.set(callId, createEntry(options, callId, setup, () => calls.delete(callId)));
+    } catch (error) {
+      log.error({ err: error, call_id: callId }, "a call could not be set up");
+      const summary = { reason: "speech_failed", cause: "failed", turns: [] } as const;
+      post({ kind: "over", callId, summary: { ...summary, turns: [] }, recordedMs: 0 });
+    }
+  };
+  return {
+    sessions: () => calls.size,
+    take: (message) => {
+      if (message.kind === "open") return open(message.callId, message.setup);
+      const entry = calls.get(message.callId);
+      // What was on its way when the call ended.
+      if (entry) obey(options, entry, message);
+    },
+  };
+}
+
+function obey({ post }: HostOptions, entry: Entry, message: Exclude<ToMedia, { kind: "open" }>): void {
+  const { session } = entry;
+  switch (message.kind) {
+    case "leg":
+      return entry.tellLeg?.(message.event);
+    case "reply_text":
+      return entry.pipeline?.replyText(message.turn, message.text);
+    case "reply_end":
+      return entry.pipeline?.replyEnd(message.turn, message.failed);
+    case "tool":
+      return entry.pipeline?.tool(message.running);
+    case "tool_result":
+      return entry.realtime?.toolResult(message.toolCallId, message.json);
+    case "say":
+      return void session.say(message.text);
+    case "mute":
+      return session.mute(message.on);
+    case "listen": {
+      const { callId } = message;
+      return session.listen(message.on
+        ? (customer, assistant) => {
+            const pcm = Int16Array.from(customer);
+            mixInto(pcm, assistant, 1);
+            post({ kind: "tap", callId, pcm }, [pcm.buffer]);
+          }
+        : null);
+    }
+    case "send_dtmf":
+      return session.sendDtmf(message.digits);
+    case "become":
+      return entry.pipeline?.become(message.settings, message.greeting);
+    case "end_after_speech":
+      return session.endAfterSpeech(message.reason, message.to);
+    case "hang_up":
+      return session.hangUp(message.reason);
+  }
+}
+
+function createEntry(
+  options: HostOptions,
+  callId: number,
+  setup: CallSetup,
+  forget: () => void,
+): Entry {
+  const { settings, leg: legSetup, recordingPath } = setup;
+  let tellLeg: Entry["tellLeg"] = null;
+  const connect = (tell: (event: LegEvent) => void): Leg => {
+    if (legSetup.kind === "web") {
+      tellLeg = tell;
+      return webLeg(options.post, callId, legSetup.rate, tell);
+    }
+    if (!options.carrier) throw new Error("there is no carrier");
+    return options.carrier.dial(legSetup, tell);
+  };
+  const rate = legSetup.kind === "web" ? legSetup.rate : options.carrier?.rate ?? 16_000;
+  const recorder = recordingPath === null ? null : options.recorder(recordingPath, rate);
+  const common = {
+    settings,
+    durationMaxMs: setup.durationMaxMs,
+    greeting: setup.greeting,
+    connect,
+    ambience: settings.ambience
+      ? { next: options.ambience(settings.ambience.kind, rate).next, gain: settings.ambience.gain }
+      : null,
+    record: recorder
+      ? (customer: Pcm, assistant: Pcm): void => recorder.write(customer, assistant)
+      : null,
+    clock: options.clock,
+    system: options.system,
+    log: options.log,
+    brain: brainOf(options, callId, recorder, forget),
+  };
+  const realtime = setup.realtime === null
+    ? null
+    : new RealtimeSession({
+        ...common, model: options.speechToSpeech(), realtime: setup.realtime,
+      });
+  const pipeline = realtime
+    ? null
+    : new VoiceSession({
+        ...common,
+        synthesizer: options.synthesizer(setup.engines.synthesizer),
+        transcriber: options.transcriber(setup.engines.transcriber),
+        vad: options.vad,
+        noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
+        beeps: settings.voicemail.detects ? options.beeps : null,
+      });
+  const session = realtime ?? pipeline;
+  if (!session) throw new Error("a call is of one kind or the other");
+  return { session, pipeline, realtime, get tellLeg() { return tellLeg; } };
+}
+
+function brainOf(
+  { post, log }: HostOptions,
+  callId: number,
+  recorder: Recorder | null,
+  forget: () => void,
+): Brain {
+  return {
+    ringing: () => post({ kind: "ringing", callId }),
+    answered: () => post({ kind: "answered", callId }),
+    answeredBy: (by) => post({ kind: "answered_by", callId, by }),
+    reply: (turn, text) => post({ kind: "reply", callId, turn, text }),
+    reengage: (turn) => post({ kind: "reengage", callId, turn }),
+    cancel: (turn) => post({ kind: "cancel", callId, turn }),
+    toolCall: (turn, { callId: toolCallId, name, argumentsJson }) =>
+      post({ kind: "tool_call", callId, turn, toolCallId, name, argumentsJson }),
+    said: (said) => post({ kind: "said", callId, said }),
+    delta: (speaker, text) => post({ kind: "delta", callId, speaker, text }),
+    state: (state) => post({ kind: "state", callId, state }),
+    over: (summary) => {
+      forget();
+      const tell = (recordedMs: number): void => post({ kind: "over", callId, summary, recordedMs });
+      if (!recorder) return tell(0);
+      recorder.close().then(tell, (error: unknown) => {
+        log.error({ err: error, call_id: callId }, "a recording could not be closed");
+        tell(0);
+      });
+    },
+  };
+}
+
+/** The media thread's end of a call whose socket is in the main thread. */
+function webLeg(
+  post: HostOptions["post"],
+  callId: number,
+  rate: Leg["rate"],
+  tell: (event: LegEvent) => void,
+): Leg {
+  return {
+    rate,
+    transfer: null,
+    send: (frame) => {
+      const pcm = Int16Array.from(frame);
+      post({ kind: "frame", callId, pcm }, [pcm.buffer]);
+    },
+    clear: () => post({ kind: "clear", callId }),
+    // A browser has no line on which tones could be sent.
+    sendDtmf: () => undefined,
+    // The socket is closed by the main thread when it hears that the call is over.
+    hangUp: () => tell({ kind: "ended", cause: "we_hung_up" }),
+  };
+}

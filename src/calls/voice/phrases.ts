@@ -1,0 +1,39 @@
+// The few sentences a call says of its own accord, when nobody has written them down.
+
+interface Phrases {
+  stillThere: string;
+  again: string;
+  timeIsUp: string;
+  sorry: string;
+}
+
+const ENGLISH: Phrases = {
+  stillThere: "Are you still there?",
+  again: "I am sorry, I did not get that. Could you say it again?",
+  timeIsUp: "I am sorry, our time is up. Goodbye.",
+  sorry: "I am sorry, something is not working. Please try again later. Goodbye.",
+};
+
+const BY_LANGUAGE: Record<string, Phrases> = {
+  en: ENGLISH,
+  de: {
+    stillThere: "Sind Sie noch da?",
+    again: "Entschuldigung, das habe ich nicht verstanden. Können Sie es noch einmal sagen?",
+    timeIsUp: "Es tut mir leid, unsere Zeit ist um. Auf Wiederhören.",
+    sorry: "Es tut mir leid, etwas funktioniert nicht. Bitte versuchen Sie es später noch einmal.",
+  },
+  es: {
+    stillThere: "¿Sigue ahí?",
+    again: "Perdone, no le he entendido. ¿Puede repetirlo?",
+    timeIsUp: "Lo siento, se nos ha acabado el tiempo. Adiós.",
+    sorry: "Lo siento, algo no funciona. Inténtelo más tarde. Adiós.",
+  },
+  fr: {
+    stillThere: "Êtes-vous toujours là ?",
+    again: "Excusez-moi, je n'ai pas compris. Pouvez-vous répéter ?",
+    timeIsUp: "Je suis désolé, notre temps est écoulé. Au revoir.",
+    sorry: "Je suis désolé, quelque chose ne fonctionne pas. Réessayez plus tard. Au revoir.",
+  },
+};
+
+export const phrasesOf = (language: string): Phrases => BY_LANGUAGE[language] ?? ENGLISH;

@@ -1,0 +1,71 @@
+// What the main thread and the media thread tell each other about a call. Everything is plain data;
+// audio is transferred, not copied.
+import type { DialRequest, LegEvent } from "../../providers/carriers/port.ts";
+import type { Pcm, SpeechToSpeechOptions } from "../../providers/speech/port.ts";
+import type { AnsweredBy, EndReason } from "../records.ts";
+import type { CallSummary, Said, VoiceState } from "./brain.ts";
+import type { VoiceSettings } from "./settings.ts";
+
+export interface CallSetup {
+  settings: VoiceSettings;
+  /** How long what is reserved lasts. */
+  durationMaxMs: number;
+  greeting: string;
+  /** `web`: the main thread has the socket and forwards what passes it. */
+  leg: { kind: "web"; rate: 8000 | 16000 | 24000 } | ({ kind: "carrier" } & DialRequest);
+  /** Codes of the speech engines, as catalogs name them. */
+  engines: { synthesizer: string; transcriber: string };
+  /** The model hears and speaks by itself; null: the parts above do. */
+  realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks"> | null;
+  /** Absolute path; null: nothing is recorded. */
+  recordingPath: string | null;
+}
+
+export type ToMedia =
+  | { kind: "open"; callId: number; setup: CallSetup }
+  /** Something happened to a `web` leg. */
+  | { kind: "leg"; callId: number; event: LegEvent }
+  | { kind: "reply_text"; callId: number; turn: number; text: string }
+  | { kind: "reply_end"; callId: number; turn: number; failed: boolean }
+  | { kind: "tool"; callId: number; running: boolean }
+  /** Answers `tool_call`. */
+  | { kind: "tool_result"; callId: number; toolCallId: string; json: string }
+  | { kind: "say"; callId: number; text: string }
+  | { kind: "mute"; callId: number; on: boolean }
+  | { kind: "listen"; callId: number; on: boolean }
+  | { kind: "send_dtmf"; callId: number; digits: string }
+  /** Another assistant takes over, with its own voice and manners. */
+  | { kind: "become"; callId: number; settings: VoiceSettings; greeting: string }
+  | { kind: "end_after_speech"; callId: number; reason: EndReason; to: string | null }
+  | { kind: "hang_up"; callId: number; reason: EndReason };
+
+export type FromMedia =
+  | { kind: "ringing"; callId: number }
+  | { kind: "answered"; callId: number }
+  | { kind: "answered_by"; callId: number; by: AnsweredBy }
+  | { kind: "reply"; callId: number; turn: number; text: string }
+  | { kind: "reengage"; callId: number; turn: number }
+  | { kind: "cancel"; callId: number; turn: number }
+  | {
+      kind: "tool_call"; callId: number; turn: number; toolCallId: string; name: string;
+      argumentsJson: string;
+    }
+  | { kind: "said"; callId: number; said: Said }
+  | { kind: "delta"; callId: number; speaker: Said["speaker"]; text: string }
+  | { kind: "state"; callId: number; state: VoiceState }
+  /** Of a `web` leg. */
+  | { kind: "frame"; callId: number; pcm: Pcm }
+  | { kind: "clear"; callId: number }
+  /** Both sides mixed, while somebody listens in. */
+  | { kind: "tap"; callId: number; pcm: Pcm }
+  /** Nothing follows. `recorded`: milliseconds in the recording; 0: there is none. */
+  | { kind: "over"; callId: number; summary: CallSummary; recordedMs: number };
+
+/** The media thread, as the main thread sees it. */
+export interface MediaThread {
+  send(message: ToMedia): void;
+  /** One handler; set before the first `send`. */
+  onMessage(handler: (message: FromMedia) => void): void;
+  /** Resolves once it has stopped. Calls that are live are lost. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,205 @@
+// Web calls: a ticket for a conversation, then a WebSocket with PCM both ways and JSON beside it.
+// The messages are in the README's streaming protocol.
+import { Type, type Static } from "@sinclair/typebox";
+import type { Assistant } from "../assistants/assistants.ts";
+import { createTickets } from "../accounts/tickets.ts";
+import type { Access } from "../conversations/access.ts";
+import type { Conversations } from "../conversations/conversations.ts";
+import { isUuid } from "../core/values.ts";
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { Logger } from "../core/logger.ts";
+import type { System } from "../core/system.ts";
+import { API_ROOT, originFault } from "../http/api.ts";
+import { toFault } from "../http/errors.ts";
+import { json, type Socket, type SocketHandlers, type SocketRoute } from "../http/exchange.ts";
+import { publicRoute, type Route } from "../http/route.ts";
+import { compileValidation, parseJsonObject, parseQuery } from "../http/validation.ts";
+import type { LegEvent } from "../providers/carriers/port.ts";
+import type { Pcm } from "../providers/speech/port.ts";
+import type { Calling } from "./calling.ts";
+import type { WebFace } from "./replies.ts";
+
+export interface WebCallOptions {
+  calling: Calling;
+  conversations: Conversations;
+  access: Access;
+  findAssistant(assistantId: number): Assistant | null;
+  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
+  assertCanTalk(assistant: Assistant): void;
+  system: System;
+  log: Logger;
+}
+
+const RATE = 16_000;
+const FORMAT = { encoding: "pcm_s16le", rate: RATE };
+/** Audio further ahead of real time than this is dropped: nobody speaks that fast. */
+const AUDIO_AHEAD_MS = 3000;
+const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
+
+const Message = Type.Object({
+  type: Type.Union(
+    (["start", "cleared", "mark", "dtmf", "end", "ping"] as const).map((type) => Type.Literal(type))),
+  format: Type.Optional(Type.Object({
+    encoding: Type.Literal("pcm_s16le"), rate: Type.Literal(RATE),
+  })),
+  played_ms: Type.Optional(Type.Number({ minimum: 0 })),
+  dropped_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 60_000 })),
+  name: Type.Optional(Type.String({ maxLength: 64 })),
+  digit: Type.Optional(Type.String({ pattern: "^[0-9A-D*#]$" })),
+});
+const validateMessage = compileValidation(Message);
+
+const TicketReply = Type.Object({ ticket: Type.String(), expires_in: Type.Integer() });
+const Refusal = Type.Object({ status: Type.Literal(false), error: Type.String() });
+
+export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
+  const { conversations, access } = options;
+  const tickets = createTickets<string>(options.system, { singleUse: true });
+  const assistantOf = (uuid: string): Assistant => {
+    const assistant = options.findAssistant(conversations.get(uuid).assistantId);
+    if (!assistant) throw new Fault(404, "Assistant not found");
+    return assistant;
+  };
+  const ticketRoute = publicRoute({
+    tag: "Calls",
+    errorShape: "conversation",
+    method: "POST",
+    path: "/conversations/{uuid}/call-ticket",
+    notFound: "Conversation not found",
+    summary: "A ticket with which a browser opens a call, once, within a minute",
+    responses: {
+      200: { description: "The ticket", schema: TicketReply },
+      404: { description: "No such conversation", schema: Refusal },
+      422: { description: "Nothing can speak or understand the language", schema: Refusal },
+    },
+    handle: ({ uuid, http }) => {
+      const assistant = assistantOf(uuid);
+      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      access.assertMaySend(uuid);
+      options.assertCanTalk(assistant);
+      const { ticket } = tickets.issue(uuid);
+      return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
+    },
+  });
+  const socket: SocketRoute = {
+    pattern: `${API_ROOT}/conversations/:uuid/call`,
+    errorShape: "conversation",
+    accept: (http) => {
+      const uuid = (http.params[0] ?? "").toLowerCase();
+      if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
+      const assistant = assistantOf(uuid);
+      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      if (tickets.redeem(parseQuery(http.query).ticket ?? "") !== uuid) {
+        throw new Fault(401, "The ticket is not valid.");
+      }
+      return (open) => createFace(options, open, uuid, assistant);
+    },
+  };
+  return { routes: [ticketRoute], socket };
+}
+
+/** One open socket, from `start` to the end of its call. */
+function createFace(
+  options: WebCallOptions, socket: Socket, uuid: string, assistant: Assistant,
+): SocketHandlers {
+  const { calling, conversations, log } = options;
+  let leg: ((event: LegEvent) => void) | null = null;
+  let hasStarted = false;
+  let isGone = false;
+  const intake = createIntake(options.system);
+  const tell = (message: object): void => void socket.send(JSON.stringify(message));
+  const face = faceOf(socket, tell);
+  const start = async (): Promise<void> => {
+    hasStarted = true;
+    const { variables } = conversations.get(uuid);
+    const call = await calling.openWeb({ assistant, conversationUuid: uuid, variables, face });
+    leg = call.leg;
+    intake.start();
+    tell({ type: "ready", call_id: call.callId, format: FORMAT });
+    leg(isGone ? { kind: "ended", cause: "far_hung_up" } : { kind: "answered" });
+  };
+  const refuse = (error: unknown): void => {
+    const fault = toFault(error, log, null);
+    tell({ type: "error", status: fault.status, error: fault.message });
+    if (!leg) socket.end(CLOSE.refused, "refused");
+  };
+  const obey = (message: Static<typeof Message>): void => {
+    switch (message.type) {
+      case "ping":
+        return tell({ type: "pong" });
+      case "start":
+        if (!hasStarted) void start().catch(refuse);
+        return;
+      case "cleared":
+        return leg?.({ kind: "cleared", droppedMs: message.dropped_ms ?? 0 });
+      case "dtmf":
+        if (message.digit !== undefined) leg?.({ kind: "dtmf", digit: message.digit });
+        return;
+      case "end":
+        return leg?.({ kind: "ended", cause: "far_hung_up" });
+      case "mark":
+        // Marks are a check of the page's own clock; playout is counted here.
+        return;
+    }
+  };
+  return {
+    message: (text) => {
+      try {
+        obey(validateMessage(parseJsonObject(Buffer.from(text))));
+      } catch (error) {
+        refuse(error);
+      }
+    },
+    bytes: (bytes) => {
+      if (!leg) return;
+      const pcm = intake.take(bytes);
+      if (pcm) leg({ kind: "audio", pcm });
+    },
+    drained: () => undefined,
+    closed: () => {
+      isGone = true;
+      leg?.({ kind: "ended", cause: "far_hung_up" });
+    },
+  };
+}
+
+/** What the call shows the page. */
+function faceOf(socket: Socket, tell: (message: object) => void): WebFace {
+  return {
+    frame: (pcm) => {
+      socket.sendBytes(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
+    },
+    clear: () => tell({ type: "clear" }),
+    transcript: (speaker, text, isFinal) =>
+      tell({ type: "transcript", role: speaker, text, final: isFinal }),
+    state: (state) => tell({ type: "state", state }),
+    tool: (name, phase) => tell({ type: "tool", name, phase }),
+    over: (reason) => {
+      tell({ type: "end", reason });
+      socket.end(CLOSE.over, "over");
+    },
+  };
+}
+
+/** Samples out of binary frames, in real time at the most. */
+function createIntake(system: System) {
+  let rest: Buffer = Buffer.alloc(0);
+  let startedMs = 0;
+  let heardMs = 0;
+  return {
+    start: (): void => void (startedMs = system.monotonicMs()),
+    take: (bytes: Buffer): Pcm | null => {
+      // A sample may be cut in two by a sloppy client.
+      const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
+      const even = all.length - (all.length % 2);
+      rest = all.subarray(even);
+      const lengthMs = (even / 2 / RATE) * 1000;
+      if (heardMs + lengthMs > system.monotonicMs() - startedMs + AUDIO_AHEAD_MS) return null;
+      heardMs += lengthMs;
+      const pcm = new Int16Array(even / 2);
+      Buffer.from(pcm.buffer).set(all.subarray(0, even));
+      return pcm;
+    },
+  };
+}

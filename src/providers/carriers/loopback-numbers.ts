@@ -1,0 +1,58 @@
+// What the numbers of the loopback carrier do, so that every way a call can go may be tried without
+// a telephone. Opened by the media thread.
+import type { System } from "../../core/system.ts";
+import type { Engines } from "../speech/engines.ts";
+import { createLoopbackCarrier, type CallerScript } from "./loopback.ts";
+import type { Carrier } from "./port.ts";
+
+const RATE = 16_000;
+
+const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
+const PERSON: CallerScript = {
+  ...ANSWERS,
+  steps: [
+    { quietMs: 900 },
+    { say: "Hello. When are you open?" },
+    { quietMs: 1200 },
+    { say: "Thank you, goodbye." },
+    { quietMs: 1500 },
+    { hangUp: true },
+  ],
+};
+
+/** By the last four digits of the number; every other number is a person who asks one question. */
+const BY_ENDING: Record<string, CallerScript> = {
+  "0001": { ringMs: 300, answerMs: 0, outcome: "busy", steps: [] },
+  "0002": { ringMs: 300, answerMs: 0, outcome: "no_answer", steps: [] },
+  "0003": {
+    ...ANSWERS,
+    steps: [
+      { say: "You have reached the mailbox of nobody. Please leave a message after the tone." },
+      { beepMs: 600 },
+      { waitMs: 60_000 },
+      { hangUp: true },
+    ],
+  },
+  "0004": { ringMs: 300, answerMs: 0, outcome: "rejected", steps: [] },
+  "0005": { ringMs: 300, answerMs: 0, outcome: "failed", steps: [] },
+  /** Picks up and says nothing. */
+  "0006": { ...ANSWERS, steps: [{ waitMs: 3_600_000 }] },
+  /** Talks over the greeting. */
+  "0007": {
+    ...ANSWERS,
+    steps: [
+      { words: 3 },
+      { say: "Stop. When are you open?" },
+      { quietMs: 1200 },
+      { hangUp: true },
+    ],
+  },
+};
+
+export function openCarrier(
+  { engines, system }: { engines: Pick<Engines, "speak">; system: System },
+): Carrier {
+  return createLoopbackCarrier({
+    system, rate: RATE, speak: engines.speak, scriptOf: (to) => BY_ENDING[to.slice(-4)] ?? PERSON,
+  });
+}

@@ -1,0 +1,210 @@
+// A carrier whose far end is a script in this process: somebody who picks up, speaks prepared
+// lines, waits, interrupts, presses keys, hangs up, or an answering machine. For tests, benchmarks
+// and for trying an assistant without a telephone. Its clock is the call's own: one frame in, one
+// frame out.
+import type { System } from "../../core/system.ts";
+import type { Pcm } from "../speech/port.ts";
+import { createWordEar } from "../speech/loopback.ts";
+import { FRAME_MS, type Carrier, type DialRequest, type Leg, type LegEvent } from "./port.ts";
+
+export type CallerStep =
+  | { say: string }
+  | { waitMs: number }
+  /** Until the assistant has spoken and then been quiet for so long. */
+  | { quietMs: number }
+  /** Until so many more words of the assistant have been heard to their end. */
+  | { words: number }
+  | { dtmf: string }
+  /** A tone as answering machines give it. */
+  | { beepMs: number }
+  /** Sound without words: a cough, a door. */
+  | { noiseMs: number }
+  | { hangUp: true };
+
+export interface CallerScript {
+  /** From dialling to ringing and from there to the pick-up. */
+  ringMs: number;
+  answerMs: number;
+  outcome: "answers" | "busy" | "no_answer" | "rejected" | "failed";
+  steps: CallerStep[];
+}
+
+export interface LoopbackCarrierOptions {
+  system: System;
+  rate: Leg["rate"];
+  /** What the number dialled does. */
+  scriptOf(to: string): CallerScript;
+  /** The voice of the far end; `ready` may be called later. */
+  speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
+  /** For tests: everything the far end hears, frame by frame. */
+  onHeard?(frame: Pcm): void;
+  /** For tests: words of the loopback speech the far end heard to their end. */
+  onWord?(word: string): void;
+}
+
+const LOUD = 500;
+const BEEP_HZ = 1000;
+const NOISE_HZ = 130;
+const TONE_LEVEL = 8000;
+
+export function createLoopbackCarrier(options: LoopbackCarrierOptions): Carrier {
+  return {
+    name: "loopback",
+    rate: options.rate,
+    dial: (request, tell) => new LoopbackLeg(options, request, tell),
+  };
+}
+
+class LoopbackLeg implements Leg {
+  readonly rate: Leg["rate"];
+  readonly transfer: Leg["transfer"];
+  readonly #options: LoopbackCarrierOptions;
+  readonly #tell: (event: LegEvent) => void;
+  readonly #silence: Pcm;
+  readonly #ear: ReturnType<typeof createWordEar>;
+  readonly #steps: CallerStep[];
+  #over = false;
+  /** What the far end is saying, and how far it has got. */
+  #line: Pcm | null = null;
+  #lineAt = 0;
+  #waitsForVoice = false;
+  #waitedMs = 0;
+  #quietMs = 0;
+  #heardSpeech = false;
+  #words = 0;
+
+  constructor(
+    options: LoopbackCarrierOptions,
+    request: DialRequest,
+    tell: (event: LegEvent) => void,
+  ) {
+    this.#options = options;
+    this.#tell = tell;
+    this.rate = options.rate;
+    this.#silence = new Int16Array((options.rate * FRAME_MS) / 1000);
+    this.#ear = createWordEar(options.rate, ({ text, frames, of }) => {
+      if (frames < of) return;
+      this.#words += 1;
+      options.onWord?.(text);
+    });
+    this.transfer = () => this.#end("transferred");
+    const script = options.scriptOf(request.to);
+    this.#steps = [...script.steps];
+    this.#ring(script, request);
+  }
+
+  send(frame: Pcm): void {
+    if (this.#over) return;
+    this.#options.onHeard?.(frame);
+    this.#ear.hear(frame);
+    const isSpeech = Math.abs(frame[frame.length >> 1] ?? 0) > LOUD;
+    this.#quietMs = isSpeech ? 0 : this.#quietMs + FRAME_MS;
+    this.#heardSpeech ||= isSpeech;
+    const pcm = this.#next();
+    if (!this.#over) this.#tell({ kind: "audio", pcm });
+  }
+
+  clear(): void {
+    this.#tell({ kind: "cleared", droppedMs: 0 });
+  }
+
+  sendDtmf(): void {
+    // The far end has no ears for keys.
+  }
+
+  hangUp(): void {
+    this.#end("we_hung_up");
+  }
+
+  #ring({ ringMs, answerMs, outcome }: CallerScript, { ringingMs }: DialRequest): void {
+    const { system } = this.#options;
+    system.after(ringMs, () => {
+      if (this.#over) return;
+      if (outcome === "failed" || outcome === "rejected" || outcome === "busy") {
+        return this.#end(outcome);
+      }
+      this.#tell({ kind: "ringing" });
+      const isAnswered = outcome === "answers" && answerMs < ringingMs;
+      system.after(isAnswered ? answerMs : ringingMs, () => {
+        if (this.#over) return;
+        if (isAnswered) this.#tell({ kind: "answered" });
+        else this.#end("no_answer");
+      });
+    });
+  }
+
+  #end(cause: Extract<LegEvent, { kind: "ended" }>["cause"]): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#tell({ kind: "ended", cause });
+  }
+
+  /** The far end's next frame. */
+  #next(): Pcm {
+    if (this.#line) return this.#speakOn(this.#line);
+    for (let step = this.#steps[0]; step && !this.#waitsForVoice; step = this.#steps[0]) {
+      if (!this.#isDone(step)) break;
+      this.#steps.shift();
+      this.#startCounting();
+      this.#begin(step);
+      if (this.#over) break;
+      if (this.#line) return this.#speakOn(this.#line);
+    }
+    return this.#silence;
+  }
+
+  /** What a step waits for counts from the end of the step before it. */
+  #startCounting(): void {
+    this.#waitedMs = 0;
+    this.#heardSpeech = false;
+    this.#words = 0;
+  }
+
+  #isDone(step: CallerStep): boolean {
+    if ("waitMs" in step) return (this.#waitedMs += FRAME_MS) > step.waitMs;
+    if ("quietMs" in step) return this.#heardSpeech && this.#quietMs >= step.quietMs;
+    if ("words" in step) return this.#words >= step.words;
+    return true;
+  }
+
+  #begin(step: CallerStep): void {
+    if ("say" in step) this.#say(step.say);
+    else if ("dtmf" in step) for (const digit of step.dtmf) this.#tell({ kind: "dtmf", digit });
+    else if ("beepMs" in step) this.#line = tone(step.beepMs, this.rate, BEEP_HZ);
+    else if ("noiseMs" in step) this.#line = tone(step.noiseMs, this.rate, NOISE_HZ);
+    else if ("hangUp" in step) this.#end("far_hung_up");
+  }
+
+  #say(text: string): void {
+    this.#waitsForVoice = true;
+    this.#options.speak(text, this.rate, (pcm) => {
+      this.#waitsForVoice = false;
+      this.#line = pcm.length > 0 ? pcm : null;
+    });
+  }
+
+  #speakOn(line: Pcm): Pcm {
+    const end = this.#lineAt + this.#silence.length;
+    let frame = line.subarray(this.#lineAt, end);
+    this.#lineAt = end;
+    if (end >= line.length) {
+      this.#line = null;
+      this.#lineAt = 0;
+      this.#startCounting();
+    }
+    if (frame.length < this.#silence.length) {
+      const padded = new Int16Array(this.#silence.length);
+      padded.set(frame);
+      frame = padded;
+    }
+    return frame;
+  }
+}
+
+function tone(ms: number, rate: number, hertz: number): Pcm {
+  const pcm = new Int16Array(Math.round((ms * rate) / 1000));
+  for (let at = 0; at < pcm.length; at += 1) {
+    pcm[at] = Math.round(TONE_LEVEL * Math.sin((2 * Math.PI * hertz * at) / rate));
+  }
+  return pcm;
+}

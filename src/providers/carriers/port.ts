@@ -1,0 +1,51 @@
+// The ports calls come and go through. A carrier brings legs: one end of one call, as PCM frames of
+// 20 ms and a few signals. Legs live in the media thread. Playout is the mixer's for every carrier:
+// a leg only forwards frames in real time. Adaptors are in this folder.
+import type { Pcm } from "../speech/port.ts";
+
+export const FRAME_MS = 20;
+
+export type LegEvent =
+  | { kind: "ringing" }
+  | { kind: "answered" }
+  /** Mono, any number of samples at the leg's rate, in order. */
+  | { kind: "audio"; pcm: Pcm }
+  | { kind: "dtmf"; digit: string }
+  /** Answers `clear`: how much of what was sent will never be heard. */
+  | { kind: "cleared"; droppedMs: number }
+  /** What the carrier's own detection says. */
+  | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
+  /** Nothing follows. `far` hung up means the person at the other end did. */
+  | { kind: "ended"; cause: LegEndCause };
+
+export type LegEndCause =
+  | "far_hung_up" | "we_hung_up" | "transferred" | "busy" | "no_answer" | "rejected" | "failed";
+
+export interface Leg {
+  /** Samples per second of both directions. */
+  readonly rate: 8000 | 16000 | 24000;
+  /** A frame of 20 ms; the array may be shared and must not be changed. */
+  send(frame: Pcm): void;
+  /** Drops what was sent and is not heard yet; answered by `cleared` (0 when nothing can be). */
+  clear(): void;
+  sendDtmf(digits: string): void;
+  /** Null when the carrier cannot; else the leg ends as `transferred` once it went through. */
+  transfer: ((to: string) => void) | null;
+  /** Idempotent; `ended` follows. */
+  hangUp(): void;
+}
+
+export interface DialRequest {
+  to: string;
+  from: string | null;
+  /** Until an unanswered call is given up as `no_answer`. */
+  ringingMs: number;
+}
+
+export interface Carrier {
+  readonly name: string;
+  /** Of all its legs. */
+  readonly rate: Leg["rate"];
+  /** Never throws: a call that cannot be placed ends as `failed`. */
+  dial(request: DialRequest, tell: (event: LegEvent) => void): Leg;
+}

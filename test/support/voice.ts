@@ -1,0 +1,156 @@
+// Calls on a virtual clock: the real session, mixer and turn taker between a loopback caller and a
+// brain that answers as the test says.
+import { createMediaClock } from "../../src/calls/voice/clock.ts";
+import type { CallSummary, Said, VoiceState } from "../../src/calls/voice/brain.ts";
+import { VoiceSession } from "../../src/calls/voice/session.ts";
+import type { VoiceSettings } from "../../src/calls/voice/settings.ts";
+import { createLogger } from "../../src/core/logger.ts";
+import { createLoopbackCarrier, type CallerScript, type CallerStep } from "../../src/providers/carriers/loopback.ts";
+import {
+  createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
+} from "../../src/providers/speech/loopback.ts";
+import { createManualSystem } from "./clock.ts";
+
+export const VOICE_SETTINGS: VoiceSettings = {
+  language: "en",
+  endpoint: { type: "vad", silenceMs: 700 },
+  interrupt: { allowed: true, threshold: 0.6, confirmMs: 100, wordsMin: 0 },
+  waitForCustomer: false,
+  maxDurationMs: 3_600_000,
+  maxSilenceMs: 40_000,
+  reengageEveryMs: 30_000,
+  maxInitialSilenceMs: null,
+  fillers: null,
+  ambience: null,
+  filtersNoise: false,
+  voicemail: { detects: false, message: null },
+  keypad: { timeoutMs: 5000, stopKey: "#" },
+  records: false,
+  voice: { voice: null, gender: "female", language: "en", speed: 1, stability: 1, similarity: 1 },
+};
+
+/** What the assistant answers; `thinkMs` until the first word, `gapMs` between the pieces. */
+export interface Answer {
+  text: string;
+  thinkMs?: number;
+  gapMs?: number;
+  /** A function of this name runs for so long before the text. */
+  toolMs?: number;
+}
+
+export interface PlayedCall {
+  said: Said[];
+  /** Words the far end heard to their end, in order. */
+  heard: string[];
+  questions: string[];
+  states: VoiceState[];
+  answeredBy: string[];
+  over: CallSummary | null;
+  /** Since the answer. */
+  lengthMs: number;
+}
+
+export interface PlayedCallOptions {
+  steps: CallerStep[];
+  script?: Partial<CallerScript>;
+  settings?: Partial<VoiceSettings>;
+  greeting?: string;
+  durationMaxMs?: number;
+  answer?: (question: string | null, number: number) => string | Answer;
+  synthesisMs?: number;
+  recognitionMs?: number;
+  beepAtMs?: number;
+  limitMs?: number;
+  /** Called once the call is answered, with the session. */
+  during?: (session: VoiceSession, after: (ms: number, run: () => void) => void) => void;
+}
+
+export function playCall(options: PlayedCallOptions): PlayedCall {
+  const system = createManualSystem();
+  const { synthesisMs = 0, recognitionMs = 0 } = options;
+  const played: PlayedCall = {
+    said: [], heard: [], questions: [], states: [], answeredBy: [], over: null, lengthMs: 0,
+  };
+  const carrier = createLoopbackCarrier({
+    system,
+    rate: 8000,
+    scriptOf: () => ({
+      ringMs: 200, answerMs: 1000, outcome: "answers", steps: options.steps, ...options.script,
+    }),
+    speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
+    onWord: (word) => played.heard.push(word),
+  });
+  const cancelled = new Set<number>();
+  const reply = (turn: number, question: string | null): void => {
+    const given = options.answer?.(question, turn) ?? `You said ${question}`;
+    const answer: Answer = typeof given === "string" ? { text: given } : given;
+    const { text, thinkMs = 0, gapMs = 0, toolMs = 0 } = answer;
+    const pieces = gapMs > 0 ? text.match(/\S+\s*/g) ?? [] : [text];
+    if (toolMs > 0) session.tool(true);
+    system.after(toolMs, () => {
+      if (toolMs > 0) session.tool(false);
+    });
+    pieces.forEach((piece, index) => {
+      system.after(toolMs + thinkMs + index * gapMs, () => {
+        if (!cancelled.has(turn)) session.replyText(turn, piece);
+      });
+    });
+    system.after(toolMs + thinkMs + pieces.length * gapMs, () => {
+      if (!cancelled.has(turn)) session.replyEnd(turn, false);
+    });
+  };
+  let answeredMs = 0;
+  const session: VoiceSession = new VoiceSession({
+    settings: { ...VOICE_SETTINGS, ...options.settings },
+    durationMaxMs: options.durationMaxMs ?? 3_600_000,
+    greeting: options.greeting ?? "Hello, how can I help?",
+    connect: (tell) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, tell),
+    synthesizer: createLoopbackSynthesizer({ system, synthesisMs }),
+    transcriber: createLoopbackTranscriber({ system, recognitionMs }),
+    vad: loopbackVad,
+    noiseFilter: null,
+    ambience: null,
+    record: null,
+    beeps: (_rate, tell) => {
+      if (options.beepAtMs !== undefined) system.after(options.beepAtMs, tell);
+      return { push: () => undefined };
+    },
+    clock: createMediaClock(system, 20),
+    system,
+    log: createLogger("silent"),
+    brain: {
+      ringing: () => undefined,
+      answered: () => {
+        answeredMs = system.monotonicMs();
+        options.during?.(session, (ms, run) => system.after(ms, run));
+      },
+      answeredBy: (by) => played.answeredBy.push(by),
+      reply: (turn, text) => {
+        played.questions.push(text);
+        reply(turn, text);
+      },
+      reengage: (turn) => reply(turn, null),
+      cancel: (turn) => void cancelled.add(turn),
+      toolCall: () => undefined,
+      said: (said) => played.said.push(said),
+      delta: () => undefined,
+      state: (state) => played.states.push(state),
+      over: (summary) => {
+        played.over = summary;
+        played.lengthMs = system.monotonicMs() - answeredMs;
+      },
+    },
+  });
+  const limitMs = options.limitMs ?? 2_400_000;
+  while (played.over === null && system.monotonicMs() < limitMs) system.advance(1000);
+  return played;
+}
+
+/** The assistant's words on record, in order. */
+export const wordsOnRecord = ({ said }: PlayedCall): string[] =>
+  said.filter(({ speaker }) => speaker === "assistant")
+    .flatMap(({ text }) => text.split(/\s+/).filter((word) => word !== ""));
+
+/** `assistant: …`, an exclamation mark behind the speaker of what was interrupted. */
+export const lines = ({ said }: PlayedCall): string[] =>
+  said.map(({ speaker, text, interrupted }) => `${speaker}${interrupted ? "!" : ""}: ${text}`);

@@ -1,0 +1,130 @@
+// A web call's other end as a program: speaks lines of the loopback speech in real time, hears the
+// assistant's words, answers `clear` as a page does.
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import { createWordEar, loopbackAudio } from "../../src/providers/speech/loopback.ts";
+import type { TestServer } from "./server.ts";
+
+const RATE = 16_000;
+const FRAME = 320;
+
+export interface ServerMessage {
+  type: string;
+  role?: string;
+  text?: string;
+  final?: boolean;
+  state?: string;
+  reason?: string;
+  error?: string;
+  call_id?: number;
+  name?: string;
+  phase?: string;
+}
+
+export async function callTicket(server: TestServer, conversation: string): Promise<string> {
+  const { status, body } = await server.call("POST", `/conversations/${conversation}/call-ticket`);
+  if (status !== 200) throw new Error(`no ticket: ${status} ${JSON.stringify(body)}`);
+  return body.ticket as string;
+}
+
+export class WebCaller {
+  readonly messages: ServerMessage[] = [];
+  /** Words heard to their end. */
+  readonly words: string[] = [];
+  frames = 0;
+  readonly #socket: WebSocket;
+  readonly #waiting = new Set<() => void>();
+  #line: Int16Array = new Int16Array(0);
+  #pace: NodeJS.Timeout | null = null;
+  #closed = false;
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    const ear = createWordEar(RATE, ({ text, frames, of }) => {
+      if (frames < of) return;
+      this.words.push(text);
+      this.#changed();
+    });
+    socket.on("message", (data: Buffer, isBinary: boolean) => {
+      if (isBinary) {
+        this.frames += 1;
+        ear.hear(new Int16Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length)));
+        return;
+      }
+      const message = JSON.parse(data.toString("utf8")) as ServerMessage;
+      this.messages.push(message);
+      if (message.type === "clear") this.send({ type: "cleared", played_ms: 0, dropped_ms: 0 });
+      this.#changed();
+    });
+    socket.on("close", () => {
+      this.#closed = true;
+      if (this.#pace) clearInterval(this.#pace);
+      this.#changed();
+    });
+    // The close that follows tells the same.
+    socket.on("error", () => undefined);
+  }
+
+  static async open(server: TestServer, conversation: string, ticket: string): Promise<WebCaller> {
+    const base = server.url.replace("http", "ws");
+    const socket = new WebSocket(`${base}/api/conversations/${conversation}/call?ticket=${ticket}`);
+    const caller = new WebCaller(socket);
+    await once(socket, "open");
+    caller.send({ type: "start", format: { encoding: "pcm_s16le", rate: RATE } });
+    await caller.until(() => caller.messages.some(({ type }) => type === "ready" || type === "error"));
+    caller.#pace = setInterval(() => caller.#frame(), 20);
+    return caller;
+  }
+
+  get callId(): number {
+    return this.messages.find(({ type }) => type === "ready")?.call_id ?? 0;
+  }
+
+  send(message: object): void {
+    if (!this.#closed) this.#socket.send(JSON.stringify(message));
+  }
+
+  say(text: string): void {
+    this.#line = loopbackAudio(text, RATE);
+  }
+
+  /** Resolves when the condition holds; rejects when the socket closes before. */
+  until(condition: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        if (!condition() && !this.#closed) return;
+        this.#waiting.delete(look);
+        if (condition()) resolve();
+        else reject(new Error(`closed before: ${JSON.stringify(this.messages.slice(-5))}`));
+      };
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  async closed(): Promise<void> {
+    if (!this.#closed) await once(this.#socket, "close");
+  }
+
+  hangUp(): void {
+    this.#socket.close();
+  }
+
+  /** Finished lines as `role: text`. */
+  get lines(): string[] {
+    return this.messages.filter(({ type, final }) => type === "transcript" && final === true)
+      .map(({ role, text }) => `${role}: ${text}`);
+  }
+
+  #frame(): void {
+    if (this.#closed) return;
+    const frame = new Int16Array(FRAME);
+    frame.set(this.#line.subarray(0, FRAME));
+    this.#line = this.#line.subarray(FRAME);
+    this.#socket.send(Buffer.from(frame.buffer));
+  }
+
+  #changed(): void {
+    for (const look of [...this.#waiting]) look();
+  }
+}
