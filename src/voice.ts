@@ -15,7 +15,9 @@ import type { Config } from "./config.ts";
 import { Fault } from "./core/faults.ts";
 import type { Logger } from "./core/logger.ts";
 import type { System } from "./core/system.ts";
-import { chooseSynthesizer, chooseTranscriber, type SpeechConfig } from "./providers/speech/engines.ts";
+import {
+  chooseSynthesizer, chooseTranscriber, whyNoTranscriber, type SpeechConfig, type VendorConfig,
+} from "./providers/speech/engines.ts";
 
 export interface VoiceOptions
   extends Pick<CallingOptions, "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"> {
@@ -48,7 +50,7 @@ export function createVoice(options: VoiceOptions): Voice {
     voiceOf,
     evaluate: createEvaluate({ resolveModel: options.resolveModel, system, log }),
     recordingsDir: recordings.folder,
-    hasRealtime: false,
+    hasRealtime: speech.realtime !== null,
   });
   return {
     calling,
@@ -63,8 +65,19 @@ export function createVoice(options: VoiceOptions): Voice {
 export const recordingsFolder = (config: Config): string =>
   join(config.PARLEY_DATA_DIR, "recordings");
 
+const vendorOf = (url: string | null, key: string | null, model: string): VendorConfig | null =>
+  url === null ? null : { url, key, model };
+
 function speechConfigOf(config: Config): SpeechConfig {
-  return { mode: config.PARLEY_SPEECH };
+  return {
+    mode: config.PARLEY_SPEECH,
+    deepgram: config.PARLEY_DEEPGRAM_KEY === null
+      ? null
+      : vendorOf(
+          config.PARLEY_DEEPGRAM_URL, config.PARLEY_DEEPGRAM_KEY, config.PARLEY_DEEPGRAM_MODEL),
+    realtime: vendorOf(
+      config.PARLEY_REALTIME_URL, config.PARLEY_REALTIME_KEY, config.PARLEY_REALTIME_MODEL),
+  };
 }
 
 function chooseVoice(
@@ -97,7 +110,7 @@ function chooseVoice(
   }
   if (!transcriber) {
     throw new Fault(422, `No speech engine of this server can understand ${language.name}. `
-      + "See the README's section on speech.");
+      + whyNoTranscriber(language.iso_2));
   }
   return {
     settings: voiceSettingsOf(assistant, {

@@ -156,7 +156,9 @@ function heardFrame(draft: Draft, probability: number, frameMs: number): void {
   const threshold = over ? settings.interrupt.threshold : LISTEN_THRESHOLD;
   if (probability >= threshold) {
     state.voicedMs += frameMs;
-    state.runMs += frameMs + state.unvoicedMs;
+    // A breath belongs to the run, a silence ends it.
+    const breathMs = state.unvoicedMs < HUMAN_SILENCE_MS ? state.unvoicedMs : 0;
+    state.runMs = breathMs === state.unvoicedMs ? state.runMs + breathMs + frameMs : frameMs;
     state.unvoicedMs = 0;
     state.lastVoiceMs = nowMs;
     const confirmMs = over ? settings.interrupt.confirmMs : LISTEN_CONFIRM_MS;

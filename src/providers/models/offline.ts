@@ -39,7 +39,7 @@ const STOP_WORDS = wordSet(
 );
 
 const GREETING =
-  /^\W*(hi|hello|hey|hola|hallo|bonjour|salut|ciao|olá|buna|bună|good (morning|day|afternoon|evening)|guten (morgen|tag|abend)|buenos días|buenas tardes)(?!\p{L})[^?]{0,40}$/iu;
+  /^\W*(hi|hello|hey|hola|hallo|bonjour|salut|ciao|olá|buna|bună|good (morning|day|afternoon|evening)|guten (morgen|tag|abend)|buenos días|buenas tardes)(?!\p{L})(?:[^\p{L}?]+[\p{L}'’-]+){0,3}[^\p{L}?]*$/iu;
 /** Sentences that tell the assistant how to behave: no answer to anybody, and not to be recited. */
 const INSTRUCTION =
   /^(you|your|always|never|do not|don't|be|keep|answer|reply|respond|speak|talk|ask|use|avoid|if the (user|caller|customer)|when the (user|caller|customer)|greet|make sure|remember)\b/iu;

