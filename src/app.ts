@@ -33,6 +33,7 @@ import { knowledgebaseRoutes } from "./knowledgebases/routes.ts";
 import { watchForeignCommits } from "./realtime/foreign-commits.ts";
 import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
 import { toolRoutes } from "./tools/routes.ts";
+import { mountTalk } from "./ui/pages.ts";
 
 export interface App {
   features: Features;
@@ -156,6 +157,7 @@ function mountEverything(
     }),
     openApi,
   });
+  mountTalk(server);
   mountFallback(server, routes);
   return { openApi };
 }
