@@ -53,6 +53,11 @@ async function microphone(text: string, leadSeconds: number): Promise<string> {
   return file;
 }
 
+interface Cleared {
+  played_ms: number;
+  dropped_ms: number;
+}
+
 test("[UI1] a person opens the page, interrupts, is understood, answered and recorded", { skip, timeout: 90_000 }, async () => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   const { uuid } = await newAssistant(server, {
@@ -66,12 +71,12 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     page.on("console", (message) => {
       if (message.type() === "error") problems.push(message.text());
     });
-    const cleared = Promise.withResolvers<{ played_ms: number; dropped_ms: number }>();
+    const cleared = Promise.withResolvers<Cleared>();
     const callId = Promise.withResolvers<number>();
     page.on("websocket", (socket) => {
       socket.on("framesent", ({ payload }) => {
         if (typeof payload !== "string") return;
-        const message = JSON.parse(payload) as { type: string; played_ms: number; dropped_ms: number };
+        const message = JSON.parse(payload) as { type: string } & Cleared;
         if (message.type === "cleared") cleared.resolve(message);
       });
       socket.on("framereceived", ({ payload }) => {
