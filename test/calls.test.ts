@@ -48,7 +48,7 @@ async function talk(seconds: number): Promise<number> {
   return call.id;
 }
 
-test("[CL1] the table of states: no transition outside it, whatever comes how often in which order", async () => {
+test("[CR1] the table of states: no transition outside it, whatever comes how often in which order", async () => {
   const step = fc.constantFrom<CallStatus | "end" | "end_failed" | "finish">(
     ...CALL_STATUSES, "end", "end_failed", "finish");
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
@@ -87,7 +87,7 @@ test("[CL1] the table of states: no transition outside it, whatever comes how of
   assert.deepEqual(await problems(), []);
 });
 
-test("[CL2] a call costs half a minute at least, then by the second, and is posted once", async () => {
+test("[CR2] a call costs half a minute at least, then by the second, and is posted once", async () => {
   for (const [seconds, cost] of [[1, 0.05], [30, 0.05], [31, 0.051667], [90, 0.15]] as const) {
     const before = await totals();
     const id = await talk(seconds);
@@ -104,7 +104,7 @@ test("[CL2] a call costs half a minute at least, then by the second, and is post
   assert.deepEqual(await problems(), []);
 });
 
-test("[CL3] what is set aside bounds the call; together calls never go below zero", async () => {
+test("[CR3] what is set aside bounds the call; together calls never go below zero", async () => {
   const poor = await server.newAccount({ balance: "0.12" });
   const { id } = await newAssistant(server, { status: "active", type: "outbound" }, poor.key);
   const poorest = assistants.find(poor.accountId, id);
@@ -125,7 +125,7 @@ test("[CL3] what is set aside bounds the call; together calls never go below zer
   assert.deepEqual(await problems(), []);
 });
 
-test("[CL4] the list, its filters and its envelope; nobody sees another's calls", async () => {
+test("[CR4] the list, its filters and its envelope; nobody sees another's calls", async () => {
   const id = await talk(40);
   const list = async (query: string, key = server.key) =>
     (await server.call("GET", `/user/calls?${query}`, { key })).body;
@@ -151,7 +151,7 @@ test("[CL4] the list, its filters and its envelope; nobody sees another's calls"
   assert.deepEqual([read.status, read.body], [404, { message: "Call not found" }]);
 });
 
-test("[CL5] a deleted call is gone with all that was said; what it cost stays", async () => {
+test("[CR5] a deleted call is gone with all that was said; what it cost stays", async () => {
   const id = await talk(30);
   await calls.addTranscript(id, {
     speaker: "customer", text: "secret words", startMs: 0, endMs: 1, interrupted: false, functionCalls: [],
@@ -170,11 +170,12 @@ test("[CL5] a deleted call is gone with all that was said; what it cost stays", 
   const told = storage.events.ofAccount(server.accountId, 0, 100_000);
   await storage.close();
   assert.ok(!told.some(({ json }) => json.includes("secret words")));
-  assert.deepEqual(told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
+  assert.deepEqual(
+    told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
   assert.deepEqual(await problems(), []);
 });
 
-test("[CL6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {
+test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {
   const call = (body: object) => server.call("POST", "/user/make_call", { body });
   const phone_number = "+15550100001";
   const bad = await call({ phone_number: "0555", assistant_id: created.id });

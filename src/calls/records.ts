@@ -47,7 +47,7 @@ export interface Call {
   webhookResponse: Record<string, unknown>;
   /** File name below the recordings folder; null when nothing was recorded or it was deleted. */
   recordingFile: string | null;
-  turns: TurnLatency[];
+  turns: readonly TurnLatency[];
   /** Sequence of the newest event of topic `call:<id>`. */
   eventSequence: number;
   createdAt: Instant;
@@ -162,7 +162,7 @@ export interface CallStore {
     finalStatus: AnsweredStatus | "failed";
     reason: EndReason;
     carrierCostMicros: Micros;
-    turns: TurnLatency[];
+    turns: readonly TurnLatency[];
     recordingFile: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;

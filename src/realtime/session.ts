@@ -159,12 +159,13 @@ export class Session {
   /** Brings the watcher from its position to the present, a page at a time. */
   #pump(): void {
     while (!this.#closed && !this.#congested) {
+      const newest = this.#source.newest();
       const events = this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
-      const first = events[0];
-      if (first && this.#source.sequenceOf(first) > this.#position.sequence + 1) {
+      const oldest = events[0] ? this.#source.sequenceOf(events[0]) : newest + 1;
+      if (oldest > this.#position.sequence + 1) {
         // What came between is past its retention: the client has to load the history anew.
         if (this.#gatherSnapshot()) continue;
-        const sequence = this.#source.sequenceOf(first) - 1;
+        const sequence = oldest - 1;
         this.#position = { sequence, chars: 0 };
         this.#gather(makeFrame("stream_reset", this.#position, {}));
       }

@@ -63,7 +63,7 @@ export interface CallSummary {
   reason: EndReason;
   /** Why the leg ended, when it did so by itself. */
   cause: LegEndCause | null;
-  turns: TurnLatency[];
+  turns: readonly TurnLatency[];
 }
 
 export interface SessionOptions {

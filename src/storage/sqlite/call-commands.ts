@@ -198,8 +198,10 @@ function createAddTranscript(db: Db, rows: CallRows) {
     VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls)`);
   return ({ callId, entry, now }: Args<"addTranscript">): CommittedEvent[] => {
     const call = rows.find(callId);
+    // `call_ended` is the last event of a call.
+    if (!call || isFinal(call.status)) return [];
     const number = draw.get({ callId })?.number;
-    if (!call || number === undefined) return [];
+    if (number === undefined) return [];
     const { functionCalls, interrupted } = entry;
     insert.run({
       ...entry, callId, number, interrupted: interrupted ? 1 : 0,
