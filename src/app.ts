@@ -164,7 +164,7 @@ function mountEverything(
 
 /** Links of recordings work from outside: absolute where the operator has said under which name. */
 const recordingUrlOf = ({ config }: AppOptions, { recordings }: Features): RecordingUrl =>
-  ({ recordingFile }) => recordingFile === null
+  ({ recordingFile, endedAt }) => recordingFile === null || endedAt === null
     ? null
     : `${config.PARLEY_PUBLIC_URL ?? ""}${API_ROOT}${recordings.linkOf(recordingFile)}`;
 

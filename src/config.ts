@@ -9,6 +9,7 @@ import { microsFromDecimal } from "./core/money.ts";
 import { parseNetwork } from "./core/networks.ts";
 import { parseHttpUrl } from "./core/values.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "./providers/models/catalog.ts";
+import { findSherpaModel, type SherpaModel } from "./providers/speech/sherpa-model.ts";
 
 type Parse<T> = (text: string) => T | { problem: string };
 
@@ -39,6 +40,11 @@ const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
 const file: Parse<string | null> = (value) =>
   existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
+const sherpaModel: Parse<SherpaModel | null> = (value) => {
+  if (!existsSync(value)) return problem(`names a folder that does not exist: ${value}`);
+  const found = findSherpaModel(value);
+  return typeof found === "string" ? problem(found) : found;
+};
 const list: Parse<string[]> = (value) =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
 const networks: Parse<string[]> = (value) => {
@@ -145,6 +151,10 @@ const SETTINGS = {
   PARLEY_SYNTHESIS_MODEL: setting({
     default: "tts-1", description: "Model asked for at PARLEY_SYNTHESIS_URL", parse: text,
   }),
+  PARLEY_SYNTHESIS_VOICE: setting<string | null>({
+    default: null, description: "Voice asked for at PARLEY_SYNTHESIS_URL; absent: OpenAI's name of the assistant's voice",
+    parse: text,
+  }),
   PARLEY_DEEPGRAM_KEY: setting<string | null>({
     default: null, description: "Key of a Deepgram account: understands speech", parse: text, secret: true,
   }),
@@ -173,8 +183,13 @@ const SETTINGS = {
   PARLEY_REALTIME_MODEL: setting({
     default: "gpt-realtime", description: "Model asked for at PARLEY_REALTIME_URL", parse: text,
   }),
-  PARLEY_SHERPA_DIR: setting<string | null>({
-    default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine", parse: file,
+  PARLEY_SHERPA_DIR: setting<SherpaModel | null>({
+    default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine",
+    parse: sherpaModel,
+  }),
+  PARLEY_SHERPA_LANGUAGES: setting({
+    default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",
+    parse: list,
   }),
   PARLEY_CALL_PRICE: setting<number | null>({
     default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on",

@@ -9,7 +9,7 @@ import { createCalling, type Calling } from "./calls/calling.ts";
 import { createEvaluate } from "./calls/evaluation.ts";
 import { createMediaThread } from "./calls/media.ts";
 import type { Recordings } from "./calls/recordings.ts";
-import type { CallingOptions } from "./calls/replies.ts";
+import type { CallingOptions, ChosenVoice, VoiceOf } from "./calls/replies.ts";
 import { voiceSettingsOf } from "./calls/voice/settings.ts";
 import type { Config } from "./config.ts";
 import { Fault } from "./core/faults.ts";
@@ -41,20 +41,18 @@ export function createVoice(options: VoiceOptions): Voice {
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
   const speech = speechConfigOf(config);
   const media = createMediaThread({ speech, logLevel: config.PARLEY_LOG_LEVEL }, log);
-  const voiceOf = (assistant: Assistant, isOutbound: boolean) =>
-    chooseVoice(speech, options.catalogs, assistant, isOutbound);
+  const voiceOf: VoiceOf = (assistant, call) =>
+    chooseVoice(speech, options.catalogs, assistant, call);
   const calling = createCalling({
     ...options,
     calls,
     media,
     voiceOf,
     evaluate: createEvaluate({ resolveModel: options.resolveModel, system, log }),
-    recordingsDir: recordings.folder,
-    hasRealtime: speech.realtime !== null,
   });
   return {
     calling,
-    assertCanTalk: (assistant) => void voiceOf(assistant, false),
+    assertCanTalk: (assistant) => void voiceOf(assistant, { isOutbound: false }),
     close: async () => {
       await calling.drain();
       await media.close();
@@ -68,36 +66,52 @@ export const recordingsFolder = (config: Config): string =>
 const vendorOf = (url: string | null, key: string | null, model: string): VendorConfig | null =>
   url === null ? null : { url, key, model };
 
+/** Of a vendor whose address has a default: used where there is a key. */
+const keyedVendorOf: typeof vendorOf = (url, key, model) =>
+  key === null ? null : vendorOf(url, key, model);
+
 function speechConfigOf(config: Config): SpeechConfig {
+  const synthesis = vendorOf(
+    config.PARLEY_SYNTHESIS_URL, config.PARLEY_SYNTHESIS_KEY, config.PARLEY_SYNTHESIS_MODEL);
+  const sherpa = config.PARLEY_SHERPA_DIR;
   return {
     mode: config.PARLEY_SPEECH,
-    deepgram: config.PARLEY_DEEPGRAM_KEY === null
-      ? null
-      : vendorOf(
-          config.PARLEY_DEEPGRAM_URL, config.PARLEY_DEEPGRAM_KEY, config.PARLEY_DEEPGRAM_MODEL),
+    transcription: vendorOf(config.PARLEY_TRANSCRIPTION_URL, config.PARLEY_TRANSCRIPTION_KEY,
+      config.PARLEY_TRANSCRIPTION_MODEL),
+    synthesis: synthesis && { ...synthesis, voice: config.PARLEY_SYNTHESIS_VOICE },
+    deepgram: keyedVendorOf(
+      config.PARLEY_DEEPGRAM_URL, config.PARLEY_DEEPGRAM_KEY, config.PARLEY_DEEPGRAM_MODEL),
+    elevenLabs: keyedVendorOf(
+      config.PARLEY_ELEVENLABS_URL, config.PARLEY_ELEVENLABS_KEY, config.PARLEY_ELEVENLABS_MODEL),
     realtime: vendorOf(
       config.PARLEY_REALTIME_URL, config.PARLEY_REALTIME_KEY, config.PARLEY_REALTIME_MODEL),
+    sherpa: sherpa && { model: sherpa, languages: config.PARLEY_SHERPA_LANGUAGES },
   };
 }
+
+const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
+
+/** Catalogs name OpenAI's voices once for all servers that have them. */
+const OPENAI_VOICES = "openai";
 
 function chooseVoice(
   speech: SpeechConfig,
   catalogs: Catalogs,
   assistant: Assistant,
-  isOutbound: boolean,
-): ReturnType<CallingOptions["voiceOf"]> {
-  const { settings } = assistant;
+  { isOutbound, isRealtime }: Parameters<VoiceOf>[1],
+): ChosenVoice {
+  const { mode, settings } = assistant;
   const language = catalogs.findLanguage(settings.language_id);
   const voice = catalogs.findVoice(settings.voice_id);
-  if (!language || !voice) throw new Fault(422, "The assistant's language or voice is not there any more.");
-  const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
+  if (!language || !voice) {
+    throw new Fault(422, "The assistant's language or voice is not there any more.");
+  }
+  const hearsItself = isRealtime ?? (mode !== "pipeline" && speech.realtime !== null);
+  const speaksItself = hearsItself && mode !== "dualplex";
+  const synthesizerId = settings.synthesizer_provider_id ?? voice.synthesizer_provider_id;
   const synthesizer = chooseSynthesizer(speech, {
     language: language.iso_2,
-    code: settings.synthesizer_provider_id !== null
-      ? codeOf(catalogs.findSynthesizer(settings.synthesizer_provider_id))
-      : voice.synthesizer_provider_id === null
-        ? null
-        : codeOf(catalogs.findSynthesizer(voice.synthesizer_provider_id)),
+    code: synthesizerId === null ? null : codeOf(catalogs.findSynthesizer(synthesizerId)),
   });
   const transcriber = chooseTranscriber(speech, {
     language: language.iso_2,
@@ -105,20 +119,26 @@ function chooseVoice(
       ? null
       : codeOf(catalogs.findTranscriber(settings.transcriber_provider_id)),
   });
-  if (!synthesizer) {
+  if (!synthesizer && !speaksItself) {
     throw new Fault(422, `No speech engine of this server can speak ${language.name}.`);
   }
-  if (!transcriber) {
+  if (!transcriber && !hearsItself) {
     throw new Fault(422, `No speech engine of this server can understand ${language.name}. `
-      + whyNoTranscriber(language.iso_2));
+      + whyNoTranscriber(speech, language.iso_2));
   }
+  const openAiVoice = voice.codes[OPENAI_VOICES] ?? null;
+  const voiceCode = synthesizer === "openai-compatible" ? openAiVoice : voice.codes[synthesizer ?? ""];
   return {
     settings: voiceSettingsOf(assistant, {
       language: language.iso_2,
       fillers: catalogs.fillers(language.id),
-      voice: { voice: voice.codes[synthesizer] ?? null, gender: voice.gender },
+      voice: { voice: voiceCode ?? null, gender: voice.gender },
       isOutbound,
     }),
-    engines: { synthesizer, transcriber },
+    engines: {
+      synthesizer: speaksItself ? null : synthesizer,
+      transcriber: hearsItself ? null : transcriber,
+    },
+    realtime: hearsItself ? { voice: openAiVoice, language: language.iso_2 } : null,
   };
 }

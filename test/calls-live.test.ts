@@ -35,7 +35,7 @@ const authorization = { Authorization: `Bearer ${key}` };
 const call: typeof server.call = (method, path, options) =>
   server.call(method, path, { key, ...options });
 const ENDED = {
-  reason: "customer_hung_up", carrierCostMicros: 0, turns: [], recordingFile: null,
+  reason: "customer_hung_up", carrierCostMicros: 0, turns: [], hasRecording: false,
 } as const;
 
 async function beginCall(): Promise<number> {

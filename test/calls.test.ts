@@ -22,7 +22,7 @@ const begin = (changes: object = {}) => calls.begin({
   customerPhone: "+15550100", variables: { name: "Eva" }, ...changes,
 });
 const ENDED = {
-  reason: "customer_hung_up", carrierCostMicros: 0, turns: [], recordingFile: null,
+  reason: "customer_hung_up", carrierCostMicros: 0, turns: [], hasRecording: false,
 } as const;
 const EVALUATED = { evaluation: { summary: "short" }, evaluationError: null };
 const totals = async () => (await server.call("GET", "/user/me")).body.total_balance as number;

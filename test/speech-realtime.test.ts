@@ -177,8 +177,8 @@ test("[SP53] an interruption cancels the reply and truncates it at what was play
   });
   speak();
   const { itemId } = await told.event("audio", 1);
-  live.interrupt(itemId, 120.7);
-  live.interrupt(itemId, 999_999);
+  live.interrupt({ itemId: itemId, playedMs: 120.7, text: "Good day" });
+  live.interrupt({ itemId: itemId, playedMs: 999_999, text: "Good day" });
   const count = told.events.length;
   await peer.until(() => peer.received("conversation.item.truncate").length === 2);
   middle.open();
@@ -194,8 +194,8 @@ test("[SP53] an interruption cancels the reply and truncates it at what was play
   speak();
   const late = await told.event("audio", 2);
   await told.event("reply_end", 1);
-  live.interrupt(late.itemId, 50);
-  live.interrupt("nothing", 50);
+  live.interrupt({ itemId: late.itemId, playedMs: 50, text: "Good day" });
+  live.interrupt({ itemId: "nothing", playedMs: 50, text: "Good day" });
   await peer.until(() => peer.received("conversation.item.truncate").length === 3);
   assert.equal(peer.received("response.cancel").length, 1);
 });
@@ -275,11 +275,15 @@ test("[SP56] a session that does not speak tells words only", async () => {
   assert.equal(samplesOf(told), 0);
   const text = told.events.find((event) => event.kind === "text");
   assert.ok(text?.kind === "text");
-  // Only sound can be truncated.
-  live.interrupt(text.itemId, 100);
+  // Only sound can be truncated: what was heard of a text takes its place.
+  live.interrupt({ itemId: text.itemId, playedMs: 100, text: "Good day" });
   live.say("x");
   await peer.until(() => peer.received("response.create").length === 1);
   assert.equal(peer.received("conversation.item.truncate").length, 0);
+  assert.equal(peer.received("conversation.item.delete")[0]?.item_id, text.itemId);
+  assert.deepEqual(peer.received("conversation.item.create")[0]?.item, {
+    type: "message", role: "assistant", content: [{ type: "output_text", text: "Good day" }],
+  });
 });
 
 test("[SP57] refused keys, refused settings and lost connections fail once, with a reason and no key", async () => {
@@ -311,7 +315,7 @@ test("[SP57] refused keys, refused settings and lost connections fail once, with
   assert.equal((await cut.told.event("failed")).error.retryable, true);
   cut.live.write(tone(20));
   cut.live.say("x");
-  cut.live.interrupt("x", 1);
+  cut.live.interrupt({ itemId: "x", playedMs: 1, text: "Good day" });
   cut.live.toolResult("x", "{}");
   assert.deepEqual(cut.told.kinds(), ["ready", "failed"]);
 });

@@ -37,11 +37,16 @@ export function createBeepDetector(
     for (const sample of block) energy += sample * sample;
     let best = 0;
     let bestShare = 0;
+    const consider = (candidate: number): void => {
+      const found = share(block, candidate, rate, energy);
+      if (found > bestShare) [best, bestShare] = [candidate, found];
+    };
     if (Math.sqrt(energy / block.length) >= RMS_MIN) {
-      for (let candidate = HERTZ_MIN; candidate <= HERTZ_MAX; candidate += HERTZ_STEP) {
-        const found = share(block, candidate, rate, energy);
-        if (found > bestShare) [best, bestShare] = [candidate, found];
-      }
+      for (let at = HERTZ_MIN; at <= HERTZ_MAX; at += HERTZ_STEP) consider(at);
+      // A block of 20 ms shows a tone in the middle of two steps at 40 % of its share in either.
+      const coarse = best;
+      consider(coarse - HERTZ_STEP / 2);
+      consider(coarse + HERTZ_STEP / 2);
     }
     const isTone = bestShare >= PURITY;
     const isSame = hertz === 0 || Math.abs(best - hertz) <= HERTZ_STEP;

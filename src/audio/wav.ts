@@ -1,9 +1,11 @@
 // Stereo recordings streamed to disk as WAV: the customer left, the assistant right. At most a
 // second of each is in memory; the header is put right at the end.
-import { closeSync, openSync, type PathLike, writeSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 
 const HEADER_BYTES = 44;
+const RATE_AT = 24;
+const SAMPLE_BYTES = 2;
+/** Of both sides. */
 const FRAME_BYTES = 4;
 const BLOCKS_WAITING_MAX = 30;
 
@@ -14,17 +16,17 @@ export interface StereoRecorder {
   close(): Promise<{ bytes: number; durationMs: number }>;
 }
 
-function header(rate: number, dataBytes: number): Buffer {
+function header(rate: number, dataBytes: number, channels = 2): Buffer {
   const head = Buffer.alloc(HEADER_BYTES);
   head.write("RIFF", 0, "latin1");
   head.writeUInt32LE(HEADER_BYTES - 8 + dataBytes, 4);
   head.write("WAVEfmt ", 8, "latin1");
   head.writeUInt32LE(16, 16);
   head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(2, 22);
-  head.writeUInt32LE(rate, 24);
-  head.writeUInt32LE(rate * FRAME_BYTES, 28);
-  head.writeUInt16LE(FRAME_BYTES, 32);
+  head.writeUInt16LE(channels, 22);
+  head.writeUInt32LE(rate, RATE_AT);
+  head.writeUInt32LE(rate * channels * SAMPLE_BYTES, 28);
+  head.writeUInt16LE(channels * SAMPLE_BYTES, 32);
   head.writeUInt16LE(16, 34);
   head.write("data", 36, "latin1");
   head.writeUInt32LE(dataBytes, 40);
@@ -41,12 +43,18 @@ export function createStereoRecorder(
   let bytes = HEADER_BYTES;
   let waiting = 0;
   let failure: Error | null = null;
-  const opened: Promise<FileHandle> = open(file, "wx", 0o600);
-  let queue: Promise<void> = opened.then(async (handle) => {
-    await handle.write(header(rate, 0), 0, HEADER_BYTES, 0);
-  });
-  // `close` tells it; until then nobody has to hear.
-  queue.catch((error: unknown) => (failure ??= error as Error));
+  /** Null until there is something to write: calls nobody answers leave no file. */
+  let opened: Promise<FileHandle> | null = null;
+  let queue: Promise<void> = Promise.resolve();
+  const enqueue = (data: Buffer, position: number, after = (): void => undefined): void => {
+    const handle = (opened ??= open(file, "wx", 0o600));
+    queue = queue.then(async () => {
+      await (await handle).write(data, 0, data.length, position);
+      after();
+    });
+    // `close` tells it; until then nobody has to hear.
+    queue.catch((error: unknown) => (failure ??= error as Error));
+  };
 
   const flush = (): void => {
     if (filled === 0 || failure) return;
@@ -60,14 +68,11 @@ export function createStereoRecorder(
     block = new Int16Array(2 * blockFrames);
     filled = 0;
     waiting += 1;
-    queue = queue.then(async () => {
-      await (await opened).write(data, 0, data.length, position);
-      waiting -= 1;
-    });
-    queue.catch((error: unknown) => (failure ??= error as Error));
+    enqueue(data, position, () => (waiting -= 1));
   };
   return {
     write: (left, right) => {
+      if (!opened) enqueue(header(rate, 0), 0);
       for (let at = 0; at < left.length; at += 1) {
         block[2 * filled] = left[at] ?? 0;
         block[2 * filled + 1] = right[at] ?? 0;
@@ -77,6 +82,7 @@ export function createStereoRecorder(
     },
     close: async () => {
       flush();
+      if (!opened) return { bytes: 0, durationMs: 0 };
       const handle = await opened;
       try {
         await queue;
@@ -90,14 +96,33 @@ export function createStereoRecorder(
   };
 }
 
-/** Sets the sizes of a recording that a crash left without them. */
-export function repairWav(file: PathLike, fileBytes: number, rate: number): void {
-  const descriptor = openSync(file, "r+");
+/** Sets the sizes of a recording that a crash left without them. False: there is no sound in it. */
+export async function repairWav(path: string): Promise<boolean> {
+  const file = await open(path, "r+").catch(() => null);
+  if (!file) return false;
   try {
-    writeSync(descriptor, header(rate, fileBytes - HEADER_BYTES), 0, HEADER_BYTES, 0);
+    const { size } = await file.stat();
+    if (size <= HEADER_BYTES) return false;
+    const { buffer } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
+    const whole = header(buffer.readUInt32LE(RATE_AT), size - HEADER_BYTES);
+    await file.write(whole, 0, HEADER_BYTES, 0);
+    return true;
   } finally {
-    closeSync(descriptor);
+    await file.close();
   }
+}
+
+/** A whole file in memory, of one channel. */
+export function monoWav(pieces: Int16Array[], rate: number): Uint8Array<ArrayBuffer> {
+  const samples = pieces.reduce((sum, { length }) => sum + length, 0);
+  const bytes = new Uint8Array(HEADER_BYTES + samples * SAMPLE_BYTES);
+  bytes.set(header(rate, samples * SAMPLE_BYTES, 1));
+  let at = HEADER_BYTES;
+  for (const { buffer, byteOffset, byteLength } of pieces) {
+    bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at);
+    at += byteLength;
+  }
+  return bytes;
 }
 
 export interface ParsedWav {

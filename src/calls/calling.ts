@@ -81,7 +81,7 @@ export function createCalling(options: CallingOptions): Calling {
     },
     openWeb: async ({ assistant, conversationUuid, variables, face }) => {
       // Before the record: a call nobody can hear is refused, not failed.
-      options.voiceOf(assistant, false);
+      options.voiceOf(assistant, { isOutbound: false });
       const { call, secondsMax } = await calls.begin({
         assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
       });
@@ -157,8 +157,13 @@ function openCall(
   assistant: Assistant,
   { leg, face, secondsMax }: OpenArgs,
 ): LiveCall {
-  const { system, media, recordingsDir } = options;
-  const { settings, engines } = options.voiceOf(assistant, call.type === "outbound");
+  const { system, media, recordings } = options;
+  const { settings, engines, realtime } = options.voiceOf(
+    assistant, { isOutbound: call.type === "outbound" });
+  if (assistant.mode !== "pipeline" && !realtime) {
+    options.log.warn({ call_id: call.id, mode: assistant.mode },
+      "PARLEY_REALTIME_URL is not set: the call runs in the mode pipeline");
+  }
   const parties = {
     customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",
   };
@@ -166,7 +171,7 @@ function openCall(
   const hasLine = leg.kind === "carrier";
   const entry: LiveCall = {
     id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
-    hasLine, rate: leg.kind === "web" ? leg.rate : CARRIER_RATE, isAnswered: false, saidMs: 0,
+    hasLine, isRealtime: realtime !== null, rate: leg.kind === "web" ? leg.rate : CARRIER_RATE, isAnswered: false, saidMs: 0,
     history: [], turn: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), isOver: false, done: Promise.withResolvers(),
@@ -180,10 +185,8 @@ function openCall(
       greeting: fillTemplate(assistant.settings.initial_message, variables),
       leg,
       engines,
-      realtime: assistant.mode === "multimodal" && options.hasRealtime
-        ? realtimeOf(options, entry)
-        : null,
-      recordingPath: entry.recordingFile === null ? null : join(recordingsDir, entry.recordingFile),
+      realtime: realtime && realtimeOf(options, entry, realtime),
+      recordingPath: entry.recordingFile && join(recordings.folder, entry.recordingFile),
     },
   });
   return entry;
@@ -201,7 +204,9 @@ function hear(
       return keep("call status", calls.change(call.id, "ringing", {}));
     case "answered":
       call.isAnswered = true;
-      return keep("call status", calls.change(call.id, "in-progress", {}));
+      return keep("call status", calls.change(call.id, "in-progress", {
+        recordingFile: call.recordingFile,
+      }));
     case "answered_by":
       return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));
     case "reply":
@@ -297,9 +302,17 @@ async function conclude(
   const finalStatus = answeredStatus(reason);
   await calls.end(call.id, {
     finalStatus, reason, carrierCostMicros: 0, turns,
-    recordingFile: over.recordedMs > 0 ? call.recordingFile : null,
+    hasRecording: await hasRecording(options, call, over.recordedMs),
   });
   if (finalStatus !== "failed") await finish(options, call.id);
+}
+
+/** A recording the media thread could not close may have sound all the same. */
+function hasRecording(
+  { recordings }: CallingOptions, { recordingFile }: LiveCall, recordedMs: number,
+): boolean | Promise<boolean> {
+  if (recordingFile === null || recordedMs > 0) return recordingFile !== null;
+  return recordings.repair(recordingFile);
 }
 
 /** The work after the call; what fails is noted, the call is finished all the same. */

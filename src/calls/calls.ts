@@ -18,7 +18,7 @@ export interface CallsOptions {
   /** Calls of the account that may be live at a time. */
   parallelMax(accountId: number): number;
   priceMicrosPerMinute: Micros;
-  recordings: { remove(file: string): Promise<void> };
+  recordings: { remove(file: string): Promise<void>; repair(file: string): Promise<boolean> };
 }
 
 export interface NewCallArgs {
@@ -98,7 +98,9 @@ export function createCalls(options: CallsOptions) {
     ...createReads(store),
     begin: createBegin(options),
     change: async (
-      callId: number, to: CallStatus, known: { answeredBy?: AnsweredBy; reason?: EndReason },
+      callId: number,
+      to: CallStatus,
+      known: { answeredBy?: AnsweredBy; reason?: EndReason; recordingFile?: string | null },
     ): Promise<void> => {
       bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));
     },
@@ -130,7 +132,8 @@ export function createCalls(options: CallsOptions) {
     beat: (callIds: number[]): Promise<void> => store.beat({ callIds, now: system.now() }),
     /** Closes what a dead process left; the calls returned still need their evaluation. */
     recover: async (): Promise<number[]> => {
-      const { events, unfinished } = await store.recover({ now: system.now() });
+      const { events, unfinished, cut } = await store.recover({ now: system.now() });
+      for (const file of cut) await recordings.repair(file);
       bus.publishCommitted(events);
       return unfinished;
     },

@@ -11,8 +11,8 @@ export interface CallDeeds {
   transfer: ((to: string) => void) | null;
   /** Null when the call has no keys. */
   sendDtmf: ((digits: string) => void) | null;
-  /** False: there is no such assistant. */
-  handOver(assistantId: number, settings: { message: string; greets: boolean }): boolean;
+  /** A sentence says why not; null: it is done. */
+  handOver(assistantId: number, settings: { message: string; greets: boolean }): string | null;
 }
 
 type Call = (args: Record<string, unknown>) => Record<string, unknown>;
@@ -67,12 +67,12 @@ function functionOf(tool: BuiltIn, index: number, deeds: CallDeeds): CallFunctio
       });
     case "assistant_transfer":
       return define(`transfer_to_assistant${suffix}`, tool.description
-        || "Hands the call over to another assistant.", {}, () =>
-        deeds.handOver(tool.assistant_id, {
+        || "Hands the call over to another assistant.", {}, () => {
+        const error = deeds.handOver(tool.assistant_id, {
           message: tool.message_before_transfer ?? "", greets: tool.speak_transfer_greeting !== false,
-        })
-          ? { transferred: true }
-          : { error: "That assistant is not there any more." });
+        });
+        return error === null ? { transferred: true } : { error };
+      });
     case "collect_keypad":
     case "calendar":
     case "calendar_integration":

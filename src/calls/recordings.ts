@@ -5,6 +5,7 @@ import { createReadStream } from "node:fs";
 import { open, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
+import { repairWav } from "../audio/wav.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { System } from "../core/system.ts";
@@ -15,6 +16,8 @@ export interface Recordings {
   readonly folder: string;
   /** Path and query of a link that works for `recordingLinkMs`. */
   linkOf(file: string): string;
+  /** After a crash. False: nothing was recorded, and the file is gone. */
+  repair(file: string): Promise<boolean>;
   /** Absent files are no error. */
   remove(file: string): Promise<void>;
   route: Route;
@@ -41,6 +44,11 @@ export function createRecordings(
       const expires = String(Math.floor(system.now() / 1_000_000 + LIMITS.recordingLinkMs / 1000));
       const signature = sign(uuid, expires).toString("base64url");
       return `/recordings/${uuid}?expires=${expires}&signature=${signature}`;
+    },
+    repair: async (file) => {
+      const hasSound = await repairWav(join(folder, file));
+      if (!hasSound) await rm(join(folder, file), { force: true });
+      return hasSound;
     },
     remove: (file) => rm(join(folder, file), { force: true }),
     route: publicRoute({

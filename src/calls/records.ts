@@ -124,6 +124,12 @@ export interface CallSnapshot {
   entries: TranscriptEntry[];
 }
 
+export interface RecoveredCalls {
+  events: CommittedEvent[];
+  unfinished: number[];
+  cut: string[];
+}
+
 export interface CallStore {
   create(call: NewCall): Promise<CreateCallOutcome>;
   find(accountId: number, callId: number): Call | null;
@@ -146,6 +152,8 @@ export interface CallStore {
     to: CallStatus;
     answeredBy?: AnsweredBy;
     reason?: EndReason;
+    /** Being written from now on. */
+    recordingFile?: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;
   /** Numbers the entry, appends it and its event. */
@@ -163,7 +171,8 @@ export interface CallStore {
     reason: EndReason;
     carrierCostMicros: Micros;
     turns: readonly TurnLatency[];
-    recordingFile: string | null;
+    /** False: nothing was recorded after all. */
+    hasRecording: boolean;
     now: Instant;
   }): Promise<CommittedEvent[]>;
   /** ended → its final status, with what the work after the call gave. */
@@ -178,8 +187,9 @@ export interface CallStore {
   /**
    * After a restart: calls not yet answered and calls in progress become failed; those that talked
    * are charged up to their last beat. Calls `ended` are left for `finish`: their ids are returned.
+   * `cut`: files of recordings that were not closed.
    */
-  recover(args: { now: Instant }): Promise<{ events: CommittedEvent[]; unfinished: number[] }>;
+  recover(args: { now: Instant }): Promise<RecoveredCalls>;
   /** Record, transcript and what its events said go; its ledger entry stays. */
   delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;
   /** Recordings older than `before`: their files' names, forgotten by the records. */

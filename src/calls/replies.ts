@@ -3,6 +3,7 @@
 import type { Assistant } from "../assistants/assistants.ts";
 import { personaOf } from "../conversations/answering.ts";
 import { joinTools, type ToolSource, type TurnContext } from "../conversations/tool-box.ts";
+import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
@@ -16,8 +17,9 @@ import type { Pcm } from "../providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { callFunctions, type CallDeeds } from "./functions.ts";
+import type { Recordings } from "./recordings.ts";
 import type { EndReason, TranscriptEntry } from "./records.ts";
-import type { CallSetup, FromMedia, MediaThread } from "./voice/protocol.ts";
+import type { CallSetup, EngineCodes, FromMedia, MediaThread } from "./voice/protocol.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
 import type { VoiceSettings } from "./voice/settings.ts";
 
@@ -31,22 +33,33 @@ export interface WebFace {
   over(reason: EndReason): void;
 }
 
+/** How an assistant hears and speaks. */
+export interface ChosenVoice {
+  settings: VoiceSettings;
+  engines: EngineCodes;
+  /** The model hears by itself; null: a recogniser does. */
+  realtime: { voice: string | null; language: string } | null;
+}
+
+/**
+ * Throws Fault 422 when nothing can speak or understand the assistant's language. `isRealtime`: as
+ * the call is already; unless told, as the assistant's mode says and this server can.
+ */
+export type VoiceOf = (
+  assistant: Assistant, call: { isOutbound: boolean; isRealtime?: boolean },
+) => ChosenVoice;
+
 export interface CallingOptions {
   calls: Calls;
   media: MediaThread;
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
-  voiceOf(assistant: Assistant, isOutbound: boolean): {
-    settings: VoiceSettings; engines: CallSetup["engines"];
-  };
+  voiceOf: VoiceOf;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
   /** Functions of the assistant apart from those of the call itself. */
   sourcesOf(context: TurnContext): ToolSource[];
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
-  recordingsDir: string;
-  /** A model that hears and speaks by itself is configured; without one its calls use the parts. */
-  hasRealtime: boolean;
+  recordings: Pick<Recordings, "folder" | "repair">;
   system: System;
   log: Logger;
   limits: { turnTotalMs: number; replyTokensMax: number; historyTokensMax: number };
@@ -69,6 +82,7 @@ export interface LiveCall {
   face: WebFace | null;
   /** There is a telephone line: calls can be handed on and keys be pressed. */
   hasLine: boolean;
+  isRealtime: boolean;
   rate: number;
   isAnswered: boolean;
   history: ModelMessage[];
@@ -166,21 +180,23 @@ export async function answerToolCall(
   options.media.send({ kind: "tool_result", callId: call.id, toolCallId, json });
 }
 
-/** What a model that speaks by itself is told before the call. */
+/** What a model that hears by itself is told before the call. */
 export function realtimeOf(
-  options: CallingOptions, call: LiveCall,
+  options: CallingOptions, call: LiveCall, chosen: NonNullable<ChosenVoice["realtime"]>,
 ): NonNullable<CallSetup["realtime"]> {
   const { settings } = call.assistant;
   return {
-    instructions: fillTemplate(settings.system_prompt, call.variables),
-    voice: null,
-    language: "",
+    ...chosen,
+    instructions: instructionsOf(call),
     tools: toolsOf(options, call, 0).tools,
     temperature: Number(settings.llm_temperature),
     silenceMs: REALTIME_SILENCE_MS,
     threshold: settings.turn_detection_threshold ?? REALTIME_THRESHOLD,
   };
 }
+
+const instructionsOf = ({ assistant, variables }: LiveCall): string =>
+  fillTemplate(assistant.settings.system_prompt, variables);
 
 function show(
   { media }: CallingOptions, call: LiveCall, turn: number, event: TurnEvent,
@@ -201,6 +217,17 @@ function show(
   }
 }
 
+function chosenOrWhyNot(
+  { voiceOf }: CallingOptions, assistant: Assistant, isRealtime: boolean,
+): ChosenVoice | string {
+  try {
+    return voiceOf(assistant, { isOutbound: false, isRealtime });
+  } catch (error) {
+    if (error instanceof Fault) return error.message;
+    throw error;
+  }
+}
+
 function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
   const { media } = options;
   const callId = call.id;
@@ -214,7 +241,11 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
     sendDtmf: call.hasLine ? (digits) => media.send({ kind: "send_dtmf", callId, digits }) : null,
     handOver: (assistantId, { message, greets }) => {
       const next = options.findAssistant(call.accountId, assistantId);
-      if (!next) return false;
+      if (!next) return "That assistant is not there any more.";
+      const { isRealtime } = call;
+      const chosen = chosenOrWhyNot(options, next, isRealtime);
+      if (typeof chosen === "string") return chosen;
+      const { settings, engines } = chosen;
       call.assistant = next;
       call.variables = allVariables(personaOf(next), call.given, options.system.now(), {
         customerPhone: call.variables.customer_phone ?? "",
@@ -222,8 +253,11 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
       });
       if (message !== "") media.send({ kind: "say", callId, text: message });
       const greeting = greets ? fillTemplate(next.settings.initial_message, call.variables) : "";
-      media.send({ kind: "become", callId, settings: options.voiceOf(next, false).settings, greeting });
-      return true;
+      media.send({
+        kind: "become", callId, settings, greeting, engines, instructions: instructionsOf(call),
+        tools: isRealtime ? toolsOf(options, call, 0).tools : [],
+      });
+      return null;
     },
   };
 }

@@ -43,6 +43,7 @@ export interface ClientEvent {
 
 interface NewItem {
   type: string;
+  role?: string;
   output?: string;
   content?: { text?: string }[];
 }
@@ -162,6 +163,8 @@ export class RealtimePeer {
         return this.#addItem(event.item as NewItem);
       case "conversation.item.truncate":
         return this.#truncate(event);
+      case "conversation.item.delete":
+        return this.#tell("conversation.item.deleted", { item_id: event.item_id });
       case "response.create":
         if (this.#running) {
           const code = "conversation_already_has_active_response";
@@ -207,7 +210,7 @@ export class RealtimePeer {
 
   #addItem(item: NewItem): void {
     if (item.type === "function_call_output") this.#outputs.push(item.output ?? "");
-    if (item.type === "message") this.#userText = item.content?.[0]?.text ?? "";
+    if (item.type === "message" && item.role === "user") this.#userText = item.content?.[0]?.text ?? "";
     this.#added({ id: this.#id("item"), status: "completed", ...item });
   }
 

@@ -3,6 +3,7 @@
 import type { Logger } from "../../core/logger.ts";
 import type { System } from "../../core/system.ts";
 import type { Leg, LegEndCause, LegEvent } from "../../providers/carriers/port.ts";
+import type { ModelTool } from "../../providers/models/port.ts";
 import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, Vad,
 } from "../../providers/speech/port.ts";
@@ -46,6 +47,17 @@ export interface Brain {
   over(summary: CallSummary): void;
 }
 
+/** Another assistant, which goes on with a call. */
+export interface Successor {
+  settings: VoiceSettings;
+  greeting: string;
+  synthesizer: Synthesizer | null;
+  transcriber: Transcriber | null;
+  /** For models that speak by themselves. */
+  instructions: string;
+  tools: ModelTool[];
+}
+
 /** What can be done to a call of any kind while it lasts. */
 export interface CallSession {
   /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
@@ -54,6 +66,7 @@ export interface CallSession {
   /** Both sides of every frame; null: nobody listens any more. */
   listen(tap: ((customer: Pcm, assistant: Pcm) => void) | null): void;
   sendDtmf(digits: string): void;
+  become(successor: Successor): void;
   /** Ends the call once what is being said is over; `to`: by handing it on. */
   endAfterSpeech(reason: EndReason, to: string | null): void;
   hangUp(reason: EndReason): void;

@@ -10,7 +10,7 @@ import type {
   NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
 } from "../../providers/speech/port.ts";
 import type { MediaClock } from "./clock.ts";
-import type { CallSetup, FromMedia, ToMedia } from "./protocol.ts";
+import type { CallSetup, EngineCodes, FromMedia, ToMedia } from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
 import { VoiceSession } from "./session.ts";
@@ -78,7 +78,19 @@ export function createHost(options: HostOptions): Host {
   };
 }
 
-function obey({ post }: HostOptions, entry: Entry, message: Exclude<ToMedia, { kind: "open" }>): void {
+function openEngines(
+  options: HostOptions, codes: EngineCodes,
+): { synthesizer: Synthesizer | null; transcriber: Transcriber | null } {
+  return {
+    synthesizer: codes.synthesizer === null ? null : options.synthesizer(codes.synthesizer),
+    transcriber: codes.transcriber === null ? null : options.transcriber(codes.transcriber),
+  };
+}
+
+function obey(
+  options: HostOptions, entry: Entry, message: Exclude<ToMedia, { kind: "open" }>,
+): void {
+  const { post } = options;
   const { session } = entry;
   switch (message.kind) {
     case "leg":
@@ -107,8 +119,12 @@ function obey({ post }: HostOptions, entry: Entry, message: Exclude<ToMedia, { k
     }
     case "send_dtmf":
       return session.sendDtmf(message.digits);
-    case "become":
-      return entry.pipeline?.become(message.settings, message.greeting);
+    case "become": {
+      const { settings, greeting, engines, instructions, tools } = message;
+      return session.become({
+        settings, greeting, instructions, tools, ...openEngines(options, engines),
+      });
+    }
     case "end_after_speech":
       return session.endAfterSpeech(message.reason, message.to);
     case "hang_up":
@@ -150,24 +166,23 @@ function createEntry(
     log: options.log,
     brain: brainOf(options, callId, recorder, forget),
   };
-  const realtime = setup.realtime === null
-    ? null
-    : new RealtimeSession({
-        ...common, model: options.speechToSpeech(), realtime: setup.realtime,
-      });
-  const pipeline = realtime
-    ? null
-    : new VoiceSession({
-        ...common,
-        synthesizer: options.synthesizer(setup.engines.synthesizer),
-        transcriber: options.transcriber(setup.engines.transcriber),
-        vad: options.vad,
-        noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
-        beeps: settings.voicemail.detects ? options.beeps : null,
-      });
-  const session = realtime ?? pipeline;
-  if (!session) throw new Error("a call is of one kind or the other");
-  return { session, pipeline, realtime, get tellLeg() { return tellLeg; } };
+  const { synthesizer, transcriber } = openEngines(options, setup.engines);
+  if (setup.realtime !== null) {
+    const realtime = new RealtimeSession({
+      ...common, model: options.speechToSpeech(), realtime: setup.realtime, synthesizer,
+    });
+    return { session: realtime, pipeline: null, realtime, get tellLeg() { return tellLeg; } };
+  }
+  if (!synthesizer || !transcriber) throw new Error("a call of parts needs both of them");
+  const pipeline = new VoiceSession({
+    ...common,
+    synthesizer,
+    transcriber,
+    vad: options.vad,
+    noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
+    beeps: settings.voicemail.detects ? options.beeps : null,
+  });
+  return { session: pipeline, pipeline, realtime: null, get tellLeg() { return tellLeg; } };
 }
 
 function brainOf(

@@ -1,10 +1,17 @@
 // What the main thread and the media thread tell each other about a call. Everything is plain data;
 // audio is transferred, not copied.
 import type { DialRequest, LegEvent } from "../../providers/carriers/port.ts";
+import type { ModelTool } from "../../providers/models/port.ts";
 import type { Pcm, SpeechToSpeechOptions } from "../../providers/speech/port.ts";
 import type { AnsweredBy, EndReason } from "../records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
 import type { VoiceSettings } from "./settings.ts";
+
+/** As catalogs name them; null: none is needed. */
+export interface EngineCodes {
+  synthesizer: string | null;
+  transcriber: string | null;
+}
 
 export interface CallSetup {
   settings: VoiceSettings;
@@ -13,9 +20,8 @@ export interface CallSetup {
   greeting: string;
   /** `web`: the main thread has the socket and forwards what passes it. */
   leg: { kind: "web"; rate: 8000 | 16000 | 24000 } | ({ kind: "carrier" } & DialRequest);
-  /** Codes of the speech engines, as catalogs name them. */
-  engines: { synthesizer: string; transcriber: string };
-  /** The model hears and speaks by itself; null: the parts above do. */
+  engines: EngineCodes;
+  /** The model hears by itself, and speaks where no synthesizer is named; null: the parts do. */
   realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks"> | null;
   /** Absolute path; null: nothing is recorded. */
   recordingPath: string | null;
@@ -35,7 +41,10 @@ export type ToMedia =
   | { kind: "listen"; callId: number; on: boolean }
   | { kind: "send_dtmf"; callId: number; digits: string }
   /** Another assistant takes over, with its own voice and manners. */
-  | { kind: "become"; callId: number; settings: VoiceSettings; greeting: string }
+  | {
+      kind: "become"; callId: number; settings: VoiceSettings; greeting: string;
+      engines: EngineCodes; instructions: string; tools: ModelTool[];
+    }
   | { kind: "end_after_speech"; callId: number; reason: EndReason; to: string | null }
   | { kind: "hang_up"; callId: number; reason: EndReason };
 

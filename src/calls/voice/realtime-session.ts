@@ -1,23 +1,29 @@
-// A call whose model hears and speaks by itself (mode `multimodal`): the vendor takes the turns,
-// the mixer still owns what is played, so that ambience, recording, interruption and record are
-// the same as in every call. Same methods as session.ts; made by host.ts.
+// A call whose model hears by itself, and either speaks too (mode `multimodal`) or writes what a
+// synthesizer of ours speaks (`dualplex`): the vendor takes the turns, the mixer still owns what is
+// played, so that ambience, recording, interruption and record are the same as in every call.
+// Same methods as session.ts; made by host.ts.
 import type { Timer } from "../../core/system.ts";
 import type { Leg, LegEndCause, LegEvent } from "../../providers/carriers/port.ts";
 import type {
-  SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
+  Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
+  Synthesizer,
 } from "../../providers/speech/port.ts";
 import type { EndReason } from "../records.ts";
-import type { CallSession, SessionOptions, VoiceState } from "./brain.ts";
+import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
+import { reasonOf } from "./end-reason.ts";
 import { Mixer } from "./mixer.ts";
 import { phrasesOf } from "./phrases.ts";
 import { Scribe } from "./scribe.ts";
-import { reasonOf } from "./session.ts";
+import type { VoiceSettings } from "./settings.ts";
+import { Speech } from "./speech.ts";
 import { Utterance } from "./utterance.ts";
 
 export type RealtimeOptions =
   Omit<SessionOptions, "synthesizer" | "transcriber" | "vad" | "noiseFilter" | "beeps"> & {
     model: SpeechToSpeech;
     realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks">;
+    /** Speaks what the model writes; null: the model speaks. */
+    synthesizer: Synthesizer | null;
   };
 
 interface Reply {
@@ -25,11 +31,14 @@ interface Reply {
   turn: number;
   kind: "reply";
   utterance: Utterance;
+  /** Null: the model speaks. */
+  speech: Speech | null;
 }
 
 const CLEARED_WAIT_MS = 300;
 const GOODBYE_MS = 8000;
 const REENGAGEMENTS_MAX = 3;
+const FAILURES_MAX = 3;
 
 export class RealtimeSession implements CallSession {
   readonly #options: RealtimeOptions;
@@ -41,7 +50,11 @@ export class RealtimeSession implements CallSession {
   #over = false;
   #answeredAtMs = 0;
   #turn = 0;
-  #reply: Reply | null = null;
+  /** The first is being played; those after it were ready sooner than it was heard. */
+  #replies: Reply[] = [];
+  #settings: VoiceSettings;
+  #synthesizer: Synthesizer | null;
+  #failures = 0;
   /** Nobody speaks since then. */
   #quietMs = 0;
   #reengagements = 0;
@@ -58,6 +71,8 @@ export class RealtimeSession implements CallSession {
 
   constructor(options: RealtimeOptions) {
     this.#options = options;
+    this.#settings = options.settings;
+    this.#synthesizer = options.synthesizer;
     this.#leg = options.connect((event) => this.#legEvent(event));
     this.#mixer = new Mixer({
       leg: this.#leg,
@@ -91,9 +106,17 @@ export class RealtimeSession implements CallSession {
     if (!this.#over) this.#leg.sendDtmf(digits);
   }
 
+  become({ settings, greeting, synthesizer, instructions, tools }: Successor): void {
+    if (this.#over) return;
+    this.#settings = settings;
+    if (this.#synthesizer) this.#synthesizer = synthesizer ?? this.#synthesizer;
+    this.#model?.instruct(instructions, tools);
+    if (greeting.trim() !== "") this.say(greeting);
+  }
+
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
     this.#ending = { reason, to };
-    if (!this.#reply) this.#endNow();
+    if (this.#replies.length === 0) this.#endNow();
   }
 
   hangUp(reason: EndReason): void {
@@ -134,17 +157,18 @@ export class RealtimeSession implements CallSession {
     this.#quietMs = this.#answeredAtMs;
     this.#scribe = new Scribe(brain, () => this.#nowMs());
     this.#model = model.open(
-      { ...realtime, rate: this.#leg.rate, speaks: true }, (event) => this.#modelEvent(event));
+      { ...realtime, rate: this.#leg.rate, speaks: this.#synthesizer === null },
+      (event) => this.#modelEvent(event));
     this.#tick = clock.subscribe(() => this.#everyFrame());
     brain.answered();
   }
 
   #modelEvent(event: SpeechToSpeechEvent): void {
     if (this.#over) return;
-    const { brain, greeting, settings, log } = this.#options;
+    const { brain, greeting, log } = this.#options;
     switch (event.kind) {
       case "ready":
-        if (greeting.trim() !== "" && !settings.waitForCustomer) this.say(greeting);
+        if (greeting.trim() !== "" && !this.#settings.waitForCustomer) this.say(greeting);
         return;
       case "speech_start":
         this.#customerTalks = true;
@@ -166,19 +190,18 @@ export class RealtimeSession implements CallSession {
         return this.#scribe?.replyBegins(this.#customerSpoke ? this.#lastVoiceMs : null);
       case "audio":
         this.#scribe?.stage("firstAudioMs");
-        return this.#replyOf(event.itemId)?.utterance.push(event.pcm);
-      case "text": {
+        return this.#spoke(event.itemId, event.pcm);
+      case "text":
         this.#scribe?.stage("firstTokenMs");
-        const utterance = this.#replyOf(event.itemId)?.utterance;
-        if (!utterance) return;
-        utterance.text += event.text;
-        return utterance.mark(utterance.text.length);
-      }
+        return this.#wrote(event.itemId, event.text);
       case "tool_call":
         this.#toolsRunning += 1;
         return brain.toolCall(this.#turn, event);
       case "reply_end":
-        if (this.#reply) this.#reply.utterance.ended = true;
+        for (const { speech, utterance } of this.#replies) {
+          if (speech) speech.end();
+          else utterance.ended = true;
+        }
         return;
       case "failed":
         log.warn({ err: event.error }, "the realtime model failed");
@@ -186,39 +209,87 @@ export class RealtimeSession implements CallSession {
     }
   }
 
+  #spoke(itemId: string, pcm: Pcm): void {
+    const utterance = this.#replyOf(itemId)?.utterance;
+    utterance?.push(pcm);
+    utterance?.markEvenly();
+  }
+
+  #wrote(itemId: string, text: string): void {
+    const reply = this.#replyOf(itemId);
+    if (reply?.speech) return reply.speech.write(text);
+    if (!reply) return;
+    reply.utterance.text += text;
+    reply.utterance.markEvenly();
+  }
+
   /** The reply an item belongs to; null for what comes late of one that was interrupted. */
   #replyOf(itemId: string): Reply | null {
-    if (this.#reply?.itemId === itemId) return this.#reply;
+    const known = this.#replies.find((reply) => reply.itemId === itemId);
+    if (known) return known;
     if (this.#customerTalks || this.#scribe === null) return null;
-    const reply: Reply = {
-      itemId, turn: this.#turn, kind: "reply", utterance: new Utterance(this.#leg.rate),
-    };
-    if (this.#reply) this.#scribe.assistantSaid(this.#reply, false);
-    this.#reply = reply;
-    this.#scribe.assistantBegan(reply);
-    this.#mixer.play(reply.utterance);
+    const speech = this.#synthesizer ? this.#newSpeech(this.#synthesizer) : null;
+    const utterance = speech?.utterance ?? new Utterance(this.#leg.rate);
+    const reply: Reply = { itemId, turn: this.#turn, kind: "reply", utterance, speech };
+    this.#replies.push(reply);
+    if (this.#replies.length === 1) this.#play(reply);
     return reply;
   }
 
+  #newSpeech(synthesizer: Synthesizer): Speech {
+    return new Speech({
+      kind: "reply",
+      turn: this.#turn,
+      synthesizer,
+      options: { ...this.#settings.voice, rate: this.#leg.rate },
+      handlers: {
+        onAudio: () => this.#scribe?.stage("firstAudioMs"),
+        onComplete: (isEmpty) => {
+          if (!isEmpty) this.#failures = 0;
+        },
+        onFailed: (error) => {
+          this.#options.log.warn({ err: error }, "speech synthesis failed");
+          this.#failures += 1;
+          if (this.#failures >= FAILURES_MAX) this.hangUp("speech_failed");
+        },
+      },
+    });
+  }
+
+  #play(reply: Reply): void {
+    this.#scribe?.assistantBegan(reply);
+    this.#mixer.play(reply.utterance);
+  }
+
   #interrupt(): void {
-    const reply = this.#reply;
-    if (!reply || this.#ending) return;
-    this.#reply = null;
+    if (this.#ending) return;
+    const [reply, ...unheard] = this.#replies;
+    // A reply that is not heard yet is not wanted any more either.
+    if (!reply) return this.#model?.interrupt(null);
+    this.#replies = [];
+    for (const { speech } of [reply, ...unheard]) speech?.cancel();
     this.#clearSinceMs = this.#nowMs();
     this.#mixer.hold(() => {
-      this.#mixer.drop(reply.utterance);
-      this.#model?.interrupt(reply.itemId, Math.round(reply.utterance.playedMs));
+      const { itemId, utterance } = reply;
+      this.#mixer.drop(utterance);
+      this.#model?.interrupt({
+        itemId, playedMs: Math.round(utterance.playedMs), text: utterance.heardText(),
+      });
+      for (const { itemId: id } of unheard) {
+        this.#model?.interrupt({ itemId: id, playedMs: 0, text: "" });
+      }
       this.#scribe?.assistantSaid(reply, true);
     });
   }
 
   #playedOut(): void {
-    const reply = this.#reply;
+    const reply = this.#replies.shift();
     if (!reply) return;
-    this.#reply = null;
     this.#quietMs = this.#nowMs();
     this.#scribe?.assistantSaid(reply, false);
-    if (this.#ending) this.#endNow();
+    const next = this.#replies[0];
+    if (next) this.#play(next);
+    else if (this.#ending) this.#endNow();
   }
 
   #endNow(): void {
@@ -240,7 +311,8 @@ export class RealtimeSession implements CallSession {
   }
 
   #watchTime(nowMs: number): void {
-    const { settings, durationMaxMs } = this.#options;
+    const { durationMaxMs } = this.#options;
+    const settings = this.#settings;
     const lengthMs = Math.min(settings.maxDurationMs, durationMaxMs);
     const talkedMs = nowMs - this.#answeredAtMs;
     const reason = durationMaxMs < settings.maxDurationMs ? "balance" : "max_duration";
@@ -253,7 +325,7 @@ export class RealtimeSession implements CallSession {
       return;
     }
     this.#watchDigits(nowMs);
-    if (this.#reply || this.#customerTalks || this.#toolsRunning > 0 || this.#ending) {
+    if (this.#replies.length > 0 || this.#customerTalks || this.#toolsRunning > 0 || this.#ending) {
       this.#quietMs = nowMs;
       return;
     }
@@ -270,7 +342,7 @@ export class RealtimeSession implements CallSession {
   }
 
   #watchDigits(nowMs: number): void {
-    const { keypad } = this.#options.settings;
+    const { keypad } = this.#settings;
     const isStopped = this.#digits.endsWith(keypad.stopKey);
     if (this.#digits === "" || (!isStopped && nowMs - this.#digitMs < keypad.timeoutMs)) return;
     const digits = isStopped ? this.#digits.slice(0, -1) : this.#digits;
@@ -297,7 +369,9 @@ export class RealtimeSession implements CallSession {
 
   #end(reason: EndReason, cause: LegEndCause | null): void {
     if (this.#over) return;
-    if (this.#reply) this.#scribe?.assistantSaid(this.#reply, true);
+    const [reply] = this.#replies;
+    if (reply) this.#scribe?.assistantSaid(reply, true);
+    for (const { speech } of this.#replies) speech?.cancel();
     this.#over = true;
     this.#tick?.cancel();
     this.#model?.close();

@@ -96,7 +96,8 @@ export class Scribe<Said extends Spoken = Spoken> {
       text,
       startMs: entry.startMs,
       endMs: this.#callMs(),
-      interrupted: wasInterrupted && !utterance.isPlayedOut,
+      // The silence behind the last word may be cut: nothing is missing then.
+      interrupted: wasInterrupted && !(utterance.ended && text === utterance.text.trim()),
       turn,
       counts: kind !== "filler",
     });

@@ -3,10 +3,13 @@
 // through the session's methods. Made by host.ts.
 import type { Timer } from "../../core/system.ts";
 import type { Leg, LegEndCause, LegEvent } from "../../providers/carriers/port.ts";
-import type { Pcm, TranscriptEvent } from "../../providers/speech/port.ts";
+import type {
+  Pcm, Synthesizer, Transcriber, TranscriptEvent,
+} from "../../providers/speech/port.ts";
 import type { EndReason } from "../records.ts";
-import type { CallSession, SessionOptions, VoiceState } from "./brain.ts";
+import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
 import { createEars, type Ears } from "./ears.ts";
+import { reasonOf } from "./end-reason.ts";
 import { Mixer } from "./mixer.ts";
 import { phrasesOf } from "./phrases.ts";
 import { Scribe } from "./scribe.ts";
@@ -24,6 +27,8 @@ const SAYS_MAX = 20;
 export class VoiceSession implements CallSession {
   readonly #options: SessionOptions;
   #settings: VoiceSettings;
+  #synthesizer: Synthesizer;
+  #transcriber: Transcriber;
   #turnSettings: TurnSettings;
   readonly #leg: Leg;
   readonly #mixer: Mixer;
@@ -48,6 +53,8 @@ export class VoiceSession implements CallSession {
   constructor(options: SessionOptions) {
     this.#options = options;
     this.#settings = options.settings;
+    this.#synthesizer = options.synthesizer;
+    this.#transcriber = options.transcriber;
     this.#turnSettings = this.#turnSettingsOf(options.settings);
     this.#leg = options.connect((event) => this.#legEvent(event));
     this.#mixer = new Mixer({
@@ -60,14 +67,14 @@ export class VoiceSession implements CallSession {
   }
 
   #turnSettingsOf(settings: VoiceSettings): TurnSettings {
-    const { durationMaxMs, greeting, transcriber } = this.#options;
+    const { durationMaxMs, greeting } = this.#options;
     return {
       ...settings,
       maxDurationMs: Math.min(settings.maxDurationMs, durationMaxMs),
       durationReason: durationMaxMs < settings.maxDurationMs ? "balance" : "max_duration",
       hasFillers: settings.fillers !== null,
       hasGreeting: greeting.trim() !== "",
-      detectsTurns: transcriber.detectsTurns,
+      detectsTurns: this.#transcriber.detectsTurns,
     };
   }
 
@@ -125,11 +132,18 @@ export class VoiceSession implements CallSession {
     this.#leg.hangUp();
   }
 
-  /** Another assistant goes on with the call. */
-  become(settings: VoiceSettings, greeting: string): void {
+  become({ settings, greeting, synthesizer, transcriber }: Successor): void {
     if (this.#over) return;
+    const hasOtherEars = settings.language !== this.#settings.language
+      || (transcriber !== null && transcriber !== this.#transcriber);
     this.#settings = settings;
+    this.#synthesizer = synthesizer ?? this.#synthesizer;
+    this.#transcriber = transcriber ?? this.#transcriber;
     this.#turnSettings = this.#turnSettingsOf(settings);
+    if (hasOtherEars && this.#ears) {
+      this.#ears.close();
+      this.#ears = this.#openEars();
+    }
     if (greeting.trim() !== "") this.say(greeting);
   }
 
@@ -164,21 +178,26 @@ export class VoiceSession implements CallSession {
     if (this.#scribe) return;
     const { options, leg } = { options: this.#options, leg: this.#leg };
     this.#scribe = new Scribe(options.brain, () => this.#nowMs());
-    this.#ears = createEars({
-      rate: leg.rate,
+    this.#ears = this.#openEars();
+    this.#beeps = options.beeps?.(leg.rate, () => this.#feed({ kind: "beep" })) ?? null;
+    this.#tick = options.clock.subscribe(() => this.#everyFrame());
+    options.brain.answered();
+    this.#feed({ kind: "answered" });
+  }
+
+  #openEars(): Ears {
+    const { vad, noiseFilter } = this.#options;
+    return createEars({
+      rate: this.#leg.rate,
       language: this.#settings.language,
-      transcriber: options.transcriber,
-      vad: options.vad,
-      noiseFilter: options.noiseFilter,
+      transcriber: this.#transcriber,
+      vad,
+      noiseFilter,
       tell: (event) => this.#recognised(event),
       tellVoice: (probability, frameMs) => {
         if (!this.#over) this.#feed({ kind: "voice", probability, frameMs });
       },
     });
-    this.#beeps = options.beeps?.(leg.rate, () => this.#feed({ kind: "beep" })) ?? null;
-    this.#tick = options.clock.subscribe(() => this.#everyFrame());
-    options.brain.answered();
-    this.#feed({ kind: "answered" });
   }
 
   #recognised(event: TranscriptEvent): void {
@@ -286,11 +305,11 @@ export class VoiceSession implements CallSession {
   }
 
   #newSpeech(kind: SpeechKind, turn: number | null): Speech {
-    const { synthesizer, log } = this.#options;
+    const { log } = this.#options;
     const speech: Speech = new Speech({
       kind,
       turn,
-      synthesizer,
+      synthesizer: this.#synthesizer,
       options: { ...this.#settings.voice, rate: this.#leg.rate },
       handlers: {
         onAudio: () => this.#audioStarted(speech),
@@ -419,21 +438,5 @@ export class VoiceSession implements CallSession {
     this.#tick?.cancel();
     this.#ears?.close();
     this.#options.brain.over({ reason, cause, turns: this.#scribe?.latencies ?? [] });
-  }
-}
-
-export function reasonOf(cause: LegEndCause): EndReason {
-  switch (cause) {
-    case "far_hung_up":
-      return "customer_hung_up";
-    case "we_hung_up":
-      return "assistant_ended";
-    case "transferred":
-      return "transferred";
-    case "busy":
-    case "no_answer":
-    case "rejected":
-    case "failed":
-      return "carrier_failed";
   }
 }

@@ -37,6 +37,14 @@ export class Utterance {
     this.#marks.push({ samples: this.#pushed, chars });
   }
 
+  /**
+   * For engines that do not say which words their audio is, while text and audio still grow: what
+   * there is of the one speaks what there is of the other.
+   */
+  markEvenly(): void {
+    this.#marks.splice(0, Infinity, { samples: this.#pushed, chars: this.text.length });
+  }
+
   get hasAudio(): boolean {
     return this.#pushed > this.#played;
   }

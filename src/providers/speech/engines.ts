@@ -10,11 +10,14 @@ import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
 import { createOpenAiRealtime } from "./openai-realtime.ts";
+import { createOpenAiSpeech } from "./openai-speech.ts";
+import { createOpenAiTranscription } from "./openai-transcription.ts";
 import { createPocketSphinx, pocketSphinxMissing } from "./pocketsphinx.ts";
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
 } from "./port.ts";
 import { createRnnoise } from "./rnnoise.ts";
+import { createSherpa, sherpaMissing, type SherpaConfig } from "./sherpa.ts";
 import { createVad } from "./silero.ts";
 
 export interface VendorConfig {
@@ -27,8 +30,13 @@ export interface VendorConfig {
 export interface SpeechConfig {
   /** `loopback`: speech made of numbers, for tests. */
   mode: "auto" | "loopback";
+  transcription: VendorConfig | null;
+  /** `voice`: asked for whatever the assistant's is. */
+  synthesis: (VendorConfig & { voice: string | null }) | null;
   deepgram: VendorConfig | null;
+  elevenLabs: VendorConfig | null;
   realtime: VendorConfig | null;
+  sherpa: SherpaConfig | null;
 }
 
 export interface Engines {
@@ -52,18 +60,23 @@ export interface Wanted {
 const ENGLISH = "en";
 
 /** Codes that can be used, best first. */
-function usableSynthesizers({ mode }: SpeechConfig, language: string): string[] {
-  if (mode === "loopback") return ["loopback"];
+function usableSynthesizers(config: SpeechConfig, language: string): string[] {
+  if (config.mode === "loopback") return ["loopback"];
   return [
+    ...(config.elevenLabs ? ["elevenlabs"] : []),
+    ...(config.synthesis ? ["openai-compatible"] : []),
     ...(language === ENGLISH ? ["flite"] : []),
     ...(espeakMissing() === null ? ["espeak-ng"] : []),
   ];
 }
 
-function usableTranscribers({ mode, deepgram }: SpeechConfig, language: string): string[] {
-  if (mode === "loopback") return ["loopback"];
+function usableTranscribers(config: SpeechConfig, language: string): string[] {
+  if (config.mode === "loopback") return ["loopback"];
+  const hasSherpa = config.sherpa?.languages.includes(language) && sherpaMissing() === null;
   return [
-    ...(deepgram ? ["deepgram"] : []),
+    ...(config.deepgram ? ["deepgram"] : []),
+    ...(config.transcription ? ["openai-compatible"] : []),
+    ...(hasSherpa ? ["sherpa-onnx"] : []),
     ...(language === ENGLISH && pocketSphinxMissing() === null ? ["pocketsphinx"] : []),
   ];
 }
@@ -81,9 +94,13 @@ export function chooseTranscriber(config: SpeechConfig, wanted: Wanted): string 
 }
 
 /** In one sentence what would make the server understand the language. */
-export function whyNoTranscriber(language: string): string {
-  const missing = language === ENGLISH ? `${pocketSphinxMissing() ?? ""} ` : "";
-  return `${missing}Set PARLEY_DEEPGRAM_KEY for a recogniser that understands it.`;
+export function whyNoTranscriber({ sherpa }: SpeechConfig, language: string): string {
+  return [
+    sherpa && sherpaMissing(),
+    language === ENGLISH ? pocketSphinxMissing() : null,
+    "Set PARLEY_DEEPGRAM_KEY, PARLEY_TRANSCRIPTION_URL or PARLEY_SHERPA_DIR"
+      + " for a recogniser that understands it.",
+  ].filter((sentence) => sentence !== null).join(" ");
 }
 
 interface OpenOptions {
@@ -92,40 +109,55 @@ interface OpenOptions {
 }
 
 export async function openEngines(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
-  return config.mode === "loopback" ? openLoopback(options) : openReal(config, options);
+  return config.mode === "loopback" ? openLoopback(config, options) : openReal(config, options);
 }
 
 const missing = (code: string): ProviderError =>
   new ProviderError(`the speech engine ${code} is not configured`, { retryable: false });
 
-function openLoopback({ system }: OpenOptions): Engines {
+/** Throws where there is none. */
+function realtimeModel({ realtime }: SpeechConfig, options: OpenOptions): () => SpeechToSpeech {
+  const model = realtime && createOpenAiRealtime({ ...realtime, ...options });
+  return () => {
+    if (!model) throw missing("realtime");
+    return model;
+  };
+}
+
+function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
+  const { system } = options;
   const synthesizer = createLoopbackSynthesizer({ system });
   const transcriber = createLoopbackTranscriber({ system });
   return {
     synthesizer: () => synthesizer,
     transcriber: () => transcriber,
-    speechToSpeech: () => {
-      throw missing("realtime");
-    },
+    speechToSpeech: realtimeModel(config, options),
     vad: loopbackVad,
     noiseFilter: null,
     speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
   };
 }
 
-async function openReal(config: SpeechConfig, { system, log }: OpenOptions): Promise<Engines> {
+async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
+  const { log } = options;
   const voices = createEmbeddedVoices(log);
-  const { deepgram, realtime } = config;
+  const { deepgram, sherpa, synthesis, transcription } = config;
+  const vad = await createVad();
   const synthesizers: Record<string, Synthesizer> = {
     flite: voices.flite, "espeak-ng": voices.espeakNg,
   };
   const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
   if (deepgram) {
     const create = deepgram.model.startsWith("flux") ? createDeepgramFlux : createDeepgram;
-    transcribers.deepgram = create({ ...deepgram, system, log });
+    transcribers.deepgram = create({ ...deepgram, ...options });
   }
-  const speechToSpeech = realtime ? createOpenAiRealtime({ ...realtime, system, log }) : null;
-  const vad = await createVad();
+  if (transcription) {
+    transcribers["openai-compatible"] = createOpenAiTranscription({
+      ...transcription, ...options, vad,
+    });
+  }
+  if (sherpa) transcribers["sherpa-onnx"] = createSherpa(sherpa, log);
+  if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   log.info({ vad: vad.name }, "speech engines are open");
   return {
     synthesizer: (code) => {
@@ -138,10 +170,7 @@ async function openReal(config: SpeechConfig, { system, log }: OpenOptions): Pro
       if (!found) throw missing(code);
       return found;
     },
-    speechToSpeech: () => {
-      if (!speechToSpeech) throw missing("realtime");
-      return speechToSpeech;
-    },
+    speechToSpeech: realtimeModel(config, options),
     vad,
     noiseFilter: await createRnnoise(),
     speak: (text, rate, ready) => speakWhole(voices.flite, text, rate, ready),

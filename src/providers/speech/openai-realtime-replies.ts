@@ -195,12 +195,26 @@ export class Replies {
     return false;
   }
 
-  interrupted(itemId: string, playedMs: number): void {
+  interrupted(heard: { itemId: string; playedMs: number; text: string } | null): void {
     const active = this.#active;
     if (active && !active.isCut) {
       active.isCut = true;
       this.#options.send({ type: "response.cancel", response_id: active.id });
     }
+    if (!heard) return;
+    if (this.#options.speaks) this.#truncate(heard.itemId, heard.playedMs);
+    else this.#shorten(heard.itemId, heard.text);
+  }
+
+  /** The protocol shortens audio only: of a text, what was heard takes the place of all of it. */
+  #shorten(itemId: string, text: string): void {
+    this.#options.send({ type: "conversation.item.delete", item_id: itemId });
+    if (text === "") return;
+    const item = { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
+    this.#options.send({ type: "conversation.item.create", item });
+  }
+
+  #truncate(itemId: string, playedMs: number): void {
     const samples = this.#itemSamples.get(itemId);
     if (samples === undefined) return;
     // Past the end of the item would be refused.

@@ -5,10 +5,11 @@ import { createResampler } from "../../audio/resampler.ts";
 import { ProviderError } from "../../core/faults.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { System, Timer } from "../../core/system.ts";
+import type { ModelTool } from "../models/port.ts";
 import { errorText, jsonOf } from "../models/openai-reply.ts";
 import { Replies } from "./openai-realtime-replies.ts";
 import {
-  readEvent, settingsOf, WIRE_RATE, type RealtimeEvent,
+  readEvent, settingsOf, WIRE_RATE, type RealtimeEvent, type SettingsOptions,
 } from "./openai-realtime-wire.ts";
 import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
@@ -53,7 +54,7 @@ function realtimeUrl({ url, model }: OpenAiRealtimeOptions): URL {
 
 class RealtimeSession implements SpeechToSpeechSession {
   readonly #args: OpenAiRealtimeOptions;
-  readonly #options: SpeechToSpeechOptions;
+  #options: SpeechToSpeechOptions;
   readonly #tell: (event: SpeechToSpeechEvent) => void;
   readonly #socket: VendorSocket;
   readonly #replies: Replies;
@@ -65,6 +66,8 @@ class RealtimeSession implements SpeechToSpeechSession {
   #backlogSamples = 0;
   #events = 0;
   #heard = { itemId: "", text: "" };
+  /** Null until the server has introduced itself. */
+  #wire: Omit<SettingsOptions, "session"> | null = null;
   #complaint = "";
   #complaints = 0;
 
@@ -117,8 +120,15 @@ class RealtimeSession implements SpeechToSpeechSession {
     if (this.#isOpen) this.#replies.functionAnswered(callId, resultJson);
   }
 
-  interrupt(itemId: string, playedMs: number): void {
-    if (this.#isOpen) this.#replies.interrupted(itemId, playedMs);
+  interrupt(heard: Parameters<SpeechToSpeechSession["interrupt"]>[0]): void {
+    if (this.#isOpen) this.#replies.interrupted(heard);
+  }
+
+  instruct(instructions: string, tools: ModelTool[]): void {
+    this.#options = { ...this.#options, instructions, tools };
+    if (this.#isOpen && this.#wire) {
+      this.#send({ type: "session.update", session: this.#settings(this.#wire) });
+    }
   }
 
   say(text: string): void {
@@ -181,10 +191,14 @@ class RealtimeSession implements SpeechToSpeechSession {
   #created({ dialect, transcriptionModel }: Extract<RealtimeEvent, { kind: "created" }>): void {
     if (this.#isReady) return;
     const wanted = this.#args.transcriptionModel ?? transcriptionModel;
-    const settings = { dialect, transcriptionModel: wanted, session: this.#options };
-    const session = settingsOf(settings);
+    this.#wire = { dialect, transcriptionModel: wanted };
+    const session = this.#settings(this.#wire);
     this.#socket.send(
       JSON.stringify({ type: "session.update", event_id: SETTINGS_EVENT, session }));
+  }
+
+  #settings(wire: Omit<SettingsOptions, "session">): object {
+    return settingsOf({ ...wire, session: this.#options });
   }
 
   #ready(): void {

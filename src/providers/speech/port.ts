@@ -129,12 +129,17 @@ export interface SpeechToSpeechSession {
   write(pcm: Pcm): void;
   /** Answers a `tool_call`; when all of a reply's calls are answered the model goes on. */
   toolResult(callId: string, resultJson: string): void;
-  /** The person was heard over the reply: the model is told that only `playedMs` of it were. */
-  interrupt(itemId: string, playedMs: number): void;
+  /**
+   * The person was heard over the reply under way: nothing more of it is told. `heard`: the model
+   * learns that only so much of the item was heard; null: nothing of it was.
+   */
+  interrupt(heard: { itemId: string; playedMs: number; text: string } | null): void;
   /** Makes the model say this, in these words as nearly as it can. */
   say(text: string): void;
   /** Words of the person in another form, e.g. keys pressed; the model answers them. */
   hear(text: string): void;
+  /** From now on it follows these. */
+  instruct(instructions: string, tools: ModelTool[]): void;
   close(): void;
 }
 

@@ -3,7 +3,8 @@
 // transaction that ends it, once, and never more than was set aside.
 import { isFinal, mayChange, type CallStatus } from "../../calls/machine.ts";
 import type {
-  AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, TranscriptEntry,
+  AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, RecoveredCalls,
+  TranscriptEntry,
 } from "../../calls/records.ts";
 import { dollarsFromMicros, type Micros } from "../../core/money.ts";
 import { isoMicros, type Instant } from "../../core/system.ts";
@@ -165,7 +166,9 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
 
 function createChange(db: Db, rows: CallRows) {
   const setAnsweredBy = db.prepare("UPDATE calls SET answered_by = @answeredBy WHERE id = @callId");
-  return ({ callId, to, answeredBy, reason, now }: Args<"change">): CommittedEvent[] => {
+  const setRecording = db.prepare("UPDATE calls SET recording_file = @recordingFile WHERE id = @callId");
+  return (args: Args<"change">): CommittedEvent[] => {
+    const { callId, to, answeredBy, reason, recordingFile = null, now } = args;
     const call = rows.find(callId);
     if (!call) return [];
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
@@ -183,6 +186,7 @@ function createChange(db: Db, rows: CallRows) {
     const events = [
       rows.change(call, { to, answeredBy: answeredBy ?? null, reason: reason ?? null, now }),
     ];
+    if (recordingFile !== null) setRecording.run({ callId, recordingFile });
     if (!isFinal(to)) return events;
     rows.ledger.release(reference(callId));
     return [...events, rows.tellEnded(callId, now)];
@@ -229,7 +233,7 @@ function createEnd(db: Db, rows: CallRows) {
   const settle = db.prepare(`
     UPDATE calls SET duration_seconds = @seconds, carrier_cost_micros = @carrierCostMicros,
       total_cost_micros = @totalMicros, final_status = @finalStatus, turns = @turns,
-      recording_file = @recordingFile, ended_at = @endedAt
+      recording_file = iif(@hasRecording = 1, recording_file, NULL), ended_at = @endedAt
     WHERE id = @callId`);
   return (args: Args<"end"> & { endedAt?: Instant }): CommittedEvent[] => {
     const { callId, finalStatus, reason, now } = args;
@@ -250,7 +254,7 @@ function createEnd(db: Db, rows: CallRows) {
       carrierCostMicros: args.carrierCostMicros,
       totalMicros: posted ? -posted.amountMicros : 0,
       turns: JSON.stringify(args.turns),
-      recordingFile: args.recordingFile,
+      hasRecording: args.hasRecording ? 1 : 0,
     });
     const to = finalStatus === "failed" ? "failed" : "ended";
     const events = [
@@ -285,23 +289,33 @@ function createBeat(db: Db) {
   };
 }
 
+interface UnfinishedRow {
+  id: number;
+  status: CallStatus;
+  last_beat_at: number | null;
+  recording_file: string | null;
+}
+
 function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>) {
-  const unfinished = db.prepare<[], { id: number; status: CallStatus; last_beat_at: number | null }>(`
-    SELECT id, status, last_beat_at FROM calls
+  const unfinished = db.prepare<[], UnfinishedRow>(`
+    SELECT id, status, last_beat_at, recording_file FROM calls
     WHERE status IN ('initiated', 'ringing', 'in-progress', 'ended') ORDER BY id`);
-  return ({ now }: { now: Instant }): { events: CommittedEvent[]; unfinished: number[] } => {
+  return ({ now }: { now: Instant }): RecoveredCalls => {
     const events: CommittedEvent[] = [];
+    const cut: string[] = [];
     const late: number[] = [];
     const reason = "server_restarted";
-    for (const { id: callId, status, last_beat_at: beatAt } of unfinished.all()) {
+    for (const row of unfinished.all()) {
+      const { id: callId, status, last_beat_at: beatAt } = row;
       if (status === "ended") {
         late.push(callId);
         continue;
       }
       if (status === "in-progress") {
+        if (row.recording_file !== null) cut.push(row.recording_file);
         events.push(...end({
           callId, finalStatus: "failed", reason, carrierCostMicros: 0, turns: [],
-          recordingFile: null, now, ...(beatAt === null ? {} : { endedAt: beatAt }),
+          hasRecording: true, now, ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;
       }
@@ -311,7 +325,7 @@ function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>
       events.push(rows.change(call, { to: "failed", answeredBy: null, reason, now }));
       events.push(rows.tellEnded(callId, now));
     }
-    return { events, unfinished: late };
+    return { events, unfinished: late, cut };
   };
 }
 

@@ -2,11 +2,11 @@
 // because a block of audio can take longer than a frame. Started by pocketsphinx.ts.
 import koffi from "koffi";
 import { parentPort } from "node:worker_threads";
-import type { FromRecogniser, ToRecogniser } from "../src/providers/speech/pocketsphinx.ts";
+import type { FromRecogniser, ToRecogniser } from "../src/providers/speech/recogniser-thread.ts";
 import { MODEL_DIR } from "../src/providers/speech/pocketsphinx.ts";
 
 const port = parentPort;
-if (!port) throw new Error("workers/transcribe.ts runs as a worker thread");
+if (!port) throw new Error("workers/transcribe-pocketsphinx.ts runs as a worker thread");
 
 type Pointer = unknown;
 const sphinx = koffi.load("libpocketsphinx.so.3");

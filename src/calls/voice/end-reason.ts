@@ -1,0 +1,19 @@
+// What the end of a leg says about the end of its call.
+import type { LegEndCause } from "../../providers/carriers/port.ts";
+import type { EndReason } from "../records.ts";
+
+export function reasonOf(cause: LegEndCause): EndReason {
+  switch (cause) {
+    case "far_hung_up":
+      return "customer_hung_up";
+    case "we_hung_up":
+      return "assistant_ended";
+    case "transferred":
+      return "transferred";
+    case "busy":
+    case "no_answer":
+    case "rejected":
+    case "failed":
+      return "carrier_failed";
+  }
+}
