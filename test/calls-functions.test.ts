@@ -251,6 +251,36 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.equal((await fetch(url)).status, 404);
   });
 
+  test("[CR29] try_call: the server's own caller rings an inbound assistant and says the lines", async () => {
+    const asked: string[] = [];
+    const desk = await newDesk(({ messages }) => {
+      asked.push(String(messages.at(-1)?.content));
+      return { tokens: ["Answer ", `${asked.length}.`] };
+    });
+    const { id, uuid } = await desk.assistant({});
+    const { status, body } = await desk.call("POST", "/user/try_call", {
+      body: { assistant_id: uuid, lines: ["First question.", "Second question."] },
+    });
+    assert.equal(status, 200);
+    const call = await ended(desk, body.call_id as number);
+    assert.deepEqual(asked, ["First question.", "Second question."]);
+    assert.equal(call.transcript, [
+      "AI: Hi there.", "Customer: First question.", "AI: Answer 1.", "Customer: Second question.",
+      "AI: Answer 2.",
+    ].join("\n"));
+    assert.deepEqual([call.type, call.status], ["inbound", "ended_by_customer"]);
+    const bad: [object, number][] = [
+      [{ assistant_id: id, lines: [] }, 422], [{ assistant_id: id, lines: [""] }, 422],
+      [{ assistant_id: id, lines: Array(21).fill("x") }, 422], [{ assistant_id: 0 }, 404],
+      [{ assistant_id: id, phone_number: "12" }, 400],
+    ];
+    for (const [wrong, expected] of bad) {
+      assert.equal((await desk.call("POST", "/user/try_call", { body: wrong })).status, expected);
+    }
+    const { body: list } = await desk.call("GET", "/user/calls");
+    assert.equal(list.total, 1);
+  });
+
   test("[CR28] more live calls than the plan allows are refused; those that run go on", async () => {
     const desk = await newDesk();
     const assistant = await desk.assistant({ type: "outbound" });

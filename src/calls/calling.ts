@@ -19,8 +19,11 @@ import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import type { CallSummary, Said } from "./voice/brain.ts";
 
 export interface Calling {
-  /** Places a call whose record has begun. */
-  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  /**
+   * Places a call whose record has begun. `lines`: not a call to the number but one from it, by the
+   * loopback caller, who says them.
+   */
+  dial(call: Call, assistant: Assistant, secondsMax: number, lines?: string[]): void;
   /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
   openWeb(args: {
     assistant: Assistant;
@@ -70,12 +73,13 @@ export function createCalling(options: CallingOptions): Calling {
   };
 
   return {
-    dial: (call, assistant, secondsMax) => {
+    dial: (call, assistant, secondsMax, lines) => {
       const leg = {
         kind: "carrier" as const,
         to: call.customerPhone ?? "",
         from: call.assistantPhone,
         ringingMs: assistant.settings.ringing_time * 1000,
+        lines,
       };
       open(call, assistant, { leg, face: null, secondsMax });
     },

@@ -11,7 +11,7 @@ import { keyRoute, type Route } from "../http/route.ts";
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import { CALL_STATUSES } from "./machine.ts";
-import { CALL_TYPES, type CallFilter } from "./records.ts";
+import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
 import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
 
 export interface CallRouteOptions {
@@ -56,6 +56,16 @@ const MakeCallBody = Type.Object({
   assistant_id: Type.Union([Type.Integer(), Type.String({ maxLength: 64 })]),
   variables: Type.Optional(Type.Unknown()),
 });
+const LINES_MAX = 20;
+const TryCallBody = Type.Object({
+  assistant_id: MakeCallBody.properties.assistant_id,
+  phone_number: Type.Optional(MakeCallBody.properties.phone_number),
+  lines: Type.Optional(Type.Array(
+    Type.String({ minLength: 1, maxLength: 300 }), { minItems: 1, maxItems: LINES_MAX })),
+  variables: Type.Optional(Type.Unknown()),
+});
+const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
+const CALLER = "+15550100000";
 const MadeSchema = Type.Object({
   message: Type.String(),
   call_id: Type.Integer(),
@@ -64,7 +74,10 @@ const MadeSchema = Type.Object({
 });
 
 export function callRoutes(options: CallRouteOptions): Route[] {
-  return [listRoute(options), readRoute(options), deleteRoute(options), makeCallRoute(options)];
+  return [
+    listRoute(options), readRoute(options), deleteRoute(options), makeCallRoute(options),
+    tryCallRoute(options),
+  ];
 }
 
 function dayStart(text: string | undefined, field: string): number | undefined {
@@ -162,47 +175,79 @@ function readVariables(value: unknown): Record<string, string> {
   }));
 }
 
+const PLACED = {
+  400: { description: "Not a telephone number", schema: MessageSchema },
+  404: { description: "No such assistant", schema: MessageSchema },
+  422: { description: "Balance too low, or the assistant cannot talk", schema: MessageSchema },
+  429: { description: "Too many calls at a time", schema: MessageSchema },
+};
+
+function numberFrom(text: string): string {
+  const number = text.trim();
+  if (E164.test(number)) return number;
+  throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
+}
+
+/** By id or uuid; active, and able to talk. */
+function readyAssistant(
+  options: CallRouteOptions, accountId: number, id: number | string,
+): Assistant {
+  const assistant = /^\d{1,15}$/.test(String(id))
+    ? options.findAssistant(accountId, Number(id))
+    : options.findAssistantByUuid(String(id));
+  if (assistant?.accountId !== accountId) {
+    throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
+  }
+  if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
+  options.assertCanTalk(assistant);
+  return assistant;
+}
+
+const made = ({ id, status }: Call, message: string) =>
+  json(200, { message, call_id: id, status, data: { id, status } });
+
 function makeCallRoute(options: CallRouteOptions): Route {
   const { calls, calling } = options;
-  const find = (accountId: number, id: number | string): Assistant => {
-    const assistant = /^\d{1,15}$/.test(String(id))
-      ? options.findAssistant(accountId, Number(id))
-      : options.findAssistantByUuid(String(id));
-    if (assistant?.accountId === accountId) return assistant;
-    throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
-  };
   return keyRoute({
     ...COMMON,
     method: "POST",
     path: "/user/make_call",
     summary: "Call somebody with an assistant",
     body: MakeCallBody,
-    responses: {
-      200: { description: "Dialling", schema: MadeSchema },
-      400: { description: "Not a telephone number", schema: MessageSchema },
-      404: { description: "No such assistant", schema: MessageSchema },
-      422: { description: "Balance too low, or the assistant cannot call", schema: MessageSchema },
-      429: { description: "Too many calls at a time", schema: MessageSchema },
-    },
+    responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
-      const number = body.phone_number.trim();
-      if (!E164.test(number)) {
-        throw new Fault(
-          400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
-      }
-      const assistant = find(caller.accountId, body.assistant_id);
-      if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
-      options.assertCanTalk(assistant);
+      const number = numberFrom(body.phone_number);
+      const assistant = readyAssistant(options, caller.accountId, body.assistant_id);
       const { call, secondsMax } = await calls.begin({
         assistant, type: "outbound", conversationUuid: null,
         assistantPhone: options.numberOf(assistant), customerPhone: number,
         variables: readVariables(body.variables),
       });
       calling.dial(call, assistant, secondsMax);
-      const { id, status } = call;
-      return json(200, {
-        message: "Call initiated successfully", call_id: id, status, data: { id, status },
+      return made(call, "Call initiated successfully");
+    },
+  });
+}
+
+function tryCallRoute(options: CallRouteOptions): Route {
+  const { calls, calling } = options;
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/try_call",
+    summary: "Have a caller of the server's own ring an assistant: no telephone is needed",
+    body: TryCallBody,
+    responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
+    handle: async ({ caller, body }) => {
+      const number = numberFrom(body.phone_number ?? CALLER);
+      const assistant = readyAssistant(options, caller.accountId, body.assistant_id);
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "inbound", conversationUuid: null,
+        assistantPhone: options.numberOf(assistant), customerPhone: number,
+        variables: readVariables(body.variables),
       });
+      calling.dial(call, assistant, secondsMax, body.lines ?? LINES);
+      return made(call, "Call initiated successfully");
     },
   });
 }

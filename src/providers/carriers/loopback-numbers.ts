@@ -8,17 +8,16 @@ import type { Carrier } from "./port.ts";
 const RATE = 16_000;
 
 const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
-const PERSON: CallerScript = {
+/** Says a line whenever the assistant has spoken and is quiet, and hangs up after the last answer. */
+const personWith = (lines: string[]): CallerScript => ({
   ...ANSWERS,
   steps: [
-    { quietMs: 900 },
-    { say: "Hello. When are you open?" },
-    { quietMs: 1200 },
-    { say: "Thank you, goodbye." },
+    ...lines.flatMap((say, index) => [{ quietMs: index === 0 ? 900 : 1200 }, { say }]),
     { quietMs: 1500 },
     { hangUp: true },
   ],
-};
+});
+const PERSON = personWith(["Hello. When are you open?", "Thank you, goodbye."]);
 
 /** By the last four digits of the number; every other number is a person who asks one question. */
 const BY_ENDING: Record<string, CallerScript> = {
@@ -53,6 +52,9 @@ export function openCarrier(
   { engines, system }: { engines: Pick<Engines, "speak">; system: System },
 ): Carrier {
   return createLoopbackCarrier({
-    system, rate: RATE, speak: engines.speak, scriptOf: (to) => BY_ENDING[to.slice(-4)] ?? PERSON,
+    system,
+    rate: RATE,
+    speak: engines.speak,
+    scriptOf: (to, lines) => lines ? personWith(lines) : BY_ENDING[to.slice(-4)] ?? PERSON,
   });
 }

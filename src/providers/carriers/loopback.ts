@@ -32,8 +32,8 @@ export interface CallerScript {
 export interface LoopbackCarrierOptions {
   system: System;
   rate: Leg["rate"];
-  /** What the number dialled does. */
-  scriptOf(to: string): CallerScript;
+  /** What the number dialled does, or who says these lines. */
+  scriptOf(to: string, lines: string[] | undefined): CallerScript;
   /** The voice of the far end; `ready` may be called later. */
   speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
   /** For tests: everything the far end hears, frame by frame. */
@@ -88,7 +88,7 @@ class LoopbackLeg implements Leg {
       options.onWord?.(text);
     });
     this.transfer = () => this.#end("transferred");
-    const script = options.scriptOf(request.to);
+    const script = options.scriptOf(request.to, request.lines);
     this.#steps = [...script.steps];
     this.#ring(script, request);
   }

@@ -40,6 +40,8 @@ export interface DialRequest {
   from: string | null;
   /** Until an unanswered call is given up as `no_answer`. */
   ringingMs: number;
+  /** Where the server itself plays the far end: what it says; absent: as the number does. */
+  lines?: string[] | undefined;
 }
 
 export interface Carrier {
