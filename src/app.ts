@@ -185,6 +185,7 @@ function mountCalls(
     calling: voice.calling,
     findAssistant: (id) => assistants.findById(id),
     assertCanTalk: voice.assertCanTalk,
+    observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
   const live = liveCallOptions(options, storage, features, identifyCaller);
   return {

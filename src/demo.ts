@@ -63,6 +63,10 @@ export function printDemo(demo: Demo, url: string): void {
 
     curl -N ${api}/conversations/${demo.conversationUuid}/messages -H 'Accept: text/event-stream' -H 'Content-Type: application/json' -d '{"message":"When are you open on Saturday, and what does a service cost?"}'
 
+  Talk with it (microphone, Chromium, Firefox or Safari):
+
+    ${url}/talk/${demo.assistantUuid}
+
   Point it at a real model: PARLEY_MODEL_URL=http://127.0.0.1:11434/v1 npm start
 
 `);

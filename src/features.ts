@@ -63,6 +63,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     sseStreams: () => streams.counts().sse,
     websockets: () => streams.counts().websocket,
     turnsInFlight: () => conversations.inFlight(),
+    callsLive: () => callsAndVoice.voice.calling.live(),
     storageFailed: () => storage.failure() !== null,
   });
   const accounts = createAccounts({ store: storage.accounts, system, bus });

@@ -1,24 +1,35 @@
-// A whole web call in a real browser: the page, a microphone that plays a spoken line, the embedded
-// voice and recogniser, interruption, recording. Nothing is doubled but the language model.
+// The page people talk from, in a real browser: a whole call with a microphone that plays a spoken
+// line, the embedded voice and recogniser, interruption and recording, nothing doubled but the
+// language model; hanging up, muting and losing the device; what is seen and pressed. Its audio
+// thread also without a browser, at the rates devices have.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import type { Page } from "playwright-core";
 import { createResampler } from "../src/audio/resampler.ts";
 import { parseWav } from "../src/audio/wav.ts";
 import { createLogger } from "../src/core/logger.ts";
 import { createEmbeddedVoices } from "../src/providers/speech/embedded-voices.ts";
 import { pocketSphinxMissing } from "../src/providers/speech/pocketsphinx.ts";
-import { noBrowser, openBrowser, writeMicrophone } from "./support/browser.ts";
+import {
+  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, openThread, until, WATCH, writeMicrophone,
+  type Microphone, type Thread,
+} from "./support/browser.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, startTestServer } from "./support/server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-talk-"));
 const model = await startScriptedModel();
 const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });
+/** Where nobody needs to be understood. */
+const loopback = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+});
 after(async () => {
   await server.close();
+  await loopback.close();
   await model.close();
   rmSync(folder, { recursive: true });
 });
@@ -28,7 +39,7 @@ const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and re
 const skip = noBrowser() || pocketSphinxMissing() || false;
 
 /** The line at 48 kHz, after some seconds of silence. */
-async function microphone(text: string, leadSeconds: number): Promise<string> {
+async function microphone(text: string, leadSeconds: number): Promise<{ file: string }> {
   const voices = createEmbeddedVoices(createLogger("silent"));
   const done = Promise.withResolvers<void>();
   const samples: number[] = [];
@@ -50,7 +61,7 @@ async function microphone(text: string, leadSeconds: number): Promise<string> {
   sound.set(line, 48_000 * leadSeconds);
   const file = join(folder, "microphone.wav");
   writeMicrophone(file, sound);
-  return file;
+  return { file };
 }
 
 interface Cleared {
@@ -73,11 +84,13 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     });
     const cleared = Promise.withResolvers<Cleared>();
     const callId = Promise.withResolvers<number>();
+    const markAnswered = Promise.withResolvers<void>();
     page.on("websocket", (socket) => {
       socket.on("framesent", ({ payload }) => {
         if (typeof payload !== "string") return;
         const message = JSON.parse(payload) as { type: string } & Cleared;
         if (message.type === "cleared") cleared.resolve(message);
+        if (message.type === "mark") markAnswered.resolve();
       });
       socket.on("framereceived", ({ payload }) => {
         if (typeof payload !== "string") return;
@@ -91,7 +104,8 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     assert.ok(playedMs > 3000 && playedMs < 12_000, `${playedMs}`);
     assert.ok(droppedMs >= 0 && droppedMs <= 300, `${droppedMs}`);
     await page.getByText("We open at nine o'clock.").waitFor();
-    await page.waitForFunction("document.body.dataset.state === 'listening'");
+    await inState(page, "listening");
+    await markAnswered.promise;
     await page.getByRole("button", { name: "Hang up" }).click();
     await page.getByRole("button", { name: "Call again" }).waitFor();
     assert.deepEqual(problems, []);
@@ -125,7 +139,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
 
 test("[UI2] without a microphone the page says why there is no call", { skip }, async () => {
   const { uuid } = await newAssistant(server);
-  const browser = await openBrowser(null);
+  const browser = await openBrowser("refused");
   try {
     const context = await browser.newContext({ permissions: [] });
     const page = await context.newPage();
@@ -135,5 +149,294 @@ test("[UI2] without a microphone the page says why there is no call", { skip }, 
     assert.match(await page.getByRole("alert").innerText(), /microphone/i);
   } finally {
     await browser.close();
+  }
+});
+
+async function withPage(
+  microphone: Microphone, settings: object, work: (page: Page) => Promise<void>,
+): Promise<void> {
+  const { uuid } = await newAssistant(loopback, {
+    initial_message: "Hello there.", post_call_evaluation: false, ...settings,
+  });
+  const browser = await openBrowser(microphone);
+  try {
+    const page = await browser.newPage();
+    await page.addInitScript(WATCH);
+    await page.goto(`${loopback.url}/talk/${uuid}`);
+    await work(page);
+  } finally {
+    await browser.close();
+  }
+}
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+const inState = (page: Page, state: string): Promise<void> =>
+  page.locator(`body[data-state="${state}"]`).waitFor();
+const isOver = (page: Page): Promise<void> =>
+  page.getByRole("button", { name: "Call again" }).waitFor();
+
+type Frames = { wait(isEnough: (isSilent: boolean) => boolean): Promise<void> };
+
+/** Frames of the microphone as they are sent; `wait` ends with the first that makes it true. */
+function watchFrames(page: Page): Frames {
+  let look: (isSilent: boolean) => void = () => undefined;
+  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {
+    if (typeof payload !== "string") look(payload.every((byte) => byte === 0));
+  }));
+  return {
+    wait: (isEnough) => new Promise((resolve) => {
+      look = (isSilent) => {
+        if (isEnough(isSilent)) resolve();
+      };
+    }),
+  };
+}
+
+test("[UI3] mute silences the microphone of one call and is off again in the next", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const mute = page.getByRole("button", { name: "Mute" });
+    const frames = watchFrames(page);
+    await press(page, "Start the call");
+    await frames.wait((isSilent) => !isSilent);
+    await mute.click();
+    assert.equal(await mute.getAttribute("aria-pressed"), "true");
+    await page.getByRole("status").getByText("(you are muted)").waitFor();
+    // Longer than from one beep to the next; what was under way at the click may still come.
+    let count = 0;
+    const loud: number[] = [];
+    await frames.wait((isSilent) => {
+      if (!isSilent) loud.push(count);
+      count += 1;
+      return count === 80;
+    });
+    assert.ok(loud.every((at) => at < 10), `${loud}`);
+    await press(page, "Hang up");
+    await isOver(page);
+    await press(page, "Call again");
+    await inState(page, "listening");
+    assert.equal(await mute.getAttribute("aria-pressed"), "false");
+    await frames.wait((isSilent) => !isSilent);
+  });
+});
+
+test("[UI4] hanging up works at every step of connecting and frees the microphone", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const idle = async (): Promise<void> => {
+      await press(page, "Hang up");
+      await inState(page, "idle");
+      assert.equal(await page.getByRole("alert").isVisible(), false);
+    };
+    await page.evaluate("opened.wait = true");
+    await press(page, "Start the call");
+    await until(page, "opened.allow");
+    // Safari's rule: sound that does not begin within the click is not heard.
+    assert.deepEqual(await page.evaluate("opened.order"), ["context", "resume", "microphone"]);
+    await idle();
+    await page.evaluate("opened.wait = false, opened.allow()");
+    await until(page, "opened.tracks.length === 1");
+    await until(page, ALL_FREE);
+
+    for (const path of ["**/api/conversations", "**/call-ticket"]) {
+      const asked = Promise.withResolvers<void>();
+      await page.route(path, () => asked.resolve());
+      await press(page, "Start the call");
+      await asked.promise;
+      await idle();
+      await until(page, ALL_FREE);
+      await page.unroute(path);
+    }
+
+    const started = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    await page.routeWebSocket("**/call?*", (socket) => {
+      socket.onMessage(() => started.resolve());
+      socket.onClose(() => closed.resolve());
+    });
+    await press(page, "Start the call");
+    await started.promise;
+    await idle();
+    await closed.promise;
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI5] a call ends when its microphone goes or its page is left, and the page says why", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    await press(page, "Start the call");
+    await inState(page, "listening");
+    // What browsers tell of a device; the one Chromium pretends to have cannot be unplugged.
+    await page.evaluate(`Object.defineProperty(opened.tracks[0], "muted", { value: true, writable: true });
+      opened.tracks[0].dispatchEvent(new Event("mute"))`);
+    await page.getByRole("alert").getByText("silenced the microphone").waitFor();
+    await page.evaluate(`opened.tracks[0].muted = false;
+      opened.tracks[0].dispatchEvent(new Event("unmute"))`);
+    await page.getByRole("alert").waitFor({ state: "hidden" });
+    await page.evaluate("opened.contexts[0].suspend()");
+    await page.getByRole("alert").getByText("paused the sound").waitFor();
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await page.getByRole("alert").waitFor({ state: "hidden" });
+    await page.evaluate("opened.tracks[0].dispatchEvent(new Event('ended'))");
+    await isOver(page);
+    assert.match(await page.getByRole("alert").innerText(), /microphone was disconnected/);
+    await until(page, ALL_FREE);
+
+    await press(page, "Call again");
+    await inState(page, "listening");
+    const url = page.url();
+    await page.goto(`${loopback.url}/talk/talk.css`);
+    await page.goBack({ waitUntil: "commit" });
+    assert.equal(page.url(), url);
+    await isOver(page);
+    assert.match(await page.getByRole("alert").innerText(), /page was left/);
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const ended = Promise.withResolvers<number>();
+    await page.routeWebSocket("**/call?*", (socket) => {
+      socket.onMessage((message) => {
+        if (typeof message !== "string") return;
+        socket.send(JSON.stringify({ type: "ready", call_id: 1 }));
+        socket.send(Buffer.from(pcm(1.5)));
+        socket.send(JSON.stringify({ type: "end", reason: "assistant_ended" }));
+        void socket.close();
+        ended.resolve(performance.now());
+      });
+    });
+    await press(page, "Start the call");
+    const sinceMs = await ended.promise;
+    await until(page, "opened.tracks.every(({ readyState }) => readyState === 'ended')");
+    assert.equal(await page.locator("body").getAttribute("data-state"), "listening");
+    await isOver(page);
+    // A second and a half, and clocks may differ a little.
+    assert.ok(performance.now() - sinceMs > 1400);
+    assert.equal(await page.getByRole("alert").isVisible(), false);
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI7] the page is readable in light and dark, large enough for a thumb, and works by keyboard", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const pressed = Promise.withResolvers<string>();
+    page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {
+      if (typeof payload === "string" && payload.includes("dtmf")) pressed.resolve(payload);
+    }));
+    await page.setViewportSize({ width: 360, height: 640 });
+    await page.keyboard.press("Tab");
+    if (await page.evaluate("document.activeElement.id") === "log") await page.keyboard.press("Tab");
+    // Held down, Enter must not go on to press what has taken the place of the button.
+    await page.keyboard.down("Enter");
+    await page.keyboard.down("Enter");
+    await page.keyboard.up("Enter");
+    await page.getByText("Hello there.").waitFor();
+    assert.equal(await page.evaluate("document.activeElement.id"), "end");
+    const keys = page.locator("#keys");
+    assert.equal(await keys.innerText(), "Keypad");
+    await keys.press("Enter");
+    assert.equal(await keys.getAttribute("aria-expanded"), "true");
+    await page.getByRole("button", { name: "Hash" }).press("Space");
+    assert.deepEqual(JSON.parse(await pressed.promise), { type: "dtmf", digit: "#" });
+    await page.evaluate(`document.getElementById("lines").insertAdjacentHTML("beforeend",
+      '<li class="customer partial"><span class="who">You</span><p>How much</p></li>')`);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await page.evaluate(LOW_CONTRAST), [], colorScheme);
+    }
+    for (const button of await page.getByRole("button").all()) {
+      const box = await button.boundingBox();
+      assert.ok(box && box.width >= 44 && box.height >= 44 && box.x + box.width <= 360);
+      assert.notEqual(await button.innerText(), "");
+    }
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    await page.evaluate("document.body.dataset.state = 'speaking'");
+    assert.equal(await page.evaluate("getComputedStyle(orb).animationName"), "none");
+    await page.getByRole("button", { name: "Hang up" }).press("Enter");
+    await isOver(page);
+    assert.equal(await page.evaluate("document.activeElement.id"), "start");
+    assert.equal(await keys.getAttribute("aria-expanded"), "false");
+  });
+});
+
+test("[UI8] the page may load nothing from elsewhere and run nothing written into it", async () => {
+  const { headers } = await fetch(`${loopback.url}/talk/00000000-0000-4000-8000-000000000000`);
+  const policy = headers.get("content-security-policy") ?? "";
+  assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/);
+  assert.match(policy, /base-uri 'none'; form-action 'none'; frame-ancestors 'none'/);
+  assert.doesNotMatch(policy, /unsafe|\*/);
+});
+
+const RATES = [16_000, 44_100, 48_000, 96_000];
+const HERTZ = 443;
+const tone = (seconds: number, rate: number): Float32Array => Float32Array.from(
+  { length: seconds * rate }, (_, at) => 0.5 * Math.cos((2 * Math.PI * HERTZ * at) / rate));
+const pcm = (seconds: number): ArrayBuffer =>
+  Int16Array.from(tone(seconds, 16_000), (sample) => sample * 32_768).buffer;
+
+function render(thread: Thread, seconds: number, rate: number): number[] {
+  const sound: number[] = [];
+  while (sound.length < seconds * rate) {
+    const block = new Float32Array(128);
+    thread.process([], [[block]]);
+    sound.push(...block);
+  }
+  return sound;
+}
+
+/** The steepest step from one sample to the next. */
+const steepest = (sound: number[]): number =>
+  Math.max(...sound.map((sample, at) => Math.abs(sample - (sound[at - 1] ?? 0))));
+const crossings = (sound: ArrayLike<number>): number =>
+  Array.from(sound).filter((sample, at, all) => at > 0 && all[at - 1]! < 0 && sample >= 0).length;
+
+test("[UI9] at any rate of the device speech sounds as it is, and begins, runs dry and is cleared without a click", async () => {
+  for (const rate of RATES) {
+    const thread = await openThread(rate, "playback");
+    const speech = pcm(1);
+    thread.port.onmessage({ data: speech.slice(0, 16_000) });
+    const sound = render(thread, 0.6, rate);
+    assert.ok(Math.abs(crossings(sound) - 0.5 * HERTZ) <= 2, `${rate}: ${crossings(sound)}`);
+    thread.port.onmessage({ data: speech.slice(16_000) });
+    sound.push(...render(thread, 0.2, rate));
+    thread.port.onmessage({ data: "clear" });
+    const after = render(thread, 0.1, rate);
+    assert.ok(after.slice(0.006 * rate).every((sample) => sample === 0));
+    assert.deepEqual(thread.told.map(({ kind }) => kind), ["cleared"]);
+    assert.ok(Math.abs(thread.told[0]!.dropped_ms! - 300) < 10, `${thread.told[0]!.dropped_ms}`);
+    // The tone's own steepest slope and what fading in and out over 5 ms adds to it.
+    const slope = (0.5 * 2 * Math.PI * HERTZ) / rate + 0.5 / (0.005 * rate);
+    assert.ok(steepest([...sound, ...after]) <= slope, `${rate}: ${steepest([...sound, ...after])}`);
+    assert.ok(Math.max(...sound) > 0.49);
+  }
+});
+
+test("[UI10] a device that does not play keeps a minute; what is lost after that is told and counted", async () => {
+  const thread = await openThread(48_000, "playback");
+  for (let second = 0; second < 60; second += 1) thread.port.onmessage({ data: pcm(1) });
+  assert.equal(thread.told.length, 0);
+  thread.port.onmessage({ data: pcm(1) });
+  thread.port.onmessage({ data: pcm(1) });
+  assert.deepEqual(thread.told.map(({ kind }) => kind), ["lost"]);
+  render(thread, 20, 48_000);
+  thread.port.onmessage({ data: "clear" });
+  const [, cleared] = thread.told;
+  assert.ok(Math.abs(cleared!.played_ms! - 20_000) < 10);
+  assert.ok(Math.abs(cleared!.dropped_ms! - 42_000) < 10, `${cleared!.dropped_ms}`);
+});
+
+test("[UI11] at any rate of the device the microphone becomes frames of 20 ms at 16 kHz", async () => {
+  for (const rate of RATES) {
+    const thread = await openThread(rate, "capture");
+    const sound = tone(1, rate);
+    for (let at = 0; at < sound.length; at += 128) {
+      thread.process([[sound.subarray(at, at + 128)]], [[new Float32Array(128)]]);
+    }
+    assert.ok(thread.frames.length >= 49 && thread.frames.length <= 50, `${thread.frames.length}`);
+    assert.ok(thread.frames.every(({ length }) => length === 320));
+    const heard = thread.frames.flatMap((frame) => [...frame]);
+    assert.ok(Math.abs(crossings(heard) - (HERTZ * thread.frames.length) / 50) <= 1);
+    assert.ok(Math.abs(Math.max(...heard.slice(1000)) - 16_384) < 100, `${Math.max(...heard)}`);
   }
 });

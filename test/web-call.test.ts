@@ -122,6 +122,24 @@ test("[WC4] a call ends politely when the assistant says so, and hangs up by its
   model.script(null);
 });
 
+test("[WC6] the end of what is said is marked; a page's answers say how late it is heard", async () => {
+  model.script(() => ({ tokens: ["Nine."] }));
+  const { caller } = await startCall();
+  await caller.until(() => caller.messages.some(({ type }) => type === "mark"));
+  const [mark] = caller.messages.filter(({ type }) => type === "mark");
+  assert.equal(mark?.name, "1");
+  const metrics = async () => (await fetch(`${server.url}/metrics`)).text();
+  assert.match(await metrics(), /^calls_live 1$/m);
+  assert.match(await metrics(), /^web_call_playout_seconds_count 0$/m);
+  // Only the mark that was sent counts, and once.
+  for (const name of ["7", "1", "1"]) caller.send({ type: "mark", name });
+  caller.send({ type: "ping" });
+  await caller.until(() => caller.messages.some(({ type }) => type === "pong"));
+  assert.match(await metrics(), /^web_call_playout_seconds_count 1$/m);
+  caller.send({ type: "end" });
+  await caller.closed();
+});
+
 test("[WC5] rubbish on the socket harms nobody", async () => {
   const { caller } = await startCall();
   caller.send({ type: "nonsense" });

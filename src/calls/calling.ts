@@ -233,6 +233,8 @@ function hear(
       return call.face?.frame(message.pcm);
     case "clear":
       return call.face?.clear();
+    case "mark":
+      return call.face?.mark();
     case "tap":
       for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
       return;

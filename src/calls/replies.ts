@@ -27,6 +27,8 @@ import type { VoiceSettings } from "./voice/settings.ts";
 export interface WebFace {
   frame(pcm: Pcm): void;
   clear(): void;
+  /** The end of something that was said. */
+  mark(): void;
   transcript(speaker: Said["speaker"], text: string, isFinal: boolean): void;
   state(state: VoiceState): void;
   tool(name: string, phase: "start" | "end"): void;

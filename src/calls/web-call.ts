@@ -27,6 +27,8 @@ export interface WebCallOptions {
   findAssistant(assistantId: number): Assistant | null;
   /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
   assertCanTalk(assistant: Assistant): void;
+  /** Seconds from the last sound sent to its being heard. */
+  observePlayout(seconds: number): void;
   system: System;
   log: Logger;
 }
@@ -44,7 +46,7 @@ const Message = Type.Object({
     encoding: Type.Literal("pcm_s16le"), rate: Type.Literal(RATE),
   })),
   played_ms: Type.Optional(Type.Number({ minimum: 0 })),
-  dropped_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 60_000 })),
+  dropped_ms: Type.Optional(Type.Number({ minimum: 0 })),
   name: Type.Optional(Type.String({ maxLength: 64 })),
   digit: Type.Optional(Type.String({ pattern: "^[0-9A-D*#]$" })),
 });
@@ -109,7 +111,8 @@ function createFace(
   let isGone = false;
   const intake = createIntake(options.system);
   const tell = (message: object): void => void socket.send(JSON.stringify(message));
-  const face = faceOf(socket, tell);
+  const marks = createMarks(options.system);
+  const face = faceOf(socket, tell, marks);
   const start = async (): Promise<void> => {
     hasStarted = true;
     const { variables } = conversations.get(uuid);
@@ -138,9 +141,11 @@ function createFace(
         return;
       case "end":
         return leg?.({ kind: "ended", cause: "far_hung_up" });
-      case "mark":
-        // Marks are a check of the page's own clock; playout is counted here.
+      case "mark": {
+        const seconds = marks.heard(message.name ?? "");
+        if (seconds !== null) options.observePlayout(seconds);
         return;
+      }
     }
   };
   return {
@@ -165,12 +170,15 @@ function createFace(
 }
 
 /** What the call shows the page. */
-function faceOf(socket: Socket, tell: (message: object) => void): WebFace {
+function faceOf(
+  socket: Socket, tell: (message: object) => void, marks: ReturnType<typeof createMarks>,
+): WebFace {
   return {
     frame: (pcm) => {
       socket.sendBytes(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
     },
     clear: () => tell({ type: "clear" }),
+    mark: () => tell({ type: "mark", name: marks.sent() }),
     transcript: (speaker, text, isFinal) =>
       tell({ type: "transcript", role: speaker, text, final: isFinal }),
     state: (state) => tell({ type: "state", state }),
@@ -178,6 +186,28 @@ function faceOf(socket: Socket, tell: (message: object) => void): WebFace {
     over: (reason) => {
       tell({ type: "end", reason });
       socket.end(CLOSE.over, "over");
+    },
+  };
+}
+
+const MARKS_MAX = 16;
+
+/** How long what is sent takes until the page has played it, as its answers to marks tell. */
+function createMarks(system: System) {
+  const sentMs = new Map<string, number>();
+  let newest = 0;
+  return {
+    sent: (): string => {
+      const name = String((newest += 1));
+      sentMs.set(name, system.monotonicMs());
+      sentMs.delete(String(newest - MARKS_MAX));
+      return name;
+    },
+    /** Seconds; null for a name that is not waited for. */
+    heard: (name: string): number | null => {
+      const fromMs = sentMs.get(name);
+      sentMs.delete(name);
+      return fromMs === undefined ? null : (system.monotonicMs() - fromMs) / 1000;
     },
   };
 }

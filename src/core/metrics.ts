@@ -9,6 +9,7 @@ export interface Gauges {
   sseStreams(): number;
   websockets(): number;
   turnsInFlight(): number;
+  callsLive(): number;
   storageFailed(): boolean;
 }
 
@@ -22,6 +23,7 @@ export function createMetrics(gauges: Gauges) {
   gauge("sse_streams", "Open server-sent event streams", gauges.sseStreams);
   gauge("ws_connections", "Open WebSocket streams", gauges.websockets);
   gauge("turns_in_flight", "Replies being written", gauges.turnsInFlight);
+  gauge("calls_live", "Calls from dialling to the end", gauges.callsLive);
   gauge("storage_failed", "1 once the disk has failed a commit", () =>
     gauges.storageFailed() ? 1 : 0);
   return {
@@ -50,6 +52,12 @@ export function createMetrics(gauges: Gauges) {
       name: "tool_call_duration_seconds",
       help: "Time until a tool's endpoint had answered or was given up",
       labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    playout: new Histogram({
+      name: "web_call_playout_seconds",
+      help: "Time until the page of a web call has played what was sent to it",
       buckets: SECONDS,
       registers,
     }),

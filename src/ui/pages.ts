@@ -7,7 +7,7 @@ import type { HttpServer } from "../http/server.ts";
 
 const HEADERS: HeaderMap = {
   "Content-Security-Policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "Permissions-Policy": "microphone=(self)",
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",

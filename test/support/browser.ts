@@ -1,6 +1,7 @@
-// Debian's Chromium with a microphone that plays a file. Tests skip where it is not installed.
+// Debian's Chromium with a microphone that plays a file, and ways to look into a page. Tests skip
+// where it is not installed.
 import { existsSync, writeFileSync } from "node:fs";
-import { chromium, type Browser } from "playwright-core";
+import { chromium, type Browser, type Page } from "playwright-core";
 
 const EXECUTABLE = "/usr/bin/chromium";
 
@@ -29,20 +30,109 @@ export function writeMicrophone(file: string, samples: Int16Array): void {
   writeFileSync(file, Buffer.concat([head, data]));
 }
 
-/** `microphone`: a WAV that is played once from the moment the page opens the microphone. */
-export function openBrowser(microphone: string | null): Promise<Browser> {
+/** A WAV that is played once from the moment the page opens it, a beep every second, or none. */
+export type Microphone = { file: string } | "beeps" | "refused";
+
+export function openBrowser(microphone: Microphone): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
+    // People's browsers keep a page that was left, and show it again as it was.
+    ignoreDefaultArgs: ["--disable-back-forward-cache"],
     args: [
       "--no-sandbox",
-      "--autoplay-policy=no-user-gesture-required",
       "--use-fake-device-for-media-stream",
-      ...(microphone === null
-        ? []
-        : [
-            "--use-fake-ui-for-media-stream",
-            `--use-file-for-fake-audio-capture=${microphone}%noloop`,
-          ]),
+      ...(microphone === "refused" ? [] : ["--use-fake-ui-for-media-stream"]),
+      ...(typeof microphone === "object"
+        ? [`--use-file-for-fake-audio-capture=${microphone.file}%noloop`]
+        : []),
     ],
   });
+}
+
+/** Counts what a page opens, and can keep a permission waiting; runs before the page's own code. */
+export const WATCH = `
+  const opened = window.opened = { order: [], tracks: [], contexts: [], allow: null };
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    opened.order.push("microphone");
+    if (opened.wait) await new Promise((resolve) => { opened.allow = resolve; });
+    const stream = await ask(wanted);
+    opened.tracks.push(...stream.getTracks());
+    return stream;
+  };
+  window.AudioContext = class extends AudioContext {
+    constructor(...options) {
+      super(...options);
+      opened.order.push("context");
+      opened.contexts.push(this);
+    }
+    resume() {
+      opened.order.push("resume");
+      return super.resume();
+    }
+  };`;
+/** Nothing that was opened is open still. */
+export const ALL_FREE = `opened.contexts.every(({ state }) => state === "closed")
+  && opened.tracks.every(({ readyState }) => readyState === "ended")`;
+
+/** Looks at every frame the page draws; its policy forbids Playwright's own `waitForFunction`. */
+export async function until(page: Page, condition: string): Promise<void> {
+  const look = `new Promise(requestAnimationFrame).then(() => Boolean(${condition}))`;
+  while (!(await page.evaluate(look)));
+}
+
+/** Every text on the page with less than WCAG's contrast of 4.5 against what is painted behind. */
+export const LOW_CONTRAST = `
+  (() => {
+    const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const luminance = (colour) => {
+      const [r, g, b] = channels(colour).map((value) => value / 255)
+        .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+      const { backgroundColor } = getComputedStyle(element);
+      return channels(backgroundColor)[3] === 0 ? behind(element.parentElement) : backgroundColor;
+    };
+    const low = [];
+    for (const element of document.querySelectorAll("body *")) {
+      const text = [...element.childNodes].filter(({ nodeType }) => nodeType === 3)
+        .map(({ data }) => data).join("").trim();
+      if (text === "" || !element.checkVisibility() || element.disabled) continue;
+      const [one, other] = [getComputedStyle(element).color, behind(element)].map(luminance);
+      const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+      if (contrast < 4.5 || getComputedStyle(element).opacity !== "1") low.push([text, contrast]);
+    }
+    return low;
+  })()`;
+
+export interface Thread {
+  port: { onmessage: (event: { data: unknown }) => void };
+  told: { kind: string; dropped_ms?: number; played_ms?: number }[];
+  frames: Int16Array[];
+  process(inputs: Float32Array[][], outputs: Float32Array[][]): boolean;
+}
+
+let threads = 0;
+
+/** The page's own audio thread without a device, at any rate and as fast as it can. */
+export async function openThread(rate: number, name: "playback" | "capture"): Promise<Thread> {
+  const made = new Map<string, new () => Thread>();
+  Object.assign(globalThis, {
+    sampleRate: rate,
+    registerProcessor: (key: string, processor: new () => Thread) => made.set(key, processor),
+    AudioWorkletProcessor: class {
+      told: object[] = [];
+      frames: Int16Array[] = [];
+      port = {
+        postMessage: (message: object): unknown => message instanceof ArrayBuffer
+          ? this.frames.push(new Int16Array(message))
+          : this.told.push(message),
+      };
+    },
+  });
+  // A module runs once for each address.
+  threads += 1;
+  await import(`../../src/ui/talk/worklet.js?thread=${threads}`);
+  return new (made.get(name)!)();
 }

@@ -230,6 +230,7 @@ function webLeg(
       post({ kind: "frame", callId, pcm }, [pcm.buffer]);
     },
     clear: () => post({ kind: "clear", callId }),
+    mark: () => post({ kind: "mark", callId }),
     // A browser has no line on which tones could be sent.
     sendDtmf: () => undefined,
     // The socket is closed by the main thread when it hears that the call is over.

@@ -134,6 +134,7 @@ export class Mixer {
     if (!utterance.hasAudio) {
       if (!utterance.ended) return null;
       this.#speaking = null;
+      this.#options.leg.mark?.();
       this.#options.onPlayedOut(utterance);
       return null;
     }

@@ -65,6 +65,7 @@ export type FromMedia =
   /** Of a `web` leg. */
   | { kind: "frame"; callId: number; pcm: Pcm }
   | { kind: "clear"; callId: number }
+  | { kind: "mark"; callId: number }
   /** Both sides mixed, while somebody listens in. */
   | { kind: "tap"; callId: number; pcm: Pcm }
   /** Nothing follows. `recorded`: milliseconds in the recording; 0: there is none. */

@@ -29,6 +29,8 @@ export interface Leg {
   /** Drops what was sent and is not heard yet; answered by `cleared` (0 when nothing can be). */
   clear(): void;
   sendDtmf(digits: string): void;
+  /** Asks to be told when what was sent before is heard; absent: the carrier cannot tell. */
+  mark?(): void;
   /** Null when the carrier cannot; else the leg ends as `transferred` once it went through. */
   transfer: ((to: string) => void) | null;
   /** Idempotent; `ended` follows. */

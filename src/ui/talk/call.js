@@ -1,5 +1,5 @@
-// One call from a page: conversation, ticket, socket, microphone and loudspeaker. Tells what happens
-// by `handlers`; knows nothing of the page.
+// One call from a page: conversation, ticket, socket, microphone and loudspeaker. Tells what
+// happens by `handlers`; knows nothing of the page. Everything it opens is freed by one signal.
 
 const MICROPHONE = {
   audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
@@ -9,101 +9,167 @@ const FORMAT = { encoding: "pcm_s16le", rate: 16000 };
 const SEND_BUFFER_BYTES_MAX = 64 * 1024;
 
 /** A failure in words for the person at the page. */
-export class CallError extends Error {}
+class CallError extends Error {}
 
-async function post(path, body) {
+async function post(path, body, signal) {
   const response = await fetch(path, {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json" },
     body: JSON.stringify(body),
+    signal,
   });
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
   throw new CallError(answer.error ?? answer.message ?? "The server refused the call.");
 }
 
-async function openMicrophone() {
+async function openMicrophone(signal) {
   if (!window.isSecureContext || !navigator.mediaDevices) {
     throw new CallError("Browsers give the microphone only to pages served over https or localhost.");
   }
+  let microphone;
   try {
-    return await navigator.mediaDevices.getUserMedia(MICROPHONE);
+    microphone = await navigator.mediaDevices.getUserMedia(MICROPHONE);
   } catch (error) {
     throw new CallError(error.name === "NotFoundError"
       ? "No microphone was found."
       : "The microphone may not be used. Allow it in the browser's settings and try again.");
   }
+  const free = () => microphone.getTracks().forEach((track) => track.stop());
+  signal.addEventListener("abort", free);
+  // Asking cannot be called off: whoever hung up meanwhile is not listened to.
+  if (signal.aborted) free();
+  signal.throwIfAborted();
+  return microphone;
 }
 
 /**
- * Resolves once the call is connected.
+ * To be called in the click itself, since browsers let only what begins there be heard.
  * @param {string} assistant uuid
- * @param {{ message(message: object): void, closed(wasOver: boolean): void }} handlers
+ * @param {{
+ *   message(message: object): void,
+ *   notice(text: string): void,
+ *   closed(problem: string): void,
+ * }} handlers `notice` is empty when all is well again; `closed` comes once and last, its problem
+ *   empty when the call ended as it should.
  */
-export async function startCall(assistant, handlers) {
-  const microphone = await openMicrophone();
-  // Within the click that began the call: browsers keep audio silent otherwise.
-  const context = new AudioContext();
-  const release = () => {
-    for (const track of microphone.getTracks()) track.stop();
-    if (context.state !== "closed") void context.close();
+export function startCall(assistant, handlers) {
+  const over = new AbortController();
+  const { signal } = over;
+  const finish = (problem) => {
+    if (signal.aborted) return;
+    over.abort();
+    handlers.closed(problem);
   };
-  try {
-    await context.audioWorklet.addModule("/talk/worklet.js");
-    await context.resume();
-    const { conversation_id: conversation } = await post("/api/conversations", {
-      assistant_id: assistant, type: "widget",
-    });
-    const { ticket } = await post(`/api/conversations/${conversation}/call-ticket`, {});
-    return connect({ conversation, ticket, context, microphone, release, handlers });
-  } catch (error) {
-    release();
-    throw error;
-  }
+  const context = openContext(signal);
+  const call = {
+    context, signal, finish, handlers, isMuted: false, microphone: null, socket: null,
+  };
+  window.addEventListener("pagehide", () =>
+    finish("The call ended when the page was left."), { signal });
+  connect(assistant, call).catch((error) =>
+    finish(error instanceof CallError ? error.message : "The call could not be started."));
+  return {
+    hangUp: () => finish(""),
+    mute: (on) => {
+      call.isMuted = on;
+      applyMute(call);
+    },
+    press: (digit) => send(call.socket, { type: "dtmf", digit }),
+  };
 }
 
-function connect({ conversation, ticket, context, microphone, release, handlers }) {
+function openContext(signal) {
+  const context = new AudioContext();
+  // Fails only for a context that is closed, whose call is over.
+  const wake = () => void context.resume().catch(() => undefined);
+  wake();
+  document.addEventListener("visibilitychange", wake, { signal });
+  signal.addEventListener("abort", () => void context.close());
+  return context;
+}
+
+function applyMute({ microphone, isMuted }) {
+  for (const track of microphone?.getAudioTracks() ?? []) track.enabled = !isMuted;
+}
+
+function send(socket, message) {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+}
+
+async function connect(assistant, call) {
+  const { context, signal } = call;
+  call.microphone = await openMicrophone(signal);
+  applyMute(call);
+  watchSound(call);
+  await context.audioWorklet.addModule("/talk/worklet.js");
+  const { conversation_id: conversation } = await post("/api/conversations", {
+    assistant_id: assistant, type: "widget",
+  }, signal);
+  const { ticket } = await post(`/api/conversations/${conversation}/call-ticket`, {}, signal);
+  signal.throwIfAborted();
   const origin = location.origin.replace(/^http/, "ws");
-  const socket = new WebSocket(`${origin}/api/conversations/${conversation}/call?ticket=${ticket}`);
-  socket.binaryType = "arraybuffer";
-  const capture = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
+  call.socket = new WebSocket(
+    `${origin}/api/conversations/${conversation}/call?ticket=${ticket}`);
+  signal.addEventListener("abort", () => call.socket.close());
+  talk(call);
+}
+
+/** Devices take sound away from pages: a headset is unplugged, a telephone call comes in. */
+function watchSound({ context, microphone, signal, finish, handlers }) {
+  const [track] = microphone.getAudioTracks();
+  const tell = () => {
+    if (track.muted) return handlers.notice("This device has silenced the microphone.");
+    handlers.notice(context.state === "running" ? "" : "This device has paused the sound.");
+  };
+  context.addEventListener("statechange", tell, { signal });
+  track.addEventListener("mute", tell, { signal });
+  track.addEventListener("unmute", tell, { signal });
+  track.addEventListener("ended", () =>
+    finish("The call ended because the microphone was disconnected."), { signal });
+}
+
+function talk({ context, microphone, socket, signal, finish, handlers }) {
+  // One channel, whichever of a stereo microphone's is spoken into; and connected to the
+  // loudspeaker, where it says nothing, because not every browser runs what leads nowhere.
+  const capture = new AudioWorkletNode(context, "capture", {
+    channelCount: 1, channelCountMode: "explicit",
+  });
+  context.createMediaStreamSource(microphone).connect(capture).connect(context.destination);
   const playback = new AudioWorkletNode(context, "playback", { numberOfInputs: 0 });
-  context.createMediaStreamSource(microphone).connect(capture);
   playback.connect(context.destination);
-  let isMuted = false;
   let isReady = false;
-  let isOver = false;
-  const send = (message) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
-  };
+  let isEnded = false;
+  let refusal = "The call could not be connected.";
   capture.port.onmessage = ({ data }) => {
-    if (!isReady || socket.readyState !== WebSocket.OPEN) return;
-    if (socket.bufferedAmount > SEND_BUFFER_BYTES_MAX) return;
-    socket.send(isMuted ? new ArrayBuffer(data.byteLength) : data);
+    if (!isReady || isEnded || socket.readyState !== WebSocket.OPEN) return;
+    if (socket.bufferedAmount <= SEND_BUFFER_BYTES_MAX) socket.send(data);
   };
-  playback.port.onmessage = ({ data }) => send({ type: "cleared", ...data.cleared });
-  socket.onopen = () => send({ type: "start", format: FORMAT });
-  socket.onmessage = ({ data }) => {
+  playback.port.onmessage = ({ data: { kind, ...counts } }) => {
+    if (kind === "cleared") send(socket, { type: "cleared", ...counts });
+    if (kind === "heard") send(socket, { type: "mark", ...counts });
+    if (kind === "lost") handlers.notice("Some of what was said could not be played.");
+    if (kind === "drained") finish("");
+  };
+  socket.binaryType = "arraybuffer";
+  socket.addEventListener("open", () =>
+    send(socket, { type: "start", format: FORMAT }), { signal });
+  socket.addEventListener("message", ({ data }) => {
     if (typeof data !== "string") return playback.port.postMessage(data, [data]);
     const message = JSON.parse(data);
     if (message.type === "clear") playback.port.postMessage("clear");
+    if (message.type === "mark") playback.port.postMessage({ mark: message.name });
     if (message.type === "ready") isReady = true;
-    if (message.type === "end" || message.type === "error") isOver = true;
+    if (message.type === "error" && !isReady) refusal = message.error;
+    if (message.type === "end") isEnded = true;
     handlers.message(message);
-  };
-  socket.onclose = () => {
-    release();
-    handlers.closed(isOver);
-  };
-  return {
-    playback,
-    hangUp: () => {
-      isOver = true;
-      send({ type: "end" });
-    },
-    mute: (on) => {
-      isMuted = on;
-    },
-    press: (digit) => send({ type: "dtmf", digit }),
-  };
+    if (!isEnded) return;
+    // The last words were sent but are still being played.
+    if (context.state !== "running") return finish("");
+    for (const track of microphone.getTracks()) track.stop();
+    playback.port.postMessage("drain");
+  }, { signal });
+  socket.addEventListener("close", () => {
+    if (!isEnded) finish(isReady ? "The connection was lost." : refusal);
+  }, { signal });
 }

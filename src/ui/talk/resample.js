@@ -3,6 +3,22 @@
 
 const LOBES = 16;
 
+const gcd = (one, other) => (other === 0 ? one : gcd(other, one % other));
+
+/** Weights of the samples around a point that lies `offset` of a sample after the middle one. */
+function createKernel(offset, half, scale) {
+  const kernel = new Float32Array(2 * half);
+  let sum = 0;
+  for (let tap = 0; tap < kernel.length; tap += 1) {
+    const distance = tap + 1 - half - offset;
+    const x = (Math.PI * distance) / scale;
+    const window = 0.5 + 0.5 * Math.cos((Math.PI * distance) / (half + 1));
+    kernel[tap] = (x === 0 ? 1 : Math.sin(x) / x) * window;
+    sum += kernel[tap];
+  }
+  return kernel.map((value) => value / sum);
+}
+
 /**
  * @param {number} from samples per second
  * @param {number} to samples per second
@@ -10,34 +26,32 @@ const LOBES = 16;
  */
 export function createResampler(from, to) {
   if (from === to) return (input) => input;
-  const step = from / to;
-  const scale = Math.max(1, step);
+  const common = gcd(from, to);
+  const [up, down] = [to / common, from / common];
+  const scale = Math.max(1, from / to);
   const half = Math.ceil(LOBES * scale);
-  let buffer = new Float32Array(half);
-  // Where the next sample is, in samples of the buffer.
-  let position = half;
+  // Few distances between the two rates' samples exist: the audio thread works each out once.
+  const kernels = [];
+  let buffer = new Float32Array(half - 1);
+  let phase = 0;
   return (input) => {
     const all = new Float32Array(buffer.length + input.length);
     all.set(buffer);
     all.set(input, buffer.length);
-    const out = [];
-    for (; position + half < all.length; position += step) {
-      const centre = Math.floor(position);
-      const offset = position - centre;
+    const out = new Float32Array(Math.ceil((input.length * up) / down) + 1);
+    let count = 0;
+    let at = 0;
+    while (at + 2 * half <= all.length) {
+      const kernel = kernels[phase] ??= createKernel(phase / up, half, scale);
       let sum = 0;
-      let weight = 0;
-      for (let tap = 1 - half; tap <= half; tap += 1) {
-        const x = (tap - offset) / scale;
-        const window = 0.5 + 0.5 * Math.cos((Math.PI * (tap - offset)) / (half + 1));
-        const value = (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x)) * window;
-        sum += (all[centre + tap] ?? 0) * value;
-        weight += value;
-      }
-      out.push(sum / weight);
+      for (let tap = 0; tap < kernel.length; tap += 1) sum += all[at + tap] * kernel[tap];
+      out[count] = sum;
+      count += 1;
+      phase += down;
+      at += Math.floor(phase / up);
+      phase %= up;
     }
-    const keep = Math.floor(position) - half;
-    buffer = all.slice(keep);
-    position -= keep;
-    return Float32Array.from(out);
+    buffer = all.slice(at);
+    return out.subarray(0, count);
   };
 }

@@ -1,9 +1,9 @@
 // The page of a web call: shows what call.js tells, in words and with the keyboard.
-import { CallError, startCall } from "./call.js";
+import { startCall } from "./call.js";
 
 const element = (id) => document.getElementById(id);
-const [start, end, mute, keys, keypad, state, log, notice, meter] =
-  ["start", "end", "mute", "keys", "keypad", "state", "log", "notice", "orb"].map(element);
+const [start, end, mute, keys, keypad, state, log, lines, notice] =
+  ["start", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice"].map(element);
 const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
 const STATES = {
@@ -30,12 +30,25 @@ const open = new Map();
 
 function show(name) {
   document.body.dataset.state = name;
-  state.textContent = STATES[name] ?? name;
   const isLive = name !== "idle" && name !== "over";
+  state.textContent = (STATES[name] ?? name) + (isLive && isMuted ? " (you are muted)" : "");
   start.hidden = isLive;
   end.hidden = mute.hidden = keys.hidden = !isLive;
-  if (!isLive) keypad.hidden = true;
+  keys.disabled = name === "connecting";
+  if (!isLive) showKeypad(false);
   start.textContent = name === "over" ? "Call again" : "Start the call";
+}
+
+function showKeypad(on) {
+  keypad.hidden = !on;
+  keys.setAttribute("aria-expanded", String(on));
+}
+
+function setMuted(on) {
+  isMuted = on;
+  call?.mute(on);
+  mute.setAttribute("aria-pressed", String(on));
+  show(document.body.dataset.state);
 }
 
 function tell(text) {
@@ -52,12 +65,17 @@ function line(role, text, isFinal) {
     name.className = "who";
     name.textContent = role === "customer" ? "You" : "Assistant";
     entry.append(name, document.createElement("p"));
-    log.append(entry);
+    lines.append(entry);
     open.set(role, entry);
   }
   entry.lastChild.textContent = text;
   entry.classList.toggle("partial", !isFinal);
   if (isFinal) open.delete(role);
+  showNewest();
+}
+
+/** Whether a line was added or the keypad has taken the room of some. */
+function showNewest() {
   log.scrollTop = log.scrollHeight;
 }
 
@@ -76,42 +94,34 @@ const handlers = {
         return tell(REASONS[message.reason] ?? "");
     }
   },
-  closed(wasOver) {
+  notice: tell,
+  closed(problem) {
     call = null;
     for (const entry of open.values()) entry.classList.remove("partial");
     open.clear();
-    if (!wasOver) tell("The connection was lost.");
-    show("over");
+    if (problem !== "") tell(problem);
+    show(document.body.dataset.state === "connecting" ? "idle" : "over");
     start.focus();
   },
 };
 
-start.addEventListener("click", async () => {
+start.addEventListener("click", () => {
   tell("");
-  log.replaceChildren();
+  lines.replaceChildren();
   show("connecting");
+  setMuted(false);
   end.focus();
-  try {
-    call = await startCall(assistant, handlers);
-  } catch (error) {
-    show("idle");
-    tell(error instanceof CallError ? error.message : "The call could not be started.");
-    start.focus();
-  }
+  call = startCall(assistant, handlers);
 });
 end.addEventListener("click", () => call?.hangUp());
-mute.addEventListener("click", () => {
-  isMuted = !isMuted;
-  call?.mute(isMuted);
-  mute.setAttribute("aria-pressed", String(isMuted));
-  mute.textContent = isMuted ? "Unmute" : "Mute";
+// Whoever keeps Enter pressed on one button has not pressed the one that takes its place.
+document.addEventListener("keydown", (event) => {
+  if (event.repeat && event.key === "Enter") event.preventDefault();
 });
-keys.addEventListener("click", () => {
-  keypad.hidden = !keypad.hidden;
-  keys.setAttribute("aria-expanded", String(!keypad.hidden));
-});
+mute.addEventListener("click", () => setMuted(!isMuted));
+keys.addEventListener("click", () => showKeypad(keypad.hidden));
 keypad.addEventListener("click", ({ target }) => {
   if (target instanceof HTMLButtonElement) call?.press(target.value);
 });
-meter.addEventListener("click", () => (start.hidden ? null : start.click()));
+new ResizeObserver(showNewest).observe(log);
 show("idle");
