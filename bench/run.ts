@@ -4,7 +4,9 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-const HELPERS = new Set(["run.ts", "report.ts", "load.ts"]);
+const HELPERS = new Set([
+  "run.ts", "report.ts", "load.ts", "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
+]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))
   .map((file) => file.slice(0, -3));

@@ -53,9 +53,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const catalogs = loadCatalogs();
   const modelCatalog = createModelCatalog({
     entries: models,
-    fallback: {
-      url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
-    },
+    fallback: fallbackModel(config),
     system,
     log,
   });
@@ -106,6 +104,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const callsAndVoice = createCallFeatures(options, storage, {
     bus, catalogs, accounts, assistants, resolveModel, sourcesOf,
     referenceFor: knowledge.referenceFor,
+    observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
   });
   return {
     ...callsAndVoice,
@@ -119,6 +118,10 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   };
 }
 
+const fallbackModel = (config: Config) => ({
+  url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
+});
+
 /** What bounds one reply, written or spoken. */
 const turnLimits = (config: Config) => ({
   turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
@@ -126,7 +129,8 @@ const turnLimits = (config: Config) => ({
   historyTokensMax: config.PARLEY_HISTORY_TOKENS_MAX,
 });
 
-interface CallParts extends Pick<VoiceOptions, "resolveModel" | "sourcesOf" | "referenceFor"> {
+interface CallParts
+  extends Pick<VoiceOptions, "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor"> {
   bus: EventBus;
   catalogs: Catalogs;
   accounts: Accounts;

@@ -27,6 +27,8 @@ export interface VoiceOptions
   recordings: Recordings;
   system: System;
   log: Logger;
+  /** Milliseconds a tick of the media clock came late by. */
+  observeLateness(ms: number): void;
 }
 
 export interface Voice {
@@ -40,7 +42,8 @@ export function createVoice(options: VoiceOptions): Voice {
   const { config, calls, recordings, system, log } = options;
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
   const speech = speechConfigOf(config);
-  const media = createMediaThread({ speech, logLevel: config.PARLEY_LOG_LEVEL }, log);
+  const media = createMediaThread(
+    { speech, logLevel: config.PARLEY_LOG_LEVEL }, log, options.observeLateness);
   const voiceOf: VoiceOf = (assistant, call) =>
     chooseVoice(speech, options.catalogs, assistant, call);
   const calling = createCalling({

@@ -57,7 +57,11 @@ const NOTHING: Held = { state: null, lastId: null, isOver: false };
 
 /** Goes on from what is held until the end, or until so many bytes or frames have come. */
 async function follow(
-  id: number, from: Held, { bytesMax = Infinity, framesMax = Infinity, readMs = 0 } = {},
+  id: number,
+  from: Held,
+  {
+    bytesMax = Infinity, framesMax = Infinity, readMs = 0, seen = new Map<string, CallState>(),
+  } = {},
 ): Promise<Held> {
   const response = await fetch(`${server.url}/api/user/calls/${id}/stream`, {
     headers: {
@@ -76,6 +80,7 @@ async function follow(
         lastId: eventId ?? held.lastId,
         isOver: frame.type === "call_ended",
       };
+      if (eventId !== undefined && held.state) seen.set(eventId, held.state);
     },
   });
   const reader = response.body?.getReader();
@@ -146,26 +151,38 @@ test("[CR10] cut anywhere, late, slow, across a restart: a replica is the server
   await fc.assert(fc.asyncProperty(history, async ({ texts, cuts, readMs }) => {
     run += 1;
     const id = await beginCall();
+    const seen = new Map<string, CallState>();
+    const truths = new Map<string, Partial<CallState>>();
+    const keepTruth = async (): Promise<void> => {
+      const sequence = server.app.features.calls.snapshot(id)?.call.eventSequence;
+      truths.set(String(sequence), await serverState(id));
+    };
     // A restart closes what is live: it ends the call's history as failed.
-    let held = await follow(id, NOTHING, { framesMax: 1 });
+    let held = await follow(id, NOTHING, { framesMax: 1, seen });
     let joined = held;
     const going = live(id, texts, {
       restartAt: run % 10 === 9 ? 0 : -1,
       told: async (index) => {
-        if (index === 1) joined = await follow(id, NOTHING, { framesMax: 1 });
+        await keepTruth();
+        if (index === 1) joined = await follow(id, NOTHING, { framesMax: 1, seen });
       },
     });
     for (const bytesMax of cuts) {
       // A server that is just starting again refuses: what was held stays held.
-      if (!held.isOver) held = await follow(id, held, { bytesMax, readMs }).catch(() => held);
+      if (!held.isOver) held = await follow(id, held, { bytesMax, readMs, seen }).catch(() => held);
     }
     await going;
-    if (!held.isOver) held = await follow(id, held, { readMs });
+    if (!held.isOver) held = await follow(id, held, { readMs, seen });
     if (!joined.isOver && joined.state?.end_reason === null) joined = await follow(id, joined);
     const late = await follow(id, NOTHING, { framesMax: 1 });
     const truth = await serverState(id);
     assert.deepEqual(replicaOf(held.state), truth);
     assert.deepEqual(replicaOf(joined.state), truth);
+    for (const [sequence, expected] of truths) {
+      const replica = seen.get(sequence);
+      assert.ok(replica, `nothing was held at ${sequence}`);
+      assert.deepEqual(replicaOf(replica), expected);
+    }
     assert.deepEqual(replicaOf(late.state), truth);
   }), { numRuns: 40, includeErrorInReport: true });
 });

@@ -188,3 +188,43 @@ test("[VL32] half an hour of talk takes under a second, with the same verdict ea
   console.log(`${Math.round(lengthMs / 60_000)} minutes in ${Math.min(...times).toFixed(0)} ms`);
   assert.ok(lengthMs >= 1_800_000, `${lengthMs}`);
 });
+
+test("[VL33] ambience: heard all the time at its volume, at half of it under speech; recorded as heard", () => {
+  const HUM = 100;
+  const heard: Int16Array[] = [];
+  const recorded: Int16Array[] = [];
+  playCall({
+    steps: [{ quietMs: 400 }, { hangUp: true }],
+    greeting: "Hello there.",
+    ambience: { next: (samples) => new Int16Array(samples).fill(HUM), gain: 0.6 },
+    onHeard: (frame) => heard.push(frame.slice()),
+    record: (_, assistant) => recorded.push(assistant.slice()),
+  });
+  const levels = heard.map((frame) => frame[frame.length - 1] ?? 0);
+  const quiet = levels.filter((level) => Math.abs(level) < 1000);
+  const loud = levels.filter((level) => Math.abs(level) >= 1000);
+  assert.ok(quiet.length > 10 && loud.length > 10);
+  assert.deepEqual([...new Set(quiet)].sort(), [30, 60], "words end with a frame of silence");
+  assert.deepEqual([...new Set(loud.map((level) => Math.abs(level) % 1000))], [970]);
+  assert.deepEqual(recorded.map((frame) => frame[3]), heard.map((frame) => frame[3]));
+});
+
+test("[VL34] noise cancellation: the recogniser hears the filtered sound, the recording the real one", () => {
+  let opened = 0;
+  const recorded: number[] = [];
+  const played = playCall({
+    steps: [{ quietMs: 400 }, { say: "Hello there." }, { quietMs: 900 }, { hangUp: true }],
+    // A filter that takes everything away.
+    noiseFilter: {
+      open: () => {
+        opened += 1;
+        return { process: (pcm) => new Int16Array(pcm.length), close: () => (opened -= 1) };
+      },
+    },
+    settings: { maxSilenceMs: 5000, reengageEveryMs: 5000 },
+    record: (customer) => recorded.push(Math.abs(customer[10] ?? 0)),
+  });
+  assert.deepEqual(played.questions, []);
+  assert.ok(recorded.some((level) => level > 1000));
+  assert.equal(opened, 0);
+});

@@ -4,7 +4,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "../src/audio/tones.ts";
 import { createAmbience } from "../src/audio/ambience.ts";
 import { createStereoRecorder } from "../src/audio/wav.ts";
-import type { MediaWorkerData } from "../src/calls/media.ts";
+import type { Lateness, MediaWorkerData } from "../src/calls/media.ts";
 import { createMediaClock } from "../src/calls/voice/clock.ts";
 import { createHost } from "../src/calls/voice/host.ts";
 import type { ToMedia } from "../src/calls/voice/protocol.ts";
@@ -20,6 +20,11 @@ const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
 const engines = await openEngines(speech, { system, log });
 
+const CLOCK_CHECK_MS = 5;
+/** Ticks told at a time: one message in two seconds. */
+const LATENESS_BATCH = 100;
+const lateness: number[] = [];
+
 const host = createHost({
   ...engines,
   ambience: createAmbience,
@@ -32,7 +37,11 @@ const host = createHost({
     };
   },
   carrier: openCarrier({ engines, system }),
-  clock: createMediaClock(system),
+  clock: createMediaClock(system, CLOCK_CHECK_MS, (lateMs) => {
+    lateness.push(lateMs);
+    if (lateness.length < LATENESS_BATCH) return;
+    port.postMessage({ kind: "lateness", ms: lateness.splice(0) } satisfies Lateness);
+  }),
   system,
   log,
   post: (message, transfer) => port.postMessage(message, transfer ?? []),

@@ -12,7 +12,15 @@ export interface MediaWorkerData {
   logLevel: string;
 }
 
-export function createMediaThread(data: MediaWorkerData, log: Logger): MediaThread {
+/** How late ticks of the clock were; of no call. */
+export interface Lateness {
+  kind: "lateness";
+  ms: number[];
+}
+
+export function createMediaThread(
+  data: MediaWorkerData, log: Logger, onLateness: (ms: number) => void,
+): MediaThread {
   let handler: (message: FromMedia) => void = () => undefined;
   let worker: Worker | null = null;
   const open = new Set<number>();
@@ -20,7 +28,8 @@ export function createMediaThread(data: MediaWorkerData, log: Logger): MediaThre
   const started = (): Worker => {
     if (worker) return worker;
     const thread = new Worker(MEDIA_FILE, { workerData: data });
-    thread.on("message", (message: FromMedia) => {
+    thread.on("message", (message: FromMedia | Lateness) => {
+      if (message.kind === "lateness") return message.ms.forEach(onLateness);
       if (message.kind === "over") open.delete(message.callId);
       handler(message);
     });

@@ -61,6 +61,12 @@ export function createMetrics(gauges: Gauges) {
       buckets: SECONDS,
       registers,
     }),
+    mediaClockLate: new Histogram({
+      name: "media_clock_late_seconds",
+      help: "How late the 20 ms ticks of the media clock came",
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1],
+      registers,
+    }),
     messagesBilled: new Counter({
       name: "messages_billed_total", help: "User messages answered and stored", registers,
     }),

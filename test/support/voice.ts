@@ -9,6 +9,7 @@ import { createLoopbackCarrier, type CallerScript, type CallerStep } from "../..
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "../../src/providers/speech/loopback.ts";
+import type { NoiseFilter } from "../../src/providers/speech/port.ts";
 import { createManualSystem } from "./clock.ts";
 
 export const VOICE_SETTINGS: VoiceSettings = {
@@ -61,6 +62,12 @@ export interface PlayedCallOptions {
   recognitionMs?: number;
   beepAtMs?: number;
   limitMs?: number;
+  ambience?: { next(samples: number): Int16Array; gain: number };
+  noiseFilter?: NoiseFilter;
+  /** Every frame of both sides, as recordings get them. */
+  record?: (customer: Int16Array, assistant: Int16Array) => void;
+  /** Every frame the far end hears. */
+  onHeard?: (frame: Int16Array) => void;
   /** Called once the call is answered, with the session. */
   during?: (session: VoiceSession, after: (ms: number, run: () => void) => void) => void;
 }
@@ -79,6 +86,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     }),
     speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
     onWord: (word) => played.heard.push(word),
+    onHeard: (frame) => options.onHeard?.(frame),
   });
   const cancelled = new Set<number>();
   const reply = (turn: number, question: string | null): void => {
@@ -108,9 +116,9 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     synthesizer: createLoopbackSynthesizer({ system, synthesisMs }),
     transcriber: createLoopbackTranscriber({ system, recognitionMs }),
     vad: loopbackVad,
-    noiseFilter: null,
-    ambience: null,
-    record: null,
+    noiseFilter: options.noiseFilter ?? null,
+    ambience: options.ambience ?? null,
+    record: options.record ?? null,
     beeps: (_rate, tell) => {
       if (options.beepAtMs !== undefined) system.after(options.beepAtMs, tell);
       return { push: () => undefined };

@@ -5,28 +5,31 @@ import { FRAME_MS } from "../../providers/carriers/port.ts";
 
 /** After a stall longer than this the ticks are dropped: nobody wants audio that old. */
 const CATCH_UP_TICKS_MAX = 25;
-const LATENESS_SAMPLES = 4096;
 
 export interface MediaClock {
   /** Runs at each tick until cancelled. */
   subscribe(tick: () => void): Timer;
-  /** Milliseconds ticks came late by, newest last; for measuring. */
-  lateness(): readonly number[];
   close(): void;
 }
 
-/** `checkMs`: how often the clock is looked at; below 20 where the timer is a real one. */
-export function createMediaClock(system: System, checkMs = 5): MediaClock {
+/**
+ * `checkMs`: how often the clock is looked at; below 20 where the timer is a real one. `onTick` is
+ * told by how much each tick came late.
+ */
+export function createMediaClock(
+  system: System, checkMs = 5, onTick: (lateMs: number) => void = () => undefined,
+): MediaClock {
   const subscribers = new Set<() => void>();
-  const late: number[] = [];
   let timer: Timer | null = null;
   let dueMs = 0;
   const check = (): void => {
     const nowMs = system.monotonicMs();
-    if (nowMs - dueMs > CATCH_UP_TICKS_MAX * FRAME_MS) dueMs = nowMs;
+    if (nowMs - dueMs > CATCH_UP_TICKS_MAX * FRAME_MS) {
+      onTick(nowMs - dueMs);
+      dueMs = nowMs;
+    }
     for (; dueMs <= nowMs; dueMs += FRAME_MS) {
-      if (late.length >= LATENESS_SAMPLES) late.shift();
-      late.push(nowMs - dueMs);
+      onTick(nowMs - dueMs);
       for (const tick of subscribers) tick();
     }
   };
@@ -46,7 +49,6 @@ export function createMediaClock(system: System, checkMs = 5): MediaClock {
         },
       };
     },
-    lateness: () => late,
     close: () => {
       subscribers.clear();
       timer?.cancel();

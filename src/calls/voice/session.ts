@@ -159,7 +159,8 @@ export class VoiceSession implements CallSession {
       case "audio":
         if (!this.#scribe) return;
         this.#mixer.hear(event.pcm);
-        this.#beeps?.push(event.pcm);
+        // A beep means something once the other end may be a machine.
+        if (this.#state.listener !== "human") this.#beeps?.push(event.pcm);
         this.#ears?.hear(event.pcm);
         return;
       case "dtmf":

@@ -8,7 +8,7 @@ import type { Carrier } from "./port.ts";
 const RATE = 16_000;
 
 const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
-/** Says a line whenever the assistant has spoken and is quiet, and hangs up after the last answer. */
+/** Says a line whenever the assistant has spoken and is quiet; hangs up after the last answer. */
 const personWith = (lines: string[]): CallerScript => ({
   ...ANSWERS,
   steps: [
