@@ -1,0 +1,73 @@
+-- Campaigns, the people they call, and whom nobody may call.
+
+CREATE TABLE campaigns (
+  id                          INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id                  INTEGER NOT NULL REFERENCES accounts (id),
+  assistant_id                INTEGER NOT NULL REFERENCES assistants (id),
+  name                        TEXT    NOT NULL,
+  status                      TEXT    NOT NULL
+    CHECK (status IN ('draft', 'in-progress', 'stopped', 'completed')),
+  timezone                    TEXT    NOT NULL,
+  max_calls_in_parallel       INTEGER NOT NULL,
+  -- Minutes of the local day; the end is the last minute in which calls may begin.
+  start_minute                INTEGER NOT NULL,
+  end_minute                  INTEGER NOT NULL,
+  -- Names of weekdays, as JSON.
+  allowed_days                TEXT    NOT NULL,
+  max_retries                 INTEGER NOT NULL,
+  retry_interval_minutes      INTEGER NOT NULL,
+  retry_on_voicemail          INTEGER NOT NULL,
+  retry_on_goal_incomplete    INTEGER NOT NULL,
+  goal_completion_variable    TEXT,
+  mark_complete_when_no_leads INTEGER NOT NULL,
+  -- Ids, as JSON; calls take them in turn.
+  phone_number_ids            TEXT    NOT NULL,
+  calls_made                  INTEGER NOT NULL DEFAULT 0,
+  -- The circuit breaker: carrier failures in a row, and until when no call is tried.
+  failures                    INTEGER NOT NULL DEFAULT 0,
+  paused_until                INTEGER,
+  created_at                  INTEGER NOT NULL,
+  updated_at                  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX campaigns_by_account ON campaigns (account_id, id);
+CREATE INDEX campaigns_running ON campaigns (id) WHERE status = 'in-progress';
+
+CREATE TABLE leads (
+  id            INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id    INTEGER NOT NULL REFERENCES accounts (id),
+  campaign_id   INTEGER NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,
+  -- Of a secondary contact: its lead, and its place among the contacts of that (from 1).
+  main_id       INTEGER REFERENCES leads (id) ON DELETE CASCADE,
+  position      INTEGER NOT NULL DEFAULT 0,
+  -- E.164.
+  phone_number  TEXT    NOT NULL,
+  -- IANA, by the number's country; null: the campaign's.
+  timezone      TEXT,
+  variables     TEXT    NOT NULL,
+  status        TEXT    NOT NULL CHECK (status IN ('created', 'scheduled', 'processing', 'completed',
+    'rescheduled', 'reached-max-retries', 'blacklisted')),
+  call_tries    INTEGER NOT NULL DEFAULT 0,
+  -- Not before; null: at once.
+  next_try_at   INTEGER,
+  -- The call under way while `processing`, afterwards the last one.
+  call_id       INTEGER REFERENCES calls (id) ON DELETE SET NULL,
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX leads_by_account ON leads (account_id, id);
+CREATE INDEX leads_by_campaign ON leads (campaign_id, status, next_try_at, id);
+CREATE INDEX leads_by_number ON leads (campaign_id, phone_number);
+CREATE INDEX leads_by_main ON leads (main_id, position) WHERE main_id IS NOT NULL;
+CREATE INDEX leads_processing ON leads (call_id) WHERE status = 'processing';
+
+CREATE TABLE blocked_numbers (
+  account_id    INTEGER NOT NULL REFERENCES accounts (id),
+  phone_number  TEXT    NOT NULL,
+  reason        TEXT,
+  created_at    INTEGER NOT NULL,
+  PRIMARY KEY (account_id, phone_number)
+) STRICT, WITHOUT ROWID;
+
+ALTER TABLE calls ADD COLUMN campaign_id INTEGER REFERENCES campaigns (id) ON DELETE SET NULL;
+ALTER TABLE calls ADD COLUMN lead_id INTEGER REFERENCES leads (id) ON DELETE SET NULL;
+CREATE INDEX calls_by_campaign ON calls (campaign_id, id) WHERE campaign_id IS NOT NULL;
