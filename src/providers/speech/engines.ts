@@ -5,6 +5,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { System } from "../../core/system.ts";
 import { createDeepgramFlux } from "./deepgram-flux.ts";
 import { createDeepgram } from "./deepgram.ts";
+import { createElevenLabs, elevenLabsSpeaks } from "./elevenlabs.ts";
 import { createEmbeddedVoices, espeakMissing } from "./embedded-voices.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
@@ -62,8 +63,9 @@ const ENGLISH = "en";
 /** Codes that can be used, best first. */
 function usableSynthesizers(config: SpeechConfig, language: string): string[] {
   if (config.mode === "loopback") return ["loopback"];
+  const { elevenLabs } = config;
   return [
-    ...(config.elevenLabs ? ["elevenlabs"] : []),
+    ...(elevenLabs && elevenLabsSpeaks(elevenLabs.model, language) ? ["elevenlabs"] : []),
     ...(config.synthesis ? ["openai-compatible"] : []),
     ...(language === ENGLISH ? ["flite"] : []),
     ...(espeakMissing() === null ? ["espeak-ng"] : []),
@@ -141,7 +143,7 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
 async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
   const { log } = options;
   const voices = createEmbeddedVoices(log);
-  const { deepgram, sherpa, synthesis, transcription } = config;
+  const { deepgram, elevenLabs, sherpa, synthesis, transcription } = config;
   const vad = await createVad();
   const synthesizers: Record<string, Synthesizer> = {
     flite: voices.flite, "espeak-ng": voices.espeakNg,
@@ -157,6 +159,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     });
   }
   if (sherpa) transcribers["sherpa-onnx"] = createSherpa(sherpa, log);
+  if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   log.info({ vad: vad.name }, "speech engines are open");
   return {

@@ -109,7 +109,14 @@ class OpenAiSpeechStream implements SynthesisStream {
         if (!(error instanceof ProviderError)) throw error;
         if (!hasAudio && error.retryable && attempt < ATTEMPTS) continue;
         this.cancel();
-        return this.#tell({ kind: "failed", error });
+        // To ask again is to say again what was heard.
+        const isFinal = hasAudio && error.retryable;
+        return this.#tell({
+          kind: "failed",
+          error: isFinal
+            ? new ProviderError(error.message, { retryable: false, cause: error })
+            : error,
+        });
       }
     }
     this.#running -= 1;

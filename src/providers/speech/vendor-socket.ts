@@ -251,9 +251,8 @@ function closedBy(code: number, reason: string): Ending {
 function refusedBy(status: number | null, detail: string): Ending {
   const why = detail === "" ? "" : `: ${detail}`;
   if (status === null) return { message: `could not be reached${why}`, retryable: true };
-  if (status === 401 || status === 403) {
-    return { message: `refuses the key (${status})`, retryable: false };
-  }
+  if (status === 401) return { message: "refuses the key (401)", retryable: false };
+  if (status === 403) return { message: `refuses the key or the model (403)${why}`, retryable: false };
   if (status === 101) return { message: "did not open a WebSocket", retryable: false };
   const retryable = status === 429 || status >= 500;
   return { message: `refused the connection (${status})${why}`, retryable };

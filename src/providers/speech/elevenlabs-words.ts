@@ -1,0 +1,119 @@
+// Which words the audio of ElevenLabs speaks, and what its messages look like. Used by
+// elevenlabs.ts.
+//
+// A message with audio may bring an `alignment`: characters and when each begins, counted from the
+// first sample of that message. Seen are both: one for every message, and one for a whole sentence
+// with its first audio while the rest comes without. So words wait here until the audio is there.
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+
+/** Far more than is spoken of one sentence. */
+export const ALIGNMENT_CHARS_MAX = 10_000;
+/** The vendor's times are rounded and need not end with the audio they are about. */
+const ROUNDING_MS = 50;
+
+const Nullable = <Schema extends TSchema>(schema: Schema) =>
+  Type.Optional(Type.Union([schema, Type.Null()]));
+
+const Message = Type.Object({
+  contextId: Nullable(Type.String()),
+  audio: Nullable(Type.String()),
+  alignment: Type.Optional(Type.Unknown()),
+  isFinal: Nullable(Type.Boolean()),
+  // The vendor sends these three before it closes: a word, a sentence, a number.
+  error: Type.Optional(Type.Unknown()),
+  message: Type.Optional(Type.Unknown()),
+  code: Type.Optional(Type.Unknown()),
+});
+export type Message = Static<typeof Message>;
+export const messageCheck = TypeCompiler.Compile(Message);
+
+const Times = Type.Array(Type.Number({ minimum: 0 }), { maxItems: ALIGNMENT_CHARS_MAX });
+const Alignment = Type.Object({
+  // A character may be more than one unit, but not a text.
+  chars: Type.Array(Type.String({ maxLength: 16 }), { maxItems: ALIGNMENT_CHARS_MAX }),
+  charStartTimesMs: Times,
+  charDurationsMs: Times,
+});
+type Alignment = Static<typeof Alignment>;
+const alignmentCheck = TypeCompiler.Compile(Alignment);
+
+/** Null: there is none, or none that can be used. */
+function alignmentOf(value: unknown): Alignment | null {
+  if (!alignmentCheck.Check(value)) return null;
+  const { chars, charStartTimesMs: starts, charDurationsMs: durations } = value;
+  return chars.length === starts.length && chars.length === durations.length ? value : null;
+}
+
+/** The audio before this sample speaks the first `chars` units of the text. */
+export interface WordMark {
+  sample: number;
+  chars: number;
+}
+
+const isSpace = (unit: string | undefined): boolean => unit !== undefined && /\s/.test(unit);
+
+export class SpokenWords {
+  /** All that was written. */
+  text = "";
+  readonly #rate: number;
+  #marks: WordMark[] = [];
+  /** How far alignments have told of the text. */
+  #cursor = 0;
+  /** The alignment told of another text than was written: it says nothing about this one. */
+  #isLost = false;
+
+  /** `rate` of the samples that are counted. */
+  constructor(rate: number) {
+    this.#rate = rate;
+  }
+
+  /** What came with audio whose first sample is the one numbered `from`. */
+  align(value: unknown, from: number): void {
+    const alignment = this.#isLost ? null : alignmentOf(value);
+    if (!alignment) return;
+    // What was still to come of the audio before has not come.
+    for (const mark of this.#marks) mark.sample = Math.min(mark.sample, from);
+    const sampleAt = (ms: number): number => from + Math.round((ms * this.#rate) / 1000);
+    let endMs = 0;
+    for (const [number, char] of alignment.chars.entries()) {
+      const startMs = alignment.charStartTimesMs[number] ?? 0;
+      for (const unit of char.split("")) {
+        if (isSpace(unit)) continue;
+        const at = this.#next();
+        if (this.text[at] !== unit) {
+          this.#isLost = true;
+          return;
+        }
+        if (isSpace(this.text[at - 1])) this.#marks.push({ sample: sampleAt(startMs), chars: at });
+        this.#cursor = at + 1;
+        endMs = startMs + (alignment.charDurationsMs[number] ?? 0);
+      }
+    }
+    const end = this.#next();
+    // Otherwise the word goes on in the next message.
+    const isWhole = end > this.#cursor || end === this.text.length;
+    if (isWhole) this.#marks.push({ sample: sampleAt(endMs), chars: end });
+  }
+
+  /** What is known of the audio before the sample numbered `to`, in the order of the text; once. */
+  due(to: number): WordMark[] {
+    const latest = to + (this.#rate * ROUNDING_MS) / 1000;
+    const later = this.#marks.findIndex(({ sample }) => sample > latest);
+    return this.#marks.splice(0, later < 0 ? this.#marks.length : later);
+  }
+
+  /** Where the text goes on after white space, which alignments treat as they like. */
+  #next(): number {
+    let at = this.#cursor;
+    while (isSpace(this.text[at])) at += 1;
+    return at;
+  }
+}
+
+/** The bytes of base64 text; null where it is none, of which Buffer would take what it can. */
+export function bytesOf(base64: string): Buffer | null {
+  const bytes = Buffer.from(base64, "base64");
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  return bytes.length === Math.floor((base64.length * 3) / 4) - padding ? bytes : null;
+}

@@ -1,0 +1,323 @@
+// A server that speaks ElevenLabs' `multi-stream-input` protocol and says what a test tells it to;
+// it has no voice. Whatever is sent to it must parse with the vendor's own SDK (its `serialization`
+// of the messages, as the SDK has no client for this WebSocket): it closes with 1008 otherwise, as
+// it does for a context that does not begin with a single space. Besides it lists voices over HTTP.
+// And utterances spoken by it, for tests that say what comes of them.
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { SendMessageMulti } from "@elevenlabs/elevenlabs-js/serialization/index.js";
+import { WebSocketServer, type WebSocket } from "ws";
+import { createLogger } from "../../src/core/logger.ts";
+import { createSystem } from "../../src/core/system.ts";
+import { createElevenLabs, type ElevenLabsOptions } from "../../src/providers/speech/elevenlabs.ts";
+import type {
+  SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
+} from "../../src/providers/speech/port.ts";
+import { createTold, type Told } from "./told.ts";
+
+export interface Alignment {
+  chars: string[];
+  charStartTimesMs: number[];
+  charDurationsMs: number[];
+}
+
+/** As it comes over the wire. */
+export interface ClientMessage {
+  text?: string;
+  context_id?: string;
+  voice_settings?: { stability?: number; similarity_boost?: number; speed?: number };
+  flush?: boolean;
+  close_context?: boolean;
+}
+
+/** One connection. */
+export interface ElevenLabsPeer {
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  messages: ClientMessage[];
+  isClosed: boolean;
+  /** Audio for the context in use. */
+  audio(bytes: Uint8Array, alignment?: Alignment | null): void;
+  final(): void;
+  /** As it is. */
+  send(data: string | Buffer): void;
+  /** Without a closing frame. */
+  cut(): void;
+  end(code: number, reason: string): void;
+  /** Resolves once it holds; looked at whenever something comes in. */
+  until(holds: (peer: ElevenLabsPeer) => boolean): Promise<void>;
+}
+
+/** What `text` sounds and is timed like here: every character takes 50 ms. */
+export function speechOf(text: string, rate: number): { bytes: Buffer; alignment: Alignment } {
+  const chars = text.split("");
+  const samples = new Int16Array((chars.length * rate) / 20);
+  for (let at = 0; at < samples.length; at += 1) samples[at] = ((at * 31) % 60_000) - 30_000;
+  return {
+    bytes: Buffer.from(samples.buffer),
+    alignment: {
+      chars,
+      charStartTimesMs: chars.map((_, number) => number * 50),
+      charDurationsMs: chars.map(() => 50),
+    },
+  };
+}
+
+/** The first connection, once it has been asked to speak something. */
+export async function askedPeer(server: ElevenLabsServer): Promise<ElevenLabsPeer> {
+  const peer = await server.peer(0);
+  await peer.until(({ messages }) => messages.length > 1);
+  return peer;
+}
+
+/** The connection of that number, once it has been asked to close its context. */
+export async function closingPeer(server: ElevenLabsServer, number = 0): Promise<ElevenLabsPeer> {
+  const peer = await server.peer(number);
+  await peer.until(({ messages }) => messages.some((message) => message.close_context));
+  return peer;
+}
+
+export function audioOf({ events }: Told<SynthesisEvent>): Buffer {
+  return Buffer.concat(events.flatMap((event) => event.kind === "audio"
+    ? [Buffer.from(event.pcm.buffer, event.pcm.byteOffset, event.pcm.byteLength)]
+    : []));
+}
+
+/** Milliseconds of audio at 16 kHz before each `spoken`, and what it says is spoken. */
+export function spokenAt({ events }: Told<SynthesisEvent>, text: string): [number, string][] {
+  let samples = 0;
+  return events.flatMap((event): [number, string][] => {
+    if (event.kind === "audio") samples += event.pcm.length;
+    return event.kind === "spoken" ? [[samples / 16, text.slice(0, event.chars)]] : [];
+  });
+}
+
+export interface ElevenLabsServer {
+  /** `http://…` */
+  url: string;
+  /** In order of arrival. */
+  peers: ElevenLabsPeer[];
+  /** The connection of that number, from 0, once it is there. */
+  peer(number: number): Promise<ElevenLabsPeer>;
+  /** Answers handshakes with this status instead; null takes them again. */
+  refuse(status: number | null): void;
+  /** All that was sent to clients, in order. */
+  sent: string[];
+  close(): Promise<void>;
+}
+
+interface Waiter {
+  holds(): boolean;
+  resolve(): void;
+}
+
+const ROUTE = /^\/v1\/text-to-speech\/[^/]+\/multi-stream-input$/;
+
+/** Takes only those who know the key. */
+export async function startElevenLabsServer(key: string): Promise<ElevenLabsServer> {
+  const peers: ElevenLabsPeer[] = [];
+  const sent: string[] = [];
+  let refusal: number | null = null;
+  let waiting: Waiter[] = [];
+  const look = (): void => {
+    for (const waiter of waiting.filter(({ holds }) => holds())) {
+      waiting = waiting.filter((other) => other !== waiter);
+      waiter.resolve();
+    }
+  };
+  const until = (holds: () => boolean): Promise<void> =>
+    new Promise((resolve) => {
+      if (holds()) resolve();
+      else waiting.push({ holds, resolve });
+    });
+
+  const statusFor = (headers: IncomingHttpHeaders, isKnown: boolean): number => {
+    if (headers["xi-api-key"] !== key) return 401;
+    return isKnown ? 200 : 404;
+  };
+  const server = createServer(({ headers, url = "/" }, response) => {
+    const { pathname } = new URL(url, "http://elevenlabs");
+    const status = statusFor(headers, pathname === "/v1/voices");
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify(status === 200 ? VOICES : { detail: { status: "refused" } }));
+  });
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024 });
+  server.on("upgrade", (request, socket, head) => {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://elevenlabs");
+    const status = refusal ?? statusFor(request.headers, ROUTE.test(pathname));
+    if (status !== 200) {
+      socket.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (connection) => {
+      const { headers } = request;
+      peers.push(createPeer({
+        connection, path: pathname, query: searchParams, headers, sent, until, look,
+      }));
+      look();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    peers,
+    peer: async (number) => {
+      await until(() => peers.length > number);
+      return peers[number]!;
+    },
+    refuse: (next) => (refusal = next),
+    sent,
+    close: async () => {
+      for (const connection of sockets.clients) connection.terminate();
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+interface PeerOptions {
+  connection: WebSocket;
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  sent: string[];
+  until(holds: () => boolean): Promise<void>;
+  look(): void;
+}
+
+function createPeer(options: PeerOptions): ElevenLabsPeer {
+  const { connection, headers, look, path, query, sent, until } = options;
+  const send = (message: object): void => {
+    sent.push(JSON.stringify(message));
+    connection.send(JSON.stringify(message));
+  };
+  const context = (): string | undefined => peer.messages[0]?.context_id;
+  const peer: ElevenLabsPeer = {
+    path,
+    query,
+    headers,
+    messages: [],
+    isClosed: false,
+    audio: (bytes, alignment = null) => {
+      const audio = Buffer.from(bytes).toString("base64");
+      send({ audio, alignment, normalizedAlignment: null, contextId: context() });
+    },
+    final: () => send({ isFinal: true, contextId: context() }),
+    send: (data) => connection.send(data),
+    cut: () => connection.terminate(),
+    end: (code, reason) => connection.close(code, reason),
+    until: (holds) => until(() => holds(peer)),
+  };
+  connection.on("message", (data: Buffer) => {
+    const message = JSON.parse(data.toString()) as ClientMessage;
+    const isFirst = peer.messages.length === 0;
+    peer.messages.push(message);
+    const parsed = SendMessageMulti.parse(message);
+    if (!parsed.ok || (isFirst && message.text !== " ")) connection.close(1008, "No such message");
+    look();
+  });
+  connection.on("close", () => {
+    peer.isClosed = true;
+    look();
+  });
+  // Reported by "close" as well.
+  connection.on("error", look);
+  return peer;
+}
+
+const VOICES = {
+  voices: [
+    { voice_id: "EXAVITQu4vr4xnSDxMaL", name: "Sarah", category: "premade", labels: {} },
+    { voice_id: "JBFqnCBsd6RMkjVDRZzb", name: "George", category: "premade", labels: {} },
+  ],
+};
+
+/** What is no message of the protocol, or says nothing. */
+export const HOSTILE: (string | Buffer)[] = [
+  "", "null", "[]", "{", '"audio"', "[".repeat(10_000), "7", '{"audio":7}', '{"audio":{}}',
+  '{"audio":"!!!!"}', '{"audio":"AAA"', '{"audio":"A A A"}', '{"audio":"=AAA"}', '{"audio":["AAAA"]}',
+  '{"isFinal":"true"}', '{"isFinal":1}', '{"isFinal":false}', '{"isFinal":true,"contextId":"x"}',
+  '{"audio":"AAAA","contextId":7}', '{"contextId":"constructor","audio":"AAAA"}',
+  '{"error":null}', '{"error":""}', '{"error":7}', '{"alignment":{"chars":["x"]}}',
+  '{"__proto__":{"audio":"AAAA"},"audio":false}', '{"audio":"","alignment":{"chars":[null]}}',
+  '{"audio":"","alignment":{"chars":["x"],"charStartTimesMs":[1e999],"charDurationsMs":[0]}}',
+  '{"audio":"","alignment":[[],[],[]]}', Buffer.from('{"audio":"AAAA"}'), Buffer.alloc(10_000),
+];
+
+export const KEY = "a-key-of-the-vendor";
+
+export const VOICE: SynthesisOptions = {
+  rate: 16_000, voice: null, gender: "female", language: "en", speed: 1, stability: 0.5,
+  similarity: 0.75,
+};
+
+const closings: (() => Promise<void> | void)[] = [];
+
+/** Ends all that `serving`, `speaking` and `opened` began. */
+export async function closeServing(): Promise<void> {
+  for (const close of closings.splice(0).reverse()) await close();
+}
+
+export const createFor = (url: string, args: Partial<ElevenLabsOptions> = {}): Synthesizer =>
+  createElevenLabs({
+    url, key: KEY, model: "eleven_flash_v2_5", system: createSystem(),
+    log: createLogger("silent"), ...args,
+  });
+
+export async function serving(
+  args: Partial<ElevenLabsOptions> = {},
+): Promise<{ server: ElevenLabsServer; synthesizer: Synthesizer }> {
+  const server = await startElevenLabsServer(KEY);
+  closings.push(() => server.close());
+  return { server, synthesizer: createFor(server.url, args) };
+}
+
+export interface Speaking {
+  stream: SynthesisStream;
+  told: Told<SynthesisEvent>;
+}
+
+export function speaking(
+  synthesizer: Synthesizer, wanted: Partial<SynthesisOptions> = {},
+): Speaking {
+  const told = createTold<SynthesisEvent>();
+  const stream = synthesizer.open({ ...VOICE, ...wanted }, told.tell);
+  closings.push(() => stream.cancel());
+  return { stream, told };
+}
+
+/** A server, and an utterance opened over it. */
+export async function opened(
+  args: Partial<ElevenLabsOptions> = {}, wanted: Partial<SynthesisOptions> = {},
+) {
+  const served = await serving(args);
+  return { ...served, ...speaking(served.synthesizer, wanted) };
+}
+
+/** The same, given all its text; `peer` has been asked for it and for the end. */
+export async function asked(
+  text: string, args: Partial<ElevenLabsOptions> = {}, wanted: Partial<SynthesisOptions> = {},
+) {
+  const utterance = await opened(args, wanted);
+  utterance.stream.write(text);
+  utterance.stream.end();
+  return { ...utterance, peer: await closingPeer(utterance.server) };
+}
+
+/** An utterance from its opening to `done`, over the connection of that number. */
+export async function speakWhole(
+  server: ElevenLabsServer, synthesizer: Synthesizer, number: number, voice: string | null = null,
+): Promise<void> {
+  const { stream, told } = speaking(synthesizer, { voice });
+  stream.write("Yes. ");
+  stream.end();
+  const peer = await closingPeer(server, number);
+  peer.audio(speechOf("Yes. ", 16_000).bytes);
+  peer.final();
+  await told.event("done");
+}
