@@ -4,9 +4,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { WASI } from "node:wasi";
 import { parentPort } from "node:worker_threads";
 import type { SpokenText, TextToSpeak } from "../src/providers/speech/embedded-voices.ts";
+
+// Calls of node:wasi's file functions from optimized code crash the process now and then
+// (https://github.com/nodejs/node/issues/53087): after some hundred utterances with this on.
+setFlagsFromString("--no-turbo-fast-api-calls");
 
 const port = parentPort;
 if (!port) throw new Error("workers/synthesize.ts runs as a worker thread");
@@ -81,6 +86,10 @@ async function openEspeak(): Promise<Espeak> {
   return new loaded.eSpeakNGWorker();
 }
 
+/** The engine counts characters of Unicode, texts are counted in units of UTF-16. */
+const unitsOf = (text: string, characters: number): number =>
+  [...text].slice(0, characters).join("").length;
+
 async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> {
   const engine = await (espeak ??= openEspeak());
   if (engine.set_voice(ESPEAK_CODES[voice] ?? voice) !== 0) throw new Error(`no voice for ${voice}`);
@@ -92,7 +101,8 @@ async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> 
     // A view of the engine's memory, which the next piece overwrites.
     if (audio && audio.length > 0) pieces.push(Int16Array.from(audio));
     for (const { type, text_position: chars, audio_position: ms } of events) {
-      if (type === "word") words.push({ chars: chars - 1, samples: Math.round((ms * rate) / 1000) });
+      if (type !== "word") continue;
+      words.push({ chars: unitsOf(text, chars - 1), samples: Math.round((ms * rate) / 1000) });
     }
   });
   const pcm = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0));

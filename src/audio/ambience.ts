@@ -11,6 +11,7 @@ const LEVEL_MAX = 24_000;
 interface Recipe {
   /** Noise below `low` and above `high` hertz is taken away. */
   beds: { low: number; high: number; level: number; swellHz: number }[];
+  /** Of level 1 is what is as loud as the beds together. */
   events: { perSecond: number; level: number; sound: "chirp" | "click" | "clink" | "murmur" }[];
 }
 
@@ -106,7 +107,7 @@ function addEvents(
       const shape = Math.sin((Math.PI * at) / length) ** 2;
       const tone = Math.sin((2 * Math.PI * pitch * (1 + (0.15 * at) / length) * at) / rate)
         + (sound === "murmur" ? 0.5 * Math.sin((2 * Math.PI * pitch * 3.1 * at) / rate) : 0);
-      const value = shape * level * 0.05 * (tone * (1 - rough) + noise() * rough);
+      const value = shape * level * Math.SQRT2 * (tone * (1 - rough) + noise() * rough);
       const index = (start + at) % into.length;
       into[index] = (into[index] ?? 0) + value;
     }
@@ -126,15 +127,22 @@ function makeLoop(kind: AmbienceKind, rate: number): Int16Array {
     const share = at / fade;
     sound[at] = (bed[at] ?? 0) * Math.sqrt(share) + (bed[length + at] ?? 0) * Math.sqrt(1 - share);
   }
+  scale(sound, 1);
   for (const one of recipe.events) addEvents(sound, rate, one, noise);
+  scale(sound, RMS);
+  return Int16Array.from(sound, (value) =>
+    Math.max(-LEVEL_MAX, Math.min(LEVEL_MAX, Math.round(value))));
+}
+
+/** To that level, around zero. */
+function scale(sound: Float64Array, rms: number): void {
   let sum = 0;
   let energy = 0;
   for (const value of sound) sum += value;
-  const mean = sum / length;
+  const mean = sum / sound.length;
   for (const value of sound) energy += (value - mean) ** 2;
-  const gain = RMS / Math.sqrt(energy / length);
-  return Int16Array.from(sound, (value) =>
-    Math.max(-LEVEL_MAX, Math.min(LEVEL_MAX, Math.round((value - mean) * gain))));
+  const gain = rms / Math.sqrt(energy / sound.length);
+  for (const [at, value] of sound.entries()) sound[at] = (value - mean) * gain;
 }
 
 /** Goes round for ever; every call may begin at its own place. */

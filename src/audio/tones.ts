@@ -48,10 +48,10 @@ export function createBeepDetector(
       consider(coarse - HERTZ_STEP / 2);
       consider(coarse + HERTZ_STEP / 2);
     }
-    const isTone = bestShare >= PURITY;
-    const isSame = hertz === 0 || Math.abs(best - hertz) <= HERTZ_STEP;
-    lastedMs = isTone && isSame ? lastedMs + BLOCK_MS : 0;
-    hertz = isTone ? best : 0;
+    // Against the pitch it began with: a whistle or a siren that glides is no beep.
+    if (bestShare < PURITY) lastedMs = 0;
+    else if (lastedMs > 0 && Math.abs(best - hertz) <= HERTZ_STEP) lastedMs += BLOCK_MS;
+    else [hertz, lastedMs] = [best, BLOCK_MS];
     if (lastedMs === BEEP_MS) tell();
   };
   return {

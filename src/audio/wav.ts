@@ -102,10 +102,13 @@ export async function repairWav(path: string): Promise<boolean> {
   if (!file) return false;
   try {
     const { size } = await file.stat();
-    if (size <= HEADER_BYTES) return false;
+    const frames = Math.floor((size - HEADER_BYTES) / FRAME_BYTES);
+    if (frames < 1) return false;
     const { buffer } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
-    const whole = header(buffer.readUInt32LE(RATE_AT), size - HEADER_BYTES);
+    const whole = header(buffer.readUInt32LE(RATE_AT), frames * FRAME_BYTES);
     await file.write(whole, 0, HEADER_BYTES, 0);
+    // The last block may have been torn in the middle of a frame.
+    await file.truncate(HEADER_BYTES + frames * FRAME_BYTES);
     return true;
   } finally {
     await file.close();
@@ -133,8 +136,9 @@ export interface ParsedWav {
 
 /** Of 16-bit PCM; throws on anything else. */
 export function parseWav(bytes: Buffer): ParsedWav {
-  if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.readUInt16LE(20) !== 1) {
-    throw new Error("no PCM WAV");
+  const isRiff = bytes.toString("latin1", 0, 4) === "RIFF";
+  if (!isRiff || bytes.readUInt16LE(20) !== 1 || bytes.readUInt16LE(34) !== 8 * SAMPLE_BYTES) {
+    throw new Error("no WAV of 16-bit PCM");
   }
   const count = bytes.readUInt16LE(22);
   const frames = Math.floor(bytes.readUInt32LE(40) / (2 * count));

@@ -98,6 +98,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
       streams.set(stream, utterance);
       return {
         write: (text) => {
+          if (utterance.isOver) return;
           const number = utterance.expect(text);
           const { speed } = options;
           const request: TextToSpeak = { stream, number, engine, voice, speed, text };
@@ -105,6 +106,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
         },
         end: utterance.end,
         cancel: () => {
+          utterance.isOver = true;
           if (streams.delete(stream)) worker?.postMessage({ drop: stream });
         },
       };
@@ -128,15 +130,19 @@ function createUtterance(
   let chars = 0;
   let hasEnded = false;
   const finish = (): void => {
-    if (!hasEnded || done < texts.length) return;
+    if (utterance.isOver || !hasEnded || done < texts.length) return;
+    utterance.isOver = true;
     close();
     tell({ kind: "done" });
   };
   const fail = (message: string): void => {
+    utterance.isOver = true;
     close();
     tell({ kind: "failed", error: new ProviderError(message, { retryable: false }) });
   };
-  return {
+  const utterance = {
+    /** Nothing is told any more. */
+    isOver: false,
     expect: (text: string): number => texts.push(text) - 1,
     end: (): void => {
       hasEnded = true;
@@ -150,16 +156,20 @@ function createUtterance(
       let at = speech.from;
       // Up to the beginning of each next word, so that what was heard is known by the word.
       for (const word of words.slice(1)) {
+        if (utterance.isOver) return;
         if (word.samples <= at || word.samples >= speech.to) continue;
         tell({ kind: "audio", pcm: resampler.process(pcm.slice(at, word.samples)) });
         tell({ kind: "spoken", chars: chars + word.chars });
         at = word.samples;
       }
+      if (utterance.isOver) return;
       tell({ kind: "audio", pcm: resampler.process(pcm.slice(at, speech.to)) });
       chars += texts[number]?.length ?? 0;
+      if (utterance.isOver) return;
       tell({ kind: "spoken", chars });
       done += 1;
       finish();
     },
   };
+  return utterance;
 }

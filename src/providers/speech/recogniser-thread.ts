@@ -70,7 +70,15 @@ export function createThreadRecogniser(options: RecogniserOptions): ThreadRecogn
       const stream = (newest += 1);
       streams.set(stream, tell);
       send({ kind: "open", stream });
-      return createStream(stream, options.converter(rate), send, () => streams.delete(stream));
+      const sendOpen = (message: ToRecogniser): void => {
+        // A stream that has failed is known to no thread.
+        if (streams.has(stream)) send(message);
+      };
+      return createStream(stream, options.converter(rate), sendOpen, () => {
+        if (!streams.has(stream)) return;
+        send({ kind: "close", stream });
+        streams.delete(stream);
+      });
     },
     close: async () => {
       await worker?.terminate();
@@ -82,7 +90,7 @@ function createStream(
   stream: number,
   convert: (pcm: Pcm) => Pcm,
   send: (message: ToRecogniser) => void,
-  forget: () => boolean,
+  close: () => void,
 ): TranscriberStream {
   let piece = new Int16Array(PIECE_SAMPLES);
   let filled = 0;
@@ -106,8 +114,6 @@ function createStream(
       flush();
       send({ kind: "finalize", stream });
     },
-    close: () => {
-      if (forget()) send({ kind: "close", stream });
-    },
+    close,
   };
 }
