@@ -12,6 +12,7 @@ import { callSocket, listenSocket, liveCallRoutes, type LiveCallOptions } from "
 import { callRoutes } from "./calls/routes.ts";
 import { webCall } from "./calls/web-call.ts";
 import type { RecordingUrl } from "./calls/wire.ts";
+import { campaignRoutes } from "./campaigns/routes.ts";
 import { createAccess, type Access } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
@@ -30,9 +31,12 @@ import type { Route } from "./http/route.ts";
 import { createHttpServer, type HttpServer } from "./http/server.ts";
 import { createOrigins } from "./http/origins.ts";
 import { knowledgebaseRoutes } from "./knowledgebases/routes.ts";
+import { leadRoutes } from "./leads/routes.ts";
+import { phoneNumberRoutes } from "./phone-numbers/routes.ts";
 import { watchForeignCommits } from "./realtime/foreign-commits.ts";
 import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
 import { toolRoutes } from "./tools/routes.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
 import { mountTalk } from "./ui/pages.ts";
 
 export interface App {
@@ -73,7 +77,7 @@ const DAY_MICROS = 86_400_000_000;
 function startTimers(
   { config, log, system }: AppOptions,
   storage: Storage,
-  { bus, accounts, conversations, calls }: Features,
+  { bus, accounts, conversations, calls, delivery, phoneNumbers }: Features,
 ): Timer[] {
   const quietly = (what: string, run: () => Promise<unknown>) => () => {
     if (storage.failure()) return;
@@ -88,6 +92,9 @@ function startTimers(
     system.every(LIMITS.retentionSweepMs, quietly("recording retention", () =>
       calls.expireRecordings(
         system.now() - config.PARLEY_RECORDING_DAYS * DAY_MICROS, LIMITS.retentionRowsMax))),
+    system.every(LIMITS.retentionSweepMs, quietly("webhook retention", () =>
+      delivery.webhooks.trim(LIMITS.retentionRowsMax))),
+    system.every(LIMITS.numberSweepMs, quietly("phone number sweep", phoneNumbers.sweep)),
     watchForeignCommits({ events: storage.events, bus, system }),
   ];
 }
@@ -142,6 +149,7 @@ function mountEverything(
       replyLimiter: limiters?.generateReply ?? null,
     }),
   ];
+  routes.push(...webhookRoutes({ webhooks: features.delivery.webhooks, events }));
   const called = mountCalls(options, storage, features, access, account.identify);
   routes.push(...called.routes);
   mountApi(api, routes);
@@ -218,7 +226,7 @@ function placedCallRoutes(options: AppOptions, storage: Storage, features: Featu
   return [
     recordings.route,
     ...callRoutes({
-      calls, calling, assertCanTalk,
+      calls, calling, assertCanTalk, log: options.log,
       recordingUrl: recordingUrlOf(options, features),
       findAssistant: (accountId, id) => assistants.find(accountId, id),
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
@@ -237,7 +245,10 @@ function resourceRoutes(features: Features, system: System): Route[] {
     ...assistantRoutes({ assistants, catalogs }),
     ...groupRoutes(features.groups),
     ...toolRoutes(features.tools),
+    ...phoneNumberRoutes(features.phoneNumbers),
     ...knowledgebaseRoutes(features.knowledge),
+    ...leadRoutes({ leads: features.leads, uploadsDir: features.knowledge.uploadsDir }),
+    ...campaignRoutes({ campaigns: features.campaigns, ...features.campaignRules }),
     ...calendarRoutes({
       calendars: features.calendars,
       findAssistant: (accountId, id) => assistants.find(accountId, id),
@@ -292,6 +303,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     isDraining = true;
     server.stopListening();
     for (const timer of timers) timer.cancel();
+    await features.dialler.close();
     await Promise.all([
       features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
     ]);
@@ -300,7 +312,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     await new Promise((resolve) => setImmediate(resolve));
     if (!storage.failure()) await features.accounts.flushKeyUses();
     server.close();
-    await Promise.all([features.toolThreads.close(), features.knowledge.close()]);
+    await Promise.all([
+      features.toolThreads.close(), features.knowledge.close(), features.delivery.close(),
+      features.phoneNumbers.close(),
+    ]);
     await features.modelCatalog.close();
     await storage.close();
   };
@@ -311,6 +326,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     listen: async () => {
       const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
       features.knowledge.processor.start();
+      features.dialler.start();
+      features.delivery.start();
+      features.phoneNumbers.sweep().catch((error: unknown) =>
+        log.error({ err: error }, "phone numbers could not be looked after"));
       features.voice.calling.finishLate(lateCalls).catch((error: unknown) =>
         log.error({ err: error }, "calls could not be finished"));
       return port;

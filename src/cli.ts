@@ -7,12 +7,13 @@ import { VERSION } from "./app.ts";
 import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
 import { maintenanceCommands } from "./cli/maintenance.ts";
+import { numberCommands } from "./cli/numbers.ts";
 import { EXIT_CONFIG, serve } from "./serve.ts";
 import { describeSettings, readConfig } from "./config.ts";
 
 const EXIT_USAGE = 64;
 
-const COMMANDS: Command[] = [...accountCommands, ...maintenanceCommands];
+const COMMANDS: Command[] = [...accountCommands, ...numberCommands, ...maintenanceCommands];
 
 function usage(): string {
   const rows = COMMANDS.map(({ name, takes, summary }) => [`${name} ${takes}`.trim(), summary]);

@@ -47,6 +47,13 @@ const sherpaModel: Parse<SherpaModel | null> = (value) => {
 };
 const list: Parse<string[]> = (value) =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
+const RETRIES_MAX = 100;
+const secondsList: Parse<number[]> = (value) => {
+  const seconds = (list(value) as string[]).map(Number);
+  const isRight = seconds.length > 0 && seconds.length <= RETRIES_MAX
+    && seconds.every((one) => one >= 0 && one <= 604_800);
+  return isRight ? seconds : problem("must be seconds separated by commas, such as 5,300,1800");
+};
 const networks: Parse<string[]> = (value) => {
   const items = list(value) as string[];
   const bad = items.find((item) => parseNetwork(item) === null);
@@ -63,6 +70,9 @@ const dollars: Parse<number | null> = (value) => {
 };
 const secret: Parse<string | null> = (value) =>
   value.length >= 16 ? value : problem("must have at least 16 characters");
+
+const twilioSid: Parse<string | null> = (value) =>
+  /^AC[0-9a-fA-F]{32}$/.test(value) ? value : problem("must be AC and 32 hexadecimal digits");
 
 const setting = <T>(value: Setting<T>): Setting<T> => value;
 
@@ -195,6 +205,27 @@ const SETTINGS = {
     default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on",
     parse: dollars,
   }),
+  PARLEY_WEBHOOK_SECONDS_MAX: setting({
+    default: LIMITS.webhookMs / 1000, description: "Longest the receiver of a webhook may take", parse: integer(1, 120),
+  }),
+  PARLEY_WEBHOOK_RETRY_SECONDS: setting({
+    default: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400],
+    description: "Seconds until the second, third … attempt to deliver a webhook; after the last it is given up",
+    parse: secondsList,
+  }),
+  PARLEY_TWILIO_ACCOUNT_SID: setting<string | null>({
+    default: null, description: "Twilio account that phone numbers are bought from", parse: twilioSid,
+  }),
+  PARLEY_TWILIO_AUTH_TOKEN: setting<string | null>({
+    default: null, description: "Token of PARLEY_TWILIO_ACCOUNT_SID", parse: text, secret: true,
+  }),
+  PARLEY_TWILIO_URL: setting<string | null>({
+    default: "https://api.twilio.com", description: "Server of PARLEY_TWILIO_ACCOUNT_SID", parse: url,
+  }),
+  PARLEY_NUMBER_GRACE_DAYS: setting({
+    default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",
+    parse: integer(1, 365),
+  }),
   PARLEY_RECORDING_DAYS: setting({
     default: 90, description: "Days recordings are kept", parse: integer(1, 3650),
   }),
@@ -305,6 +336,9 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
   }
   if ((values.PARLEY_TLS_KEY_FILE === null) !== (values.PARLEY_TLS_CERT_FILE === null)) {
     problems.push("PARLEY_TLS_KEY_FILE and PARLEY_TLS_CERT_FILE must be set together");
+  }
+  if ((values.PARLEY_TWILIO_ACCOUNT_SID === null) !== (values.PARLEY_TWILIO_AUTH_TOKEN === null)) {
+    problems.push("PARLEY_TWILIO_ACCOUNT_SID and PARLEY_TWILIO_AUTH_TOKEN must be set together");
   }
   const warnings = Object.keys(environment)
     .filter((name) => name.startsWith("PARLEY_") && !known.has(name))

@@ -12,6 +12,7 @@ import { createCalendars, type Calendars } from "./calendar/calendar.ts";
 import { CALENDAR_FUNCTIONS, callCalendar } from "./calendar/functions.ts";
 import { createCalls } from "./calls/calls.ts";
 import { createRecordings } from "./calls/recordings.ts";
+import { createCampaigning } from "./campaigning.ts";
 import type { Config } from "./config.ts";
 import type { AnswerOptions } from "./conversations/answering.ts";
 import { createConversations } from "./conversations/conversations.ts";
@@ -23,11 +24,13 @@ import type { Logger } from "./core/logger.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { createSecretBox, loadSecret } from "./core/secrets.ts";
 import type { System } from "./core/system.ts";
+import { createDelivery } from "./delivery.ts";
 import { createMemoryBus, type EventBus } from "./events/bus.ts";
 import { createExtractor } from "./knowledgebases/extraction.ts";
 import { createKnowledgebases } from "./knowledgebases/knowledgebases.ts";
 import { createDocumentProcessor } from "./knowledgebases/processing.ts";
 import { createRetrieval, SEARCH_FUNCTION } from "./knowledgebases/retrieval.ts";
+import { createNumbers } from "./numbers.ts";
 import { createOpenAiEmbedder } from "./providers/embeddings/openai-compatible.ts";
 import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { createStreams, type Streams } from "./realtime/streams.ts";
@@ -102,7 +105,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   });
   const streams: Streams = createStreams({ bus, system });
   const callsAndVoice = createCallFeatures(options, storage, {
-    bus, catalogs, accounts, assistants, resolveModel, sourcesOf,
+    bus, catalogs, accounts, assistants, metrics, resolveModel, sourcesOf,
     referenceFor: knowledge.referenceFor,
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
   });
@@ -112,8 +115,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,
-    knowledge,
-    calendars,
+    knowledge, calendars,
+    phoneNumbers: createNumbers({ config, storage, bus, system, log }),
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
   };
 }
@@ -135,18 +138,23 @@ interface CallParts
   catalogs: Catalogs;
   accounts: Accounts;
   assistants: Assistants;
+  metrics: Metrics;
 }
 
 /** Records, recordings and the voices of calls. */
 function createCallFeatures(
   { config, log, system }: AppOptions,
   storage: Storage,
-  { bus, catalogs, accounts, assistants, ...answering }: CallParts,
+  { bus, catalogs, accounts, assistants, metrics, ...answering }: CallParts,
 ) {
   const recordings = createRecordings({
     folder: recordingsFolder(config),
     secret: loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system),
     system,
+  });
+  const delivery = createDelivery({
+    config, store: storage.webhooks, bus, assistants, recordings, metrics, system, log,
+    resolveModel: answering.resolveModel,
   });
   const calls = createCalls({
     store: storage.calls,
@@ -158,9 +166,14 @@ function createCallFeatures(
   });
   const voice = createVoice({
     ...answering, config, catalogs, calls, recordings, system, log, limits: turnLimits(config),
+    askInbound: delivery.askInbound,
     findAssistant: (accountId, id) => assistants.find(accountId, id),
   });
-  return { calls, recordings, voice };
+  const campaigning = createCampaigning({
+    storage, bus, system, log, accounts, assistants, catalogs, calls,
+    calling: voice.calling, assertCanTalk: voice.assertCanTalk,
+  });
+  return { calls, recordings, voice, delivery, ...campaigning };
 }
 
 function observeTurns(metrics: Metrics): AnswerOptions["observe"] {

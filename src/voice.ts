@@ -20,7 +20,7 @@ import {
 } from "./providers/speech/engines.ts";
 
 export interface VoiceOptions
-  extends Pick<CallingOptions, "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"> {
+  extends Pick<CallingOptions, "askInbound" | "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"> {
   config: Config;
   catalogs: Catalogs;
   calls: Calls;

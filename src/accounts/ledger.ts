@@ -5,7 +5,7 @@ import { hash } from "node:crypto";
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
 
-export type LedgerKind = "credit" | "message" | "call";
+export type LedgerKind = "credit" | "message" | "call" | "number";
 
 /** Immutable once written. `reference` names the billed thing and is unique for ever. */
 export interface LedgerEntry {

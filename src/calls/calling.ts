@@ -19,11 +19,10 @@ import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import type { CallSummary, Said } from "./voice/brain.ts";
 
 export interface Calling {
-  /**
-   * Places a call whose record has begun. `lines`: not a call to the number but one from it, by the
-   * loopback caller, who says them.
-   */
-  dial(call: Call, assistant: Assistant, secondsMax: number, lines?: string[]): void;
+  /** Places a call whose record has begun. */
+  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  /** Takes a call that has come in and whose record has begun; so far the loopback caller's. */
+  receive(call: Call, assistant: Assistant, secondsMax: number, lines: string[]): Promise<void>;
   /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
   openWeb(args: {
     assistant: Assistant;
@@ -67,21 +66,28 @@ export function createCalling(options: CallingOptions): Calling {
     live.set(call.id, entry);
     return entry;
   };
+  /** Never throws: its record has begun, so what cannot be opened has failed. */
+  const place = (call: Call, assistant: Assistant, args: OpenArgs): void => {
+    try {
+      open(call, assistant, args);
+    } catch (error) {
+      log.error({ err: error, call_id: call.id }, "a call could not be opened");
+      keep("call status", calls.change(call.id, "failed", { reason: "speech_failed" }));
+    }
+  };
   const end = async (call: LiveCall, reason: EndReason): Promise<void> => {
     media.send({ kind: "hang_up", callId: call.id, reason });
     await Promise.race([call.done.promise, wait(system, LIMITS.callEndMs)]);
   };
 
   return {
-    dial: (call, assistant, secondsMax, lines) => {
-      const leg = {
-        kind: "carrier" as const,
-        to: call.customerPhone ?? "",
-        from: call.assistantPhone,
-        ringingMs: assistant.settings.ringing_time * 1000,
-        lines,
-      };
-      open(call, assistant, { leg, face: null, secondsMax });
+    dial: (call, assistant, secondsMax) =>
+      place(call, assistant, { leg: legTo(call, assistant), face: null, secondsMax }),
+    receive: async (call, assistant, secondsMax, lines) => {
+      const variables = { ...call.variables, ...await inboundVariables(options, call, assistant) };
+      if (Object.keys(variables).length > 0) await calls.setVariables(call.id, variables);
+      const leg = { ...legTo(call, assistant), lines };
+      place({ ...call, variables }, assistant, { leg, face: null, secondsMax });
     },
     openWeb: async ({ assistant, conversationUuid, variables, face }) => {
       // Before the record: a call nobody can hear is refused, not failed.
@@ -104,6 +110,25 @@ export function createCalling(options: CallingOptions): Calling {
       await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
     },
   };
+}
+
+const legTo = (call: Call, assistant: Assistant) => ({
+  kind: "carrier" as const,
+  to: call.customerPhone ?? "",
+  from: call.assistantPhone,
+  ringingMs: assistant.settings.ringing_time * 1000,
+});
+
+/** What the assistant's webhook says about who is calling. */
+function inboundVariables(
+  { askInbound }: CallingOptions, call: Call, { id: assistantId, settings }: Assistant,
+): Promise<Record<string, string>> | Record<string, string> {
+  const { inbound_webhook_url: url } = settings;
+  if (url === null) return {};
+  const { id: callId, accountId, customerPhone, assistantPhone, variables } = call;
+  return askInbound({
+    url, accountId, assistantId, callId, customerPhone, assistantPhone, variables,
+  });
 }
 
 /** What an operator can do to calls that are live. */
@@ -273,6 +298,7 @@ function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
       return "ended_by_customer";
     case "transferred":
       return "completed";
+    case "rejected":
     case "carrier_failed":
     case "speech_failed":
     case "server_restarted":

@@ -60,20 +60,29 @@ function createReads(store: CallStore) {
   };
 }
 
+/** What a call of the assistant is made under, whoever makes it. */
+const termsOf = (options: CallsOptions, { accountId, settings }: Assistant) => ({
+  priceMicrosPerMinute: options.priceMicrosPerMinute,
+  reserveMinMicros: costOf(0, options.priceMicrosPerMinute),
+  reserveMaxMicros: costOf(settings.max_duration, options.priceMicrosPerMinute),
+  parallelMax: options.parallelMax(accountId),
+});
+export type CallTerms = ReturnType<typeof termsOf>;
+
+/** How long what is set aside lasts. */
+const secondsFor = (reservedMicros: Micros, perMinute: Micros): number =>
+  perMinute === 0 ? FOREVER_SECONDS : Math.floor((reservedMicros * 60) / perMinute);
+
 /** `secondsMax`: how long what is set aside lasts. Throws Fault 422 or 429. */
 function createBegin(options: CallsOptions) {
   const { store, bus, system, priceMicrosPerMinute: perMinute } = options;
   return async (args: NewCallArgs): Promise<{ call: Call; secondsMax: number }> => {
     const { assistant, ...rest } = args;
-    const { max_duration: maxSeconds } = assistant.settings;
     const outcome = await store.create({
       ...rest,
       accountId: assistant.accountId,
       assistant: { id: assistant.id, uuid: assistant.uuid },
-      priceMicrosPerMinute: perMinute,
-      reserveMinMicros: costOf(0, perMinute),
-      reserveMaxMicros: costOf(maxSeconds, perMinute),
-      parallelMax: options.parallelMax(assistant.accountId),
+      ...termsOf(options, assistant),
       now: system.now(),
     });
     if (outcome.kind === "balance_too_low") {
@@ -81,14 +90,14 @@ function createBegin(options: CallsOptions) {
         code: "INSUFFICIENT_BALANCE",
       });
     }
+    if (outcome.kind === "blocked") {
+      throw new Fault(422, "The phone number is on the do-not-call list.");
+    }
     if (outcome.kind === "too_many_calls") {
       throw new Fault(429, "Too many calls of the account are live.", { retryAfterS: 10 });
     }
     bus.publishCommitted(outcome.events);
-    const secondsMax = perMinute === 0
-      ? FOREVER_SECONDS
-      : Math.floor((outcome.reservedMicros * 60) / perMinute);
-    return { call: outcome.call, secondsMax };
+    return { call: outcome.call, secondsMax: secondsFor(outcome.reservedMicros, perMinute) };
   };
 }
 
@@ -97,6 +106,9 @@ export function createCalls(options: CallsOptions) {
   return {
     ...createReads(store),
     begin: createBegin(options),
+    terms: (assistant: Assistant): CallTerms => termsOf(options, assistant),
+    secondsFor: (reservedMicros: Micros): number =>
+      secondsFor(reservedMicros, options.priceMicrosPerMinute),
     change: async (
       callId: number,
       to: CallStatus,
@@ -104,6 +116,8 @@ export function createCalls(options: CallsOptions) {
     ): Promise<void> => {
       bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));
     },
+    setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>
+      store.setVariables({ callId, variables }),
     addTranscript: async (callId: number, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
       bus.publishCommitted(await store.addTranscript({ callId, entry, now: system.now() }));
     },

@@ -12,7 +12,7 @@ export type AnsweredBy = "human" | "machine" | "unknown";
 /** Why the media of a call ended, finer than its status. */
 export const END_REASONS = [
   "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
-  "balance", "transferred", "operator", "carrier_failed", "speech_failed", "server_restarted",
+  "balance", "transferred", "operator", "rejected", "carrier_failed", "speech_failed", "server_restarted",
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
@@ -24,6 +24,10 @@ export interface Call {
   assistantName: string;
   type: CallType;
   status: CallStatus;
+  /** Null: no campaign's, or one that was deleted; so is the lead. */
+  campaignId: number | null;
+  campaignName: string | null;
+  leadId: number | null;
   /** The conversation a web call was opened from. */
   conversationUuid: string | null;
   assistantPhone: string | null;
@@ -85,6 +89,8 @@ export interface NewCall {
   assistantPhone: string | null;
   customerPhone: string | null;
   variables: Record<string, string>;
+  /** Absent: no campaign's call. */
+  origin?: { campaignId: number; leadId: number };
   /** Price of a second of talk, as a fraction kept exact: micros per minute. */
   priceMicrosPerMinute: Micros;
   /** Least that must be free: the shortest billed call. */
@@ -100,7 +106,9 @@ export type CreateCallOutcome =
   /** `reservedMicros` bounds what the call may cost, and so how long it may last. */
   | { kind: "created"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
   | { kind: "balance_too_low" }
-  | { kind: "too_many_calls" };
+  | { kind: "too_many_calls" }
+  /** The number of an outbound call is on the account's do-not-call list. */
+  | { kind: "blocked" };
 
 export type DeleteCallOutcome =
   | { kind: "deleted"; recordingFile: string | null; events: CommittedEvent[] }
@@ -156,6 +164,7 @@ export interface CallStore {
     recordingFile?: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;
+  setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;
   /** Numbers the entry, appends it and its event. */
   addTranscript(args: {
     callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;

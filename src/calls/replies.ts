@@ -60,6 +60,11 @@ export interface CallingOptions {
   /** Functions of the assistant apart from those of the call itself. */
   sourcesOf(context: TurnContext): ToolSource[];
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
+  /** What an assistant's inbound webhook says about a caller; never rejects. */
+  askInbound(facts: {
+    url: string; accountId: number; assistantId: number; callId: number;
+    customerPhone: string | null; assistantPhone: string | null; variables: Record<string, string>;
+  }): Promise<Record<string, string>>;
   evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
   recordings: Pick<Recordings, "folder" | "repair">;
   system: System;

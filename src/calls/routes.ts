@@ -4,6 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import type { Logger } from "../core/logger.ts";
 import { prepared } from "../core/schema.ts";
 import { json } from "../http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
@@ -17,6 +18,7 @@ import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
 export interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
+  log: Logger;
   recordingUrl: RecordingUrl;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   findAssistantByUuid(uuid: string): Assistant | null;
@@ -246,7 +248,8 @@ function tryCallRoute(options: CallRouteOptions): Route {
         assistantPhone: options.numberOf(assistant), customerPhone: number,
         variables: readVariables(body.variables),
       });
-      calling.dial(call, assistant, secondsMax, body.lines ?? LINES);
+      calling.receive(call, assistant, secondsMax, body.lines ?? LINES).catch((error: unknown) =>
+        options.log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));
       return made(call, "Call initiated successfully");
     },
   });

@@ -6,12 +6,12 @@ import { Fault } from "../core/faults.ts";
 import { rateLimitFault } from "../http/errors.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
+import { readIdempotencyKey } from "../http/validation.ts";
 import type { RateLimiter } from "../http/rate-limit.ts";
 import type { Conversations } from "./conversations.ts";
 import type { ConversationFilter } from "./records.ts";
 import { ErrorSchema, FunctionCallSchema, InvalidSchema, readVariables, summaryItem } from "./wire.ts";
 import { LIMITS } from "../core/limits.ts";
-import { readIdempotencyKey } from "./routes.ts";
 
 export interface AccountConversationOptions {
   conversations: Conversations;

@@ -8,6 +8,7 @@ import { isUuid } from "../core/values.ts";
 import { originFault } from "../http/api.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
 import { publicRoute, type Route } from "../http/route.ts";
+import { readIdempotencyKey } from "../http/validation.ts";
 import { readPosition, type Streams } from "../realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations, Sent } from "./conversations.ts";
@@ -66,16 +67,6 @@ const EVENTS = {
 };
 const NOT_FOUND = { description: "No such conversation", schema: ErrorSchema };
 const INVALID = { description: "Invalid body", schema: InvalidSchema };
-
-/** The body and the header spell it alike; blank is none. */
-export function readIdempotencyKey(text: string | undefined): string | null {
-  if (text === undefined || text === "") return null;
-  if (text.length > LIMITS.idempotencyKeyCharsMax) {
-    const message = `The Idempotency-Key may not be greater than ${LIMITS.idempotencyKeyCharsMax} characters.`;
-    throw new Fault(422, message, { errors: { idempotency_key: [message] } });
-  }
-  return text;
-}
 
 const wantsEvents = (http: HttpRequest): boolean =>
   (http.headers.accept ?? "").includes("text/event-stream");

@@ -8,12 +8,12 @@ import { isUuid } from "../core/values.ts";
 import { API_ROOT, originFault } from "../http/api.ts";
 import { toFault } from "../http/errors.ts";
 import type { SocketRoute } from "../http/exchange.ts";
-import { compileValidation, parseJsonObject, parseQuery } from "../http/validation.ts";
+import { readIdempotencyKey, compileValidation, parseJsonObject, parseQuery } from "../http/validation.ts";
 import { parsePosition } from "../realtime/frames.ts";
 import { readPosition, type SocketSession, type Streams } from "../realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
-import { MESSAGE_FIELD, readIdempotencyKey } from "./routes.ts";
+import { MESSAGE_FIELD } from "./routes.ts";
 import { replyBody, STORED_BODY } from "./wire.ts";
 
 const COMMAND = Type.Object({

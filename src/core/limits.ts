@@ -111,6 +111,48 @@ export const LIMITS = {
   evaluationMs: 60 * SECOND_MS,
   evaluationAttemptsMax: 3,
 
+  // Webhooks
+  webhookEndpointsMax: 50,
+  webhookMs: 15 * SECOND_MS,
+  webhookResponseBytesMax: 64 * 1024,
+  webhookResponseCharsMax: 4096,
+  webhooksAtOnceMax: 32,
+  /** An endpoint that has taken nothing for so long is disabled. */
+  webhookFailingMs: 5 * 24 * 60 * MINUTE_MS,
+  webhookRetryAfterSMax: 24 * 60 * 60,
+  deliveredDays: 7,
+  deadDeliveryDays: 30,
+  /** Until an inbound call goes on without what its webhook would say. */
+  inboundWebhookMs: 2 * SECOND_MS,
+  eventsPageRowsMax: 500,
+
+  // Leads and campaigns
+  secondaryContactsMax: 10,
+  /** A cell in quotes that goes on for longer is taken for a quote nobody closed. */
+  csvRowLinesMax: 20,
+  csvRowCharsMax: 64 * 1024,
+  leadImportBatchRows: 200,
+  leadImportErrorsMax: 100,
+  /** How often the hours of campaigns are looked at, and what may have been missed. */
+  diallerTickMs: MINUTE_MS,
+  /** Least between two passes of the dialler that the clock asks for. */
+  diallerPauseMs: 250,
+  /** Carrier failures in a row until a campaign pauses; the pause doubles with each further one. */
+  breakerFailures: 5,
+  breakerPauseMs: MINUTE_MS,
+  breakerPauseMsMax: 60 * MINUTE_MS,
+
+  // Phone numbers
+  numberSearchMax: 20,
+  numberProviderMs: 15 * SECOND_MS,
+  numberProviderConnectionsMax: 8,
+  numberProviderBytesMax: 1024 * 1024,
+  /** How long a provider may still deliver an order that it did not answer. */
+  numberSettleMs: 5 * MINUTE_MS,
+  numberSweepMs: MINUTE_MS,
+  numberSweepRowsMax: 200,
+  numberImportMax: 100_000,
+
   // Storage
   writeQueueMax: 20_000,
   writeBatchMax: 1024,

@@ -67,6 +67,13 @@ export function createMetrics(gauges: Gauges) {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1],
       registers,
     }),
+    webhook: new Histogram({
+      name: "webhook_attempt_duration_seconds",
+      help: "Time until a webhook's receiver had answered or was given up",
+      labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
     messagesBilled: new Counter({
       name: "messages_billed_total", help: "User messages answered and stored", registers,
     }),

@@ -18,6 +18,8 @@ export interface EventBus {
   publishCommitted(events: CommittedEvent[]): void;
   /** Returns an idempotent function that ends the subscription. */
   subscribe(topic: Topic, listener: (notice: Notice) => void): () => void;
+  /** Told once per commit that has events, whatever their topics. */
+  watch(listener: () => void): () => void;
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
   /** Events published as committed so far; tells this process's commits from another's. */
@@ -26,6 +28,7 @@ export interface EventBus {
 
 export function createMemoryBus(): EventBus {
   const topics = new Map<Topic, Set<(notice: Notice) => void>>();
+  const watchers = new Set<() => void>();
   let committed = 0;
   const publish: EventBus["publish"] = (topic, notice) => {
     const listeners = topics.get(topic);
@@ -41,6 +44,11 @@ export function createMemoryBus(): EventBus {
         if (event.callId !== null) publish(callTopic(event.callId), notice);
         publish(accountTopic(event.accountId), notice);
       }
+      if (events.length > 0) for (const watcher of [...watchers]) watcher();
+    },
+    watch: (listener) => {
+      watchers.add(listener);
+      return () => void watchers.delete(listener);
     },
     subscribe(topic, listener) {
       const listeners = topics.get(topic) ?? new Set();

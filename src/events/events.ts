@@ -45,7 +45,30 @@ export type CommittedData =
       evaluation: Record<string, unknown>; evaluation_error: string | null; has_recording: boolean;
     }
   | { type: "call_deleted"; call_id: number }
+  | {
+      type: "lead_status_changed"; lead_id: number; campaign_id: number; phone_number: string;
+      status: string; previous_status: string; call_tries: number; call_id: number | null;
+      next_try_at: string | null;
+    }
+  | {
+      type: "campaign_status_changed"; campaign_id: number; name: string; status: string;
+      previous_status: string; reason: CampaignReason; paused_until: string | null;
+    }
+  | (PhoneNumberEvent & { phone_number_id: number; phone_number: string })
   | { type: "balance_changed"; balance: number; change: number; kind: string };
+
+/** What happens to a number of the account. */
+export type PhoneNumberEvent =
+  | { type: "phone_number_purchased"; monthly_price: number; paid_until: string }
+  | { type: "phone_number_renewed"; monthly_price: number; paid_until: string }
+  | { type: "phone_number_grace"; grace_until: string }
+  | { type: "phone_number_suspended"; release_at: string }
+  | { type: "phone_number_released"; reason: "requested" | "unpaid" };
+
+/** Why a campaign's state changed. `carrier_failures`: it goes on, but calls nobody for a while. */
+export type CampaignReason =
+  | "requested" | "balance_too_low" | "assistant_unavailable" | "no_leads" | "carrier_failures"
+  | "deleted";
 
 export interface TranscriptBody {
   number: number;

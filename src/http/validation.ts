@@ -9,7 +9,7 @@ import {
 } from "@sinclair/typebox";
 import { TypeCompiler, ValueErrorType, type ValueError } from "@sinclair/typebox/compiler";
 import { isUtf8 } from "node:buffer";
-import { Fault, type FieldErrors } from "../core/faults.ts";
+import { Fault, fieldFault, type FieldErrors } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isCollecting, prepareOf, WITH_MESSAGE, withErrors } from "../core/schema.ts";
 import { isUnsafeKey } from "../core/values.ts";
@@ -242,4 +242,13 @@ export function parseQuery(query: string): Record<string, string> {
     if (value !== "" && !isUnsafeKey(name)) values[name] = value;
   }
   return values;
+}
+
+/** Of the header, or a body's member that stands for it; blank is none. Throws Fault 422. */
+export function readIdempotencyKey(text: string | undefined): string | null {
+  if (text === undefined || text === "") return null;
+  const most = LIMITS.idempotencyKeyCharsMax;
+  if (text.length <= most) return text;
+  throw fieldFault(
+    "idempotency_key", `The Idempotency-Key may not be greater than ${most} characters.`);
 }

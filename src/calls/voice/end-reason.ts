@@ -10,9 +10,10 @@ export function reasonOf(cause: LegEndCause): EndReason {
       return "assistant_ended";
     case "transferred":
       return "transferred";
+    case "rejected":
+      return "rejected";
     case "busy":
     case "no_answer":
-    case "rejected":
     case "failed":
       return "carrier_failed";
   }

@@ -32,6 +32,7 @@ export function callCommands(db: Db) {
   return {
     "calls.create": createCreate(db, rows),
     "calls.change": createChange(db, rows),
+    "calls.setVariables": createSetVariables(db),
     "calls.addTranscript": createAddTranscript(db, rows),
     "calls.end": end,
     "calls.finish": createFinish(db, rows),
@@ -118,6 +119,10 @@ function createCallRows(db: Db) {
 
 type CallRows = ReturnType<typeof createCallRows>;
 
+/** Begins a call as a step of another command. */
+export const createCallBegin = (db: Db): (args: NewCall) => CreateCallOutcome =>
+  createCreate(db, createCallRows(db));
+
 function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutcome {
   const free = db.prepare<[object], { micros: number }>(
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
@@ -125,17 +130,23 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
     `SELECT count(*) AS calls FROM calls WHERE account_id = @accountId AND ${IS_LIVE}`);
   const insert = db.prepare(`
     INSERT INTO calls (account_id, assistant_id, type, status, conversation_uuid, assistant_phone,
-      customer_phone, variables, price_per_minute, created_at, updated_at)
+      customer_phone, variables, campaign_id, lead_id, price_per_minute, created_at, updated_at)
     VALUES (@accountId, @assistantId, @type, 'initiated', @conversationUuid, @assistantPhone,
-      @customerPhone, @variables, @priceMicrosPerMinute, @now, @now)`);
+      @customerPhone, @variables, @campaignId, @leadId, @priceMicrosPerMinute, @now, @now)`);
+  const blocked = db.prepare(`
+    SELECT 1 FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @customerPhone`);
   return (args) => {
-    const { accountId, assistant, variables, now } = args;
+    const { accountId, assistant, variables, customerPhone, origin, now } = args;
+    if (args.type === "outbound" && blocked.get({ accountId, customerPhone })) {
+      return { kind: "blocked" };
+    }
     if ((live.get({ accountId })?.calls ?? 0) >= args.parallelMax) return { kind: "too_many_calls" };
     const freeMicros = free.get({ accountId })?.micros ?? 0;
     if (freeMicros < args.reserveMinMicros) return { kind: "balance_too_low" };
     const reservedMicros = Math.min(args.reserveMaxMicros, freeMicros);
     const callId = Number(insert.run({
       ...args, assistant: null, assistantId: assistant.id, variables: JSON.stringify(variables),
+      origin: null, campaignId: origin?.campaignId ?? null, leadId: origin?.leadId ?? null,
     }).lastInsertRowid);
     if (reservedMicros > 0) {
       const held = rows.ledger.reserve({
@@ -191,6 +202,12 @@ function createChange(db: Db, rows: CallRows) {
     rows.ledger.release(reference(callId));
     return [...events, rows.tellEnded(callId, now)];
   };
+}
+
+function createSetVariables(db: Db) {
+  const set = db.prepare("UPDATE calls SET variables = @variables WHERE id = @callId");
+  return ({ callId, variables }: Args<"setVariables">): void =>
+    void set.run({ callId, variables: JSON.stringify(variables) });
 }
 
 function createAddTranscript(db: Db, rows: CallRows) {

@@ -31,6 +31,9 @@ export interface CallRow {
   event_sequence: number;
   created_at: number;
   updated_at: number;
+  campaign_id: number | null;
+  campaign_name: string | null;
+  lead_id: number | null;
   variables: string;
   evaluation: string;
   webhook_response: string;
@@ -47,8 +50,10 @@ interface EntryRow {
   function_calls: string | null;
 }
 
-export const CALL = `SELECT c.*, a.uuid AS assistant_uuid, a.name AS assistant_name
-  FROM calls c JOIN assistants a ON a.id = c.assistant_id`;
+export const CALL = `SELECT c.*, a.uuid AS assistant_uuid, a.name AS assistant_name,
+  k.name AS campaign_name
+  FROM calls c JOIN assistants a ON a.id = c.assistant_id
+  LEFT JOIN campaigns k ON k.id = c.campaign_id`;
 
 export function callFromRow(row: CallRow): Call {
   return {
@@ -59,6 +64,9 @@ export function callFromRow(row: CallRow): Call {
     assistantName: row.assistant_name,
     type: row.type,
     status: row.status,
+    campaignId: row.campaign_id,
+    campaignName: row.campaign_name,
+    leadId: row.lead_id,
     conversationUuid: row.conversation_uuid,
     assistantPhone: row.assistant_phone,
     customerPhone: row.customer_phone,
@@ -101,6 +109,7 @@ const MATCHES = `c.account_id = @accountId
   AND (@type IS NULL OR c.type = @type)
   AND (@phoneNumber IS NULL OR c.customer_phone = @phoneNumber)
   AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
+  AND (@campaignId IS NULL OR c.campaign_id = @campaignId)
   AND (@from IS NULL OR c.created_at >= @from)
   AND (@to IS NULL OR c.created_at < @to)`;
 
@@ -110,6 +119,7 @@ const parametersOf = (accountId: number, filter: CallFilter) => ({
   type: filter.type ?? null,
   phoneNumber: filter.phoneNumber ?? null,
   assistantId: filter.assistantId ?? null,
+  campaignId: filter.campaignId ?? null,
   from: filter.from ?? null,
   to: filter.to ?? null,
 });
@@ -139,13 +149,9 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
       const call = findById(callId);
       return call?.accountId === accountId ? call : null;
     },
-    // A call belongs to no campaign yet.
-    list: (accountId, filter, offset, rows) => filter.campaignId === undefined
-      ? list.all({ ...parametersOf(accountId, filter), offset, rows }).map(callFromRow)
-      : [],
-    count: (accountId, filter) => filter.campaignId === undefined
-      ? count.get(parametersOf(accountId, filter))?.calls ?? 0
-      : 0,
+    list: (accountId, filter, offset, rows) =>
+      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(callFromRow),
+    count: (accountId, filter) => count.get(parametersOf(accountId, filter))?.calls ?? 0,
     live: (accountId) => live.all({ accountId }).map(callFromRow),
     transcript,
     // The writer commits in another thread: only a transaction sees one moment.
@@ -161,6 +167,7 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
       }),
     })),
     change: (args) => writer.write("calls.change", args),
+    setVariables: (args) => writer.write("calls.setVariables", args),
     addTranscript: (args) => writer.write("calls.addTranscript", args),
     end: (args) => writer.write("calls.end", args),
     finish: (args) => writer.write("calls.finish", args),

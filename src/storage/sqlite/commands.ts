@@ -3,13 +3,17 @@ import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
 import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
+import { campaignCommands } from "./campaign-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import type { Db } from "./database.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
+import { leadCommands } from "./lead-commands.ts";
+import { phoneNumberCommands } from "./phone-number-commands.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
+import { webhookCommands } from "./webhooks.ts";
 
 export function createCommands(db: Db) {
   return {
@@ -17,12 +21,16 @@ export function createCommands(db: Db) {
     ...assistantCommands(db),
     ...calendarCommands(db),
     ...callCommands(db),
+    ...campaignCommands(db),
     ...conversationCommands(db),
     ...eventCommands(db),
     ...groupCommands(db),
     ...knowledgebaseCommands(db),
+    ...leadCommands(db),
+    ...phoneNumberCommands(db),
     ...toolCommands(db),
     ...turnCommands(db),
+    ...webhookCommands(db),
   };
 }
 

@@ -4,6 +4,7 @@ import type { CommittedData, CommittedEvent } from "../../events/events.ts";
 import type { EventLog } from "../../events/log.ts";
 import type { Instant } from "../../core/system.ts";
 import type { Db } from "./database.ts";
+import { createEnqueue } from "./webhook-outbox.ts";
 
 interface EventRow {
   id: number;
@@ -39,12 +40,16 @@ export interface NewEvent {
   now: Instant;
 }
 
-/** Inserts one event whose sequence numbers the caller has drawn from its own rows. */
+/**
+ * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
+ * webhooks tell of it.
+ */
 export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent {
   const insert = db.prepare(`
     INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
       created_at)
     VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now)`);
+  const enqueue = createEnqueue(db);
   return ({ accountId, accountSequence, conversation, call, data, now }) => {
     const sequence = conversation?.sequence ?? call?.sequence ?? 0;
     const callId = call?.id ?? null;
@@ -59,7 +64,7 @@ export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent
       json,
       now,
     });
-    return {
+    const event: CommittedEvent = {
       id: Number(lastInsertRowid),
       accountId,
       accountSequence,
@@ -69,6 +74,8 @@ export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent
       type: data.type,
       json,
     };
+    enqueue(event, now);
+    return event;
   };
 }
 

@@ -192,10 +192,13 @@ export interface LedgerReader {
 const BILLED_TURNS = `WITH billed AS MATERIALIZED (
   SELECT 'turn:' || conversation_id || '.' || user_sequence AS reference, price_micros FROM turns
   WHERE state IN ('done', 'stopped') AND reply_message_id IS NOT NULL
-  UNION ALL SELECT 'call:' || id, total_cost_micros FROM calls)`;
+  UNION ALL SELECT 'call:' || id, total_cost_micros FROM calls
+  UNION ALL SELECT 'number-purchase:' || uuid, price_micros FROM number_purchases
+  WHERE state = 'completed')`;
 const UNBILLED_ENTRIES = `${BILLED_TURNS}
   SELECT l.reference FROM ledger l LEFT JOIN billed b ON b.reference = l.reference
-  WHERE (l.kind = 'message' OR (l.kind = 'call' AND l.reference IN (SELECT 'call:' || id FROM calls)))
+  WHERE (l.kind = 'message' OR l.reference GLOB 'number-purchase:*'
+      OR (l.kind = 'call' AND l.reference IN (SELECT 'call:' || id FROM calls)))
     AND (b.reference IS NULL OR b.price_micros <> -l.amount_micros)`;
 const UNENTERED_TURNS = `${BILLED_TURNS}
   SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference

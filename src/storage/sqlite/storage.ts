@@ -5,26 +5,34 @@ import type { AssistantStore } from "../../assistants/assistants.ts";
 import type { GroupStore } from "../../assistants/groups.ts";
 import type { CallStore } from "../../calls/records.ts";
 import type { CalendarStore } from "../../calendar/calendar.ts";
+import type { CampaignStore } from "../../campaigns/campaigns.ts";
 import type { ConversationStore } from "../../conversations/records.ts";
 import type { StorageFailure } from "../../core/faults.ts";
 import type { Instant } from "../../core/system.ts";
 import type { EventLog } from "../../events/log.ts";
 import type { KnowledgebaseStore } from "../../knowledgebases/knowledgebases.ts";
-import type { PhoneNumberStore } from "../../phone-numbers/phone-numbers.ts";
+import type { LeadStore } from "../../leads/leads.ts";
+import type { NumberInventory } from "../../phone-numbers/inventory.ts";
 import type { ToolJournal } from "../../tools/invocation.ts";
 import type { ToolStore } from "../../tools/tools.ts";
+import type { WebhookStore } from "../../webhooks/webhooks.ts";
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
 import { createCalendarStore } from "./calendar.ts";
 import { createCallStore } from "./calls.ts";
+import { createCampaignStore } from "./campaigns.ts";
 import { createConversationStore } from "./conversations.ts";
 import { openReader } from "./database.ts";
 import { createEventLog } from "./events.ts";
 import { createGroupStores } from "./groups.ts";
 import { createKnowledgebaseStore } from "./knowledgebases.ts";
+import { createLeadStore } from "./leads.ts";
 import { createLedgerReader, type LedgerReader } from "./ledger.ts";
-import { createPhoneNumberStore } from "./phone-numbers.ts";
+import {
+  createNumberInventory, createPhoneNumberStore, type PhoneNumbersStorage,
+} from "./phone-numbers.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
+import { createWebhookStore } from "./webhooks.ts";
 import { createInlineWriter, startThreadWriter, type Writer } from "./writer.ts";
 
 export interface Storage {
@@ -32,13 +40,17 @@ export interface Storage {
   assistants: AssistantStore;
   folders: GroupStore;
   labels: GroupStore;
-  phoneNumbers: PhoneNumberStore;
+  phoneNumbers: PhoneNumbersStorage;
+  numberInventory: NumberInventory;
   knowledgebases: KnowledgebaseStore;
   tools: ToolStore;
   toolJournal: ToolJournal;
   calendars: CalendarStore;
   calls: CallStore;
+  leads: LeadStore;
+  campaigns: CampaignStore;
   conversations: ConversationStore;
+  webhooks: WebhookStore;
   events: EventLog;
   ledger: LedgerReader;
   /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
@@ -59,13 +71,17 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     accounts: createAccountStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),
-    phoneNumbers: createPhoneNumberStore(reader),
+    phoneNumbers: createPhoneNumberStore(reader, writer),
+    numberInventory: createNumberInventory(reader, writer),
     knowledgebases: createKnowledgebaseStore(reader, writer),
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
     calendars: createCalendarStore(reader, writer),
     calls: createCallStore(reader, writer),
+    leads: createLeadStore(reader, writer),
+    campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer),
+    webhooks: createWebhookStore(reader, writer),
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),
     trimLog: async (before, rows) =>

@@ -41,13 +41,13 @@ CREATE TABLE leads (
   position      INTEGER NOT NULL DEFAULT 0,
   -- E.164.
   phone_number  TEXT    NOT NULL,
-  -- IANA, by the number's country; null: the campaign's.
-  timezone      TEXT,
+  -- IANA, by the number's country; '': the campaign's.
+  timezone      TEXT    NOT NULL,
   variables     TEXT    NOT NULL,
   status        TEXT    NOT NULL CHECK (status IN ('created', 'scheduled', 'processing', 'completed',
     'rescheduled', 'reached-max-retries', 'blacklisted')),
   call_tries    INTEGER NOT NULL DEFAULT 0,
-  -- Not before; null: at once.
+  -- In the queue, not to be called before; null: not in the queue.
   next_try_at   INTEGER,
   -- The call under way while `processing`, afterwards the last one.
   call_id       INTEGER REFERENCES calls (id) ON DELETE SET NULL,
@@ -55,10 +55,13 @@ CREATE TABLE leads (
   updated_at    INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX leads_by_account ON leads (account_id, id);
-CREATE INDEX leads_by_campaign ON leads (campaign_id, status, next_try_at, id);
-CREATE INDEX leads_by_number ON leads (campaign_id, phone_number);
+CREATE INDEX leads_by_campaign ON leads (campaign_id, id);
+CREATE INDEX leads_by_number ON leads (account_id, phone_number);
 CREATE INDEX leads_by_main ON leads (main_id, position) WHERE main_id IS NOT NULL;
-CREATE INDEX leads_processing ON leads (call_id) WHERE status = 'processing';
+CREATE INDEX leads_by_call ON leads (call_id) WHERE call_id IS NOT NULL;
+CREATE INDEX leads_queued ON leads (campaign_id, timezone, next_try_at, id)
+  WHERE next_try_at IS NOT NULL;
+CREATE INDEX leads_processing ON leads (campaign_id) WHERE status = 'processing';
 
 CREATE TABLE blocked_numbers (
   account_id    INTEGER NOT NULL REFERENCES accounts (id),
@@ -71,3 +74,7 @@ CREATE TABLE blocked_numbers (
 ALTER TABLE calls ADD COLUMN campaign_id INTEGER REFERENCES campaigns (id) ON DELETE SET NULL;
 ALTER TABLE calls ADD COLUMN lead_id INTEGER REFERENCES leads (id) ON DELETE SET NULL;
 CREATE INDEX calls_by_campaign ON calls (campaign_id, id) WHERE campaign_id IS NOT NULL;
+CREATE INDEX calls_by_lead ON calls (lead_id) WHERE lead_id IS NOT NULL;
+-- How many calls an account has at a time is asked before each of them.
+CREATE INDEX calls_live ON calls (account_id, id)
+  WHERE status IN ('initiated', 'ringing', 'in-progress');

@@ -1,0 +1,84 @@
+// Composition root, the part about leads and campaigns: joins them to assistants, numbers and
+// calls. Called by features.ts.
+import type { Accounts } from "./accounts/accounts.ts";
+import type { Assistant, Assistants } from "./assistants/assistants.ts";
+import type { Catalogs } from "./assistants/catalogs.ts";
+import type { Calling } from "./calls/calling.ts";
+import type { Calls } from "./calls/calls.ts";
+import { createCampaigns } from "./campaigns/campaigns.ts";
+import { createDialler } from "./campaigns/dialler.ts";
+import { Fault } from "./core/faults.ts";
+import type { Logger } from "./core/logger.ts";
+import type { System } from "./core/system.ts";
+import type { EventBus } from "./events/bus.ts";
+import { createLeads } from "./leads/leads.ts";
+import type { Storage } from "./storage/sqlite/storage.ts";
+
+export interface CampaigningOptions {
+  storage: Storage;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+  accounts: Accounts;
+  assistants: Assistants;
+  catalogs: Catalogs;
+  calls: Calls;
+  calling: Pick<Calling, "dial">;
+  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
+  assertCanTalk(assistant: Assistant): void;
+}
+
+export function createCampaigning(options: CampaigningOptions) {
+  const { storage, bus, system, log, accounts, assistants, catalogs, calls } = options;
+  const { calling, assertCanTalk } = options;
+  const numberOf = (accountId: number, id: number | null): string[] => {
+    const number = id === null ? null : storage.phoneNumbers.find(accountId, id);
+    return number ? [number.phoneNumber] : [];
+  };
+  const dialler = createDialler({
+    store: storage.campaigns,
+    bus, system, log,
+    readyAssistant: ({ accountId, assistantId }) => {
+      const assistant = assistants.find(accountId, assistantId);
+      return assistant?.status === "active" && canTalk(assistant) ? assistant : null;
+    },
+    terms: calls.terms,
+    secondsFor: calls.secondsFor,
+    numbersOf: ({ accountId, phoneNumberIds }, { phoneNumberId }) => {
+      const own = phoneNumberIds.flatMap((id) => numberOf(accountId, id));
+      return own.length > 0 ? own : numberOf(accountId, phoneNumberId);
+    },
+    dial: (call, assistant, secondsMax) => calling.dial(call, assistant, secondsMax),
+    giveUp: (callId, reason) => calls.change(callId, "failed", { reason }),
+  });
+  const canTalk = (assistant: Assistant): boolean => {
+    try {
+      assertCanTalk(assistant);
+      return true;
+    } catch (error) {
+      if (error instanceof Fault) return false;
+      throw error;
+    }
+  };
+  const findAssistant = (accountId: number, id: number) => assistants.find(accountId, id);
+  return {
+    dialler,
+    leads: createLeads({
+      store: storage.leads, bus, system, onQueueChange: () => dialler.wake(),
+    }),
+    campaigns: createCampaigns({
+      store: storage.campaigns,
+      bus, system, findAssistant, assertCanTalk,
+      terms: calls.terms,
+      campaignsMax: (accountId) =>
+        catalogs.plan(accounts.find(accountId)?.plan ?? "").campaigns,
+      onChange: () => dialler.wake(),
+    }),
+    campaignRules: {
+      findAssistant,
+      ownsNumber: (accountId: number, id: number) => numberOf(accountId, id).length > 0,
+      parallelMax: (accountId: number) =>
+        catalogs.plan(accounts.find(accountId)?.plan ?? "").parallel_calls,
+    },
+  };
+}

@@ -1,0 +1,99 @@
+// number commands of the `parley` program: the operator's own numbers, which accounts can buy.
+import { readFileSync } from "node:fs";
+import { LIMITS } from "../core/limits.ts";
+import { dollarsFromMicros, formatMicros } from "../core/money.ts";
+import { createSystem } from "../core/system.ts";
+import type { NewStock } from "../phone-numbers/inventory.ts";
+import { loadNumberPrices, parseNumber } from "../phone-numbers/prices.ts";
+import {
+  readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
+} from "./command.ts";
+
+function readLines(file: string): string[] {
+  return readFileSync(file === "-" ? 0 : file, "utf8")
+    .split("\n")
+    .map((line) => line.replace(/#.*/, "").trim());
+}
+
+function readCountry(values: Invocation["values"]): string | undefined {
+  const country = text(values, "country")?.toUpperCase();
+  if (country === undefined || /^[A-Z]{2}$/.test(country)) return country;
+  throw new UsageError("--country takes two letters such as US");
+}
+
+/** Every line, or an error that names each one at fault. */
+function readStock(lines: string[], values: Invocation["values"]): NewStock[] {
+  const country = readCountry(values);
+  const monthlyMicros = values.price === undefined
+    ? null
+    : readAmount(text(values, "price"), "--price");
+  if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price is negative");
+  const prices = loadNumberPrices();
+  const problems: string[] = [];
+  const stock: NewStock[] = [];
+  lines.forEach((line, index) => {
+    if (line === "") return;
+    const refuse = (why: string) => problems.push(`line ${index + 1}: ${line} ${why}`);
+    const number = parseNumber(line);
+    const countryCode = country ?? number?.countryCode;
+    if (!number) refuse("is no number in E.164");
+    else if (!countryCode) refuse("does not tell its country: give --country");
+    else if (monthlyMicros === null && prices.of(countryCode) === null) {
+      refuse(`is of ${countryCode}, which has no price in the list: give --price`);
+    } else {
+      const { phoneNumber } = number;
+      stock.push({ phoneNumber, countryCode, monthlyMicros, smsCapable: values.sms === true });
+    }
+  });
+  if (problems.length > 0) throw new Error(`nothing was imported\n${problems.join("\n")}`);
+  if (stock.length > LIMITS.numberImportMax) {
+    throw new Error(`more than ${LIMITS.numberImportMax} numbers; nothing was imported`);
+  }
+  return stock;
+}
+
+const importNumbers: Command = {
+  name: "number import",
+  takes: "FILE|- [--country US] [--price 3.99] [--sms]",
+  summary: "Offer numbers of your own, one a line, E.164; those already there stay as they are",
+  options: { country: { type: "string" }, price: { type: "string" }, sms: { type: "boolean" } },
+  run: ({ config, values, positionals: [file] }) => {
+    if (file === undefined) throw new UsageError("FILE is required; - reads standard input");
+    const numbers = readStock(readLines(file), values);
+    return withStorage(config, async ({ numberInventory }) => {
+      const imported = await numberInventory.stock({ numbers, now: createSystem().now() });
+      const known = numbers.length - imported;
+      return {
+        value: { imported, known },
+        text: `${imported} numbers imported${known > 0 ? `, ${known} were there already` : ""}`,
+      };
+    });
+  },
+};
+
+const listNumbers: Command = {
+  name: "number list",
+  takes: "",
+  summary: "List your own numbers and who has bought them",
+  options: {},
+  run: ({ config }) =>
+    withStorage(config, ({ numberInventory }) => {
+      const rows = numberInventory.list();
+      const value = rows.map((row) => ({
+        phone_number: row.phoneNumber,
+        country_code: row.countryCode,
+        sms_capable: row.smsCapable,
+        price: row.monthlyMicros === null ? null : dollarsFromMicros(row.monthlyMicros),
+        account_id: row.accountId,
+      }));
+      const lines = rows.map((row) => [
+        row.phoneNumber, row.countryCode, row.smsCapable ? "sms" : "-",
+        row.monthlyMicros === null ? "by country" : formatMicros(row.monthlyMicros),
+        row.accountId ?? "free",
+      ]);
+      const head = ["phone_number", "country", "sms", "price", "account"];
+      return Promise.resolve({ value, text: table([head, ...lines]) });
+    }),
+};
+
+export const numberCommands: Command[] = [importNumbers, listNumbers];

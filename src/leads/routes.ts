@@ -1,0 +1,208 @@
+// The wire of leads: create, list, read, change, delete. The import is in import-route.ts, the
+// do-not-call list in block-routes.ts.
+import { Type } from "@sinclair/typebox";
+import { Fault, type FieldErrors } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import { collectingErrors, errorsOf, withMessage } from "../core/schema.ts";
+import { json } from "../http/exchange.ts";
+import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
+import { keyRoute, type Route } from "../http/route.ts";
+import { blockRoutes } from "./block-routes.ts";
+import { importRoute } from "./import-route.ts";
+import {
+  LEAD_STATUSES, SETTABLE_STATUSES, type LeadChanges, type LeadFilter, type Leads, type NewContact,
+} from "./leads.ts";
+import { readPhoneNumber } from "./phone.ts";
+import {
+  InvalidSchema, LeadSchema, literals, MessageSchema, PhoneText, readVariables, wireLead,
+} from "./wire.ts";
+
+const PER_PAGE_DEFAULT = 15;
+const DAY_MICROS = 86_400_000_000;
+const INVALID_NUMBER = "Invalid phone number";
+
+const Contact = Type.Object({
+  phone_number: PhoneText, variables: Type.Optional(Type.Unknown()),
+});
+const CreateBody = Type.Object({
+  ...Contact.properties,
+  campaign_id: Type.Integer(),
+  allow_dupplicate: Type.Optional(Type.Boolean({ default: false })),
+  secondary_contacts: Type.Optional(Type.Array(Contact, { maxItems: LIMITS.secondaryContactsMax })),
+});
+const UpdateBody = Type.Object({
+  campaign_id: Type.Optional(Type.Integer(withMessage("The selected campaign does not exist"))),
+  phone_number: Type.Optional(PhoneText),
+  status: Type.Optional(Type.Union(
+    SETTABLE_STATUSES.map((status) => Type.Literal(status)),
+    withMessage("This status is assigned automatically and cannot be set manually"))),
+  variables: Type.Optional(Type.Unknown()),
+}, collectingErrors);
+const Day = Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" });
+const ListQuery = Type.Object({
+  ...pageQuery(PER_PAGE_DEFAULT),
+  status: Type.Optional(literals(LEAD_STATUSES)),
+  campaign_id: Type.Optional(Type.Integer()),
+  phone_number: Type.Optional(Type.String({ maxLength: 64 })),
+  date_from: Type.Optional(Day),
+  date_to: Type.Optional(Day),
+});
+const SavedSchema = Type.Object({ message: Type.String(), data: LeadSchema });
+
+const COMMON = { tag: "Leads", errorShape: "message", notFound: "Lead not found" } as const;
+const missing = { 404: { description: "No such lead or campaign", schema: MessageSchema } };
+const invalid = { 422: { description: "Fields at fault", schema: InvalidSchema } };
+const busy = { 409: { description: "It is being called", schema: MessageSchema } };
+
+export interface LeadRoutesOptions {
+  leads: Leads;
+  /** Where uploads are put while they arrive. */
+  uploadsDir: string;
+}
+
+export function leadRoutes(options: LeadRoutesOptions): Route[] {
+  const { leads } = options;
+  return [
+    createRoute(leads), listRoute(leads), ...itemRoutes(leads),
+    importRoute(options), ...blockRoutes(leads),
+  ];
+}
+
+function contactFrom(
+  given: { phone_number: string; variables?: unknown }, place: string, errors: FieldErrors,
+): NewContact {
+  const number = readPhoneNumber(given.phone_number);
+  if (!number) errors[`${place}phone_number`] = [INVALID_NUMBER];
+  const variables = readVariables(given.variables);
+  if (typeof variables === "string") errors[`${place}variables`] = [variables];
+  return {
+    phoneNumber: number?.phoneNumber ?? "",
+    timeZone: number?.timeZone ?? "",
+    variables: typeof variables === "string" ? {} : variables,
+  };
+}
+
+function createRoute(leads: Leads): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/lead",
+    aliases: ["/user/leads"],
+    summary: "Add somebody to a campaign",
+    body: CreateBody,
+    responses: {
+      200: { description: "Added", schema: SavedSchema }, ...missing, ...invalid,
+    },
+    handle: async ({ caller, body }) => {
+      leads.assertCampaign(caller.accountId, body.campaign_id);
+      const errors: FieldErrors = {};
+      const main = contactFrom(body, "", errors);
+      const contacts = (body.secondary_contacts ?? []).map((contact, index) =>
+        contactFrom(contact, `secondary_contacts.${index}.`, errors));
+      const first = Object.values(errors)[0]?.[0];
+      if (first !== undefined) throw new Fault(422, first, { errors });
+      const lead = await leads.create(
+        caller.accountId, body.campaign_id, { ...main, contacts }, body.allow_dupplicate ?? false);
+      return json(200, { message: "Lead created successfully", data: wireLead(lead) });
+    },
+  });
+}
+
+function dayStart(text: string | undefined, field: string): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
+  const message = `The ${field.replace("_", " ")} is not a valid date.`;
+  throw new Fault(422, message, { errors: { [field]: [message] } });
+}
+
+function listRoute(leads: Leads): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/leads",
+    summary: "List leads in pages, newest first",
+    query: ListQuery,
+    responses: { 200: { description: "A page", schema: PageSchema(LeadSchema) } },
+    handle: ({ caller, query, http, baseUrl }) => {
+      const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
+      const from = dayStart(query.date_from, "date_from");
+      const to = dayStart(query.date_to, "date_to");
+      const filter: LeadFilter = {
+        ...(query.status === undefined ? {} : { status: query.status }),
+        ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
+        // An unescaped plus sign arrives as a space.
+        ...(query.phone_number === undefined
+          ? {}
+          : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+      };
+      const { items, total } = leads.page(caller.accountId, filter, { page, perPage });
+      const path = `${baseUrl}/user/leads`;
+      return json(200, pageEnvelope(
+        { items: items.map(wireLead), total }, { path, query: http.query, page, perPage }));
+    },
+  });
+}
+
+/** Throws Fault 422 as the contract words each of them. */
+function changesFrom(body: object & {
+  campaign_id?: number; phone_number?: string; status?: LeadChanges["status"]; variables?: unknown;
+}): LeadChanges {
+  const unknown = Object.keys(body).filter((name) => !Object.hasOwn(UpdateBody.properties, name));
+  if (unknown.length > 0) throw new Fault(422, `Invalid fields: ${unknown.join(", ")}`);
+  const errors = { ...errorsOf(body) };
+  const { campaign_id: campaignId, phone_number: text, status } = body;
+  const variables = readVariables(body.variables);
+  if (typeof variables === "string") errors.variables = [variables];
+  if (Object.keys(errors).length > 0) throw new Fault(422, "Validation failed", { errors });
+  const number = text === undefined ? undefined : readPhoneNumber(text);
+  if (number === null) throw new Fault(422, INVALID_NUMBER);
+  return {
+    ...(campaignId === undefined ? {} : { campaignId }),
+    ...(number === undefined ? {} : { number }),
+    ...(status === undefined ? {} : { status }),
+    ...(typeof variables === "string" ? {} : { variables }),
+  };
+}
+
+function itemRoutes(leads: Leads): Route[] {
+  const item = { ...COMMON, path: "/user/leads/{id}" };
+  return [
+    keyRoute({
+      ...item,
+      method: "GET",
+      summary: "Read one lead",
+      responses: { 200: { description: "The lead", schema: LeadSchema }, ...missing },
+      handle: ({ caller, id }) => json(200, wireLead(leads.get(caller.accountId, id))),
+    }),
+    ...(["PUT", "PATCH"] as const).map((method) =>
+      keyRoute({
+        ...item,
+        method,
+        aliases: ["/leads/{id}"],
+        summary: "Change a lead; variables are merged, `created` puts it back in the queue",
+        body: UpdateBody,
+        responses: {
+          200: { description: "Changed", schema: SavedSchema }, ...missing, ...busy, ...invalid,
+        },
+        handle: async ({ caller, id, body }) => {
+          leads.get(caller.accountId, id);
+          await leads.update(caller.accountId, id, changesFrom(body));
+          const data = wireLead(leads.get(caller.accountId, id));
+          return json(200, { message: "Lead updated successfully", data });
+        },
+      })),
+    keyRoute({
+      ...item,
+      method: "DELETE",
+      summary: "Delete a lead with its secondary contacts",
+      responses: { 200: { description: "Deleted", schema: MessageSchema }, ...missing, ...busy },
+      handle: async ({ caller, id }) => {
+        await leads.remove(caller.accountId, id);
+        return json(200, { message: "Lead deleted successfully" });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,67 @@
+// Composition of phone numbers: which providers there are, purchases and renewals over them, and
+// the sweep that brings both forward. Called by features.ts; app.ts runs the sweep.
+import type { Config } from "./config.ts";
+import type { Logger } from "./core/logger.ts";
+import type { System } from "./core/system.ts";
+import type { EventBus } from "./events/bus.ts";
+import { createOwnedNumbers } from "./phone-numbers/phone-numbers.ts";
+import { loadNumberPrices } from "./phone-numbers/prices.ts";
+import { createPurchases } from "./phone-numbers/purchases.ts";
+import { createRenewals } from "./phone-numbers/renewals.ts";
+import { createInventoryProvider } from "./providers/numbers/inventory.ts";
+import type { NumberProvider } from "./providers/numbers/port.ts";
+import { createTwilioNumbers } from "./providers/numbers/twilio.ts";
+import type { Storage } from "./storage/sqlite/storage.ts";
+
+export interface NumbersOptions {
+  config: Pick<
+    Config,
+    | "PARLEY_TWILIO_ACCOUNT_SID" | "PARLEY_TWILIO_AUTH_TOKEN" | "PARLEY_TWILIO_URL"
+    | "PARLEY_NUMBER_GRACE_DAYS"
+  >;
+  storage: Pick<Storage, "phoneNumbers" | "numberInventory">;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+/** The operator's own numbers first: they cost nothing more. */
+function createProviders({ config, storage }: NumbersOptions): NumberProvider[] {
+  const {
+    PARLEY_TWILIO_URL: url, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
+    PARLEY_TWILIO_AUTH_TOKEN: authToken,
+  } = config;
+  const inventory = createInventoryProvider(storage.numberInventory);
+  return url === null || accountSid === null || authToken === null
+    ? [inventory]
+    : [inventory, createTwilioNumbers({ url, accountSid, authToken })];
+}
+
+export function createNumbers(options: NumbersOptions) {
+  const { config, storage, bus, system, log } = options;
+  const store = storage.phoneNumbers;
+  const providers = createProviders(options);
+  const purchases = createPurchases({
+    store, providers, prices: loadNumberPrices(), bus, system, log,
+  });
+  const renewals = createRenewals({
+    store, bus, system, log, graceDays: config.PARLEY_NUMBER_GRACE_DAYS,
+  });
+  let sweeping: Promise<void> | null = null;
+  const sweepOnce = async (): Promise<void> => {
+    // Renewals first: what they let go is given back in the same round.
+    await renewals.sweep();
+    await purchases.sweep();
+  };
+  return {
+    numbers: createOwnedNumbers({ store, bus, system }),
+    purchases,
+    /** One at a time: asked again meanwhile, it is the same. */
+    sweep: (): Promise<void> => (sweeping ??= sweepOnce().finally(() => (sweeping = null))),
+    /** Waits for what is under way. Idempotent. */
+    close: async (): Promise<void> => {
+      await Promise.allSettled([sweeping, purchases.close()]);
+      await Promise.all(providers.map((provider) => provider.close()));
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// The numbers the operator imported (`parley number import`), as a provider: for SIP trunks that
+// brought their own, and for trying everything out without an account anywhere.
+import type { Micros } from "../../core/money.ts";
+import type { NumberProvider, OfferedNumber } from "./port.ts";
+
+interface StockedNumber {
+  phoneNumber: string;
+  countryCode: string;
+  smsCapable: boolean;
+  monthlyMicros: Micros | null;
+}
+
+export interface Shelf {
+  /** Free numbers of the country, by number. */
+  findFree(countryCode: string, contains: string, most: number): StockedNumber[];
+  findFreeNumber(phoneNumber: string): StockedNumber | null;
+  /** True also when the same purchase had taken it before; false when it is not to be had. */
+  take(args: { phoneNumber: string; purchaseUuid: string }): Promise<boolean>;
+  isTaken(purchaseUuid: string): boolean;
+  /** Does nothing once the number is somebody else's. */
+  putBack(purchaseUuid: string): Promise<void>;
+}
+
+const offerOf = (stocked: StockedNumber): OfferedNumber => ({
+  phoneNumber: stocked.phoneNumber,
+  countryCode: stocked.countryCode,
+  smsCapable: stocked.smsCapable,
+  region: null,
+  addressRequirements: "none",
+  monthlyMicros: stocked.monthlyMicros,
+});
+
+export function createInventoryProvider(shelf: Shelf): NumberProvider {
+  return {
+    name: "inventory",
+    search: ({ countryCode, contains, most }) =>
+      Promise.resolve(shelf.findFree(countryCode, contains, most).map(offerOf)),
+    // What the operator said of the country counts, not what the digits say.
+    find: ({ phoneNumber }) => {
+      const stocked = shelf.findFreeNumber(phoneNumber);
+      return Promise.resolve(stocked && offerOf(stocked));
+    },
+    provision: async ({ phoneNumber, purchaseId }) => {
+      const isTaken = await shelf.take({ phoneNumber, purchaseUuid: purchaseId });
+      return isTaken ? { kind: "provisioned", sid: purchaseId } : { kind: "unavailable" };
+    },
+    lookUp: ({ purchaseId }) => Promise.resolve(shelf.isTaken(purchaseId) ? purchaseId : null),
+    release: (sid) => shelf.putBack(sid),
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,189 @@
+// Campaigns on a manual clock: the real storage and dialler, a carrier that is a script, and
+// crashes in between. A call ends as `fate` says; everything that was dialled is on record.
+import { rmSync } from "node:fs";
+import { createDialler, type Dialler } from "../../src/campaigns/dialler.ts";
+import type { Campaign, CampaignFields, CampaignStore } from "../../src/campaigns/campaigns.ts";
+import type { Call } from "../../src/calls/records.ts";
+import { loadModels, readConfig } from "../../src/config.ts";
+import { createLogger } from "../../src/core/logger.ts";
+import { createFeatures } from "../../src/features.ts";
+import { WEEKDAYS } from "../../src/calendar/slots.ts";
+import { readPhoneNumber } from "../../src/leads/phone.ts";
+import { openStorage } from "../../src/storage/sqlite/storage.ts";
+import { createManualSystem } from "./clock.ts";
+import { assistantBody, testDataDir } from "./server.ts";
+
+export type Fate =
+  | "human" | "goal" | "machine" | "busy" | "no-answer" | "failed"
+  /** The process dies before it dials. */
+  | "crash";
+
+export interface Dialled {
+  callId: number;
+  leadId: number;
+  campaignId: number;
+  number: string;
+  from: string | null;
+  at: number;
+  endedAt: number | null;
+}
+
+export interface WorldOptions {
+  startMs: number;
+  fate(dialled: Dialled): { fate: Fate; seconds: number };
+  /** USD of the account; calls cost 0.10 a minute then. Absent: calls are free. */
+  balanceMicros?: number;
+  onDial?(dialled: Dialled, live: Dialled[]): void;
+}
+
+export const FIELDS: Omit<CampaignFields, "assistantId"> = {
+  name: "Sim", timeZone: "America/New_York", parallelMax: 3, startMinute: 0, endMinute: 1439,
+  days: [...WEEKDAYS], maxRetries: 2, retryIntervalMinutes: 60, retryOnVoicemail: false,
+  retryOnGoalIncomplete: false, goalVariable: null, completesWhenDone: true, phoneNumberIds: [],
+};
+
+const ENDED = { carrierCostMicros: 0, turns: [], hasRecording: false } as const;
+const OPTIONS = { log: createLogger("silent") };
+
+export async function createWorld(options: WorldOptions) {
+  const system = createManualSystem(options.startMs);
+  const dataDir = testDataDir();
+  const outcome = readConfig({
+    PARLEY_DATA_DIR: dataDir, PARLEY_SPEECH: "loopback", PARLEY_LOG_LEVEL: "silent",
+    PARLEY_CALL_PRICE: options.balanceMicros === undefined ? "0" : "0.1",
+  });
+  if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));
+  const models = loadModels(outcome.config);
+  if (models.kind === "invalid") throw new Error(models.problems.join("; "));
+  const storage = await openStorage(dataDir, "inline");
+  const features = createFeatures(
+    { config: outcome.config, models: models.entries, system, ...OPTIONS }, storage);
+  const { calls, bus, assistants, accounts } = features;
+  const { id: accountId } = await accounts.create("Sim", "sim@example.org");
+  if (options.balanceMicros) await accounts.credit(accountId, options.balanceMicros);
+  const assistant = await assistants.create(
+    accountId, assistantBody({ type: "outbound", status: "active" }) as never);
+
+  const dialled: Dialled[] = [];
+  const work = new Set<Promise<void>>();
+  let crashes = false;
+  let crashed = Promise.withResolvers<void>();
+  const live = (): Dialled[] => dialled.filter(({ endedAt }) => endedAt === null);
+  const track = (promise: Promise<void>): void => {
+    work.add(promise);
+    void promise.finally(() => work.delete(promise));
+  };
+  const finish = async (entry: Dialled, fate: Fate): Promise<void> => {
+    if (entry.endedAt !== null) return;
+    entry.endedAt = system.now();
+    const { callId } = entry;
+    if (fate === "busy" || fate === "no-answer" || fate === "failed") {
+      return calls.change(callId, fate, { reason: "carrier_failed" });
+    }
+    await calls.end(callId, {
+      finalStatus: "ended_by_customer", reason: "customer_hung_up", ...ENDED,
+    });
+    await calls.finish(callId, {
+      evaluation: { reached: fate === "goal" }, evaluationError: null,
+    });
+  };
+  const dial = (call: Call): void => {
+    const entry: Dialled = {
+      callId: call.id, leadId: call.leadId ?? 0, campaignId: call.campaignId ?? 0,
+      number: call.customerPhone ?? "", from: call.assistantPhone, at: system.now(), endedAt: null,
+    };
+    const { fate, seconds } = options.fate(entry);
+    if (fate === "crash") {
+      crashes = true;
+      return crashed.resolve();
+    }
+    options.onDial?.(entry, live());
+    dialled.push(entry);
+    const isTalk = fate === "human" || fate === "goal" || fate === "machine";
+    const by = fate === "machine" ? "machine" : "human";
+    track(calls.change(call.id, "ringing", {}).then(() => isTalk
+      ? calls.change(call.id, "in-progress", { answeredBy: by })
+      : undefined));
+    system.after(seconds * 1000, () => track(finish(entry, fate)));
+  };
+
+  let kill = (): void => undefined;
+  let dialler: Dialler;
+  const boot = (): void => {
+    let isDead = false;
+    const alive = <T>(value: T): T | Promise<T> => isDead ? new Promise<T>(() => undefined) : value;
+    const { campaigns } = storage;
+    // What a dead process asked for may be committed; nobody is left to hear of it.
+    const store: CampaignStore = {
+      ...campaigns,
+      claim: async (args) => alive(await campaigns.claim(args)),
+      settle: async (args) => alive(await campaigns.settle(args)),
+      stop: async (args) => alive(await campaigns.stop(args)),
+    };
+    dialler = createDialler({
+      store, bus, system, ...OPTIONS, dial,
+      readyAssistant: ({ assistantId }) => assistants.find(accountId, assistantId),
+      terms: calls.terms,
+      secondsFor: calls.secondsFor,
+      numbersOf: ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
+      giveUp: (callId, reason) => calls.change(callId, "failed", { reason }),
+    });
+    kill = () => {
+      isDead = true;
+      void dialler.close();
+    };
+    dialler.start();
+  };
+  const crash = async (): Promise<void> => {
+    crashes = false;
+    crashed = Promise.withResolvers();
+    kill();
+    for (const entry of live()) entry.endedAt = system.now();
+    await calls.recover();
+    boot();
+  };
+  const settle = async (): Promise<void> => {
+    do {
+      await Promise.all(work);
+      if (crashes) await crash();
+      // A pass the crash cut off never ends: it is not waited for.
+      await Promise.race([dialler.idle(), crashed.promise]);
+    } while (work.size > 0 || crashes);
+  };
+  boot();
+  return {
+    system, storage, features, accountId, assistant, dialled, crash,
+    step: async (ms: number): Promise<void> => {
+      system.advance(ms);
+      await settle();
+    },
+    settle,
+    wake: () => dialler.wake(),
+    newCampaign: async (changes: Partial<CampaignFields> = {}): Promise<Campaign> => {
+      const fields = { ...FIELDS, assistantId: assistant.id, ...changes };
+      return features.campaigns.create(accountId, fields);
+    },
+    addLead: async (campaignId: number, number: string, contacts: string[] = []) => {
+      const read = (text: string) => ({ ...readPhoneNumber(text)!, variables: {} });
+      const lead = { ...read(number), contacts: contacts.map(read) };
+      return features.leads.create(accountId, campaignId, lead, true);
+    },
+    start: async (campaignId: number): Promise<void> => {
+      await features.campaigns.start(accountId, campaignId);
+      dialler.wake();
+      await settle();
+    },
+    close: async (): Promise<void> => {
+      await dialler.close();
+      await features.voice.close();
+      await features.delivery.close();
+      await storage.close();
+      rmSync(dataDir, { recursive: true });
+    },
+  };
+}
+
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+export const campaignOf = (world: World, campaignId: number): Campaign =>
+  world.features.campaigns.get(world.accountId, campaignId);

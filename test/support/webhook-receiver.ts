@@ -1,0 +1,61 @@
+// A receiver of webhooks: keeps what came and answers as the test says.
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Received {
+  path: string;
+  headers: IncomingHttpHeaders;
+  text: string;
+  body: Record<string, unknown>;
+  /** `webhook-id`. */
+  id: string;
+}
+
+export interface WebhookReceiver {
+  url: string;
+  received: Received[];
+  /** Null answers 200 to everything. */
+  answer(handle: ((message: Received, response: ServerResponse) => void) | null): void;
+  until(count: number): Promise<Received[]>;
+  close(): Promise<void>;
+}
+
+export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+  const received: Received[] = [];
+  let handle: ((message: Received, response: ServerResponse) => void) | null = null;
+  let waiting: { count: number; resolve(): void }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { headers, url: path = "" } = request;
+      const text = Buffer.concat(chunks).toString("utf8");
+      const body = JSON.parse(text) as Record<string, unknown>;
+      const message = { path, headers, text, body, id: String(headers["webhook-id"]) };
+      received.push(message);
+      if (handle) handle(message, response);
+      else response.end("{}");
+      for (const { count, resolve } of waiting) if (received.length >= count) resolve();
+      waiting = waiting.filter(({ count }) => received.length < count);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    answer: (next) => (handle = next),
+    until: async (count) => {
+      if (received.length < count) {
+        await new Promise<void>((resolve) => waiting.push({ count, resolve }));
+      }
+      return received;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
