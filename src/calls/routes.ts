@@ -7,7 +7,9 @@ import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import { prepared } from "../core/schema.ts";
 import { json } from "../http/exchange.ts";
-import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
+import {
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
+} from "../http/pagination.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
@@ -29,7 +31,6 @@ export interface CallRouteOptions {
 }
 
 const PER_PAGE_DEFAULT = 15;
-const DAY_MICROS = 86_400_000_000;
 const E164 = /^\+[1-9]\d{4,14}$/;
 const NOT_FOUND = "Call not found";
 
@@ -39,7 +40,6 @@ const COMMON = { tag: "Calls", errorShape: "message" } as const;
 
 const literals = <T extends string>(values: readonly T[]) =>
   Type.Union(values.map((value) => Type.Literal(value)));
-const Day = Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" });
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
   status: Type.Optional(literals(CALL_STATUSES)),
@@ -47,8 +47,7 @@ const ListQuery = Type.Object({
   phone_number: Type.Optional(Type.String({ maxLength: 255 })),
   assistant_id: Type.Optional(Type.Integer()),
   campaign_id: Type.Optional(Type.Integer()),
-  date_from: Type.Optional(Day),
-  date_to: Type.Optional(Day),
+  ...dayQuery,
 });
 
 /** Numbers as text and a plus sign a query string has turned into a space. */
@@ -82,14 +81,6 @@ export function callRoutes(options: CallRouteOptions): Route[] {
   ];
 }
 
-function dayStart(text: string | undefined, field: string): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = Date.parse(`${text}T00:00:00Z`);
-  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
-  const message = `The ${field.replace("_", " ")} is not a valid date.`;
-  throw new Fault(422, message, { errors: { [field]: [message] } });
-}
-
 function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
   return keyRoute({
     ...COMMON,
@@ -100,8 +91,6 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
     responses: { 200: { description: "A page", schema: PageSchema(CallSchema) } },
     handle: ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
-      const from = dayStart(query.date_from, "date_from");
-      const to = dayStart(query.date_to, "date_to");
       const filter: CallFilter = {
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.type === undefined ? {} : { type: query.type }),
@@ -111,8 +100,7 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
           : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
         ...(query.assistant_id === undefined ? {} : { assistantId: query.assistant_id }),
         ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+        ...dayRange(query),
       };
       const { items, total } = calls.page(caller.accountId, filter, { page, perPage });
       const rows = items.map((call) => wireCall(call, calls.transcript(call.id), recordingUrl));

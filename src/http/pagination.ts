@@ -1,6 +1,8 @@
 // The two page envelopes of the contract: numbered pages and cursors.
 import { Type, type TSchema } from "@sinclair/typebox";
+import { fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import type { Instant } from "../core/system.ts";
 
 /** Query fields of every list in numbered pages. */
 export const pageQuery = (perPageDefault: number) => ({
@@ -32,6 +34,31 @@ export const PageSchema = <T extends TSchema>(item: T) =>
     to: Type.Union([Type.Integer(), Type.Null()]),
     total: Type.Integer(),
   });
+
+const DAY_MICROS = 86_400_000_000;
+const Day = Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" });
+
+/** Query fields of lists that can be narrowed to days, in UTC, both included. */
+export const dayQuery = { date_from: Type.Optional(Day), date_to: Type.Optional(Day) };
+
+/** As instants, the end not included. Throws Fault 422 for days no calendar has. */
+export function dayRange(
+  query: { date_from?: string; date_to?: string },
+): { from?: Instant; to?: Instant } {
+  const from = dayStart(query.date_from, "date_from");
+  const to = dayStart(query.date_to, "date_to");
+  return {
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+  };
+}
+
+function dayStart(text: string | undefined, field: string): Instant | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
+  throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);
+}
 
 /** More numbered links than this would make a page of links instead of data. */
 const NUMBERED_LINKS_MAX = 100;

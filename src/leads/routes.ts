@@ -5,7 +5,9 @@ import { Fault, type FieldErrors } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { collectingErrors, errorsOf, withMessage } from "../core/schema.ts";
 import { json } from "../http/exchange.ts";
-import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
+import {
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
+} from "../http/pagination.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { blockRoutes } from "./block-routes.ts";
 import { importRoute } from "./import-route.ts";
@@ -18,7 +20,6 @@ import {
 } from "./wire.ts";
 
 const PER_PAGE_DEFAULT = 15;
-const DAY_MICROS = 86_400_000_000;
 const INVALID_NUMBER = "Invalid phone number";
 
 const Contact = Type.Object({
@@ -38,14 +39,12 @@ const UpdateBody = Type.Object({
     withMessage("This status is assigned automatically and cannot be set manually"))),
   variables: Type.Optional(Type.Unknown()),
 }, collectingErrors);
-const Day = Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" });
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
   status: Type.Optional(literals(LEAD_STATUSES)),
   campaign_id: Type.Optional(Type.Integer()),
   phone_number: Type.Optional(Type.String({ maxLength: 64 })),
-  date_from: Type.Optional(Day),
-  date_to: Type.Optional(Day),
+  ...dayQuery,
 });
 const SavedSchema = Type.Object({ message: Type.String(), data: LeadSchema });
 
@@ -108,14 +107,6 @@ function createRoute(leads: Leads): Route {
   });
 }
 
-function dayStart(text: string | undefined, field: string): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = Date.parse(`${text}T00:00:00Z`);
-  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
-  const message = `The ${field.replace("_", " ")} is not a valid date.`;
-  throw new Fault(422, message, { errors: { [field]: [message] } });
-}
-
 function listRoute(leads: Leads): Route {
   return keyRoute({
     ...COMMON,
@@ -126,8 +117,6 @@ function listRoute(leads: Leads): Route {
     responses: { 200: { description: "A page", schema: PageSchema(LeadSchema) } },
     handle: ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
-      const from = dayStart(query.date_from, "date_from");
-      const to = dayStart(query.date_to, "date_to");
       const filter: LeadFilter = {
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
@@ -135,8 +124,7 @@ function listRoute(leads: Leads): Route {
         ...(query.phone_number === undefined
           ? {}
           : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+        ...dayRange(query),
       };
       const { items, total } = leads.page(caller.accountId, filter, { page, perPage });
       const path = `${baseUrl}/user/leads`;
