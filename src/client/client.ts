@@ -1,0 +1,67 @@
+// The typed client, `parley/client`: every route of the OpenAPI document by name, and the streams
+// with what makes them whole: reconnecting, resuming, telling a gap. For browsers and Node; imports
+// nothing of the server.
+import createFetchClient, { type Client } from "openapi-fetch";
+import type { paths } from "./api.d.ts";
+import { follow, type Frame, type FollowOptions } from "./stream.ts";
+
+export { ParleyError } from "./error.ts";
+export type { Frame } from "./stream.ts";
+export type { paths } from "./api.d.ts";
+
+export interface ParleyOptions {
+  /** Root of the API, e.g. `http://127.0.0.1:8080/api`. */
+  baseUrl: string;
+  /** For routes below `/user`. */
+  apiKey?: string;
+  fetch?: typeof fetch;
+}
+
+export interface SendOptions {
+  /** The same key never sends twice, whatever happened to the first try; made when left out. */
+  idempotencyKey?: string;
+  signal?: AbortSignal;
+}
+
+export type WatchOptions = Pick<FollowOptions, "after" | "signal" | "onState">;
+
+export interface Parley extends Client<paths> {
+  /**
+   * Sends a message and yields the frames of its reply, to `reply_end` and the stored message. A
+   * connection that breaks is taken up where it was. Throws ParleyError when it is refused.
+   */
+  send(conversationId: string, message: string, options?: SendOptions): AsyncGenerator<Frame>;
+  /** Frames of a conversation until the signal aborts, across reconnects, none twice. */
+  watchConversation(conversationId: string, options?: WatchOptions): AsyncGenerator<Frame>;
+  /** Everything in the account. */
+  watchAccount(options?: WatchOptions): AsyncGenerator<Frame>;
+  /** A call: a snapshot, then numbered changes. */
+  watchCall(callId: number, options?: WatchOptions): AsyncGenerator<Frame>;
+}
+
+export function createParley(options: ParleyOptions): Parley {
+  const { baseUrl, apiKey, fetch: fetchOf = globalThis.fetch } = options;
+  const headers: Record<string, string> = apiKey === undefined
+    ? {}
+    : { Authorization: `Bearer ${apiKey}` };
+  const api = createFetchClient<paths>({ baseUrl, headers, fetch: fetchOf });
+  const root = baseUrl.replace(/\/+$/, "");
+  const watch = (path: string, watchOptions: WatchOptions = {}): AsyncGenerator<Frame> =>
+    follow({ ...watchOptions, url: `${root}${path}`, headers, fetch: fetchOf });
+  return Object.assign(api, {
+    send: (conversationId: string, message: string, given: SendOptions = {}) => {
+      const { idempotencyKey = crypto.randomUUID(), signal } = given;
+      return follow({
+        url: `${root}/conversations/${conversationId}/messages`,
+        headers: { "Content-Type": "application/json", "Idempotency-Key": idempotencyKey },
+        body: JSON.stringify({ message }),
+        fetch: fetchOf,
+        ...(signal ? { signal } : {}),
+      });
+    },
+    watchConversation: (conversationId: string, given?: WatchOptions) =>
+      watch(`/conversations/${conversationId}/stream`, given),
+    watchAccount: (given?: WatchOptions) => watch("/user/stream", given),
+    watchCall: (callId: number, given?: WatchOptions) => watch(`/user/calls/${callId}/stream`, given),
+  });
+}

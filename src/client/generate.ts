@@ -1,0 +1,15 @@
+// Makes `api.d.ts`, the types of every route, from the server's own OpenAPI document. Part of
+// `npm run check`; the file is not committed.
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import openapiTS, { astToString } from "openapi-typescript";
+
+const CLI = join(import.meta.dirname, "../cli.ts");
+const DOCUMENT_BYTES_MAX = 64 * 1024 * 1024;
+
+const document = execFileSync(process.execPath, [CLI, "openapi"], {
+  encoding: "utf8", maxBuffer: DOCUMENT_BYTES_MAX,
+});
+const types = astToString(await openapiTS(document));
+writeFileSync(join(import.meta.dirname, "api.d.ts"), types);

@@ -1,0 +1,158 @@
+// A stream of the server as one sequence of frames: whatever breaks underneath is taken up where it
+// was, nothing is yielded twice. Used by client.ts.
+import { createParser } from "eventsource-parser";
+import { ParleyError } from "./error.ts";
+
+/** One event; its members are the protocol's. */
+export interface Frame {
+  type: string;
+  /** Its place in the log; absent for what is in no log. */
+  id?: string;
+  [member: string]: unknown;
+}
+
+export interface FollowOptions {
+  url: string;
+  headers: Record<string, string>;
+  fetch: typeof fetch;
+  /** Sent with POST; the stream then is the answer to it, and has an end. */
+  body?: string;
+  /** Goes on behind this position. */
+  after?: string;
+  signal?: AbortSignal;
+  /** For showing that what is on the screen may be stale. */
+  onState?: (isConnected: boolean) => void;
+}
+
+const BACKOFF_MS = 250;
+const BACKOFF_MS_MAX = 10_000;
+
+/** `<sequence>.<UTF-16 units of the reply in flight>`. */
+interface Position {
+  sequence: number;
+  chars: number;
+}
+
+function positionOf(id: string | undefined): Position | null {
+  const match = /^(\d+)(?:\.(\d+))?$/.exec(id ?? "");
+  return match ? { sequence: Number(match[1]), chars: Number(match[2] ?? 0) } : null;
+}
+
+/** What has been yielded: a place in the log, and what came at that place. */
+class Progress {
+  lastId: string | undefined;
+  #last: Position | null;
+  #there = new Set<string>();
+
+  constructor(after: string | undefined) {
+    this.lastId = after;
+    this.#last = positionOf(after);
+  }
+
+  /** What of the frame is new; null: nothing. Servers repeat when a message is sent once more. */
+  take(frame: Frame): Frame | null {
+    const at = positionOf(frame.id);
+    const last = this.#last;
+    if (!at) return frame;
+    const isBefore = last !== null
+      && (at.sequence < last.sequence || (at.sequence === last.sequence && at.chars < last.chars));
+    const isAt = at.sequence === last?.sequence && at.chars === last.chars;
+    // Several frames stand at one place: the beginning of a reply, functions, its end.
+    const kind = `${frame.type} ${String(frame.call_id ?? "")}`;
+    if (isBefore || (isAt && this.#there.has(kind))) return null;
+    if (!isAt) this.#there.clear();
+    this.#there.add(kind);
+    this.#last = at;
+    this.lastId = frame.id;
+    const { text } = frame;
+    if (frame.type !== "reply_delta" || typeof text !== "string") return frame;
+    const known = at.sequence === last?.sequence ? last.chars - (at.chars - text.length) : 0;
+    return known > 0 ? { ...frame, text: text.slice(known) } : frame;
+  }
+}
+
+const isEnd = ({ type, message }: Frame): boolean =>
+  type === "reply_failed"
+  || (type === "message_added" && (message as { role?: string } | undefined)?.role === "assistant");
+
+/** Throws ParleyError for a refusal that trying again would not change. */
+export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
+  const { body, signal } = options;
+  const progress = new Progress(options.after);
+  let failures = 0;
+  while (!signal?.aborted) {
+    try {
+      const response = await open(options, progress.lastId);
+      if (!isEvents(response)) {
+        yield { ...await response.json() as object, type: "answered" };
+        return;
+      }
+      options.onState?.(true);
+      for await (const frame of framesOf(response)) {
+        failures = 0;
+        if (frame.type === "reconnect") break;
+        const fresh = progress.take(frame);
+        if (fresh) yield fresh;
+        if (body !== undefined && isEnd(frame)) return;
+      }
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (error instanceof ParleyError && !isPassing(error.status)) throw error;
+    }
+    options.onState?.(false);
+    failures += 1;
+    const backoffMs = Math.min(BACKOFF_MS * 2 ** failures, BACKOFF_MS_MAX);
+    await wait(backoffMs * (0.5 + Math.random() / 2), signal);
+  }
+}
+
+const isPassing = (status: number): boolean => status === 429 || status >= 500;
+const isEvents = ({ headers }: Response): boolean =>
+  headers.get("content-type")?.startsWith("text/event-stream") === true;
+
+async function open(options: FollowOptions, lastId: string | undefined): Promise<Response> {
+  const { url, headers, body, signal } = options;
+  const response = await options.fetch(url, {
+    method: body === undefined ? "GET" : "POST",
+    headers: {
+      ...headers,
+      Accept: "text/event-stream",
+      ...(lastId === undefined || body !== undefined ? {} : { "Last-Event-ID": lastId }),
+    },
+    ...(body === undefined ? {} : { body }),
+    ...(signal ? { signal } : {}),
+  });
+  if (response.ok) return response;
+  throw new ParleyError(response.status, await response.json().catch(() => null));
+}
+
+async function* framesOf(response: Response): AsyncGenerator<Frame> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (!reader) return;
+  const ready: Frame[] = [];
+  const parser = createParser({
+    onEvent: ({ id, data }) => {
+      const frame = JSON.parse(data) as Frame;
+      ready.push(id === undefined ? frame : { ...frame, id });
+    },
+  });
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      parser.feed(read.value);
+      yield* ready.splice(0);
+    }
+  } finally {
+    // Whoever stops looking leaves no connection behind.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
+}
