@@ -17,6 +17,7 @@ import { createAccess, type Access } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
 import { conversationSocket } from "./conversations/socket.ts";
+import { widgetRoutes } from "./conversations/widget-routes.ts";
 import { Fault } from "./core/faults.ts";
 import { LIMITS } from "./core/limits.ts";
 import type { System, Timer } from "./core/system.ts";
@@ -32,11 +33,16 @@ import { createHttpServer, type HttpServer } from "./http/server.ts";
 import { createOrigins } from "./http/origins.ts";
 import { knowledgebaseRoutes } from "./knowledgebases/routes.ts";
 import { leadRoutes } from "./leads/routes.ts";
+import { mountMcp } from "./mcp/routes.ts";
 import { phoneNumberRoutes } from "./phone-numbers/routes.ts";
+import { protocolRoutes } from "./protocols/routes.ts";
+import { createTurnStreams } from "./protocols/turn-stream.ts";
+import { createUiMessages } from "./protocols/ui-message-stream.ts";
 import { watchForeignCommits } from "./realtime/foreign-commits.ts";
 import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
 import { toolRoutes } from "./tools/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
+import { mountWidget } from "./ui/build.ts";
 import { mountTalk } from "./ui/pages.ts";
 
 export interface App {
@@ -140,19 +146,12 @@ function mountEverything(
   const routes: Route[] = [
     ...accountRoutes(account),
     ...resourceRoutes(features, system),
-    ...conversationRoutes({
-      conversations, access, streams, findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
-    }),
-    ...accountConversationRoutes({
-      conversations,
-      findAssistant: (accountId, id) => assistants.find(accountId, id),
-      replyLimiter: limiters?.generateReply ?? null,
-    }),
+    ...talkRoutes(options, features, access, api, limiters?.generateReply ?? null),
   ];
   routes.push(...webhookRoutes({ webhooks: features.delivery.webhooks, events }));
   const called = mountCalls(options, storage, features, access, account.identify);
   routes.push(...called.routes);
-  mountApi(api, routes);
+  mountRoutes(options, features, api, routes);
   for (const socket of called.sockets) server.socket(socket);
   server.socket(conversationSocket({ conversations, access, streams, log }));
   server.socket(accountSocket(account));
@@ -166,8 +165,51 @@ function mountEverything(
     openApi,
   });
   mountTalk(server);
+  mountWidget(server);
   mountFallback(server, routes);
   return { openApi };
+}
+
+/** The API, over HTTP and as the tools of MCP clients. */
+function mountRoutes(
+  { config }: AppOptions, { conversations, knowledge }: Features, api: ApiOptions, routes: Route[],
+): void {
+  mountApi(api, routes);
+  mountMcp({
+    api, routes, version: VERSION, publicUrl: config.PARLEY_PUBLIC_URL,
+    conversationOf: conversations.get, search: knowledge.search,
+  });
+}
+
+/** Text conversations, in this API's words and in those of other systems' clients. */
+function talkRoutes(
+  { log, system }: AppOptions,
+  features: Features,
+  access: Access,
+  api: ApiOptions,
+  replyLimiter: RateLimiter | null,
+): Route[] {
+  const { assistants, conversations, givenTurns, streams } = features;
+  const turnStreams = createTurnStreams({ bus: features.bus, system });
+  const uiMessages = createUiMessages(turnStreams);
+  const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
+  return [
+    ...conversationRoutes({ conversations, access, streams, findAssistantByUuid, uiMessages }),
+    ...protocolRoutes({
+      givenTurns, conversations, assistants, access, uiMessages, log,
+      streams: turnStreams,
+      assertRoom: streams.assertRoom,
+      identify: (http) => identify(api, http, false),
+      keyLimiter: api.keyLimiter,
+    }),
+    ...widgetRoutes({
+      access, system, findAssistantByUuid, assertCanTalk: features.voice.assertCanTalk,
+    }),
+    ...accountConversationRoutes({
+      conversations, replyLimiter,
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+    }),
+  ];
 }
 
 /** Links of recordings work from outside: absolute where the operator has said under which name. */

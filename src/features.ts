@@ -15,7 +15,6 @@ import { createRecordings } from "./calls/recordings.ts";
 import { createCampaigning } from "./campaigning.ts";
 import type { Config } from "./config.ts";
 import type { AnswerOptions } from "./conversations/answering.ts";
-import { createConversations } from "./conversations/conversations.ts";
 import {
   endConversationSource, joinTools, NO_FUNCTIONS, type ToolSource, type TurnContext,
 } from "./conversations/tool-box.ts";
@@ -31,6 +30,7 @@ import { createKnowledgebases } from "./knowledgebases/knowledgebases.ts";
 import { createDocumentProcessor } from "./knowledgebases/processing.ts";
 import { createRetrieval, SEARCH_FUNCTION } from "./knowledgebases/retrieval.ts";
 import { createNumbers } from "./numbers.ts";
+import { createGivenTurns } from "./protocols/given-turns.ts";
 import { createOpenAiEmbedder } from "./providers/embeddings/openai-compatible.ts";
 import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { createStreams, type Streams } from "./realtime/streams.ts";
@@ -91,18 +91,17 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelOf(assistant));
   const sourcesOf = (turn: TurnContext): ToolSource[] =>
     [tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn)];
-  const conversations = createConversations({
+  const givenTurns = createGivenTurns({
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
     resolveModel,
     referenceFor: knowledge.referenceFor,
     toolsOf: (turn) => joinTools([...sourcesOf(turn), endConversationSource(turn)]),
-    bus,
-    system,
-    log,
+    bus, system, log,
     limits: { ...turnLimits(config), dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP },
     observe: observeTurns(metrics),
   });
+  const { conversations } = givenTurns;
   const streams: Streams = createStreams({ bus, system });
   const callsAndVoice = createCallFeatures(options, storage, {
     bus, catalogs, accounts, assistants, metrics, resolveModel, sourcesOf,
@@ -111,7 +110,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   });
   return {
     ...callsAndVoice,
-    bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, streams,
+    bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, givenTurns, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,

@@ -2,13 +2,14 @@
 // conversation's uuid is the capability; an Authorization header is ignored, valid or not.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
-import { Fault } from "../core/faults.ts";
+import { Fault, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isUuid } from "../core/values.ts";
 import { originFault } from "../http/api.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
 import { publicRoute, type Route } from "../http/route.ts";
 import { readIdempotencyKey } from "../http/validation.ts";
+import type { UiMessages } from "../protocols/ui-message-stream.ts";
 import { readPosition, type Streams } from "../realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations, Sent } from "./conversations.ts";
@@ -28,6 +29,8 @@ export interface ConversationRouteOptions {
   findAssistantByUuid(uuid: string): Assistant | null;
   access: Access;
   streams: Streams;
+  /** The AI SDK's way to send and to be answered. */
+  uiMessages: UiMessages;
 }
 
 const CREATE = Type.Object({
@@ -38,7 +41,14 @@ const CREATE = Type.Object({
   variables: Type.Optional(Type.Unknown({ description: "Names to texts, filled in for {{name}}" })),
 });
 export const MESSAGE_FIELD = Type.String({ maxLength: LIMITS.messageCharsMax });
-const SEND = Type.Object({ message: MESSAGE_FIELD });
+const SEND = Type.Object({
+  message: Type.Optional(Type.String({
+    maxLength: LIMITS.messageCharsMax, description: "Required, but where `messages` are sent",
+  })),
+  messages: Type.Optional(Type.Array(Type.Unknown(), {
+    description: "An AI SDK chat's, with ?protocol=ai-sdk: the last user message is sent",
+  })),
+});
 const AFTER = Type.Object({
   after: Type.Optional(Type.String({ description: "Position to continue from: the last `id` seen" })),
 });
@@ -107,7 +117,8 @@ function createRoute(options: ConversationRouteOptions): Route {
   });
 }
 
-function sendRoute({ conversations, access, streams }: ConversationRouteOptions): Route {
+function sendRoute(options: ConversationRouteOptions): Route {
+  const { conversations, access, streams, uiMessages } = options;
   return publicRoute({
     method: "POST",
     path: "/conversations/{uuid}/messages",
@@ -116,7 +127,8 @@ function sendRoute({ conversations, access, streams }: ConversationRouteOptions)
     errorShape: "conversation",
     notFound: "Conversation not found",
     body: SEND,
-    bodyBytesMax: LIMITS.conversationBodyBytesMax,
+    // A chat sends all its messages each time, of which the last is taken.
+    bodyBytesMax: LIMITS.bodyBytesMax,
     responses: {
       200: { description: "The reply", schema: REPLY },
       400: { description: "Balance too low, or the reply failed", schema: ErrorSchema },
@@ -126,12 +138,16 @@ function sendRoute({ conversations, access, streams }: ConversationRouteOptions)
       429: { description: "Too many messages", schema: ErrorSchema },
     },
     handle: async ({ uuid, body, http }) => {
-      const idempotencyKey = readIdempotencyKey(http.headers["idempotency-key"]);
+      const key = readIdempotencyKey(http.headers["idempotency-key"]);
+      const ui = uiMessages.read(http, body);
+      const text = ui?.text ?? requiredText(body.message);
       conversations.get(uuid);
       access.assertMaySend(uuid);
       const stream = access.streamOf(uuid);
-      if (wantsEvents(http)) streams.assertRoom(stream);
-      const sent = await conversations.send({ uuid, text: body.message, idempotencyKey });
+      if (ui || wantsEvents(http)) streams.assertRoom(stream);
+      const idempotencyKey = key ?? ui?.messageId ?? null;
+      const sent = await conversations.send({ uuid, text, idempotencyKey });
+      if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
       return wantsEvents(http) && sent.kind !== "stored"
         ? withReplay(sent, streams.openSse({
             ...stream,
@@ -143,6 +159,11 @@ function sendRoute({ conversations, access, streams }: ConversationRouteOptions)
         : withReplay(sent, json(200, await replyOf(sent)));
     },
   });
+}
+
+function requiredText(message: string | undefined): string {
+  if (message !== undefined && message.trim() !== "") return message;
+  throw fieldFault("message", "The message field is required.");
 }
 
 async function replyOf(sent: Sent): Promise<object> {

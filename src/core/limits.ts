@@ -7,7 +7,6 @@ const MINUTE_MS = 60 * SECOND_MS;
 export const LIMITS = {
   // Edge
   bodyBytesMax: 256 * 1024,
-  conversationBodyBytesMax: 64 * 1024,
   jsonDepthMax: 32,
   requestIdCharsMax: 64,
   pageSizeMax: 100,

@@ -254,7 +254,8 @@ function mountPreflight(options: ApiOptions, routes: Route[]): void {
             ...corsHeaders(http),
             "Access-Control-Allow-Methods": methods.join(", "),
             "Access-Control-Allow-Headers":
-              "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id",
+              "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, "
+                + "X-Vercel-AI-UI-Message-Stream",
             "Access-Control-Max-Age": PREFLIGHT_SECONDS,
           },
         };

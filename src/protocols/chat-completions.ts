@@ -1,0 +1,221 @@
+// OpenAI's chat completions as this server speaks them: the request read into a turn, the reply
+// whole and in chunks, refusals in OpenAI's shape. routes.ts joins it to the turns.
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import { collectingErrors, errorsOf, Nullable } from "../core/schema.ts";
+import type { HeaderMap, Reply } from "../http/exchange.ts";
+import { renderFault } from "../http/errors.ts";
+import type { Given, Told } from "./given-turns.ts";
+import { usageOf } from "./given-turns.ts";
+import type { Encoder, TurnStep } from "./turn-stream.ts";
+
+const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
+
+export const COMPLETION_BODY = Type.Object({
+  model: Type.String({ description: "Uuid or id of one of the account's assistants" }),
+  messages: Type.Array(
+    Type.Object({
+      role: Type.String({ description: "system, developer, user or assistant" }),
+      content: Maybe(Type.Union([
+        Type.String(),
+        Type.Array(Type.Object({ type: Type.String(), text: Type.Optional(Type.String()) })),
+      ])),
+    }),
+    { minItems: 1, maxItems: LIMITS.historyMessagesMax, description: "The last one is the user's" },
+  ),
+  stream: Maybe(Type.Boolean()),
+  stream_options: Maybe(Type.Object({ include_usage: Maybe(Type.Boolean()) })),
+  temperature: Maybe(Type.Number({ minimum: 0, maximum: 2 })),
+  max_tokens: Maybe(Type.Integer({ minimum: 1 })),
+  max_completion_tokens: Maybe(Type.Integer({ minimum: 1 })),
+  n: Maybe(Type.Integer({ minimum: 1 })),
+  tools: Maybe(Type.Array(Type.Unknown())),
+  functions: Maybe(Type.Array(Type.Unknown())),
+}, collectingErrors);
+
+export type CompletionBody = Static<typeof COMPLETION_BODY>;
+
+export const OpenAiErrorSchema = Type.Object({
+  error: Type.Object({
+    message: Type.String(),
+    type: Type.String(),
+    param: Type.Union([Type.String(), Type.Null()]),
+    code: Type.Union([Type.String(), Type.Null()]),
+  }),
+});
+
+function refuse(param: string, message: string, code: string | null = null): Fault {
+  return new Fault(400, message, { extra: { param }, ...(code === null ? {} : { code }) });
+}
+
+/** Throws Fault 400 for what no assistant here can do: ignoring it would answer something else. */
+export function readCompletion(body: CompletionBody): Given {
+  const [wrong] = Object.entries(errorsOf(body));
+  if (wrong) throw refuse(wrong[0], wrong[1][0] ?? "The request is invalid.");
+  const unsupported = (param: string, message: string): Fault =>
+    refuse(param, message, "unsupported_parameter");
+  if ((body.n ?? 1) > 1) throw unsupported("n", "Only one choice can be made: n must be 1.");
+  for (const param of ["tools", "functions"] as const) {
+    if ((body[param] ?? []).length === 0) continue;
+    throw unsupported(param, `The ${param} are the assistant's own; requests cannot bring any.`);
+  }
+  const given: Given = {
+    ...readMessages(body.messages),
+    // Assistants go up to 1, where OpenAI's clients go up to 2.
+    temperature: typeof body.temperature === "number" ? Math.min(body.temperature, 1) : null,
+    tokensMax: body.max_completion_tokens ?? body.max_tokens ?? null,
+  };
+  return given;
+}
+
+function readMessages(messages: CompletionBody["messages"]): Pick<Given, "system" | "messages"> {
+  const system: string[] = [];
+  const said: Given["messages"] = [];
+  for (const [at, { role, content }] of messages.entries()) {
+    const text = textOf(content, `messages.${at}.content`);
+    if (role === "system" || role === "developer") system.push(text);
+    else if (role === "user" || role === "assistant") said.push({ role, content: text });
+    else {
+      throw refuse(`messages.${at}.role`,
+        "The role must be system, developer, user or assistant: tools run on the server.");
+    }
+  }
+  const last = said.at(-1);
+  const param = `messages.${messages.length - 1}`;
+  if (messages.at(-1)?.role !== "user" || last?.content.trim() === "") {
+    throw refuse(param, "The last message must be the user's and not blank.");
+  }
+  if ((last?.content.length ?? 0) > LIMITS.messageCharsMax) {
+    throw refuse(param,
+      `The last message may not be greater than ${LIMITS.messageCharsMax} characters.`,
+      "string_above_max_length");
+  }
+  const joined = system.filter((text) => text !== "").join("\n\n");
+  if (joined.length > LIMITS.promptCharsMax) {
+    throw refuse("messages",
+      `The system messages may not be greater than ${LIMITS.promptCharsMax} characters.`,
+      "context_length_exceeded");
+  }
+  // A message without text, as of an assistant that called a function, tells a model nothing.
+  return { system: joined, messages: said.filter(({ content }) => content !== "") };
+}
+
+function textOf(content: CompletionBody["messages"][number]["content"], param: string): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map((part) => {
+    if (part.type === "text") return part.text ?? "";
+    throw refuse(param, `Content of type ${part.type.slice(0, 64)} is not supported, only text.`,
+      "unsupported_content");
+  }).join("");
+}
+
+const TYPES: Record<number, [type: string, code: string | null]> = {
+  401: ["authentication_error", "invalid_api_key"],
+  402: ["insufficient_quota", "insufficient_quota"],
+  403: ["permission_error", "insufficient_permissions"],
+  429: ["rate_limit_error", "rate_limit_exceeded"],
+};
+
+/** Statuses and types OpenAI's clients make their error classes and their retries of. */
+function openAiError(fault: Fault): { status: number; error: Static<typeof OpenAiErrorSchema>["error"] } {
+  const isPoor = fault.code === "INSUFFICIENT_BALANCE";
+  const status = isPoor ? 402 : fault.status === 422 ? 400 : fault.status;
+  const [type, code] = TYPES[status]
+    ?? [status >= 500 ? "server_error" : "invalid_request_error", fault.code ?? null];
+  const field = Object.keys(fault.errors ?? {})[0];
+  const param = typeof fault.extra?.param === "string" ? fault.extra.param : field ?? null;
+  return { status, error: { message: fault.message, type, param, code } };
+}
+
+/** The refusal as OpenAI writes it; headers as everywhere. */
+export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {
+  const { status, error } = openAiError(fault);
+  return { ...renderFault(fault, "message", headers), status, json: { error } } as Reply;
+}
+
+/** What every chunk and the whole reply say of themselves; the same when a key is repeated. */
+export interface CompletionHead {
+  id: string;
+  /** Seconds since the epoch. */
+  created: number;
+  model: string;
+}
+
+const finishOf = (told: Told): "length" | "stop" => told.isCut ? "length" : "stop";
+
+export function completionOf(head: CompletionHead, given: Given, told: Told, text: string): object {
+  return {
+    ...head,
+    object: "chat.completion",
+    choices: [{
+      index: 0,
+      message: { role: "assistant", content: text, refusal: null },
+      logprobs: null,
+      finish_reason: finishOf(told),
+    }],
+    usage: usageOf(told, given, text),
+  };
+}
+
+export const CompletionSchema = Type.Object({
+  id: Type.String(),
+  object: Type.Literal("chat.completion"),
+  created: Type.Integer(),
+  model: Type.String(),
+  choices: Type.Array(Type.Object({
+    index: Type.Integer(),
+    message: Type.Object({ role: Type.Literal("assistant"), content: Type.String() }),
+    finish_reason: Type.String(),
+  })),
+  usage: Type.Object({
+    prompt_tokens: Type.Integer(),
+    completion_tokens: Type.Integer(),
+    total_tokens: Type.Integer(),
+  }),
+});
+
+const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
+
+/** Functions at work are not shown: clients would take their calls for something to answer. */
+export function createChunkEncoder(
+  head: CompletionHead,
+  given: Given,
+  told: Told,
+  includesUsage: boolean,
+): Encoder {
+  let reply = "";
+  const chunk = (choices: object[], usage: object | null = null): string =>
+    event({
+      ...head, object: "chat.completion.chunk", choices, ...(includesUsage ? { usage } : {}),
+    });
+  const choice = (delta: object, reason: string | null = null): object[] =>
+    [{ index: 0, delta, logprobs: null, finish_reason: reason }];
+  const complete = (): string =>
+    chunk(choice({}, finishOf(told)))
+    + (includesUsage ? chunk([], usageOf(told, given, reply)) : "")
+    + "data: [DONE]\n\n";
+  return {
+    begin: () => chunk(choice({ role: "assistant", content: "", refusal: null })),
+    take: (step: TurnStep) => {
+      switch (step.kind) {
+        case "text":
+          reply += step.text;
+          return chunk(choice({ content: step.text }));
+        case "completed":
+          return complete();
+        case "failed":
+          return step.reason === "stopped" ? complete() : event(openAiError(failure(step)));
+        default:
+          return "";
+      }
+    },
+  };
+}
+
+/** A reply that failed cost nothing and may be asked for again, which clients do after a 5xx. */
+export function failure({ reason, error }: { reason: string; error: string }): Fault {
+  return reason === "interrupted"
+    ? new Fault(503, error, { retryAfterS: 1 })
+    : new Fault(500, error);
+}

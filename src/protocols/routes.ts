@@ -1,0 +1,212 @@
+// Routes of protocols people already use: OpenAI's chat completions and models, and the stream an
+// AI SDK chat comes back to. Refusals are OpenAI's, so authentication is asked for in here.
+import { Type } from "@sinclair/typebox";
+import { hash } from "node:crypto";
+import type { Assistant } from "../assistants/assistants.ts";
+import type { Access } from "../conversations/access.ts";
+import type { Conversations } from "../conversations/conversations.ts";
+import { Fault } from "../core/faults.ts";
+import type { Logger } from "../core/logger.ts";
+import { isUuid } from "../core/values.ts";
+import { rateLimitFault, toFault } from "../http/errors.ts";
+import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
+import type { RateLimiter } from "../http/rate-limit.ts";
+import { publicRoute, type Caller, type Route } from "../http/route.ts";
+import { readIdempotencyKey } from "../http/validation.ts";
+import type { Streams } from "../realtime/streams.ts";
+import {
+  COMPLETION_BODY, CompletionSchema, completionOf, createChunkEncoder, failure, OpenAiErrorSchema,
+  readCompletion, renderOpenAiFault, type CompletionBody, type CompletionHead,
+} from "./chat-completions.ts";
+import type { GivenTurns } from "./given-turns.ts";
+import type { TurnStreams } from "./turn-stream.ts";
+import type { UiMessages } from "./ui-message-stream.ts";
+
+export interface ProtocolOptions {
+  givenTurns: GivenTurns;
+  conversations: Conversations;
+  assistants: {
+    find(accountId: number, assistantId: number): Assistant | null;
+    findByUuid(uuid: string): Assistant | null;
+    listAll(accountId: number): Assistant[];
+  };
+  access: Access;
+  streams: TurnStreams;
+  uiMessages: UiMessages;
+  /** Throws Fault 429 when too many watch. */
+  assertRoom: Streams["assertRoom"];
+  /** The bearer key's owner; throws Fault 401. */
+  identify(http: HttpRequest): Caller;
+  /** Null switches the limit off. */
+  keyLimiter: RateLimiter | null;
+  log: Logger;
+}
+
+const MODEL = Type.Object({
+  id: Type.String({ format: "uuid" }),
+  object: Type.Literal("model"),
+  created: Type.Integer(),
+  owned_by: Type.Literal("parley"),
+  name: Type.String(),
+});
+const UNAUTHORIZED = { description: "No key in force", schema: OpenAiErrorSchema };
+const NO_MODEL = { description: "No such assistant", schema: OpenAiErrorSchema };
+
+const seconds = (instant: number): number => Math.floor(instant / 1_000_000);
+
+const modelOf = ({ uuid, name, createdAt }: Assistant) =>
+  ({ id: uuid, object: "model", created: seconds(createdAt), owned_by: "parley", name });
+
+function admit(options: ProtocolOptions, http: HttpRequest, scope: "read" | "write"): Caller {
+  const caller = options.identify(http);
+  const decision = options.keyLimiter?.take(String(caller.keyId));
+  if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
+  if (caller.scopes.includes(scope)) return caller;
+  throw new Fault(403, "Your API key does not have permission for this resource");
+}
+
+function getModel({ assistants }: ProtocolOptions, caller: Caller, model: string): Assistant {
+  const own = isUuid(model.toLowerCase())
+    ? assistants.findByUuid(model.toLowerCase())
+    : /^\d{1,15}$/.test(model) ? assistants.find(caller.accountId, Number(model)) : null;
+  if (own?.accountId === caller.accountId) return own;
+  const name = model.slice(0, 64);
+  throw new Fault(404, `The model ${name} does not exist: models are your assistants' uuids.`, {
+    code: "model_not_found", extra: { param: "model" },
+  });
+}
+
+export function protocolRoutes(options: ProtocolOptions): Route[] {
+  const guarded: Guarded = (http, run) => Promise.resolve().then(run).catch((error: unknown) =>
+    renderOpenAiFault(toFault(error, options.log, http)));
+  return [
+    completionRoute(options, guarded), ...modelRoutes(options, guarded), rejoinRoute(options),
+  ];
+}
+
+/** Whatever is thrown in `run` is told as OpenAI tells it. */
+type Guarded = (http: HttpRequest, run: () => Reply | Promise<Reply>) => Promise<Reply>;
+
+function completionRoute(options: ProtocolOptions, guarded: Guarded): Route {
+  return publicRoute({
+    method: "POST",
+    path: "/v1/chat/completions",
+    tag: "OpenAI",
+    summary: "OpenAI's chat completions, answered by an assistant; needs an API key",
+    // Of what is refused before a handler runs; nearest to what clients look for.
+    errorShape: "error",
+    body: COMPLETION_BODY,
+    responses: {
+      200: { description: "The reply, or its chunks for stream: true", schema: CompletionSchema },
+      400: { description: "What no assistant can do", schema: OpenAiErrorSchema },
+      401: UNAUTHORIZED,
+      402: { description: "Balance too low", schema: OpenAiErrorSchema },
+      404: NO_MODEL,
+      429: { description: "Too many requests", schema: OpenAiErrorSchema },
+    },
+    handle: ({ body, http }) => guarded(http, () => complete(options, body, http)),
+  });
+}
+
+async function complete(
+  options: ProtocolOptions,
+  body: CompletionBody,
+  http: HttpRequest,
+): Promise<Reply> {
+  const caller = admit(options, http, "write");
+  const given = readCompletion(body);
+  const assistant = getModel(options, caller, body.model);
+  const { conversation, sent, told } = await options.givenTurns.answer({
+    assistant,
+    given,
+    idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
+    // How the reply is sent is no part of what is asked: a retry may stream what was not.
+    requestHash: hash("sha256", JSON.stringify([assistant.id, given]), "hex"),
+  });
+  const head: CompletionHead = {
+    id: `chatcmpl-${conversation.uuid}`,
+    created: seconds(conversation.createdAt),
+    model: assistant.uuid,
+  };
+  const isReplayed = sent.kind === "repeated" || sent.replayed;
+  const headers = isReplayed ? { "Idempotency-Replayed": "true" } : undefined;
+  if (body.stream === true) {
+    const includesUsage = body.stream_options?.include_usage === true;
+    const encoder = createChunkEncoder(head, given, told, includesUsage);
+    if (sent.kind === "repeated") return options.streams.repeat(sent.result, encoder, headers);
+    const { source } = options.access.streamOf(conversation.uuid);
+    return options.streams.watch(
+      source, sent.replayed ? { ...sent, events: [] } : sent, encoder, headers);
+  }
+  const result = await sent.result;
+  if (result.kind === "failed" && result.reason !== "stopped") throw failure(result);
+  const text = result.kind === "completed" ? result.text : "";
+  return json(200, completionOf(head, given, told, text), headers);
+}
+
+function modelRoutes(options: ProtocolOptions, guarded: Guarded): Route[] {
+  return [
+    publicRoute({
+      method: "GET",
+      path: "/v1/models",
+      tag: "OpenAI",
+      summary: "The account's active assistants as OpenAI's models; needs an API key",
+      errorShape: "error",
+      responses: {
+        200: {
+          description: "All of them",
+          schema: Type.Object({ object: Type.Literal("list"), data: Type.Array(MODEL) }),
+        },
+        401: UNAUTHORIZED,
+      },
+      handle: ({ http }) => guarded(http, () => {
+        const { accountId } = admit(options, http, "read");
+        const data = options.assistants.listAll(accountId)
+          .filter(({ status }) => status === "active")
+          .map(modelOf);
+        return json(200, { object: "list", data });
+      }),
+    }),
+    publicRoute({
+      method: "GET",
+      path: "/v1/models/{uuid}",
+      tag: "OpenAI",
+      summary: "One assistant as OpenAI's model; needs an API key",
+      errorShape: "error",
+      responses: {
+        200: { description: "The assistant", schema: MODEL },
+        401: UNAUTHORIZED,
+        404: NO_MODEL,
+      },
+      handle: ({ uuid, http }) => guarded(http, () =>
+        json(200, modelOf(getModel(options, admit(options, http, "read"), uuid)))),
+    }),
+  ];
+}
+
+function rejoinRoute(options: ProtocolOptions): Route {
+  const { conversations, access, assertRoom, uiMessages } = options;
+  return publicRoute({
+    method: "GET",
+    path: "/conversations/{uuid}/messages/stream",
+    tag: "Conversations",
+    summary: "The reply being written as an AI SDK UI message stream, from its beginning",
+    errorShape: "conversation",
+    notFound: "Conversation not found",
+    responses: {
+      200: {
+        description: "UI message stream", schema: Type.String(), contentType: "text/event-stream",
+      },
+      204: { description: "No reply is being written", schema: Type.String() },
+    },
+    handle: ({ uuid }) => {
+      conversations.get(uuid);
+      const live = conversations.live(uuid);
+      if (!live) return { status: 204, contentType: "text/plain", content: "" };
+      const stream = access.streamOf(uuid);
+      assertRoom(stream);
+      const { turnId, baseSequence: fromSequence } = live;
+      return uiMessages.rejoin(stream.source, { turnId, fromSequence, events: [] });
+    },
+  });
+}

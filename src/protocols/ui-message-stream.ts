@@ -1,0 +1,160 @@
+// The AI SDK's UI message stream: what `useChat` sends to the message route, and the reply as it
+// reads it. conversations/routes.ts asks here whether a request speaks it; sends are its own.
+import { Type } from "@sinclair/typebox";
+import type { Sent } from "../conversations/conversations.ts";
+import { assertNever, fieldFault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { HttpRequest, Reply } from "../http/exchange.ts";
+import { compileValidation, parseQuery } from "../http/validation.ts";
+import type { StreamSource } from "../realtime/session.ts";
+import type { Encoder, TurnStreams, Watched } from "./turn-stream.ts";
+
+/** The protocol's version, in requests that ask for it and in every reply. */
+const HEADER = "x-vercel-ai-ui-message-stream";
+
+const readChat = compileValidation(Type.Object({
+  messages: Type.Array(Type.Object({
+    id: Type.Optional(Type.String()),
+    role: Type.String(),
+    parts: Type.Array(Type.Object({ type: Type.String(), text: Type.Optional(Type.String()) })),
+  })),
+}));
+
+export interface UiMessages {
+  /** What a request that speaks the protocol sends; null: it does not. Throws Fault 422. */
+  read(http: HttpRequest, body: object): { text: string; messageId: string | null } | null;
+  reply(source: StreamSource, sent: Sent): Reply;
+  /** A turn that is being answered, from its beginning. */
+  rejoin(source: StreamSource, turn: Watched): Reply;
+}
+
+/**
+ * By header or query; or by its body, which nothing else has: so the SDK's own transport works
+ * with nothing but the address.
+ */
+function isAsked(http: HttpRequest, body: object): boolean {
+  if (http.headers[HEADER] === "v1" || parseQuery(http.query).protocol === "ai-sdk") return true;
+  return "trigger" in body && "messages" in body && !("message" in body);
+}
+
+/**
+ * The id of the message is its key: sent again after a failure (`regenerate`) it is tried again,
+ * after a reply it gives that reply, because a conversation's log takes nothing back.
+ */
+function readMessage(body: object): { text: string; messageId: string | null } | null {
+  if ("message" in body) return { text: String(body.message), messageId: null };
+  const last = readChat(body).messages.findLast(({ role }) => role === "user");
+  if (last?.parts.some(({ type }) => type === "file")) {
+    throw fieldFault("messages", "The messages may not have files.");
+  }
+  const text = (last?.parts ?? []).map((part) => part.type === "text" ? part.text ?? "" : "").join("");
+  if (text.trim() === "") throw fieldFault("message", "The message field is required.");
+  if (text.length > LIMITS.messageCharsMax) {
+    throw fieldFault(
+      "message", `The message may not be greater than ${LIMITS.messageCharsMax} characters.`);
+  }
+  const id = last?.id ?? "";
+  const isKey = id !== "" && id.length <= LIMITS.idempotencyKeyCharsMax;
+  return { text, messageId: isKey ? id : null };
+}
+
+const encode = (...chunks: object[]): string =>
+  chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
+
+/**
+ * Steps are the model's: text that follows results of functions is in a step of its own. Without a
+ * turn there is no message to name, and clients show none.
+ */
+export function createUiEncoder(turnId: number | null): Encoder {
+  let textNumber = 0;
+  let isTextOpen = false;
+  let callsTold = 0;
+  let isAfterCall = false;
+  const closeText = (): object[] => {
+    if (!isTextOpen) return [];
+    isTextOpen = false;
+    return [{ type: "text-end", id: String(textNumber) }];
+  };
+  const openText = (): object[] => {
+    if (isTextOpen) return [];
+    const steps = isAfterCall ? [{ type: "finish-step" }, { type: "start-step" }] : [];
+    isAfterCall = false;
+    isTextOpen = true;
+    textNumber += 1;
+    return [...steps, { type: "text-start", id: String(textNumber) }];
+  };
+  const end = (...chunks: object[]): string =>
+    `${encode(...closeText(), ...chunks)}data: [DONE]\n\n`;
+  /** The server has run it: the client has nothing to answer, and knows no types of its tools. */
+  const ranHere = (callId: string): object =>
+    ({ toolCallId: `${turnId}_${callId}`, providerExecuted: true, dynamic: true });
+
+  return {
+    begin: () => encode(
+      { type: "start", ...(turnId === null ? {} : { messageId: `turn-${turnId}` }) },
+      { type: "start-step" }),
+    take: (step) => {
+      switch (step.kind) {
+        case "text":
+          return encode(
+            ...openText(), { type: "text-delta", id: String(textNumber), delta: step.text });
+        case "call_start":
+          return encode(...closeText(), {
+            type: "tool-input-available", toolName: step.name, input: step.arguments,
+            ...ranHere(step.callId),
+          });
+        case "call_end":
+          callsTold += 1;
+          isAfterCall = true;
+          return encode({
+            type: "tool-output-available", output: step.result, ...ranHere(step.callId),
+          });
+        case "completed": {
+          // One who read too slowly was brought up from the log, which has no function at work.
+          const late = step.functionCalls.slice(callsTold).flatMap((call, at) => [
+            {
+              type: "tool-input-available", toolName: call.name, input: call.arguments,
+              ...ranHere(`late_${at}`),
+            },
+            { type: "tool-output-available", output: call.result, ...ranHere(`late_${at}`) },
+          ]);
+          return end(
+            ...closeText(), ...late, { type: "finish-step" },
+            { type: "finish", finishReason: "stop" });
+        }
+        case "failed":
+          return step.reason === "stopped"
+            ? end({ type: "abort", reason: step.error })
+            : end({ type: "error", errorText: step.error });
+        default:
+          return assertNever(step);
+      }
+    },
+  };
+}
+
+const HEADERS = { [HEADER]: "v1" };
+
+export function createUiMessages(streams: TurnStreams): UiMessages {
+  const rejoin: UiMessages["rejoin"] = (source, turn) =>
+    streams.watch(source, turn, createUiEncoder(turn.turnId), HEADERS);
+  return {
+    rejoin,
+    read: (http, body) => isAsked(http, body) ? readMessage(body) : null,
+    reply: (source, sent) => {
+      switch (sent.kind) {
+        case "answering":
+          // One who joins it reads its beginning from the log.
+          return rejoin(source, sent.replayed ? { ...sent, events: [] } : sent);
+        case "repeated":
+          return streams.repeat(sent.result, createUiEncoder(sent.turnId), HEADERS);
+        case "stored": {
+          // The AI is off: nobody answers.
+          return streams.repeat(
+            { kind: "completed", text: "", functionCalls: [], stopped: false },
+            createUiEncoder(null), HEADERS);
+        }
+      }
+    },
+  };
+}

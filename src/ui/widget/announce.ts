@@ -1,0 +1,36 @@
+// What screen readers are told of a reply while it is written: whole sentences, each once.
+import { plainText } from "./markdown.ts";
+
+const LINES_MAX = 12;
+
+export interface Announcer {
+  /** The reply so far; `isComplete` lets the last words go without a full stop. */
+  reply(text: string, isComplete: boolean): void;
+  say(text: string): void;
+}
+
+function sentences(text: string): string[] {
+  const segments = new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text);
+  return [...segments].map(({ segment }) => segment);
+}
+
+export function createAnnouncer(region: HTMLElement): Announcer {
+  let told = 0;
+  const say = (text: string): void => {
+    const line = document.createElement("p");
+    line.textContent = text.trim();
+    if (line.textContent === "") return;
+    region.append(line);
+    // Read already; whoever walks the page with the screen reader meets it in the log itself.
+    while (region.childElementCount > LINES_MAX) region.firstElementChild?.remove();
+  };
+  return {
+    say,
+    reply: (text, isComplete) => {
+      const all = sentences(text.slice(told));
+      const whole = (isComplete ? all : all.slice(0, -1)).join("");
+      told = isComplete ? 0 : told + whole.length;
+      say(plainText(whole));
+    },
+  };
+}

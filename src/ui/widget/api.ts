@@ -1,0 +1,74 @@
+// The server the widget was loaded from, as far as the widget needs it.
+
+export interface Settings {
+  name: string;
+  widget_settings: { theme?: string; color?: string; position?: string };
+  initial_message: string;
+  calls: boolean;
+}
+
+export interface Message {
+  role: "user" | "assistant";
+  content: string;
+  stopped?: boolean;
+}
+
+/** A refusal in the server's words. */
+export class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface Api {
+  origin: string;
+  settings(assistant: string): Promise<Settings>;
+  create(assistant: string, variables: Record<string, string>): Promise<string>;
+  /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
+  send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
+  stop(conversation: string): Promise<void>;
+  history(conversation: string): Promise<Message[]>;
+  streamOf(conversation: string): string;
+}
+
+async function ask(url: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(url, { credentials: "omit", cache: "no-store", ...init });
+  if (response.ok) return response;
+  const body = (await response.json().catch(() => ({}))) as { error?: string; message?: string };
+  throw new Refusal(response.status, body.error ?? body.message ?? "The server did not answer.");
+}
+
+const post = (body: object, headers: Record<string, string> = {}): RequestInit => ({
+  method: "POST",
+  headers: { "Content-Type": "application/json", Accept: "application/json", ...headers },
+  body: JSON.stringify(body),
+});
+
+export function createApi(origin: string): Api {
+  const root = `${origin}/api/conversations`;
+  return {
+    origin,
+    settings: async (assistant) =>
+      (await (await ask(`${root}/widget/${encodeURIComponent(assistant)}`)).json()) as Settings,
+    create: async (assistant, variables) => {
+      const response = await ask(root, post({ assistant_id: assistant, variables }));
+      return ((await response.json()) as { conversation_id: string }).conversation_id;
+    },
+    send: async (conversation, message, key) => {
+      const response = await ask(`${root}/${conversation}/messages`, post({ message }, {
+        Accept: "text/event-stream", "Idempotency-Key": key,
+      }));
+      const isAnswering = response.headers.get("content-type")?.startsWith("text/event-stream");
+      // The head says that the message is stored; the reply comes over the watched stream.
+      await response.body?.cancel();
+      return isAnswering ? "answering" : "stored";
+    },
+    stop: async (conversation) => void (await ask(`${root}/${conversation}/stop`, post({}))),
+    history: async (conversation) =>
+      ((await (await ask(`${root}/${conversation}`)).json()) as { history: Message[] }).history,
+    streamOf: (conversation) => `${root}/${conversation}/stream`,
+  };
+}

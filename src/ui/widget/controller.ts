@@ -1,0 +1,123 @@
+// Joins the parts: what people do becomes state and requests, state is drawn and kept.
+import { Refusal, type Api } from "./api.ts";
+import type { Options } from "./options.ts";
+import { createSession, type Session, type State } from "./session.ts";
+import { createMemory, isAnswering, renewed } from "./store.ts";
+import { createView, type Actions, type View } from "./view.ts";
+
+/** `crypto.randomUUID` exists on pages served over https only. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function createState(options: Options, draw: () => void): State & { keep(): void } {
+  const memory = createMemory(`assistant-chat ${options.origin} ${options.assistant}`);
+  let willDraw = false;
+  const drawOnce = (): void => {
+    willDraw = false;
+    draw();
+  };
+  const state: State & { keep(): void } = {
+    talk: memory.load(),
+    isOffline: false,
+    isUnread: false,
+    keep: () => memory.save(state.talk),
+    set: (next) => {
+      state.talk = next;
+      state.keep();
+      if (willDraw) return;
+      willDraw = true;
+      // Pages in the background draw no frames, but are heard.
+      if (document.hidden) queueMicrotask(drawOnce);
+      else requestAnimationFrame(drawOnce);
+    },
+  };
+  return state;
+}
+
+function createActions(
+  state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
+): Actions {
+  return {
+    open: () => {
+      state.isUnread = false;
+      state.set({ ...state.talk, isOpen: true });
+      showNow();
+      void session.begin();
+    },
+    close: () => {
+      state.set({ ...state.talk, isOpen: false });
+      showNow();
+      // An idle stream would be held for nobody; a reply under way is still waited for.
+      if (state.talk.pending === null) session.unwatch();
+    },
+    send: (text) => {
+      const { talk } = state;
+      state.set({
+        ...talk,
+        items: [...talk.items, { role: "user", text, isStored: false }],
+        pending: { key: newKey(), text },
+        draft: "",
+      });
+      void session.deliver();
+    },
+    stop: () => {
+      const { conversation } = state.talk;
+      if (conversation === null || !isAnswering(state.talk)) return;
+      // Not reached: the reply goes on being written, and the button stays.
+      api.stop(conversation).catch(() => undefined);
+    },
+    retry: () => void session.deliver(),
+    renew: () => {
+      session.unwatch();
+      state.set(renewed(state.talk));
+      showNow();
+      void session.begin();
+    },
+    draft: (text) => {
+      state.talk = { ...state.talk, draft: text };
+      state.keep();
+    },
+    answerForm: (variables) => {
+      state.set({ ...state.talk, variables });
+      showNow();
+      void session.begin();
+    },
+  };
+}
+
+export function startWidget(shadow: ShadowRoot, options: Options, api: Api): void {
+  // Nothing is shown before it is known that the assistant exists and may be used here.
+  const draw = (): void => {
+    if (state.talk.settings) view.draw(state.talk, state.isOffline, state.isUnread);
+  };
+  const state = createState(options, draw);
+  const session = createSession(state, options, api);
+  const view: View = createView(shadow, options, createActions(state, session, api, () => {
+    draw();
+    view.focus();
+  }));
+
+  addEventListener("online", () => {
+    if (state.talk.isUnreached) void session.deliver();
+  });
+  // A page that is left may be shown again as it was, which an open stream would prevent.
+  addEventListener("pagehide", session.unwatch);
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) session.resume();
+  });
+  const wasKept = state.talk.settings !== null;
+  if (wasKept) {
+    draw();
+    session.resume();
+  }
+  api.settings(options.assistant).then((settings) => {
+    const opens = !wasKept && options.opensItself;
+    state.set({ ...state.talk, settings, isOpen: state.talk.isOpen || opens });
+    if (!wasKept) session.resume();
+  }, (error: unknown) => {
+    // Refused: this page may not show it. Not reached: what was kept goes on.
+    if (error instanceof Refusal) shadow.host.remove();
+  });
+}

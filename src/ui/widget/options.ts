@@ -1,0 +1,97 @@
+// What the page that embeds the widget says in its script tag. Attributes win over the assistant's
+// own settings; what cannot be understood is passed over, since a typo must not cost the widget.
+
+export interface Field {
+  name: string;
+  label: string;
+  type: "text" | "email" | "tel" | "textarea";
+  required: boolean;
+}
+
+export interface Options {
+  assistant: string;
+  origin: string;
+  position?: string;
+  color?: string;
+  theme?: string;
+  title?: string;
+  subtitle?: string;
+  launcherText?: string;
+  launcherSubtext?: string;
+  callText?: string;
+  formTitle?: string;
+  formText?: string;
+  opensItself: boolean;
+  variables: Record<string, string>;
+  /** Asked before the conversation begins. */
+  fields: Field[];
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "null") as unknown;
+  } catch {
+    return null;
+  }
+}
+
+const TYPES = { text: "text", email: "email", phone: "tel", tel: "tel", textarea: "textarea" } as const;
+
+function readFields(value: unknown): Field[] {
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((entry: unknown): Field[] => {
+    const { name, label, type, required } = (entry ?? {}) as Record<string, unknown>;
+    if (typeof name !== "string") return [];
+    return [{
+      name,
+      label: typeof label === "string" ? label : name.replaceAll("_", " "),
+      type: TYPES[String(type) as keyof typeof TYPES] ?? "text",
+      required: required === true,
+    }];
+  });
+}
+
+function readVariables(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  return Object.fromEntries(Object.entries(value).map(([name, given]) => [name, String(given)]));
+}
+
+export function readOptions(script: HTMLScriptElement): Options | null {
+  const given = script.dataset;
+  const assistant = given.assistant ?? given.assistantId;
+  if (assistant === undefined || assistant === "") return null;
+  const texts = {
+    position: given.position,
+    color: given.color,
+    theme: given.theme,
+    title: given.headerTitle,
+    subtitle: given.headerSubtitle,
+    launcherText: given.buttonMainText,
+    launcherSubtext: given.buttonSubText,
+    callText: given.startButtonText,
+    formTitle: given.modalTitle,
+    formText: given.modalDescription,
+  };
+  const present = Object.entries(texts).filter(([, text]) => text !== undefined && text !== "");
+  return {
+    ...(Object.fromEntries(present) as { [Name in keyof typeof texts]?: string }),
+    assistant,
+    origin: new URL(script.src).origin,
+    opensItself: given.open === "true" || given.open === "",
+    variables: readVariables(parse(given.variables)),
+    fields: readFields(parse(given.fields)),
+  };
+}
+
+const POSITION = /^(bottom|middle|top)-(left|center|right)$/;
+
+/** Both spellings: `bottom-right` and `right-bottom`. The first that can be understood. */
+export function readPosition(...texts: (string | undefined)[]): { x: string; y: string } {
+  for (const text of texts) {
+    for (const spelled of [text ?? "", (text ?? "").split("-").reverse().join("-")]) {
+      const match = POSITION.exec(spelled);
+      if (match && spelled !== "middle-center") return { y: match[1] ?? "", x: match[2] ?? "" };
+    }
+  }
+  return { x: "right", y: "bottom" };
+}

@@ -1,0 +1,134 @@
+// The conversation with the server: made, watched, and handed the pending message under one key
+// until it is taken. The stream alone says what was said. Told of by controller.ts.
+import { Refusal, type Api } from "./api.ts";
+import type { Options } from "./options.ts";
+import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
+import { watch, type Frame } from "./stream.ts";
+
+const UNREACHED = "Your message could not be sent. Please check the connection.";
+
+/** The one place where the talk is kept; `set` stores and draws it. */
+export interface State {
+  talk: Talk;
+  isOffline: boolean;
+  isUnread: boolean;
+  set(next: Talk): void;
+}
+
+export interface Session {
+  /** Makes the conversation, or goes on with the one there is. */
+  begin(): Promise<void>;
+  /** Sends the pending message; harmless when it was taken already. */
+  deliver(): Promise<void>;
+  unwatch(): void;
+  /** After the page was loaded again. */
+  resume(): void;
+}
+
+function refuse(state: State, error: unknown): void {
+  const isUnreached = !(error instanceof Refusal);
+  const problem = isUnreached ? UNREACHED : error.message;
+  state.set({ ...state.talk, problem, isUnreached });
+}
+
+/** The reply is being written already, whatever became of the request. */
+const isRunning = ({ talk }: State): boolean =>
+  isStored(talk) && talk.items.at(-1)?.role === "assistant";
+
+/** Watches the conversation while it is wanted. */
+function createFollower(state: State, api: Api, lost: () => void, reached: () => void) {
+  let watching: AbortController | null = null;
+  const unwatch = (): void => {
+    watching?.abort();
+    watching = null;
+  };
+  const reload = async (conversation: string): Promise<void> => {
+    const messages = await api.history(conversation).catch(() => null);
+    if (messages && state.talk.conversation === conversation) {
+      state.set(fromHistory(state.talk, messages));
+    }
+  };
+  const take = (frames: Frame[], conversation: string): void => {
+    let next = state.talk;
+    for (const frame of frames) next = apply(next, frame);
+    if (!next.isOpen && next.items.length > state.talk.items.length) state.isUnread = true;
+    state.set(next);
+    if (frames.some(({ type }) => type === "stream_reset")) void reload(conversation);
+  };
+  const follow = (conversation: string): void => {
+    if (watching) return;
+    watching = new AbortController();
+    void watch({
+      url: api.streamOf(conversation),
+      position: () => state.talk.after,
+      frames: (frames) => take(frames, conversation),
+      connected: (isConnected) => {
+        state.isOffline = !isConnected;
+        state.set(state.talk);
+        if (isConnected) reached();
+      },
+      gone: () => {
+        unwatch();
+        lost();
+      },
+    }, watching.signal);
+  };
+  return { follow, unwatch };
+}
+
+export function createSession(state: State, options: Options, api: Api): Session {
+  let isCreating = false;
+  let isSending = false;
+  const { follow, unwatch } = createFollower(state, api, () => {
+    state.set(renewed(state.talk));
+    if (state.talk.isOpen) void begin();
+  }, () => {
+    if (state.talk.isUnreached) void deliver();
+  });
+
+  const begin = async (): Promise<void> => {
+    const { conversation, variables } = state.talk;
+    if (options.fields.length > 0 && variables === null) return;
+    if (conversation !== null) return follow(conversation);
+    if (isCreating) return;
+    isCreating = true;
+    try {
+      const made = await api.create(options.assistant, { ...options.variables, ...variables });
+      state.set({ ...state.talk, conversation: made, problem: "", isUnreached: false });
+      follow(made);
+    } catch (error) {
+      refuse(state, error);
+    } finally {
+      isCreating = false;
+    }
+  };
+  const deliver = async (): Promise<void> => {
+    if (isSending) return;
+    isSending = true;
+    if (state.talk.problem !== "") state.set({ ...state.talk, problem: "", isUnreached: false });
+    await begin();
+    const { conversation, pending, after } = state.talk;
+    try {
+      if (conversation === null || pending === null) return;
+      const outcome = await api.send(conversation, pending.text, pending.key);
+      if (outcome === "stored" && state.talk.pending?.key === pending.key) {
+        state.set({ ...state.talk, pending: null });
+      }
+    } catch (error) {
+      // What the stream has told since is newer than the loss of this answer.
+      const isTold = isRunning(state)
+        || (!(error instanceof Refusal) && state.talk.after !== after);
+      if (state.talk.pending?.key === pending?.key && !isTold) refuse(state, error);
+    } finally {
+      isSending = false;
+    }
+  };
+  return {
+    begin, deliver, unwatch,
+    resume: () => {
+      const { isOpen, pending, problem, isUnreached } = state.talk;
+      if (isOpen || pending) void begin();
+      if (pending && (problem === "" || isUnreached) && !isRunning(state)) void deliver();
+    },
+  };
+}

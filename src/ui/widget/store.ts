@@ -1,0 +1,178 @@
+// What the widget knows, and how each frame of the stream changes it. State and position are kept
+// together in one value of sessionStorage, so that a page that is loaded again goes on exactly
+// where the text it shows ends.
+import type { Message, Settings } from "./api.ts";
+import type { Frame } from "./stream.ts";
+
+export type Item =
+  | { role: "user"; text: string; isStored: boolean }
+  | {
+      role: "assistant";
+      text: string;
+      /** The turn while its reply is being written; null once it is complete. */
+      turn: number | null;
+      wasStopped: boolean;
+      /** Tools at work, by call. */
+      tools: Record<string, string>;
+    };
+
+export interface Talk {
+  settings: Settings | null;
+  conversation: string | null;
+  /** The stream's position the items stand at. */
+  after: string;
+  items: Item[];
+  /** Sent and not yet answered; every attempt has the same key, so it is charged once. */
+  pending: { key: string; text: string } | null;
+  /** Why `pending` is not being answered; empty while it is. */
+  problem: string;
+  /** The problem may go away with the network. */
+  isUnreached: boolean;
+  hasEnded: boolean;
+  isOpen: boolean;
+  variables: Record<string, string> | null;
+  draft: string;
+}
+
+export const EMPTY: Talk = {
+  settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
+  isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "",
+};
+
+/** A new conversation; how the panel stands is kept. */
+export const renewed = (talk: Talk): Talk => ({
+  ...EMPTY, settings: talk.settings, isOpen: talk.isOpen, variables: talk.variables,
+  draft: talk.draft,
+});
+
+export const isAnswering = ({ pending, problem }: Talk): boolean =>
+  pending !== null && problem === "";
+
+/** Whether the pending message has reached the server as far as this page knows. */
+export const isStored = ({ items }: Talk): boolean => {
+  const last = items.findLast(({ role }) => role === "user");
+  return last?.role === "user" && last.isStored;
+};
+
+type Reply = Extract<Item, { role: "assistant" }>;
+
+const isOpenReply = (item: Item, turn?: number | null): item is Reply =>
+  item.role === "assistant" && item.turn !== null && (turn === undefined || item.turn === turn);
+
+/** Changes the reply of the turn that is being written, which begins if there is none. */
+function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): Item[] {
+  const index = items.findIndex((item) => isOpenReply(item, turn));
+  const fresh: Reply = { role: "assistant", text: "", turn, wasStopped: false, tools: {} };
+  const found = items[index];
+  if (found?.role !== "assistant") {
+    return [...items.filter((item) => !isOpenReply(item)), change(fresh)];
+  }
+  return items.with(index, change(found));
+}
+
+function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
+  const { items } = talk;
+  if (message.role === "user") {
+    const index = items.findIndex((item) =>
+      item.role === "user" && !item.isStored && item.text === message.content);
+    const item: Item = { role: "user", text: message.content, isStored: true };
+    const problem = talk.isUnreached ? "" : talk.problem;
+    return index < 0
+      ? { ...talk, items: [...items, item] }
+      : { ...talk, items: items.with(index, item), problem, isUnreached: false };
+  }
+  const reply: Reply = {
+    role: "assistant", text: message.content, turn: null,
+    wasStopped: message.stopped === true, tools: {},
+  };
+  if (turn === null) return { ...talk, items: [...items, reply] };
+  return {
+    ...talk, items: onReply(items, turn, () => reply), pending: null, problem: "",
+    isUnreached: false,
+  };
+}
+
+/** Why it failed concerns the account, not the person who asked. */
+const FAILED = "Sorry, that could not be answered.";
+
+function fail(talk: Talk, { reason }: Frame): Talk {
+  const items = talk.items.filter((item) => !isOpenReply(item));
+  if (reason === "stopped") return { ...talk, items, pending: null, problem: "" };
+  const problem = talk.pending === null ? "" : FAILED;
+  return { ...talk, items, problem, isUnreached: false };
+}
+
+function changed(talk: Talk, frame: Frame): Talk {
+  const { items } = talk;
+  const turn = frame.turn_id ?? null;
+  if (frame.type === "message_added" && frame.message) return addMessage(talk, turn, frame.message);
+  if (frame.type === "reply_failed") return fail(talk, frame);
+  if (frame.type === "conversation_ended") return { ...talk, hasEnded: true };
+  if (turn === null) return talk;
+  switch (frame.type) {
+    case "reply_start":
+      return {
+        ...talk, problem: "", isUnreached: false,
+        items: onReply(items, turn, (reply) => ({ ...reply, text: "" })),
+      };
+    case "reply_delta":
+      return {
+        ...talk,
+        items: onReply(items, turn, (reply) => ({
+          ...reply, text: reply.text + (frame.text ?? ""),
+        })),
+      };
+    case "function_call_start":
+      return {
+        ...talk,
+        items: onReply(items, turn, (reply) => ({
+          ...reply, tools: { ...reply.tools, [frame.call_id ?? ""]: frame.name ?? "" },
+        })),
+      };
+    case "function_call_end":
+      return {
+        ...talk,
+        items: onReply(items, turn, (reply) => {
+          const { [frame.call_id ?? ""]: _, ...tools } = reply.tools;
+          return { ...reply, tools };
+        }),
+      };
+    default:
+      return talk;
+  }
+}
+
+export function apply(talk: Talk, frame: Frame): Talk {
+  const next = changed(talk, frame);
+  return frame.id === undefined || frame.id === "" ? next : { ...next, after: frame.id };
+}
+
+/** After a gap the server cannot tell any more: what was said so far, as one piece. */
+export const fromHistory = (talk: Talk, messages: Message[]): Talk => ({
+  ...talk,
+  items: messages.map(({ role, content, stopped }): Item => role === "user"
+    ? { role, text: content, isStored: true }
+    : { role, text: content, turn: null, wasStopped: stopped === true, tools: {} }),
+});
+
+/** Pages may be forbidden to store anything; then the talk lives as long as the page. */
+export function createMemory(name: string) {
+  return {
+    load: (): Talk => {
+      try {
+        const text = sessionStorage.getItem(name);
+        return text === null ? EMPTY : { ...EMPTY, ...(JSON.parse(text) as Talk) };
+      } catch {
+        return EMPTY;
+      }
+    },
+    save: (talk: Talk): boolean => {
+      try {
+        sessionStorage.setItem(name, JSON.stringify(talk));
+        return true;
+      } catch {
+        return false;
+      }
+    },
+  };
+}

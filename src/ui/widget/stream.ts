@@ -1,0 +1,113 @@
+// Watches a conversation's stream from a position on and comes back whenever it is cut: by the
+// network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
+// EventSource, which tells neither why a stream is refused nor that it has gone silent.
+
+export interface Frame {
+  type: string;
+  /** Position after this frame; absent where it is no part of the log. */
+  id?: string;
+  turn_id?: number | null;
+  text?: string;
+  stopped?: boolean;
+  call_id?: string;
+  name?: string;
+  reason?: string;
+  error?: string;
+  message?: { role: "user" | "assistant"; content: string; stopped?: boolean };
+}
+
+export interface WatchOptions {
+  url: string;
+  /** Asked at every connect. */
+  position(): string;
+  frames(frames: Frame[]): void;
+  connected(isConnected: boolean): void;
+  /** The server says that there is nothing to watch here: it will not be asked again. */
+  gone(): void;
+}
+
+/** The server beats every 15 seconds. */
+const SILENCE_MS_MAX = 40_000;
+const PAUSE_MS_MAX = 15_000;
+
+/** Cuts what arrives into frames; the rest waits for more. */
+export function createParser(): (text: string) => Frame[] {
+  let rest = "";
+  return (text) => {
+    const events = (rest + text).split("\n\n");
+    rest = events.pop() ?? "";
+    return events.flatMap((event) => {
+      const data = event.split("\n").find((line) => line.startsWith("data: "));
+      return data === undefined ? [] : [JSON.parse(data.slice(6)) as Frame];
+    });
+  };
+}
+
+/** Resolves after the pause, at once when the network is back, or when it is over. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      removeEventListener("online", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    addEventListener("online", done);
+    signal.addEventListener("abort", done);
+  });
+}
+
+async function readOnce(options: WatchOptions, signal: AbortSignal): Promise<"cut" | "gone"> {
+  const attempt = new AbortController();
+  const cut = (): void => attempt.abort();
+  signal.addEventListener("abort", cut);
+  addEventListener("offline", cut);
+  let silence = setTimeout(cut, SILENCE_MS_MAX);
+  try {
+    const response = await fetch(`${options.url}?after=${options.position()}`, {
+      headers: { Accept: "text/event-stream" },
+      credentials: "omit",
+      cache: "no-store",
+      signal: attempt.signal,
+    });
+    if (response.status === 404 || response.status === 403) return "gone";
+    if (!response.ok || !response.body) return "cut";
+    options.connected(true);
+    const parse = createParser();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done || signal.aborted) return "cut";
+      clearTimeout(silence);
+      silence = setTimeout(cut, SILENCE_MS_MAX);
+      const frames = parse(value);
+      if (frames.length > 0) options.frames(frames);
+    }
+  } catch {
+    // Cut by the network or by us: either way the next attempt goes on from the position.
+    return "cut";
+  } finally {
+    clearTimeout(silence);
+    removeEventListener("offline", cut);
+    signal.removeEventListener("abort", cut);
+  }
+}
+
+/** Ends when the signal is aborted. */
+export async function watch(options: WatchOptions, signal: AbortSignal): Promise<void> {
+  let failures = 0;
+  const connected = (): void => {
+    failures = 0;
+    options.connected(true);
+  };
+  while (!signal.aborted) {
+    const outcome = await readOnce({ ...options, connected }, signal);
+    if (signal.aborted) return;
+    options.connected(false);
+    if (outcome === "gone") return options.gone();
+    const longest = Math.min(PAUSE_MS_MAX, 500 * 2 ** failures);
+    failures += 1;
+    // Uneven, so that the clients of a restarted server do not all come back at once.
+    await pause(longest * (0.5 + Math.random() / 2), signal);
+  }
+}

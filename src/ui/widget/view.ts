@@ -1,0 +1,199 @@
+// What is seen and pressed: the launcher, the panel with its log, notices and the message box.
+// Draws what it is told and passes on what people do; knows neither server nor storage.
+import { createAnnouncer } from "./announce.ts";
+import { palette } from "./colour.ts";
+import { icon, ICONS, make } from "./elements.ts";
+import { createForm } from "./form.ts";
+import { createLog } from "./log.ts";
+import { readPosition, type Options } from "./options.ts";
+import { isAnswering, type Talk } from "./store.ts";
+
+export interface Actions {
+  open(): void;
+  close(): void;
+  send(text: string): void;
+  stop(): void;
+  retry(): void;
+  renew(): void;
+  draft(text: string): void;
+  answerForm(variables: Record<string, string>): void;
+}
+
+export interface View {
+  draw(talk: Talk, isOffline: boolean, isUnread: boolean): void;
+  /** Puts the focus where one types, or back to where one came from. */
+  focus(): void;
+}
+
+const MESSAGE_CHARS_MAX = "2000";
+
+function createParts(options: Options) {
+  const title = make("h2", { id: "title", dir: "auto" });
+  const subtitle = make("p", { dir: "auto" }, options.subtitle ?? "");
+  const call = make("a", { class: "call", target: "_blank", rel: "noopener" },
+    icon(ICONS.call), make("span", options.callText ? {} : { class: "quiet" },
+      options.callText ?? "Start a call (opens a new window)"));
+  const close = make("button", { type: "button", "aria-label": "Close the chat" }, icon(ICONS.close));
+  const box = make("textarea", {
+    rows: "1", maxlength: MESSAGE_CHARS_MAX, placeholder: "Your message…", dir: "auto",
+    "aria-label": "Your message", enterkeyhint: "send",
+  });
+  const send = make("button", { class: "main", "aria-label": "Send" }, icon(ICONS.send, true));
+  const stop = make("button", { class: "main", type: "button", "aria-label": "Stop the reply" },
+    icon(ICONS.stop));
+  const words = make("p");
+  const retry = make("button", { type: "button" }, "Try again");
+  const renew = make("button", { type: "button" }, "New conversation");
+  return {
+    launcher: make("button", { class: "launcher", type: "button", "aria-haspopup": "dialog" }),
+    panel: make("dialog", { class: "panel", "aria-labelledby": "title" }),
+    header: make("header", {}, make("div", {}, title, subtitle), call, close),
+    notice: make("div", { class: "notice", role: "status" }, words, retry, renew),
+    say: make("form", { class: "say" }, box, send, stop),
+    region: make("div", { class: "quiet", "aria-live": "polite" }),
+    title, subtitle, call, close, box, send, stop, words, retry, renew,
+  };
+}
+
+type Parts = ReturnType<typeof createParts>;
+
+/** Keys and clicks. */
+function listen(parts: Parts, actions: Actions): void {
+  const { box, panel, say } = parts;
+  const submit = (): void => {
+    if (box.value.trim() === "" || parts.send.ariaDisabled === "true") return;
+    actions.send(box.value.trim());
+    box.value = "";
+    box.focus();
+  };
+  parts.launcher.addEventListener("click", actions.open);
+  parts.close.addEventListener("click", actions.close);
+  parts.retry.addEventListener("click", () => {
+    actions.retry();
+    box.focus();
+  });
+  parts.renew.addEventListener("click", actions.renew);
+  parts.stop.addEventListener("click", () => {
+    actions.stop();
+    box.focus();
+  });
+  box.addEventListener("input", () => actions.draft(box.value));
+  box.addEventListener("keydown", (event) => {
+    // Enter also ends the composing of a Japanese or Chinese word.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit();
+  });
+  say.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  panel.addEventListener("keydown", (event) => {
+    // What is typed here is no shortcut of the page.
+    event.stopPropagation();
+    if (event.key === "Escape" && !event.isComposing) actions.close();
+  });
+  panel.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    actions.close();
+  });
+}
+
+/** Keyboards of telephones cover the page without making it smaller. */
+function followKeyboard(root: HTMLElement): void {
+  const viewport = window.visualViewport;
+  viewport?.addEventListener("resize", () =>
+    root.style.setProperty("--height", `${Math.round(viewport.height)}px`));
+}
+
+function fillLauncher({ launcher }: Parts, options: Options, name: string): void {
+  const { launcherText: text, launcherSubtext: more } = options;
+  launcher.replaceChildren(icon(ICONS.chat));
+  if (text === undefined) return launcher.setAttribute("aria-label", `Chat with ${name}`);
+  launcher.append(make("span", { dir: "auto" }, text, ...(more ? [make("small", {}, more)] : [])));
+}
+
+/** What the assistant's settings and the page's attributes decide. */
+function dress(root: HTMLElement, parts: Parts, options: Options, talk: Talk): void {
+  const { name = "", widget_settings: widget = {}, calls = false } = talk.settings ?? {};
+  const theme = options.theme ?? widget.theme;
+  const isDark = theme === "dark"
+    || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  const colours = palette(options.color ?? widget.color ?? "", isDark);
+  for (const [property, value] of Object.entries(colours)) root.style.setProperty(property, value);
+  root.style.colorScheme = isDark ? "dark" : "light";
+  const { x, y } = readPosition(options.position, widget.position);
+  Object.assign(root.dataset, { x, y });
+  root.hidden = false;
+  root.dir = getComputedStyle(document.documentElement).direction;
+  parts.title.textContent = options.title ?? name;
+  parts.subtitle.hidden = options.subtitle === undefined;
+  parts.call.hidden = !calls;
+  parts.call.href = `${options.origin}/talk/${encodeURIComponent(options.assistant)}`;
+  fillLauncher(parts, options, name);
+}
+
+function drawNotice({ notice, words, retry, renew }: Parts, talk: Talk, isOffline: boolean): void {
+  const isBad = talk.problem !== "";
+  const text = isBad ? talk.problem
+    : talk.hasEnded ? "This conversation has ended."
+    : isOffline ? "No connection. The chat goes on as soon as it is back." : "";
+  if (words.textContent !== text) words.textContent = text;
+  notice.classList.toggle("bad", isBad);
+  notice.hidden = text === "";
+  retry.hidden = !isBad;
+  renew.hidden = !talk.hasEnded;
+}
+
+export function createView(shadow: ShadowRoot, options: Options, actions: Actions): View {
+  // Seen once it is known how it looks.
+  const root = make("div", { class: "root", hidden: "" });
+  const parts = createParts(options);
+  const { launcher, panel, box } = parts;
+  const log = createLog(createAnnouncer(parts.region));
+  const form = createForm(options, actions.answerForm);
+  panel.append(parts.header, log.element, form.element, parts.notice, parts.say, parts.region);
+  root.append(launcher, panel);
+  shadow.append(root);
+  listen(parts, actions);
+  followKeyboard(root);
+  let dressed: Talk["settings"] = null;
+  let last: Talk | null = null;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    if (last) dress(root, parts, options, last);
+  });
+
+  const show = (isOpen: boolean): void => {
+    if (isOpen === panel.open) return;
+    launcher.hidden = isOpen;
+    if (!isOpen) panel.close();
+    // It covers all of a small screen, so nothing behind it may be reached.
+    else if (matchMedia("(max-width: 480px)").matches) panel.showModal();
+    else panel.show();
+  };
+  return {
+    draw: (talk, isOffline, isUnread) => {
+      if (talk.settings !== dressed) dress(root, parts, options, talk);
+      if (last === null) box.value = talk.draft;
+      dressed = talk.settings;
+      last = talk;
+      const asks = options.fields.length > 0 && talk.variables === null;
+      const isBusy = isAnswering(talk);
+      form.element.hidden = !asks;
+      log.element.hidden = asks;
+      parts.say.hidden = asks || talk.hasEnded;
+      parts.send.hidden = isBusy;
+      parts.send.ariaDisabled = String(talk.pending !== null);
+      parts.stop.hidden = !isBusy;
+      launcher.classList.toggle("unread", isUnread);
+      drawNotice(parts, talk, isOffline);
+      show(talk.isOpen);
+      log.draw(talk);
+    },
+    focus: () => {
+      if (!panel.open) return launcher.focus();
+      const first = form.element.hidden ? box : form.element.querySelector("input, textarea");
+      if (first instanceof HTMLElement) first.focus();
+    },
+  };
+}

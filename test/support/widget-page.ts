@@ -1,0 +1,183 @@
+// A page of somebody else's, on an origin of its own and under a policy as strict as it can be with
+// the widget on it; a look into what the widget shows there; and the server and model behind it.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startScriptedModel } from "./scripted-model.ts";
+import { newAssistant, startTestServer } from "./server.ts";
+
+export interface HostPage {
+  /** Attributes of the script tag, `src` aside; `dir` of the page; which of the two names. */
+  attributes: Record<string, string>;
+  dir?: "ltr" | "rtl";
+  script?: "widget.js" | "embed.js" | null;
+}
+
+export interface Host {
+  origin: string;
+  /** The address of a page like this. */
+  add(page: HostPage): string;
+  close(): Promise<void>;
+}
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+
+function html({ attributes, dir = "ltr", script = "widget.js" }: HostPage, widget: string): string {
+  const given = Object.entries(attributes).map(([name, value]) => ` ${name}="${escaped(value)}"`);
+  const tag = script === null
+    ? ""
+    : `<script async src="${widget}/${script}"${given.join("")}></script>`;
+  return `<!doctype html><html lang="en" dir="${dir}"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>Harbour Bikes</title>
+<link rel="icon" href="data:,"></head><body><main><h1>Harbour Bikes</h1>
+<p>We repair and rent bicycles of all kinds. <a href="#more">More</a></p></main>${tag}</body></html>`;
+}
+
+export async function startHost(widget: string): Promise<Host> {
+  const pages: HostPage[] = [];
+  const policy = `default-src 'none'; script-src ${widget}; connect-src ${widget}; img-src data:; `
+    + "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'";
+  const server = createServer((request, response) => {
+    const page = pages[Number(request.url?.slice(1))];
+    response.writeHead(page ? 200 : 404, {
+      "content-type": "text/html; charset=utf-8", "content-security-policy": policy,
+    });
+    response.end(page ? html(page, widget) : "");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    origin,
+    add: (page) => `${origin}/${pages.push(page) - 1}`,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export interface Seen {
+  page: Page;
+  launcher: Locator;
+  panel: Locator;
+  log: Locator;
+  box: Locator;
+  /** Texts of the assistant's messages. */
+  replies(): Promise<string[]>;
+  say(text: string): Promise<void>;
+  /** Errors of the page and violations of its policy. */
+  problems: string[];
+}
+
+/** Reports what the policy stopped, under a name that the page's own code does not see. */
+const REPORT = `document.addEventListener("securitypolicyviolation", (event) =>
+  console.error("policy: " + event.violatedDirective + " " + event.blockedURI));`;
+
+export async function openPage(
+  browser: Browser, url: string, options: BrowserContextOptions = {},
+): Promise<Seen> {
+  const context = await browser.newContext({ ...options, bypassCSP: false });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => {
+    // Requests that a test makes fail are told here too.
+    const isNetwork = message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && !isNetwork) problems.push(message.text());
+  });
+  await page.addInitScript(REPORT);
+  await page.goto(url);
+  const log = page.getByRole("log");
+  const box = page.getByRole("textbox", { name: "Your message" });
+  return {
+    page, log, box, problems,
+    launcher: page.locator("assistant-chat .launcher"),
+    panel: page.getByRole("dialog"),
+    replies: async () => (await log.locator(".item.assistant").allInnerTexts())
+      .map((text) => text.replace(/^Assistant:\s*/, "").trim()),
+    say: async (text) => {
+      await box.fill(text);
+      await box.press("Enter");
+    },
+  };
+}
+
+export interface Given extends Omit<Partial<HostPage>, "attributes"> {
+  settings?: object;
+  attributes?: Record<string, string>;
+  context?: BrowserContextOptions;
+  key?: string;
+}
+
+/** Everything the widget's tests share. */
+export async function startWorld() {
+  const model = await startScriptedModel();
+  const server = await startTestServer({
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
+      PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+    },
+  });
+  const host = await startHost(server.url);
+  const browser = noBrowser() ? null : await openBrowser("refused");
+  return {
+    model, server, host, browser,
+    /** Opens a page with an assistant of its own; afterwards nothing may have gone wrong in it. */
+    withWidget: async (
+      given: Given, work: (seen: Seen, uuid: string) => Promise<void>,
+    ): Promise<void> => {
+      assert.ok(browser);
+      const { settings, attributes, context, key, ...page } = given;
+      const { uuid } = await newAssistant(server, { initial_message: "Hi!", ...settings }, key);
+      const url = host.add({ attributes: { "data-assistant": uuid, ...attributes }, ...page });
+      const seen = await openPage(browser, url, context);
+      try {
+        await work(seen, uuid);
+        assert.deepEqual(seen.problems, []);
+      } finally {
+        model.script(null);
+        await seen.page.context().close();
+      }
+    },
+    /** Has replies wait after so many tokens until they are let go. */
+    held: (count: number, tokens = ["One ", "two ", "three ", "four."]): { go: () => void } => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      model.script(() => ({ tokens, hold: promise, holdAfter: count }));
+      return { go: resolve };
+    },
+    close: async () => {
+      await browser?.close();
+      await host.close();
+      await server.close();
+      await model.close();
+    },
+  };
+}
+
+export async function open({ launcher, box, log }: Seen): Promise<void> {
+  await launcher.click();
+  await box.waitFor();
+  await log.getByText("Hi!").waitFor();
+}
+
+export const isAnswered = ({ page }: Seen): Promise<void> =>
+  page.getByRole("button", { name: "Send" }).waitFor();
+
+export const HOSTILE = `<script>document.title="owned"</script><img src=x onerror="document.title='owned'">
+**<b onclick=1>bold</b>** and *<svg/onload=1>* [run](javascript:document.title='owned')
+[upper](JaVaScRiPt:alert(1)) [data](data:text/html,<script>1</script>) ![pic](https://a.example/b.png)
+[tab](java\tscript:alert(1)) [nested [in](https://x.example) out](javascript:1) <https://ok.example/>
+[**bold** link](https://good.example/?a=1&b="2") __[deep *er*](vbscript:x)__ [rel](/settings)
+[post](mailto:desk@example.org)
+
+1. one <iframe srcdoc="<script>1</script>">
+- two \`<script>\` https://plain.example/path.
+
+\`\`\`html
+<script>document.title = "owned"</script>
+\`\`\``;
