@@ -4,7 +4,7 @@ import tseslint from "typescript-eslint";
 export default tseslint.config(
   { ignores: ["node_modules/", "data/", "src/client/api.d.ts"] },
   {
-    files: ["**/*.ts"],
+    files: ["**/*.{ts,tsx}"],
     extends: [tseslint.configs.base],
     languageOptions: { parserOptions: { project: true } },
     rules: {
@@ -28,7 +28,7 @@ export default tseslint.config(
       "max-lines-per-function": ["error", { max: 70, skipBlankLines: true, skipComments: true }],
     },
   },
-  { files: ["src/**/*.ts", "workers/**/*.ts"], rules: { "no-console": "error" } },
+  { files: ["src/**/*.{ts,tsx}", "workers/**/*.ts"], rules: { "no-console": "error" } },
   {
     // Tests and benches read what they have just asserted to exist.
     files: ["test/**/*.ts", "bench/**/*.ts"],

@@ -42,8 +42,8 @@ import { watchForeignCommits } from "./realtime/foreign-commits.ts";
 import { openStorage, type Storage } from "./storage/sqlite/storage.ts";
 import { toolRoutes } from "./tools/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
-import { mountWidget } from "./ui/build.ts";
-import { mountTalk } from "./ui/pages.ts";
+import { mountBundles } from "./ui/build.ts";
+import { mountUi } from "./ui/pages.ts";
 
 export interface App {
   features: Features;
@@ -164,8 +164,8 @@ function mountEverything(
     }),
     openApi,
   });
-  mountTalk(server);
-  mountWidget(server);
+  mountUi(server);
+  mountBundles(server);
   mountFallback(server, routes);
   return { openApi };
 }

@@ -39,8 +39,11 @@ export interface Parley extends Client<paths> {
   watchCall(callId: number, options?: WatchOptions): AsyncGenerator<Frame>;
 }
 
+/** Browsers refuse to run it as a method of anything else. */
+const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init);
+
 export function createParley(options: ParleyOptions): Parley {
-  const { baseUrl, apiKey, fetch: fetchOf = globalThis.fetch } = options;
+  const { baseUrl, apiKey, fetch: fetchOf = globalFetch } = options;
   const headers: Record<string, string> = apiKey === undefined
     ? {}
     : { Authorization: `Bearer ${apiKey}` };

@@ -1,63 +1,113 @@
-// Serves the chat widget: src/ui/widget bundled in memory when it is first asked for, so there is
-// no build step and nothing to keep in step with the sources. Mounted by app.ts.
+// Serves what is bundled from this folder: the chat widget and the dashboard. Bundled in memory when
+// first asked for, so there is no build step and nothing to keep in step with the sources. Mounted
+// by app.ts.
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import type { Format } from "esbuild";
 import type { HeaderMap, HttpRequest, Reply } from "../http/exchange.ts";
 import type { HttpServer } from "../http/server.ts";
+import { PAGE_HEADERS } from "./pages.ts";
 
-export interface Bundle {
+export interface Asset {
   plain: Buffer;
   gzip: Buffer;
   etag: string;
 }
 
-const WIDGET = join(import.meta.dirname, "widget", "main.ts");
-/** Browsers with everything the widget uses: dialogs, adopted stylesheets, look-behind. */
+interface Bundle {
+  js: Asset;
+  /** Empty where no stylesheet is imported. */
+  css: Asset;
+}
+
+interface Source {
+  entry: string;
+  format: Format;
+}
+
+const WIDGET: Source = { entry: join(import.meta.dirname, "widget", "main.ts"), format: "iife" };
+const DASHBOARD: Source = {
+  entry: join(import.meta.dirname, "dashboard", "main.tsx"), format: "esm",
+};
+/** Browsers with everything the two use: dialogs, adopted stylesheets, look-behind. */
 const TARGETS = ["chrome119", "edge119", "firefox125", "safari17"];
 /** Loaded by pages of any origin, also by those that ask for CORP. */
-const HEADERS: HeaderMap = {
+const WIDGET_HEADERS: HeaderMap = {
   "Cache-Control": "public, max-age=300, stale-while-revalidate=86400",
   "Access-Control-Allow-Origin": "*",
   "Cross-Origin-Resource-Policy": "cross-origin",
   "X-Content-Type-Options": "nosniff",
-  Vary: "Accept-Encoding",
 };
 
-export async function bundleWidget(): Promise<Bundle> {
-  const { build, stop } = await import("esbuild");
-  const { outputFiles } = await build({
-    entryPoints: [WIDGET], bundle: true, minify: true, write: false, format: "iife",
-    target: TARGETS, charset: "utf8", legalComments: "none", logLevel: "silent",
-  });
-  // The compiler is a process of its own, not needed again.
-  await stop();
-  const plain = Buffer.from(outputFiles[0]?.contents ?? []);
+const assetOf = (contents: Uint8Array): Asset => {
+  const plain = Buffer.from(contents);
   return {
     plain,
     gzip: gzipSync(plain, { level: 9 }),
     etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"`,
   };
+};
+
+async function build({ entry, format }: Source): Promise<Bundle> {
+  const esbuild = await import("esbuild");
+  const { outputFiles } = await esbuild.build({
+    entryPoints: [entry], outdir: "bundle", bundle: true, minify: true, write: false, format,
+    target: TARGETS, jsx: "automatic", jsxImportSource: "preact", charset: "utf8",
+    legalComments: "none", logLevel: "silent",
+  });
+  // The compiler is a process of its own, not needed again.
+  await esbuild.stop();
+  const find = (suffix: string): Asset =>
+    assetOf(outputFiles.find(({ path }) => path.endsWith(suffix))?.contents ?? new Uint8Array());
+  return { js: find(".js"), css: find(".css") };
 }
 
-export function mountWidget(server: HttpServer): void {
-  let bundle: Promise<Bundle> | null = null;
-  const handle = async (http: HttpRequest): Promise<Reply> => {
-    bundle ??= bundleWidget().catch((error: unknown) => {
-      bundle = null;
-      throw error;
-    });
-    const { plain, gzip, etag } = await bundle;
-    const contentType = "text/javascript; charset=utf-8";
-    const headers = { ...HEADERS, ETag: etag };
-    if (http.headers["if-none-match"]?.includes(etag)) {
-      return { status: 304, contentType, content: "", headers };
-    }
-    return /\bgzip\b/.test(http.headers["accept-encoding"] ?? "")
-      ? { status: 200, contentType, content: gzip, headers: { ...headers, "Content-Encoding": "gzip" } }
-      : { status: 200, contentType, content: plain, headers };
-  };
-  for (const pattern of ["/widget.js", "/embed.js"]) {
-    server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
+/** One after the other: stopping the compiler would stop another's work too. */
+let working: Promise<unknown> = Promise.resolve();
+function bundle(source: Source): Promise<Bundle> {
+  const bundled = working.then(() => build(source));
+  working = bundled.catch(() => undefined);
+  return bundled;
+}
+
+export const bundleWidget = async (): Promise<Asset> => (await bundle(WIDGET)).js;
+export const bundleDashboard = (): Promise<Bundle> => bundle(DASHBOARD);
+
+/** Bundles at the first request; a failure is tried again by the next. */
+function once(source: Source): () => Promise<Bundle> {
+  let bundled: Promise<Bundle> | null = null;
+  return () => bundled ??= bundle(source).catch((error: unknown) => {
+    bundled = null;
+    throw error;
+  });
+}
+
+function reply(
+  { plain, gzip, etag }: Asset, contentType: string, http: HttpRequest, given: HeaderMap,
+): Reply {
+  const headers = { ...given, Vary: "Accept-Encoding", ETag: etag };
+  if (http.headers["if-none-match"]?.includes(etag)) {
+    return { status: 304, contentType, content: "", headers };
   }
+  return /\bgzip\b/.test(http.headers["accept-encoding"] ?? "")
+    ? { status: 200, contentType, content: gzip, headers: { ...headers, "Content-Encoding": "gzip" } }
+    : { status: 200, contentType, content: plain, headers };
+}
+
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+const STYLES = "text/css; charset=utf-8";
+
+export function mountBundles(server: HttpServer): void {
+  const get = (pattern: string, handle: (http: HttpRequest) => Promise<Reply>): void =>
+    server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
+  const widget = once(WIDGET);
+  for (const pattern of ["/widget.js", "/embed.js"]) {
+    get(pattern, async (http) => reply((await widget()).js, JAVASCRIPT, http, WIDGET_HEADERS));
+  }
+  const dashboard = once(DASHBOARD);
+  get("/dashboard/dashboard.js", async (http) =>
+    reply((await dashboard()).js, JAVASCRIPT, http, PAGE_HEADERS));
+  get("/dashboard/dashboard.css", async (http) =>
+    reply((await dashboard()).css, STYLES, http, PAGE_HEADERS));
 }

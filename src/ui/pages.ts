@@ -1,13 +1,13 @@
 // Pages people open in a browser, served as they lie in this folder: no build, no inline script, no
-// request to anybody else. Mounted by app.ts.
+// request to anybody else; what is bundled for them is in build.ts. Mounted by app.ts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { HeaderMap, Reply } from "../http/exchange.ts";
 import type { HttpServer } from "../http/server.ts";
 
-const HEADERS: HeaderMap = {
+export const PAGE_HEADERS: HeaderMap = {
   "Content-Security-Policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; media-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "Permissions-Policy": "microphone=(self)",
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
@@ -15,6 +15,7 @@ const HEADERS: HeaderMap = {
 };
 
 const TALK = join(import.meta.dirname, "talk");
+const DASHBOARD = join(import.meta.dirname, "dashboard");
 const TYPES: Record<string, string> = {
   js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", html: "text/html; charset=utf-8",
 };
@@ -23,13 +24,14 @@ const TALK_ASSETS = ["talk.css", "talk.js", "call.js", "worklet.js", "resample.j
 function file(folder: string, name: string): () => Reply {
   const content = readFileSync(join(folder, name));
   const contentType = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-  return () => ({ status: 200, contentType, content, headers: HEADERS });
+  return () => ({ status: 200, contentType, content, headers: PAGE_HEADERS });
 }
 
-/** `/talk/{assistant uuid}`: a call with the assistant, from any browser with a microphone. */
-export function mountTalk(server: HttpServer): void {
+export function mountUi(server: HttpServer): void {
   const get = (pattern: string, handle: () => Reply): void =>
     server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
+  get("/", file(DASHBOARD, "index.html"));
+  // `/talk/{assistant uuid}`: a call with the assistant, from any browser with a microphone.
   for (const name of TALK_ASSETS) get(`/talk/${name}`, file(TALK, name));
   get("/talk/:uuid", file(TALK, "talk.html"));
 }

@@ -1,0 +1,140 @@
+// The frame around all pages: navigation, the state of the connection, and which page is shown. The
+// address behind `#` names it, so that the back button and bookmarks work.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Route, Router, Switch, useLocation } from "wouter-preact";
+import { useHashLocation } from "wouter-preact/use-hash-location";
+import { LiveProvider, useFreshness } from "./data/live.tsx";
+import {
+  forgetKey, openApi, rememberedKey, rememberKey, SessionContext, unwrap, useApi, type Session,
+} from "./data/session.tsx";
+import { forgetSeen, useData } from "./data/use-data.ts";
+import { Button } from "./kit/controls.tsx";
+import { ToastProvider } from "./kit/dialog.tsx";
+import { money, timeOfDay } from "./kit/format.ts";
+import { Icon, type IconName } from "./kit/icons.tsx";
+import { Empty, Page } from "./kit/layout.tsx";
+import { switchTheme } from "./kit/theme.ts";
+import { SignIn } from "./sign-in.tsx";
+import { ROUTES, type Params } from "./routes.ts";
+
+const NAVIGATION: { path: string; label: string; icon: IconName }[] = [
+  { path: "/", label: "Overview", icon: "overview" },
+  { path: "/assistants", label: "Assistants", icon: "assistants" },
+  { path: "/calls", label: "Calls", icon: "calls" },
+  { path: "/conversations", label: "Conversations", icon: "conversations" },
+  { path: "/knowledgebases", label: "Knowledge", icon: "knowledge" },
+  { path: "/tools", label: "Tools", icon: "tools" },
+  { path: "/numbers", label: "Numbers", icon: "numbers" },
+  { path: "/campaigns", label: "Campaigns", icon: "campaigns" },
+  { path: "/leads", label: "Leads", icon: "leads" },
+  { path: "/webhooks", label: "Webhooks", icon: "webhooks" },
+  { path: "/ledger", label: "Ledger", icon: "ledger" },
+  { path: "/keys", label: "API keys", icon: "keys" },
+];
+
+export function App() {
+  const [key, setKey] = useState(rememberedKey);
+  const session = useMemo<Session | null>(() => key === null ? null : {
+    api: openApi(key),
+    apiKey: key,
+    signOut: () => {
+      forgetKey();
+      forgetSeen();
+      setKey(null);
+    },
+  }, [key]);
+  if (!session) {
+    return (
+      <SignIn onKey={(given, onDevice) => {
+        rememberKey(given, onDevice);
+        setKey(given);
+      }} />
+    );
+  }
+  return (
+    <SessionContext.Provider value={session}>
+      <LiveProvider>
+        <ToastProvider>
+          <Router hook={useHashLocation}><Frame session={session} /></Router>
+        </ToastProvider>
+      </LiveProvider>
+    </SessionContext.Provider>
+  );
+}
+
+function Frame({ session }: { session: Session }) {
+  const [location] = useLocation();
+  const [isOpen, setOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    setOpen(false);
+    scrollTo(0, 0);
+    // Readers of a new page begin at its heading, as after a link.
+    if (!isFirst.current) main.current?.querySelector("h1")?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [location]);
+  return (
+    <div class={`frame ${isOpen ? "open" : ""}`}>
+      <a class="skip" href="#main" onClick={(event) => {
+        event.preventDefault();
+        main.current?.focus();
+      }}>Skip to content</a>
+      <header class="top">
+        <Button
+          kind="quiet" icon="menu" label={isOpen ? "Close menu" : "Menu"}
+          onClick={() => setOpen(!isOpen)}
+        />
+        <a class="brand" href="#/"><span class="mark" aria-hidden="true" />Parley</a>
+        <Connection />
+        <Balance />
+        <Button kind="quiet" icon="sun" label="Light or dark" onClick={switchTheme} />
+        <Button kind="quiet" icon="out" label="Sign out" onClick={session.signOut} />
+      </header>
+      <nav class="side" aria-label="Main">
+        {NAVIGATION.map(({ path, label, icon }) => (
+          <a key={path} href={`#${path}`} aria-current={isAt(location, path) ? "page" : undefined}>
+            <Icon name={icon} />{label}
+          </a>
+        ))}
+        <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
+      </nav>
+      <main id="main" ref={main} tabIndex={-1}>
+        <Switch>
+          {Object.entries(ROUTES).map(([path, Shown]) => (
+            <Route key={path} path={path}>{(params: Params) => <Shown params={params} />}</Route>
+          ))}
+          <Route><NotFound /></Route>
+        </Switch>
+      </main>
+    </div>
+  );
+}
+
+const isAt = (location: string, path: string): boolean =>
+  path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
+
+/** What is shown may be old, and since when. */
+function Connection() {
+  const { isLive, lostAt } = useFreshness();
+  if (isLive) return <span class="connection live" role="status">Live</span>;
+  return (
+    <span class="connection stale" role="status">
+      {lostAt ? `Reconnecting… as of ${timeOfDay(lostAt)}` : "Connecting…"}
+    </span>
+  );
+}
+
+function Balance() {
+  const api = useApi();
+  const { value } = useData("me", () => unwrap(api.GET("/user/me")), ["balance_changed"]);
+  return value && <a class="balance" href="#/ledger" title="Balance">{money(value.total_balance)}</a>;
+}
+
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <Empty icon="search" title="There is no such page."><a href="#/">Overview</a></Empty>
+    </Page>
+  );
+}

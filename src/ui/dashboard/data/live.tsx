@@ -1,0 +1,72 @@
+// The account's stream, open as long as somebody is signed in: tells pages what has changed, and
+// people whether what they see is current.
+import { createContext, type ComponentChildren } from "preact";
+import { useContext, useEffect, useMemo, useState } from "preact/hooks";
+import type { Frame } from "../../../client/client.ts";
+import { ParleyError } from "../../../client/client.ts";
+import { useSession } from "./session.tsx";
+
+export type Listener = (frame: Frame) => void;
+
+export interface Live {
+  listen(listener: Listener): () => void;
+}
+
+export interface Freshness {
+  isLive: boolean;
+  /** When the stream was lost; null: it is there, or never was. */
+  lostAt: Date | null;
+}
+
+/** Told to every listener when events were missed for good: load everything again. */
+export const MISSED: Frame = { type: "stream_reset" };
+
+const LiveContext = createContext<Live | null>(null);
+const FreshnessContext = createContext<Freshness>({ isLive: false, lostAt: null });
+
+export const useFreshness = (): Freshness => useContext(FreshnessContext);
+
+export function LiveProvider({ children }: { children: ComponentChildren }) {
+  const { api, signOut } = useSession();
+  const [freshness, setFreshness] = useState<Freshness>({ isLive: false, lostAt: null });
+  const listeners = useMemo(() => new Set<Listener>(), [api]);
+  const live = useMemo<Live>(() => ({
+    listen: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  }), [listeners]);
+  useEffect(() => {
+    const abort = new AbortController();
+    const onState = (isLive: boolean): void => setFreshness((before) => ({
+      isLive, lostAt: isLive ? null : before.lostAt ?? new Date(),
+    }));
+    const follow = async (): Promise<void> => {
+      for await (const frame of api.watchAccount({ signal: abort.signal, onState })) {
+        for (const listener of [...listeners]) listener(frame);
+      }
+    };
+    follow().catch((error: unknown) => {
+      if (error instanceof ParleyError && error.status === 401) signOut();
+      else onState(false);
+    });
+    return () => abort.abort();
+  }, [api]);
+  return (
+    <LiveContext.Provider value={live}>
+      <FreshnessContext.Provider value={freshness}>{children}</FreshnessContext.Provider>
+    </LiveContext.Provider>
+  );
+}
+
+/** Calls `hear` with every event of the types, and with `stream_reset`. */
+export function useEvents(types: readonly string[], hear: Listener): void {
+  const live = useContext(LiveContext);
+  const wanted = types.join(" ");
+  useEffect(() => {
+    const names = new Set([...wanted.split(" "), MISSED.type]);
+    return live?.listen((frame) => {
+      if (names.has(frame.type)) hear(frame);
+    });
+  }, [live, wanted, hear]);
+}

@@ -1,0 +1,78 @@
+// Who is signed in: the API key of this browser and the client that uses it. The key stays in this
+// tab, or on this device when people ask for it.
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { createParley, ParleyError, type Parley } from "../../../client/client.ts";
+
+const KEY = "parley-api-key";
+
+export function rememberedKey(): string | null {
+  return sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
+}
+
+export function rememberKey(key: string, onDevice: boolean): void {
+  forgetKey();
+  (onDevice ? localStorage : sessionStorage).setItem(KEY, key);
+}
+
+export function forgetKey(): void {
+  sessionStorage.removeItem(KEY);
+  localStorage.removeItem(KEY);
+}
+
+export interface Session {
+  api: Parley;
+  /** For the few requests that are not plain JSON: uploads with progress, sockets. */
+  apiKey: string;
+  signOut(): void;
+}
+
+const PATIENCE = 5;
+
+/** Reads wait when the key has asked too often; what changes something is left to people. */
+const patientFetch: typeof fetch = async (input, init) => {
+  const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await globalThis.fetch(input, init);
+    if (response.status !== 429 || method !== "GET" || attempt === PATIENCE) return response;
+    const seconds = Number(response.headers.get("retry-after")) || 1;
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  }
+};
+
+export const openApi = (apiKey: string): Parley =>
+  createParley({ baseUrl: `${location.origin}/api`, apiKey, fetch: patientFetch });
+
+export const SessionContext = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("nobody is signed in");
+  return session;
+}
+
+export const useApi = (): Parley => useSession().api;
+
+/** What the client answered, or throws ParleyError with the server's own words. */
+export async function unwrap<T>(
+  answer: Promise<{ data?: T; error?: unknown; response: Response }>,
+): Promise<T> {
+  const { data, error, response } = await answer;
+  if (!response.ok) throw new ParleyError(response.status, error);
+  return data as T;
+}
+
+/** Of a 422: the first message of each field, by the field's name. */
+export function fieldErrors(error: unknown): Record<string, string> {
+  const { errors } = ((error instanceof ParleyError ? error.body : null) ?? {}) as {
+    errors?: Record<string, string[]>;
+  };
+  return Object.fromEntries(
+    Object.entries(errors ?? {}).map(([field, texts]) => [field, texts[0] ?? ""]));
+}
+
+export function messageOf(error: unknown): string {
+  if (error instanceof ParleyError) return error.message;
+  // What fetch throws has no words for people.
+  return error instanceof TypeError ? "The server cannot be reached." : String((error as Error).message);
+}

@@ -1,0 +1,219 @@
+// Buttons and form fields: each with its label, its hint and the server's own complaint about it.
+import type { ComponentChildren, JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { messageOf } from "../data/session.tsx";
+import { Icon, type IconName } from "./icons.tsx";
+
+export interface ButtonProps {
+  kind?: "main" | "plain" | "quiet" | "danger";
+  icon?: IconName;
+  type?: "button" | "submit";
+  disabled?: boolean;
+  /** While it works: it cannot be pressed, and says so. */
+  isBusy?: boolean;
+  /** Only an icon is shown: this is its name. */
+  label?: string;
+  onClick?: (event: MouseEvent) => void;
+  children?: ComponentChildren;
+}
+
+export function Button(props: ButtonProps) {
+  const { kind = "plain", icon, type = "button", isBusy = false, disabled = false, label } = props;
+  return (
+    <button
+      type={type} class={`button ${kind}`} disabled={disabled || isBusy} aria-busy={isBusy}
+      aria-label={label} title={label} onClick={props.onClick}
+    >
+      {icon && <Icon name={icon} />}
+      {props.children}
+    </button>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  hint?: ComponentChildren;
+  error?: string | undefined;
+  /** Only for screen readers: its place says what it is. */
+  hidesLabel?: boolean;
+}
+
+/** Ties label, hint and error to a control. */
+function Field({ label, hint, error, hidesLabel, render }: FieldProps & {
+  render: (control: { id: string; "aria-describedby"?: string; "aria-invalid"?: boolean }) => ComponentChildren;
+}) {
+  const id = useId();
+  const noteId = `${id}-note`;
+  const note = error ?? hint;
+  return (
+    <div class={`field ${error ? "wrong" : ""}`}>
+      <label for={id} class={hidesLabel ? "hidden-visually" : undefined}>{label}</label>
+      {render({
+        id,
+        ...(note ? { "aria-describedby": noteId } : {}),
+        ...(error ? { "aria-invalid": true } : {}),
+      })}
+      {note && <small id={noteId}>{note}</small>}
+    </div>
+  );
+}
+
+export interface TextFieldProps extends FieldProps {
+  value: string;
+  onInput(value: string): void;
+  type?: "text" | "password" | "search" | "url" | "email" | "tel" | "date" | "time" | "datetime-local";
+  placeholder?: string;
+  required?: boolean;
+  maxLength?: number;
+  autoComplete?: string;
+  disabled?: boolean;
+}
+
+export function TextField({ value, onInput, label, hint, error, hidesLabel, ...rest }: TextFieldProps) {
+  return (
+    <Field
+      label={label} hint={hint} {...(error ? { error } : {})} {...(hidesLabel ? { hidesLabel } : {})}
+      render={(control) => (
+        <input
+          {...control} {...rest} value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    />
+  );
+}
+
+export function NumberField({ value, onInput, min, max, step, ...field }: FieldProps & {
+  value: number | null; onInput(value: number | null): void;
+  min?: number; max?: number; step?: number;
+}) {
+  return (
+    <Field
+      {...field}
+      render={(control) => (
+        <input
+          {...control} type="number" inputMode="decimal" min={min} max={max} step={step ?? 1}
+          value={value ?? ""}
+          onInput={({ currentTarget: { value: text, valueAsNumber } }) =>
+            onInput(text === "" || Number.isNaN(valueAsNumber) ? null : valueAsNumber)}
+        />
+      )}
+    />
+  );
+}
+
+export function TextArea({ value, onInput, rows = 4, placeholder, maxLength, ...field }: FieldProps & {
+  value: string; onInput(value: string): void; rows?: number; placeholder?: string; maxLength?: number;
+}) {
+  return (
+    <Field
+      {...field}
+      render={(control) => (
+        <textarea
+          {...control} rows={rows} placeholder={placeholder} maxLength={maxLength} value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    />
+  );
+}
+
+export interface Option {
+  value: string;
+  label: string;
+}
+
+export function SelectField({ value, onInput, options, disabled, ...field }: FieldProps & {
+  value: string; onInput(value: string): void; options: Option[]; disabled?: boolean;
+}) {
+  return (
+    <Field
+      {...field}
+      render={(control) => (
+        <select
+          {...control} value={value} disabled={disabled}
+          onChange={(event) => onInput(event.currentTarget.value)}
+        >
+          {options.map((option) => (
+            <option key={option.value} value={option.value}>{option.label}</option>
+          ))}
+        </select>
+      )}
+    />
+  );
+}
+
+export function Toggle({ label, hint, value, onInput, disabled }: {
+  label: string; hint?: ComponentChildren; value: boolean; disabled?: boolean;
+  onInput(value: boolean): void;
+}) {
+  const id = useId();
+  return (
+    <div class="toggle">
+      <input
+        id={id} type="checkbox" role="switch" checked={value} disabled={disabled}
+        aria-describedby={hint ? `${id}-note` : undefined}
+        onChange={(event) => onInput(event.currentTarget.checked)}
+      />
+      <div>
+        <label for={id}>{label}</label>
+        {hint && <small id={`${id}-note`}>{hint}</small>}
+      </div>
+    </div>
+  );
+}
+
+export function FileField({ accept, onPick, disabled, ...field }: FieldProps & {
+  accept: string; onPick(files: File[]): void; disabled?: boolean;
+}) {
+  return (
+    <Field
+      {...field}
+      render={(control) => (
+        <input
+          {...control} type="file" accept={accept} disabled={disabled}
+          onChange={(event) => onPick([...event.currentTarget.files ?? []])}
+        />
+      )}
+    />
+  );
+}
+
+/** Sends what was filled in; the failure of it stands above the buttons. */
+export function Form({ onSubmit, submit, error, onCancel, children }: {
+  onSubmit(): Promise<void>; submit: string; error?: unknown;
+  onCancel?: (() => void) | undefined; children: ComponentChildren;
+}) {
+  const [isBusy, setBusy] = useState(false);
+  const send: JSX.SubmitEventHandler<HTMLFormElement> = (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    void onSubmit().finally(() => setBusy(false));
+  };
+  return (
+    <form onSubmit={send}>
+      {children}
+      {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
+      <div class="form-actions">
+        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
+        <Button kind="main" type="submit" isBusy={isBusy}>{submit}</Button>
+      </div>
+    </form>
+  );
+}
+
+/** A button whose work may fail; failures are told by `onError`. */
+export function useWork(onError: (error: unknown) => void): {
+  isBusy: boolean; run(work: () => Promise<unknown>): void;
+} {
+  const [isBusy, setBusy] = useState(false);
+  return {
+    isBusy,
+    run: (work) => {
+      if (isBusy) return;
+      setBusy(true);
+      work().catch(onError).finally(() => setBusy(false));
+    },
+  };
+}

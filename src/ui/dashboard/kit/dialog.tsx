@@ -1,0 +1,93 @@
+// Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
+import { createContext, type ComponentChildren } from "preact";
+import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { messageOf } from "../data/session.tsx";
+import { Button } from "./controls.tsx";
+
+export function Dialog({ title, onClose, isWide = false, children }: {
+  title: string; onClose(): void; isWide?: boolean; children: ComponentChildren;
+}) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element} class={isWide ? "wide" : undefined} aria-label={title}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header>
+        <h2>{title}</h2>
+        <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
+      </header>
+      <div class="dialog-body">{children}</div>
+    </dialog>
+  );
+}
+
+/** Asks before something that cannot be taken back. */
+export function Confirm({ title, action, children, onConfirm, onClose }: {
+  title: string; action: string; children: ComponentChildren;
+  onConfirm(): Promise<unknown>; onClose(): void;
+}) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const confirm = (): void => {
+    setBusy(true);
+    onConfirm().then(onClose, setError).finally(() => setBusy(false));
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{children}</p>
+      {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
+      <div class="form-actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="danger" isBusy={isBusy} onClick={confirm}>{action}</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface Toast {
+  id: number;
+  text: string;
+  isError: boolean;
+}
+
+export interface Toasts {
+  tell(text: string): void;
+  fail(error: unknown): void;
+}
+
+const TOAST_MS = 6000;
+const ToastContext = createContext<Toasts>({ tell: () => undefined, fail: () => undefined });
+
+export const useToasts = (): Toasts => useContext(ToastContext);
+
+export function ToastProvider({ children }: { children: ComponentChildren }) {
+  const [shown, setShown] = useState<Toast[]>([]);
+  const toasts = useMemo<Toasts>(() => {
+    let newest = 0;
+    const show = (text: string, isError: boolean): void => {
+      const id = (newest += 1);
+      setShown((before) => [...before.slice(-2), { id, text, isError }]);
+      setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), TOAST_MS);
+    };
+    return { tell: (text) => show(text, false), fail: (error) => show(messageOf(error), true) };
+  }, []);
+  return (
+    <ToastContext.Provider value={toasts}>
+      {children}
+      <div class="toasts" role="status" aria-live="polite">
+        {shown.map(({ id, text, isError }) => (
+          <p key={id} class={isError ? "bad" : undefined}>{text}</p>
+        ))}
+      </div>
+    </ToastContext.Provider>
+  );
+}

@@ -1,0 +1,74 @@
+// Figures, instants and durations as people read them.
+
+const MICROS_DIGITS = 6;
+const AMOUNTS = new Map<number, Intl.NumberFormat>();
+
+/** USD: two decimals, more where cents would hide the amount. */
+export function money(amount: number | string): string {
+  const value = Number(amount);
+  const isFine = Math.abs(value * 100 - Math.round(value * 100)) > 1e-6;
+  const digits = isFine ? Math.min(MICROS_DIGITS, 4) : 2;
+  let format = AMOUNTS.get(digits);
+  if (!format) {
+    format = new Intl.NumberFormat(undefined, {
+      style: "currency", currency: "USD", minimumFractionDigits: digits, maximumFractionDigits: digits,
+    });
+    AMOUNTS.set(digits, format);
+  }
+  return format.format(value);
+}
+
+const COUNT = new Intl.NumberFormat();
+export const count = (value: number): string => COUNT.format(value);
+
+/** The API's instants: ISO 8601, or `YYYY-MM-DD HH:MM:SS` in UTC. */
+export function instant(text: string): Date {
+  return new Date(text.includes("T") ? text : `${text.replace(" ", "T")}Z`);
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, {
+  day: "numeric", month: "short", year: "numeric",
+});
+const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+export const timeOfDay = (date: Date): string => TIME.format(date);
+export const day = (date: Date): string => DAY.format(date);
+
+/** Short: the time for today, the day for this year. */
+export function when(text: string | null | undefined): string {
+  if (!text) return "–";
+  const date = instant(text);
+  const now = new Date();
+  if (date.toDateString() === now.toDateString()) return TIME.format(date);
+  return date.getFullYear() === now.getFullYear()
+    ? `${DAY.format(date)}, ${TIME.format(date)}`
+    : DAY_AND_YEAR.format(date);
+}
+
+/** For titles. */
+export const whenExactly = (text: string): string => WHOLE.format(instant(text));
+
+/** `m:ss`, `h:mm:ss`. */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const two = (part: number): string => String(part).padStart(2, "0");
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor((whole % 3600) / 60);
+  return hours > 0
+    ? `${hours}:${two(minutes)}:${two(whole % 60)}`
+    : `${minutes}:${two(whole % 60)}`;
+}
+
+export function bytes(size: number): string {
+  if (size < 1024) return `${size} B`;
+  const kib = size / 1024;
+  return kib < 1024 ? `${kib.toFixed(kib < 10 ? 1 : 0)} KB` : `${(kib / 1024).toFixed(1)} MB`;
+}
+
+/** `in-progress`, `ended_by_customer` as words. */
+export function words(code: string): string {
+  const text = code.replaceAll(/[-_]/g, " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,12 @@
+// The dashboard at `/`: a small application over the public API, for whoever has an API key.
+// Bundled by ../build.ts when it is first asked for.
+/// <reference lib="dom" />
+/// <reference lib="dom.iterable" />
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { applyTheme } from "./kit/theme.ts";
+import "./dashboard.css";
+
+applyTheme();
+const root = document.getElementById("app");
+if (root) render(<App />, root);

@@ -1,0 +1,5 @@
+import { Page } from "../../kit/layout.tsx";
+
+export function Calls() {
+  return <Page title="Calls">…</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "../../kit/layout.tsx";
+
+export function Keys() {
+  return <Page title="API keys">…</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "../../kit/layout.tsx";
+
+export function Ledger() {
+  return <Page title="Ledger">…</Page>;
+}

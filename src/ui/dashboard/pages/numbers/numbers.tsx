@@ -1,0 +1,5 @@
+import { Page } from "../../kit/layout.tsx";
+
+export function Numbers() {
+  return <Page title="Numbers">…</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "../../kit/layout.tsx";
+
+export function Overview() {
+  return <Page title="Overview">…</Page>;
+}

@@ -1,0 +1,53 @@
+// Which page stands at which address; `:name` is handed to the page in `params`.
+import type { FunctionComponent } from "preact";
+import { AssistantPage } from "./pages/assistants/assistant.tsx";
+import { Assistants } from "./pages/assistants/assistants.tsx";
+import { CallPage } from "./pages/calls/call.tsx";
+import { Calls } from "./pages/calls/calls.tsx";
+import { CampaignPage } from "./pages/campaigns/campaign.tsx";
+import { Campaigns } from "./pages/campaigns/campaigns.tsx";
+import { ConversationPage } from "./pages/conversations/conversation.tsx";
+import { Conversations } from "./pages/conversations/conversations.tsx";
+import { Deliveries } from "./pages/webhooks/deliveries.tsx";
+import { DeliveryPage } from "./pages/webhooks/delivery.tsx";
+import { Keys } from "./pages/keys/keys.tsx";
+import { KnowledgebasePage } from "./pages/knowledge/knowledgebase.tsx";
+import { Knowledgebases } from "./pages/knowledge/knowledgebases.tsx";
+import { LeadPage } from "./pages/leads/lead.tsx";
+import { Leads } from "./pages/leads/leads.tsx";
+import { Ledger } from "./pages/ledger/ledger.tsx";
+import { Numbers } from "./pages/numbers/numbers.tsx";
+import { Overview } from "./pages/overview/overview.tsx";
+import { ToolPage } from "./pages/tools/tool.tsx";
+import { Tools } from "./pages/tools/tools.tsx";
+import { Webhooks } from "./pages/webhooks/endpoints.tsx";
+
+export type Params = Record<string, string | undefined>;
+
+export interface PageProps {
+  params: Params;
+}
+
+export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
+  "/": Overview,
+  "/assistants": Assistants,
+  "/assistants/:id": AssistantPage,
+  "/calls": Calls,
+  "/calls/:id": CallPage,
+  "/conversations": Conversations,
+  "/conversations/:uuid": ConversationPage,
+  "/knowledgebases": Knowledgebases,
+  "/knowledgebases/:id": KnowledgebasePage,
+  "/tools": Tools,
+  "/tools/:id": ToolPage,
+  "/numbers": Numbers,
+  "/campaigns": Campaigns,
+  "/campaigns/:id": CampaignPage,
+  "/leads": Leads,
+  "/leads/:id": LeadPage,
+  "/webhooks": Webhooks,
+  "/webhooks/deliveries": Deliveries,
+  "/webhooks/deliveries/:id": DeliveryPage,
+  "/ledger": Ledger,
+  "/keys": Keys,
+};

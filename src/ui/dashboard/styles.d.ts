@@ -1,0 +1,2 @@
+// Stylesheets are bundled beside the modules that import them.
+declare module "*.css";

@@ -1,0 +1,102 @@
+// A server, a model it asks, and the dashboard in a real browser, signed in; with what every page
+// has to stand: no error, no broken policy, nothing wider than the screen, nothing axe-core minds.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startScriptedModel } from "./scripted-model.ts";
+import { startTestServer } from "./server.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SCREENS = [
+  { width: 1440, height: 900 }, { width: 360, height: 740 },
+] as const;
+
+/** Reports what the policy stopped, under a name that the page's own code does not see. */
+const REPORT = `document.addEventListener("securitypolicyviolation", (event) =>
+  console.error("policy: " + event.violatedDirective + " " + event.blockedURI));`;
+
+export interface Shown {
+  page: Page;
+  /** Shows the page at this address: `/calls`. */
+  go(path: string): Promise<void>;
+  /** Looks at what is shown at phone and desktop width, in light and dark. */
+  look(): Promise<void>;
+}
+
+export async function startDashboard(env: Record<string, string> = {}) {
+  const model = await startScriptedModel();
+  const server = await startTestServer({
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
+      PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+      PARLEY_RATE_KEY_PER_MINUTE: "100000", PARLEY_RATE_KEY_BURST: "100000", ...env,
+    },
+  });
+  const browser = noBrowser() ? null : await openBrowser("refused");
+  /** Opens the dashboard; afterwards nothing may have gone wrong in it. */
+  const withDashboard = async (
+    work: (shown: Shown) => Promise<void>,
+    { context: options, key = server.key }: { context?: BrowserContextOptions; key?: string } = {},
+  ): Promise<void> => {
+    assert.ok(browser);
+    const context = await browser.newContext({ viewport: SCREENS[0], ...options, bypassCSP: false });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on("pageerror", (error) => problems.push(error.message));
+    page.on("console", (message) => {
+      // Requests that a test makes fail are told here too.
+      const isNetwork = message.text().startsWith("Failed to load resource");
+      if (message.type() === "error" && !isNetwork) problems.push(message.text());
+    });
+    await page.addInitScript(REPORT);
+    await page.addInitScript(
+      `if (!sessionStorage.getItem("parley-api-key")) sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
+    await page.goto(`${server.url}/`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    try {
+      await work({
+        page,
+        go: async (path) => {
+          await page.goto(`${server.url}/#${path}`);
+        },
+        look: () => look(page),
+      });
+      assert.deepEqual(problems, []);
+    } finally {
+      model.script(null);
+      await context.close();
+    }
+  };
+  return {
+    model, server, browser, withDashboard,
+    close: async () => {
+      await browser?.close();
+      await server.close();
+      await model.close();
+    },
+  };
+}
+
+interface AxeResult {
+  violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[];
+}
+
+async function look(page: Page): Promise<void> {
+  for (const viewport of SCREENS) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      const what = `${viewport.width} px, ${colorScheme}`;
+      const overhang = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      assert.ok(Number(overhang) <= 0, `${what}: ${String(overhang)} px wider than the screen`);
+      // As text: the page's policy forbids script elements, not what the debugger evaluates.
+      const { violations } = await page.evaluate(`${AXE}; axe.run()`) as AxeResult;
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+      assert.deepEqual(serious.map(({ id, nodes }) => `${what}: ${id} ${nodes[0]?.html} ${nodes[0]?.failureSummary}`), []);
+    }
+  }
+  await page.setViewportSize(SCREENS[0]);
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+}
