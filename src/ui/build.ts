@@ -1,6 +1,6 @@
-// Serves what is bundled from this folder: the chat widget and the dashboard. Bundled in memory when
-// first asked for, so there is no build step and nothing to keep in step with the sources. Mounted
-// by app.ts.
+// Serves what is bundled from this folder: the chat widget and the dashboard. Bundled in memory at
+// the first request, so there is no build step and nothing to keep in step with the sources.
+// Mounted by app.ts.
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";

@@ -41,7 +41,9 @@ export async function startDashboard(env: Record<string, string> = {}) {
     { context: options, key = server.key }: { context?: BrowserContextOptions; key?: string } = {},
   ): Promise<void> => {
     assert.ok(browser);
-    const context = await browser.newContext({ viewport: SCREENS[0], ...options, bypassCSP: false });
+    const context = await browser.newContext({
+      viewport: SCREENS[0], ...options, bypassCSP: false,
+    });
     const page = await context.newPage();
     const problems: string[] = [];
     page.on("pageerror", (error) => problems.push(error.message));

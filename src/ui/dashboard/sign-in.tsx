@@ -3,6 +3,10 @@ import { useState } from "preact/hooks";
 import { Form, TextField, Toggle } from "./kit/controls.tsx";
 import { openApi, unwrap } from "./data/session.tsx";
 
+const HINT = (
+  <>The server prints one at its first start; <code>parley key create</code> makes more.</>
+);
+
 export function SignIn({ onKey }: { onKey(key: string, onDevice: boolean): void }) {
   const [key, setKey] = useState("");
   const [onDevice, setOnDevice] = useState(false);
@@ -25,7 +29,7 @@ export function SignIn({ onKey }: { onKey(key: string, onDevice: boolean): void 
           <TextField
             label="API key" type="password" value={key} onInput={setKey} required
             autoComplete="current-password"
-            hint={<>The server prints one at its first start; <code>parley key create</code> makes more.</>}
+            hint={HINT}
           />
           <Toggle
             label="Stay signed in on this device" value={onDevice} onInput={setOnDevice}

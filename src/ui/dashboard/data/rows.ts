@@ -15,7 +15,9 @@ export interface Rows<T> {
 }
 
 /** Of what is there as a whole. */
-export function rowsOf<T>(list: T[] | null, error: unknown = null, reload = () => undefined as void): Rows<T> {
+export function rowsOf<T>(
+  list: T[] | null, error: unknown = null, reload: () => void = () => undefined,
+): Rows<T> {
   return {
     count: list?.length ?? null, at: (index) => list?.[index], show: () => undefined, error, reload,
   };
@@ -148,7 +150,8 @@ class CursorPages<T> {
   /** Near the end, the next page is wanted. */
   show(last: number): void {
     const isNearEnd = this.rows !== null && last >= this.rows.length - PAGE_ROWS / 2;
-    if (isNearEnd && this.#next !== null && !this.#isLoading && !this.error) void this.#fetch(false);
+    const isIdle = !this.#isLoading && !this.error;
+    if (isNearEnd && isIdle && this.#next !== null) void this.#fetch(false);
   }
 
   reload(): void {

@@ -21,6 +21,9 @@ export interface ChartProps {
 
 const TICKS = 4;
 
+const shown = (value: number | null | undefined, format: ChartProps["format"]): string =>
+  value === null || value === undefined ? "–" : format(value);
+
 /** The least of 1, 2, 2.5, 5 times a power of ten that is not below the value. */
 export function niceTop(value: number): number {
   if (value <= 0) return 1;
@@ -47,7 +50,7 @@ export function Chart({ title, labels, series, format, kind }: ChartProps) {
           {series.map(({ name, colour, values }) => (
             <span key={name}>
               <i class={`c${colour}`} />{name}
-              {at !== null && <b>{values[at] == null ? "–" : format(values[at])}</b>}
+              {at !== null && <b>{shown(values[at], format)}</b>}
             </span>
           ))}
         </span>
@@ -111,7 +114,7 @@ function FigureTable({ title, labels, series, format }: Omit<ChartProps, "kind">
             <tr key={label}>
               <th scope="row">{label}</th>
               {series.map(({ name, values }) => (
-                <td key={name}>{values[index] == null ? "–" : format(values[index])}</td>
+                <td key={name}>{shown(values[index], format)}</td>
               ))}
             </tr>
           ))}

@@ -61,7 +61,8 @@ function Field({ label, hint, error, hidesLabel, render }: FieldProps & {
 export interface TextFieldProps extends FieldProps {
   value: string;
   onInput(value: string): void;
-  type?: "text" | "password" | "search" | "url" | "email" | "tel" | "date" | "time" | "datetime-local";
+  type?: "text" | "password" | "search" | "url" | "email" | "tel" | "date" | "time"
+    | "datetime-local";
   placeholder?: string;
   required?: boolean;
   maxLength?: number;
@@ -69,10 +70,12 @@ export interface TextFieldProps extends FieldProps {
   disabled?: boolean;
 }
 
-export function TextField({ value, onInput, label, hint, error, hidesLabel, ...rest }: TextFieldProps) {
+export function TextField(props: TextFieldProps) {
+  const { value, onInput, label, hint, error, hidesLabel, ...rest } = props;
   return (
     <Field
-      label={label} hint={hint} {...(error ? { error } : {})} {...(hidesLabel ? { hidesLabel } : {})}
+      label={label} hint={hint}
+      {...(error ? { error } : {})} {...(hidesLabel ? { hidesLabel } : {})}
       render={(control) => (
         <input
           {...control} {...rest} value={value}
@@ -102,9 +105,16 @@ export function NumberField({ value, onInput, min, max, step, ...field }: FieldP
   );
 }
 
-export function TextArea({ value, onInput, rows = 4, placeholder, maxLength, ...field }: FieldProps & {
-  value: string; onInput(value: string): void; rows?: number; placeholder?: string; maxLength?: number;
-}) {
+export interface TextAreaProps extends FieldProps {
+  value: string;
+  onInput(value: string): void;
+  rows?: number;
+  placeholder?: string;
+  maxLength?: number;
+}
+
+export function TextArea(props: TextAreaProps) {
+  const { value, onInput, rows = 4, placeholder, maxLength, ...field } = props;
   return (
     <Field
       {...field}

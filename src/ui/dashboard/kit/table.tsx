@@ -108,7 +108,8 @@ function useWindow(body: { current: HTMLElement | null }, count: number): [numbe
     const measure = (): void => {
       const top = body.current?.getBoundingClientRect().top ?? 0;
       const first = Math.min(count, Math.max(0, Math.floor(-top / ROW_PX) - AROUND));
-      const last = Math.max(first, Math.min(count, Math.ceil((innerHeight - top) / ROW_PX) + AROUND));
+      const below = Math.ceil((innerHeight - top) / ROW_PX) + AROUND;
+      const last = Math.max(first, Math.min(count, below));
       setRange((before) => before[0] === first && before[1] === last ? before : [first, last]);
     };
     measure();
