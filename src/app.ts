@@ -2,7 +2,9 @@
 // starts and stops it all.
 import { readFileSync } from "node:fs";
 import type { Identity } from "./accounts/accounts.ts";
+import { createOverview } from "./accounts/overview.ts";
 import { accountRoutes, accountSocket } from "./accounts/routes.ts";
+import { createStatements } from "./accounts/statements.ts";
 import { createTickets } from "./accounts/tickets.ts";
 import { groupRoutes } from "./assistants/group-routes.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
@@ -48,8 +50,8 @@ import { mountUi } from "./ui/pages.ts";
 export interface App {
   features: Features;
   openApi(): object;
-  /** Resolves to the real port. */
-  listen(): Promise<number>;
+  /** Resolves to the real ports. */
+  listen(): Promise<{ port: number; sipPort: number | null }>;
   /** Refuses new work, finishes what is under way, tells clients to come back. Idempotent. */
   close(): Promise<void>;
 }
@@ -141,6 +143,8 @@ function mountEverything(
   };
   const account = {
     accounts, tickets, events, streams,
+    overview: createOverview({ store: storage.overview, system }),
+    statements: createStatements({ store: storage.statements, system }),
     identify: (http: HttpRequest) => identify(api, http, true),
   };
   const routes: Route[] = [
@@ -183,7 +187,7 @@ function mountRoutes(
 
 /** Text conversations, in this API's words and in those of other systems' clients. */
 function talkRoutes(
-  { log, system }: AppOptions,
+  { system }: AppOptions,
   features: Features,
   access: Access,
   api: ApiOptions,
@@ -196,7 +200,7 @@ function talkRoutes(
   return [
     ...conversationRoutes({ conversations, access, streams, findAssistantByUuid, uiMessages }),
     ...protocolRoutes({
-      givenTurns, conversations, assistants, access, uiMessages, log,
+      givenTurns, conversations, assistants, access, uiMessages,
       streams: turnStreams,
       assertRoom: streams.assertRoom,
       identify: (http) => identify(api, http, false),
@@ -286,7 +290,7 @@ function resourceRoutes(features: Features, system: System): Route[] {
     ...lookupRoutes({ catalogs, assistants, models: (type) => modelCatalog.list(type) }),
     ...assistantRoutes({ assistants, catalogs }),
     ...groupRoutes(features.groups),
-    ...toolRoutes(features.tools),
+    ...toolRoutes(features.tools, features.tryTool),
     ...phoneNumberRoutes(features.phoneNumbers),
     ...knowledgebaseRoutes(features.knowledge),
     ...leadRoutes({ leads: features.leads, uploadsDir: features.knowledge.uploadsDir }),
@@ -367,6 +371,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     openApi,
     listen: async () => {
       const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
+      const sip = await features.voice.listen();
       features.knowledge.processor.start();
       features.dialler.start();
       features.delivery.start();
@@ -374,7 +379,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         log.error({ err: error }, "phone numbers could not be looked after"));
       features.voice.calling.finishLate(lateCalls).catch((error: unknown) =>
         log.error({ err: error }, "calls could not be finished"));
-      return port;
+      return { port, sipPort: sip?.port ?? null };
     },
     close: () => (stopping ??= stop()),
   };

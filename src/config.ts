@@ -2,6 +2,7 @@
 // All mistakes are reported at once; a secret may come from a file named by `<NAME>_FILE`.
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { isSupportedCountry } from "libphonenumber-js/min";
 import { existsSync, readFileSync } from "node:fs";
 import { LIMITS } from "./core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
@@ -47,6 +48,11 @@ const sherpaModel: Parse<SherpaModel | null> = (value) => {
 };
 const list: Parse<string[]> = (value) =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
+const countries: Parse<string[]> = (value) => {
+  const codes = (list(value) as string[]).map((code) => code.toUpperCase());
+  const bad = codes.find((code) => !isSupportedCountry(code));
+  return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
+};
 const RETRIES_MAX = 100;
 const secondsList: Parse<number[]> = (value) => {
   const seconds = (list(value) as string[]).map(Number);
@@ -71,6 +77,15 @@ const dollars: Parse<number | null> = (value) => {
 const secret: Parse<string | null> = (value) =>
   value.length >= 16 ? value : problem("must have at least 16 characters");
 
+const RTP_PORTS_MIN = 20;
+const portRange: Parse<{ min: number; max: number } | null> = (value) => {
+  const [, low, high] = /^(\d{4,5})-(\d{4,5})$/.exec(value) ?? [];
+  const [min, max] = [Number(low), Number(high)];
+  return min >= 1024 && max <= 65_535 && max - min >= RTP_PORTS_MIN
+    ? { min, max }
+    : problem(`must be a range of at least ${RTP_PORTS_MIN} ports, such as 10000-10999`);
+};
+
 const twilioSid: Parse<string | null> = (value) =>
   /^AC[0-9a-fA-F]{32}$/.test(value) ? value : problem("must be AC and 32 hexadecimal digits");
 
@@ -92,7 +107,7 @@ const SETTINGS = {
     parse: networks,
   }),
   PARLEY_ALLOW_PRIVATE_NETWORKS: setting<string[]>({
-    default: [], description: "Private networks (CIDR, separated by commas) that tools and websites may be in",
+    default: [], description: "Private networks (CIDR, separated by commas) that tools, websites and SIP trunks may be in",
     parse: networks,
   }),
   PARLEY_TLS_KEY_FILE: setting<string | null>({
@@ -225,6 +240,29 @@ const SETTINGS = {
   PARLEY_NUMBER_GRACE_DAYS: setting({
     default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",
     parse: integer(1, 365),
+  }),
+  PARLEY_SIP_PORT: setting<number | null>({
+    default: null, description: "Port for telephone calls over SIP (UDP and TCP; TLS on the next one, with PARLEY_TLS_*); absent: none",
+    parse: integer(0, 65_534),
+  }),
+  PARLEY_SIP_HOST: setting({
+    default: "0.0.0.0", description: "Address SIP and its sound listen on", parse: text,
+  }),
+  PARLEY_SIP_PUBLIC_HOST: setting<string | null>({
+    default: null, description: "Address or name that telephone systems reach the server by, when it is behind NAT",
+    parse: text,
+  }),
+  PARLEY_RTP_PORTS: setting<{ min: number; max: number } | null>({
+    default: null, description: "UDP ports for the sound of calls over SIP, such as 10000-10999, two for each call; absent: any",
+    parse: portRange,
+  }),
+  PARLEY_DIAL_RATE_PER_MINUTE: setting({
+    default: 60, description: "Calls an account may place in a minute, a sixth of them at once",
+    parse: integer(1, 100_000),
+  }),
+  PARLEY_DIAL_COUNTRIES: setting<string[]>({
+    default: [], description: "Countries (ISO 3166, separated by commas) that may be called; absent: all. Premium-rate, shared-cost and satellite numbers never are",
+    parse: countries,
   }),
   PARLEY_RECORDING_DAYS: setting({
     default: 90, description: "Days recordings are kept", parse: integer(1, 3650),

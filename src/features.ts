@@ -29,14 +29,17 @@ import { createExtractor } from "./knowledgebases/extraction.ts";
 import { createKnowledgebases } from "./knowledgebases/knowledgebases.ts";
 import { createDocumentProcessor } from "./knowledgebases/processing.ts";
 import { createRetrieval, SEARCH_FUNCTION } from "./knowledgebases/retrieval.ts";
-import { createNumbers } from "./numbers.ts";
+import { createTelephony } from "./numbers.ts";
 import { createGivenTurns } from "./protocols/given-turns.ts";
 import { createOpenAiEmbedder } from "./providers/embeddings/openai-compatible.ts";
-import { createModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
+import { createModelCatalog, type ModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { createStreams, type Streams } from "./realtime/streams.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
-import { createInvokeTool, modelToolOf, type SendToEndpoint } from "./tools/invocation.ts";
+import {
+  createInvokeTool, modelToolOf, type SendingOptions, type SendToEndpoint,
+} from "./tools/invocation.ts";
 import { createTools } from "./tools/tools.ts";
+import { createTryTool } from "./tools/trials.ts";
 import { createVoice, recordingsFolder, type VoiceOptions } from "./voice.ts";
 
 export interface AppOptions {
@@ -72,12 +75,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     store: storage.assistants,
     phoneNumbers: storage.phoneNumbers,
     catalogs,
-    references: {
-      model: (id, type) => modelCatalog.has(id, type),
-      defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
-      tool: (accountId, id) => storage.tools.find(accountId, id) !== null,
-      knowledgebase: (accountId, id) => storage.knowledgebases.find(accountId, id) !== null,
-    },
+    references: referencesOf(storage, modelCatalog),
     system,
   });
   const tooling = createTooling(options, storage, {
@@ -103,7 +101,9 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   });
   const { conversations } = givenTurns;
   const streams: Streams = createStreams({ bus, system });
+  const phoneNumbers = createTelephony({ config, storage, bus, system, log });
   const callsAndVoice = createCallFeatures(options, storage, {
+    routeInbound: phoneNumbers.routeInbound, sipTrunks: phoneNumbers.sipTrunks,
     bus, catalogs, accounts, assistants, metrics, resolveModel, sourcesOf,
     referenceFor: knowledge.referenceFor,
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
@@ -114,11 +114,22 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,
+    tryTool: tooling.tryTool,
     knowledge, calendars,
-    phoneNumbers: createNumbers({ config, storage, bus, system, log }),
+    phoneNumbers,
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
   };
 }
+
+/** What settings of assistants name and must be there. */
+const referencesOf = (
+  storage: Storage, modelCatalog: ModelCatalog,
+): Parameters<typeof createAssistants>[0]["references"] => ({
+  model: (id, type) => modelCatalog.has(id, type),
+  defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
+  tool: (accountId, id) => storage.tools.find(accountId, id) !== null,
+  knowledgebase: (accountId, id) => storage.knowledgebases.find(accountId, id) !== null,
+});
 
 const fallbackModel = (config: Config) => ({
   url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
@@ -132,7 +143,11 @@ const turnLimits = (config: Config) => ({
 });
 
 interface CallParts
-  extends Pick<VoiceOptions, "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor"> {
+  extends Pick<
+    VoiceOptions,
+    | "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor" | "routeInbound"
+    | "sipTrunks"
+  > {
   bus: EventBus;
   catalogs: Catalogs;
   accounts: Accounts;
@@ -160,6 +175,10 @@ function createCallFeatures(
     bus,
     system,
     recordings,
+    dialling: {
+      countries: config.PARLEY_DIAL_COUNTRIES,
+      perMinute: config.PARLEY_RATE_LIMITS ? config.PARLEY_DIAL_RATE_PER_MINUTE : null,
+    },
     priceMicrosPerMinute: config.PARLEY_CALL_PRICE ?? 0,
     parallelMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").parallel_calls,
   });
@@ -218,13 +237,14 @@ function createTooling(
   const box = createSecretBox(secret, system);
   const tools = createTools({ store: storage.tools, box, system, toolsMax });
   const threads = createToolThreads(config.PARLEY_ALLOW_PRIVATE_NETWORKS, log);
-  const invoke = createInvokeTool({
-    journal: storage.toolJournal,
+  const sending: SendingOptions = {
     send: threads.send,
     system,
     log,
     observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
-  });
+  };
+  const invoke = createInvokeTool({ ...sending, journal: storage.toolJournal });
+  const tryTool = createTryTool(sending);
   const sourceOf = ({ assistant, scope, variables }: TurnContext): ToolSource => {
     const { accountId } = assistant;
     const byName = new Map(assistant.settings.tool_ids
@@ -240,7 +260,7 @@ function createTooling(
       },
     };
   };
-  return { tools, threads, invoke, sourceOf };
+  return { tools, threads, invoke, tryTool, sourceOf };
 }
 
 function calendarSource(calendars: Calendars, { assistant, scope }: TurnContext): ToolSource {

@@ -1,13 +1,18 @@
-// Composition of phone numbers: which providers there are, purchases and renewals over them, and
-// the sweep that brings both forward. Called by features.ts; app.ts runs the sweep.
+// Composition of phone numbers: which providers there are, purchases and renewals over them, the
+// sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
+// features.ts; app.ts runs the sweep.
 import type { Config } from "./config.ts";
 import type { Logger } from "./core/logger.ts";
+import { createSecretBox, loadSecret } from "./core/secrets.ts";
 import type { System } from "./core/system.ts";
 import type { EventBus } from "./events/bus.ts";
+import { createAddressPolicy } from "./outbound/addresses.ts";
+import { createInboundRouting } from "./phone-numbers/inbound.ts";
 import { createOwnedNumbers } from "./phone-numbers/phone-numbers.ts";
 import { loadNumberPrices } from "./phone-numbers/prices.ts";
 import { createPurchases } from "./phone-numbers/purchases.ts";
 import { createRenewals } from "./phone-numbers/renewals.ts";
+import { createSipTrunks } from "./phone-numbers/sip-trunks.ts";
 import { createInventoryProvider } from "./providers/numbers/inventory.ts";
 import type { NumberProvider } from "./providers/numbers/port.ts";
 import { createTwilioNumbers } from "./providers/numbers/twilio.ts";
@@ -64,4 +69,25 @@ export function createNumbers(options: NumbersOptions) {
       await Promise.all(providers.map((provider) => provider.close()));
     },
   };
+}
+
+interface TelephonyOptions extends NumbersOptions {
+  config: NumbersOptions["config"] & Pick<
+    Config, "PARLEY_SECRET" | "PARLEY_DATA_DIR" | "PARLEY_ALLOW_PRIVATE_NETWORKS"
+  >;
+  storage: NumbersOptions["storage"] & Pick<Storage, "sipTrunks">;
+}
+
+/** Numbers of every type, and where calls to them go. */
+export function createTelephony(options: TelephonyOptions) {
+  const { config, storage, system, log } = options;
+  const bought = createNumbers(options);
+  const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
+  const { allows } = createAddressPolicy(config.PARLEY_ALLOW_PRIVATE_NETWORKS);
+  const sipTrunks = createSipTrunks({
+    store: storage.sipTrunks, box: createSecretBox(secret, system), system, log, mayReach: allows,
+  });
+  bought.numbers.onRemoved(sipTrunks.removed);
+  const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });
+  return { ...bought, sipTrunks, routeInbound };
 }

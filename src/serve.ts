@@ -42,8 +42,7 @@ export async function serve(): Promise<number> {
   try {
     app = await createApp({ config, models: models.entries, log, system });
     const demo = config.PARLEY_DEMO ? await seedDemo(app.features) : null;
-    const port = await app.listen();
-    announce(config, log, port, demo);
+    announce(config, log, await app.listen(), demo);
     await signals.first;
     return await stop(app, log, signals.second);
   } catch (error) {
@@ -56,13 +55,18 @@ export async function serve(): Promise<number> {
   }
 }
 
-function announce(config: Config, log: Logger, port: number, demo: Demo | null): void {
+type Ports = Awaited<ReturnType<App["listen"]>>;
+
+function announce(
+  config: Config, log: Logger, { port, sipPort }: Ports, demo: Demo | null,
+): void {
   const scheme = config.PARLEY_TLS_KEY_FILE === null ? "http" : "https";
   const host = config.PARLEY_HOST.includes(":") ? `[${config.PARLEY_HOST}]` : config.PARLEY_HOST;
   const reachable = config.PARLEY_HOST === "0.0.0.0" ? "127.0.0.1" : host;
   const url = config.PARLEY_PUBLIC_URL ?? `${scheme}://${reachable}:${port}`;
   if (demo) printDemo(demo, url);
   log.info({ host: config.PARLEY_HOST, port, url, base_url: `${url}/api` }, "listening");
+  if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
 }
 
 async function stop(app: App, log: Logger, impatient: Promise<void>): Promise<number> {

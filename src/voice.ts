@@ -1,6 +1,6 @@
 // Composition root, the part about calls: speech engines, media thread, recordings, and what joins
 // them to the features below. Called by features.ts.
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Assistant } from "./assistants/assistants.ts";
 import type { Catalogs } from "./assistants/catalogs.ts";
@@ -8,6 +8,7 @@ import type { Calls } from "./calls/calls.ts";
 import { createCalling, type Calling } from "./calls/calling.ts";
 import { createEvaluate } from "./calls/evaluation.ts";
 import { createMediaThread } from "./calls/media.ts";
+import type { MediaThread } from "./calls/voice/protocol.ts";
 import type { Recordings } from "./calls/recordings.ts";
 import type { CallingOptions, ChosenVoice, VoiceOf } from "./calls/replies.ts";
 import { voiceSettingsOf } from "./calls/voice/settings.ts";
@@ -15,12 +16,20 @@ import type { Config } from "./config.ts";
 import { Fault } from "./core/faults.ts";
 import type { Logger } from "./core/logger.ts";
 import type { System } from "./core/system.ts";
+import { formatForTrunk } from "./phone-numbers/dialled.ts";
+import type { SipTrunks } from "./phone-numbers/sip-trunks.ts";
+import type { SipListener } from "./providers/carriers/sip/trunk.ts";
 import {
   chooseSynthesizer, chooseTranscriber, whyNoTranscriber, type SpeechConfig, type VendorConfig,
 } from "./providers/speech/engines.ts";
 
 export interface VoiceOptions
-  extends Pick<CallingOptions, "askInbound" | "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"> {
+  extends Pick<
+    CallingOptions,
+    | "askInbound" | "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"
+    | "routeInbound"
+  > {
+  sipTrunks: SipTrunks;
   config: Config;
   catalogs: Catalogs;
   calls: Calls;
@@ -33,6 +42,8 @@ export interface VoiceOptions
 
 export interface Voice {
   calling: Calling;
+  /** Calls may come in from now on. */
+  listen: MediaThread["listen"];
   /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
   assertCanTalk(assistant: Assistant): void;
   close(): Promise<void>;
@@ -42,8 +53,18 @@ export function createVoice(options: VoiceOptions): Voice {
   const { config, calls, recordings, system, log } = options;
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
   const speech = speechConfigOf(config);
-  const media = createMediaThread(
-    { speech, logLevel: config.PARLEY_LOG_LEVEL }, log, options.observeLateness);
+  const { carrier: trunks } = options.sipTrunks;
+  const media = createMediaThread({
+    data: {
+      speech, logLevel: config.PARLEY_LOG_LEVEL, sip: sipListenerOf(config),
+      reachableNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
+    },
+    trunks: trunks.listActive,
+    onLateness: options.observeLateness,
+    system,
+    log,
+  });
+  trunks.onChange(media.trunksChanged);
   const voiceOf: VoiceOf = (assistant, call) =>
     chooseVoice(speech, options.catalogs, assistant, call);
   const calling = createCalling({
@@ -51,15 +72,49 @@ export function createVoice(options: VoiceOptions): Voice {
     calls,
     media,
     voiceOf,
+    lineOf: createLines(options),
     evaluate: createEvaluate({ resolveModel: options.resolveModel, system, log }),
   });
   return {
     calling,
+    listen: media.listen,
     assertCanTalk: (assistant) => void voiceOf(assistant, { isOutbound: false }),
     close: async () => {
       await calling.drain();
       await media.close();
     },
+  };
+}
+
+/** The way a call leaves by is the one its own number came by. */
+function createLines({ config, sipTrunks, log }: VoiceOptions): CallingOptions["lineOf"] {
+  return ({ id, accountId, assistantPhone, customerPhone }, { phoneNumberId }) => {
+    const trunks = sipTrunks.all().filter((one) =>
+      one.accountId === accountId && one.phoneNumber === assistantPhone);
+    // A number may be reached over several trunks: the assistant's own goes before the others.
+    const trunk = trunks.find((one) => one.id === phoneNumberId) ?? trunks[0];
+    if (!trunk) return { carrier: "loopback" };
+    if (config.PARLEY_SIP_PORT === null) {
+      log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
+      return null;
+    }
+    return { carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? "") };
+  };
+}
+
+function sipListenerOf(config: Config): SipListener | null {
+  const {
+    PARLEY_SIP_PORT: port, PARLEY_TLS_KEY_FILE: key, PARLEY_TLS_CERT_FILE: cert,
+  } = config;
+  if (port === null) return null;
+  return {
+    port,
+    host: config.PARLEY_SIP_HOST,
+    publicHost: config.PARLEY_SIP_PUBLIC_HOST,
+    rtpPorts: config.PARLEY_RTP_PORTS,
+    tls: key !== null && cert !== null
+      ? { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
+      : null,
   };
 }
 

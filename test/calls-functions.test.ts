@@ -124,8 +124,8 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual(resultsOf(web), [{ error: "This call cannot be transferred." }]);
   });
 
-  test("[CR22] transfer to a number the model names: E.164 or not at all", async () => {
-    const numbers = ["123", "+15550188"];
+  test("[CR22] transfer to a number the model names: E.164, no premium rate, or not at all", async () => {
+    const numbers = ["123", "+19005550199", "+15550188"];
     const desk = await newDesk((request) => {
       const used = request.messages.filter(({ role }) => role === "tool").length;
       const next = numbers[used];
@@ -136,6 +136,7 @@ void suite("at the same time", { concurrency: true }, () => {
     }));
     assert.deepEqual(resultsOf(call), [
       { error: "The phone number must be in E.164 format (e.g. +1234567890)." },
+      { error: "Premium-rate phone numbers cannot be called." },
       { transferring: true },
     ]);
     assert.equal(call.end_reason, "transferred");

@@ -126,7 +126,10 @@ test("[PR4] what no assistant can do is refused as OpenAI refuses it, and costs 
     });
   }
   const { status, body } = await server.call("POST", "/v1/chat/completions", { key, body: "{" });
-  assert.deepEqual([status, body], [400, { error: "The request body is not valid JSON." }]);
+  assert.deepEqual([status, body], [400, { error: {
+    message: "The request body is not valid JSON.", type: "invalid_request_error", param: null,
+    code: null,
+  } }]);
   assert.equal(await balanceOf(key), 5);
   assert.deepEqual(await list(key), []);
 });

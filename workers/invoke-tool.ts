@@ -12,11 +12,20 @@ export interface ToolRequest {
   bytesMax: number;
   /** Longest result as JSON text. */
   resultCharsMax: number;
+  /** Also hand over what was really answered: somebody looks at it. */
+  isTrial?: boolean;
+}
+
+/** What the endpoint answered, its text clean and no longer than a result. */
+export interface Answered {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
 }
 
 export type ToolReply =
-  | { kind: "result"; result: Record<string, unknown> }
-  | { kind: "status"; status: number }
+  | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
+  | { kind: "status"; status: number; answered?: Answered }
   | Exclude<OutboundReply, { kind: "reply" }>;
 
 const DEPTH_MAX = 32;
@@ -58,10 +67,24 @@ function resultOf(body: Buffer, charsMax: number): Record<string, unknown> {
   return JSON.stringify(result).length > charsMax ? asText() : result;
 }
 
+function answeredOf(
+  { status, headers, body }: Extract<OutboundReply, { kind: "reply" }>, charsMax: number,
+): Answered {
+  const type = headers["content-type"];
+  return {
+    status,
+    // What tells how the body is to be read; cookies and the like are nobody's business.
+    headers: type === undefined ? {} : { "content-type": type },
+    body: body.toString("utf8").replace(UNSEEN, "").slice(0, charsMax),
+  };
+}
+
 export default async function invoke(request: ToolRequest): Promise<ToolReply> {
-  const { resultCharsMax, ...wanted } = request;
+  const { resultCharsMax, isTrial, ...wanted } = request;
   const reply = await outbound.request(wanted);
   if (reply.kind !== "reply") return reply;
-  if (reply.status < 200 || reply.status > 299) return { kind: "status", status: reply.status };
-  return { kind: "result", result: resultOf(reply.body, resultCharsMax) };
+  const seen = isTrial ? { answered: answeredOf(reply, resultCharsMax) } : {};
+  const { status } = reply;
+  if (status < 200 || status > 299) return { kind: "status", status, ...seen };
+  return { kind: "result", result: resultOf(reply.body, resultCharsMax), ...seen };
 }

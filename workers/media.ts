@@ -7,18 +7,30 @@ import { createStereoRecorder } from "../src/audio/wav.ts";
 import type { Lateness, MediaWorkerData } from "../src/calls/media.ts";
 import { createMediaClock } from "../src/calls/voice/clock.ts";
 import { createHost } from "../src/calls/voice/host.ts";
-import type { ToMedia } from "../src/calls/voice/protocol.ts";
+import type { FromCarrier, ToCarrier, ToMedia } from "../src/calls/voice/protocol.ts";
 import { createLogger, type LogLevel } from "../src/core/logger.ts";
 import { createSystem } from "../src/core/system.ts";
 import { openEngines } from "../src/providers/speech/engines.ts";
+import { createAddressPolicy } from "../src/outbound/addresses.ts";
 import { openCarrier } from "../src/providers/carriers/loopback-numbers.ts";
+import { createSipCarrier } from "../src/providers/carriers/sip/sip.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/media.ts runs as a worker thread");
-const { speech, logLevel } = workerData as MediaWorkerData;
+const { speech, logLevel, sip, reachableNetworks } = workerData as MediaWorkerData;
 const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
 const engines = await openEngines(speech, { system, log });
+
+const tell = (message: FromCarrier | Lateness): void => port.postMessage(message);
+const sipCarrier = sip && await createSipCarrier({
+  ...sip,
+  mayReach: createAddressPolicy(reachableNetworks).allows,
+  onOffer: (offer) => tell({ kind: "offer", carrier: "sip", offer }),
+  system,
+  log,
+});
+if (sipCarrier) tell({ kind: "listening", port: sipCarrier.port, tlsPort: sipCarrier.tlsPort });
 
 const CLOCK_CHECK_MS = 5;
 /** Ticks told at a time: one message in two seconds. */
@@ -36,15 +48,26 @@ const host = createHost({
       close: async () => (await recorder.close()).durationMs,
     };
   },
-  carrier: openCarrier({ engines, system }),
+  carriers: [openCarrier({ engines, system }), ...(sipCarrier ? [sipCarrier] : [])],
   clock: createMediaClock(system, CLOCK_CHECK_MS, (lateMs) => {
     lateness.push(lateMs);
     if (lateness.length < LATENESS_BATCH) return;
-    port.postMessage({ kind: "lateness", ms: lateness.splice(0) } satisfies Lateness);
+    tell({ kind: "lateness", ms: lateness.splice(0) });
   }),
   system,
   log,
   post: (message, transfer) => port.postMessage(message, transfer ?? []),
 });
 
-port.on("message", (message: ToMedia) => host.take(message));
+port.on("message", (message: ToMedia | ToCarrier) => {
+  switch (message.kind) {
+    case "trunks":
+      return sipCarrier?.setTrunks(message.trunks);
+    case "refuse":
+      return sipCarrier?.inbound.refuse(message.offerId, message.cause);
+    case "close":
+      return void sipCarrier?.close().finally(() => tell({ kind: "closed" }));
+    default:
+      return host.take(message);
+  }
+});

@@ -1,11 +1,12 @@
 // The rules of money that need no database: what an entry is, how entries are chained by hash,
-// and what must hold between ledger, balance and reservations. Used by the store and by `ledger
-// verify`.
+// and what must hold between ledger, balance and reservations. Used by the store, by statements.ts
+// and by `ledger verify`.
 import { hash } from "node:crypto";
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
 
-export type LedgerKind = "credit" | "message" | "call" | "number";
+export const LEDGER_KINDS = ["credit", "message", "call", "number"] as const;
+export type LedgerKind = (typeof LEDGER_KINDS)[number];
 
 /** Immutable once written. `reference` names the billed thing and is unique for ever. */
 export interface LedgerEntry {
@@ -45,6 +46,51 @@ export interface AccountTotals {
   ledgerHash: string;
 }
 
+/** `number`: of the entry at fault; null: the account as a whole is. */
+export interface LedgerProblem {
+  number: number | null;
+  what: string;
+}
+
+/** Recomputes one account from its entries, fed oldest first; tells what disagrees when seen. */
+export function createAudit() {
+  let number = 0;
+  let balance = 0;
+  let previousHash = "";
+  return {
+    take: (entry: LedgerEntry): LedgerProblem[] => {
+      const problems: LedgerProblem[] = [];
+      number += 1;
+      balance += entry.amountMicros;
+      if (entry.number !== number) problems.push({ number, what: `entry ${number} is missing` });
+      const said = entry.balanceAfterMicros;
+      ({ number } = entry);
+      if (said !== balance) {
+        problems.push({ number, what: `entry ${number} says balance ${said}, the sum is ${balance}` });
+      }
+      if (hashEntry(previousHash, entry) !== entry.hash) {
+        problems.push({ number, what: `entry ${number} does not match its hash` });
+      }
+      previousHash = entry.hash;
+      return problems;
+    },
+    sumMicros: (): Micros => balance,
+    /** What the account says of itself, against what was fed. */
+    end: (totals: AccountTotals, openReservationsMicros: Micros): LedgerProblem[] => {
+      const { balanceMicros, reservedMicros, ledgerEntries } = totals;
+      const checks: [isWrong: boolean, what: string][] = [
+        [ledgerEntries !== number, `${ledgerEntries} entries recorded, ${number} found`],
+        [totals.ledgerHash !== previousHash, "the newest hash does not match"],
+        [balanceMicros !== balance, `balance ${balanceMicros}, ledger sum ${balance}`],
+        [reservedMicros !== openReservationsMicros,
+          `reserved ${reservedMicros}, open reservations ${openReservationsMicros}`],
+        [balanceMicros - reservedMicros < 0, "below zero"],
+      ];
+      return checks.filter(([isWrong]) => isWrong).map(([, what]) => ({ number: null, what }));
+    },
+  };
+}
+
 /**
  * Recomputes one account from its entries (oldest first) and open reservations; returns every
  * disagreement found, in words. An empty list means the account is right to the micro-dollar.
@@ -54,34 +100,9 @@ export function auditAccount(
   entries: Iterable<LedgerEntry>,
   openReservationsMicros: Micros,
 ): string[] {
-  const problems: string[] = [];
-  const where = `account ${totals.accountId}`;
-  let number = 0;
-  let balance = 0;
-  let previousHash = "";
-  for (const entry of entries) {
-    number += 1;
-    balance += entry.amountMicros;
-    if (entry.number !== number) problems.push(`${where}: entry ${number} is missing`);
-    if (entry.balanceAfterMicros !== balance) {
-      problems.push(`${where}: entry ${entry.number} says balance ${entry.balanceAfterMicros}, the sum is ${balance}`);
-    }
-    if (hashEntry(previousHash, entry) !== entry.hash) {
-      problems.push(`${where}: entry ${entry.number} does not match its hash`);
-    }
-    previousHash = entry.hash;
-    number = entry.number;
-  }
-  if (totals.ledgerEntries !== number) {
-    problems.push(`${where}: ${totals.ledgerEntries} entries recorded, ${number} found`);
-  }
-  if (totals.ledgerHash !== previousHash) problems.push(`${where}: the newest hash does not match`);
-  if (totals.balanceMicros !== balance) {
-    problems.push(`${where}: balance ${totals.balanceMicros}, ledger sum ${balance}`);
-  }
-  if (totals.reservedMicros !== openReservationsMicros) {
-    problems.push(`${where}: reserved ${totals.reservedMicros}, open reservations ${openReservationsMicros}`);
-  }
-  if (totals.balanceMicros - totals.reservedMicros < 0) problems.push(`${where}: below zero`);
-  return problems;
+  const audit = createAudit();
+  const problems: LedgerProblem[] = [];
+  for (const entry of entries) problems.push(...audit.take(entry));
+  problems.push(...audit.end(totals, openReservationsMicros));
+  return problems.map(({ what }) => `account ${totals.accountId}: ${what}`);
 }

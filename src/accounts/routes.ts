@@ -13,6 +13,10 @@ import { parseJsonObject, parseQuery } from "../http/validation.ts";
 import { readPosition, type StreamRequest, type Streams } from "../realtime/streams.ts";
 import { parsePosition } from "../realtime/frames.ts";
 import type { Accounts, Identity } from "./accounts.ts";
+import { ledgerRoutes } from "./ledger-routes.ts";
+import type { ReadOverview } from "./overview.ts";
+import { overviewRoutes } from "./overview-routes.ts";
+import type { Statements } from "./statements.ts";
 import type { Tickets } from "./tickets.ts";
 
 export interface AccountRouteOptions {
@@ -20,6 +24,8 @@ export interface AccountRouteOptions {
   tickets: Tickets<Identity>;
   events: EventLog;
   streams: Streams;
+  overview: ReadOverview;
+  statements: Statements;
   /** Bearer key or ticket of a request; throws Fault 401. */
   identify(http: HttpRequest): Caller;
 }
@@ -59,7 +65,10 @@ function readExpiry(text: string | null | undefined): Instant | null {
 }
 
 export function accountRoutes(options: AccountRouteOptions): Route[] {
-  return [meRoute(options), ...keyRoutes(options), ...streamRoutes(options)];
+  return [
+    meRoute(options), ...overviewRoutes(options.overview), ...ledgerRoutes(options.statements),
+    ...keyRoutes(options), ...streamRoutes(options),
+  ];
 }
 
 function meRoute({ accounts }: AccountRouteOptions): Route {

@@ -8,27 +8,28 @@ import { LIMITS } from "../core/limits.ts";
 import { wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
-import type { LegEvent } from "../providers/carriers/port.ts";
+import type { CarrierName, LegEvent, Offer } from "../providers/carriers/port.ts";
+import { admit, withInboundVariables } from "./inbound.ts";
 import type { AnsweredStatus, CallStatus } from "./machine.ts";
 import type { Call, EndReason } from "./records.ts";
 import {
-  answerToolCall, realtimeOf, remember, reply, UNWANTED, type CallingOptions, type Listener,
-  type LiveCall, type WebFace,
+  answerToolCall, realtimeOf, remember, reply, UNWANTED, type CallingOptions, type Face,
+  type Line, type Listener, type LiveCall,
 } from "./replies.ts";
-import type { CallSetup, FromMedia } from "./voice/protocol.ts";
+import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
 import type { CallSummary, Said } from "./voice/brain.ts";
 
 export interface Calling {
   /** Places a call whose record has begun. */
   dial(call: Call, assistant: Assistant, secondsMax: number): void;
-  /** Takes a call that has come in and whose record has begun; so far the loopback caller's. */
+  /** Has the loopback caller ring; the record of the call has begun. */
   receive(call: Call, assistant: Assistant, secondsMax: number, lines: string[]): Promise<void>;
   /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
   openWeb(args: {
     assistant: Assistant;
     conversationUuid: string;
     variables: Record<string, string>;
-    face: WebFace;
+    face: Face;
   }): Promise<{ callId: number; leg: (event: LegEvent) => void }>;
   control: {
     say(callId: number, text: string): boolean;
@@ -45,7 +46,6 @@ export interface Calling {
 }
 
 const WEB_RATE = 16_000;
-const CARRIER_RATE = 16_000;
 
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, system, log } = options;
@@ -67,7 +67,7 @@ export function createCalling(options: CallingOptions): Calling {
     return entry;
   };
   /** Never throws: its record has begun, so what cannot be opened has failed. */
-  const place = (call: Call, assistant: Assistant, args: OpenArgs): void => {
+  const place: Place = (call, assistant, args) => {
     try {
       open(call, assistant, args);
     } catch (error) {
@@ -75,19 +75,24 @@ export function createCalling(options: CallingOptions): Calling {
       keep("call status", calls.change(call.id, "failed", { reason: "speech_failed" }));
     }
   };
+  media.onOffer((carrier, offer) => keep("inbound call", take(options, carrier, offer, place)));
   const end = async (call: LiveCall, reason: EndReason): Promise<void> => {
     media.send({ kind: "hang_up", callId: call.id, reason });
     await Promise.race([call.done.promise, wait(system, LIMITS.callEndMs)]);
   };
 
   return {
-    dial: (call, assistant, secondsMax) =>
-      place(call, assistant, { leg: legTo(call, assistant), face: null, secondsMax }),
+    dial: (call, assistant, secondsMax) => {
+      const line = options.lineOf(call, assistant);
+      if (!line) {
+        return keep("call status", calls.change(call.id, "failed", { reason: "carrier_failed" }));
+      }
+      place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
+    },
     receive: async (call, assistant, secondsMax, lines) => {
-      const variables = { ...call.variables, ...await inboundVariables(options, call, assistant) };
-      if (Object.keys(variables).length > 0) await calls.setVariables(call.id, variables);
-      const leg = { ...legTo(call, assistant), lines };
-      place({ ...call, variables }, assistant, { leg, face: null, secondsMax });
+      const known = await withInboundVariables(options, call, assistant);
+      const leg = { ...legTo(call, assistant, { carrier: "loopback" }), lines };
+      place(known, assistant, { leg, face: null, secondsMax });
     },
     openWeb: async ({ assistant, conversationUuid, variables, face }) => {
       // Before the record: a call nobody can hear is refused, not failed.
@@ -95,7 +100,8 @@ export function createCalling(options: CallingOptions): Calling {
       const { call, secondsMax } = await calls.begin({
         assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
       });
-      open(call, assistant, { leg: { kind: "web", rate: WEB_RATE }, face, secondsMax });
+      const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
+      open(call, assistant, { leg, face, secondsMax });
       return {
         callId: call.id,
         leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
@@ -112,24 +118,31 @@ export function createCalling(options: CallingOptions): Calling {
   };
 }
 
-const legTo = (call: Call, assistant: Assistant) => ({
-  kind: "carrier" as const,
+type Place = (call: Call, assistant: Assistant, args: OpenArgs) => void;
+
+/** Answers a call that came in, or has it refused. */
+async function take(
+  options: CallingOptions, carrier: CarrierName, offer: Offer, place: Place,
+): Promise<void> {
+  const { media } = options;
+  const admitted = await admit(options, offer).catch((error: unknown) => {
+    media.refuse(carrier, offer.id, "unavailable");
+    throw error;
+  });
+  if (typeof admitted === "string") return media.refuse(carrier, offer.id, admitted);
+  const { assistant, secondsMax } = admitted;
+  const call = await withInboundVariables(options, admitted.call, assistant);
+  const leg = { kind: "offered", carrier, offerId: offer.id } as const;
+  place(call, assistant, { leg, face: null, secondsMax });
+}
+
+const legTo = (call: Call, assistant: Assistant, line: Line) => ({
+  kind: "dialled" as const,
   to: call.customerPhone ?? "",
   from: call.assistantPhone,
   ringingMs: assistant.settings.ringing_time * 1000,
+  ...line,
 });
-
-/** What the assistant's webhook says about who is calling. */
-function inboundVariables(
-  { askInbound }: CallingOptions, call: Call, { id: assistantId, settings }: Assistant,
-): Promise<Record<string, string>> | Record<string, string> {
-  const { inbound_webhook_url: url } = settings;
-  if (url === null) return {};
-  const { id: callId, accountId, customerPhone, assistantPhone, variables } = call;
-  return askInbound({
-    url, accountId, assistantId, callId, customerPhone, assistantPhone, variables,
-  });
-}
 
 /** What an operator can do to calls that are live. */
 function createControl(
@@ -175,8 +188,8 @@ function createControl(
 }
 
 interface OpenArgs {
-  leg: CallSetup["leg"];
-  face: WebFace | null;
+  leg: LegSetup;
+  face: Face | null;
   secondsMax: number;
 }
 
@@ -197,10 +210,10 @@ function openCall(
     customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",
   };
   const variables = allVariables(personaOf(assistant), call.variables, system.now(), parties);
-  const hasLine = leg.kind === "carrier";
+  const hasLine = leg.kind !== "remote" || leg.hasLine;
   const entry: LiveCall = {
     id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
-    hasLine, isRealtime: realtime !== null, rate: leg.kind === "web" ? leg.rate : CARRIER_RATE, isAnswered: false, saidMs: 0,
+    hasLine, isRealtime: realtime !== null, rate: rateOf(leg), isAnswered: false, saidMs: 0,
     history: [], turn: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), isOver: false, done: Promise.withResolvers(),
@@ -260,6 +273,10 @@ function hear(
       return call.face?.clear();
     case "mark":
       return call.face?.mark();
+    case "dtmf":
+      return call.face?.line?.dtmf(message.digits);
+    case "transfer":
+      return call.face?.line?.transfer(message.to);
     case "tap":
       for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
       return;
@@ -289,7 +306,8 @@ function said({ calls }: CallingOptions, call: LiveCall, words: Said, keep: Keep
 /** The status of a call that never was a talk. */
 function unansweredStatus({ cause }: CallSummary): CallStatus {
   if (cause === "busy") return "busy";
-  return cause === "no_answer" ? "no-answer" : "failed";
+  // A caller who did not wait any longer, too, was not answered.
+  return cause === "no_answer" || cause === "far_hung_up" ? "no-answer" : "failed";
 }
 
 function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {

@@ -6,6 +6,7 @@ import type { Micros } from "../core/money.ts";
 import type { System } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
 import { accountTopic, callTopic } from "../events/events.ts";
+import { barredReason, type DialRules } from "../phone-numbers/dial-guard.ts";
 import type { CallStatus } from "./machine.ts";
 import type {
   AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, TranscriptEntry,
@@ -18,6 +19,8 @@ export interface CallsOptions {
   /** Calls of the account that may be live at a time. */
   parallelMax(accountId: number): number;
   priceMicrosPerMinute: Micros;
+  /** What bounds calls to telephones, of every account. */
+  dialling: DialRules;
   recordings: { remove(file: string): Promise<void>; repair(file: string): Promise<boolean> };
 }
 
@@ -57,6 +60,7 @@ function createReads(store: CallStore) {
     snapshot: (callId: number) => store.snapshot(callId),
     liveSnapshot: (accountId: number) => store.liveSnapshot(accountId),
     transcript: (callId: number): TranscriptEntry[] => store.transcript(callId),
+    transcripts: (callIds: readonly number[]) => store.transcripts(callIds),
   };
 }
 
@@ -66,12 +70,19 @@ const termsOf = (options: CallsOptions, { accountId, settings }: Assistant) => (
   reserveMinMicros: costOf(0, options.priceMicrosPerMinute),
   reserveMaxMicros: costOf(settings.max_duration, options.priceMicrosPerMinute),
   parallelMax: options.parallelMax(accountId),
+  dialling: options.dialling,
 });
 export type CallTerms = ReturnType<typeof termsOf>;
 
 /** How long what is set aside lasts. */
 const secondsFor = (reservedMicros: Micros, perMinute: Micros): number =>
   perMinute === 0 ? FOREVER_SECONDS : Math.floor((reservedMicros * 60) / perMinute);
+
+function tooFast(waitMicros: number): Fault {
+  const retryAfterS = Math.max(1, Math.ceil(waitMicros / 1_000_000));
+  const message = `Too many calls were placed in a minute. Try again in ${retryAfterS} seconds.`;
+  return new Fault(429, message, { retryAfterS, extra: { retry_after: retryAfterS } });
+}
 
 /** `secondsMax`: how long what is set aside lasts. Throws Fault 422 or 429. */
 function createBegin(options: CallsOptions) {
@@ -93,6 +104,8 @@ function createBegin(options: CallsOptions) {
     if (outcome.kind === "blocked") {
       throw new Fault(422, "The phone number is on the do-not-call list.");
     }
+    if (outcome.kind === "barred") throw new Fault(422, outcome.reason);
+    if (outcome.kind === "too_fast") throw tooFast(outcome.until - system.now());
     if (outcome.kind === "too_many_calls") {
       throw new Fault(429, "Too many calls of the account are live.", { retryAfterS: 10 });
     }
@@ -109,6 +122,9 @@ export function createCalls(options: CallsOptions) {
     terms: (assistant: Assistant): CallTerms => termsOf(options, assistant),
     secondsFor: (reservedMicros: Micros): number =>
       secondsFor(reservedMicros, options.priceMicrosPerMinute),
+    /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */
+    whyBarred: (to: string): string | null =>
+      to.startsWith("+") ? barredReason(to, options.dialling.countries) : null,
     change: async (
       callId: number,
       to: CallStatus,

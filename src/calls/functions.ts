@@ -7,8 +7,8 @@ import type { ModelTool } from "../providers/models/port.ts";
 /** What the functions do; each takes effect once what is being said has been said. */
 export interface CallDeeds {
   hangUp(): void;
-  /** Null when the carrier cannot. */
-  transfer: ((to: string) => void) | null;
+  /** Null when the carrier cannot; else as `handOver`. */
+  transfer: ((to: string) => string | null) | null;
   /** Null when the call has no keys. */
   sendDtmf: ((digits: string) => void) | null;
   /** A sentence says why not; null: it is done. */
@@ -94,8 +94,8 @@ function transferFunction(
     if (typeof wanted !== "string" || (tool.isFree && !E164.test(wanted))) {
       return { error: "The phone number must be in E.164 format (e.g. +1234567890)." };
     }
-    deeds.transfer(wanted);
-    return { transferring: true };
+    const error = deeds.transfer(wanted);
+    return error === null ? { transferring: true } : { error };
   });
 }
 

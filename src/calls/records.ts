@@ -3,6 +3,7 @@
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
 import type { CommittedEvent, FunctionCall } from "../events/events.ts";
+import type { DialRules } from "../phone-numbers/dial-guard.ts";
 import type { AnsweredStatus, CallStatus } from "./machine.ts";
 
 export const CALL_TYPES = ["inbound", "outbound", "web"] as const;
@@ -99,6 +100,8 @@ export interface NewCall {
   reserveMaxMicros: Micros;
   /** Most calls of the account live at a time. */
   parallelMax: number;
+  /** What bounds it when it is outbound. */
+  dialling: DialRules;
   now: Instant;
 }
 
@@ -107,6 +110,10 @@ export type CreateCallOutcome =
   | { kind: "created"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
   | { kind: "balance_too_low" }
   | { kind: "too_many_calls" }
+  /** The account has dialled as often as it may in a minute. */
+  | { kind: "too_fast"; until: Instant }
+  /** The number of an outbound call is one that nobody may dial: why, for people. */
+  | { kind: "barred"; reason: string }
   /** The number of an outbound call is on the account's do-not-call list. */
   | { kind: "blocked" };
 
@@ -147,6 +154,8 @@ export interface CallStore {
   /** Live calls of the account, oldest first. */
   live(accountId: number): Call[];
   transcript(callId: number): TranscriptEntry[];
+  /** Those of at most a page of calls, by call; a call nothing was said in is missing. */
+  transcripts(callIds: readonly number[]): Map<number, TranscriptEntry[]>;
   /** Call and transcript as of one moment. */
   snapshot(callId: number): CallSnapshot | null;
   /** Live calls of the account as of one moment, with the account's newest event number. */

@@ -12,19 +12,20 @@ import { fillTemplate } from "../engine/template.ts";
 import type { ToolBox } from "../engine/tools.ts";
 import { parseArguments, runTurn, type TurnEvent } from "../engine/turn.ts";
 import type { FunctionCall } from "../events/events.ts";
+import type { RouteInbound } from "../phone-numbers/inbound.ts";
 import type { LanguageModel, ModelMessage } from "../providers/models/port.ts";
 import type { Pcm } from "../providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { callFunctions, type CallDeeds } from "./functions.ts";
 import type { Recordings } from "./recordings.ts";
-import type { EndReason, TranscriptEntry } from "./records.ts";
+import type { Call, EndReason, TranscriptEntry } from "./records.ts";
 import type { CallSetup, EngineCodes, FromMedia, MediaThread } from "./voice/protocol.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
 import type { VoiceSettings } from "./voice/settings.ts";
 
-/** The socket of a web call. */
-export interface WebFace {
+/** The far end of a call whose socket is in the main thread. */
+export interface Face {
   frame(pcm: Pcm): void;
   clear(): void;
   /** The end of something that was said. */
@@ -33,7 +34,14 @@ export interface WebFace {
   state(state: VoiceState): void;
   tool(name: string, phase: "start" | "end"): void;
   over(reason: EndReason): void;
+  /** Null: no telephone is behind it. */
+  line: { dtmf(digits: string): void; transfer(to: string): void } | null;
 }
+
+/** The way out to a telephone; `to` is spelt as the carrier wants it. */
+export type Line =
+  | { carrier: "loopback" }
+  | { carrier: "sip"; trunkId: number; to: string };
 
 /** How an assistant hears and speaks. */
 export interface ChosenVoice {
@@ -65,6 +73,9 @@ export interface CallingOptions {
     url: string; accountId: number; assistantId: number; callId: number;
     customerPhone: string | null; assistantPhone: string | null; variables: Record<string, string>;
   }): Promise<Record<string, string>>;
+  /** Null: there is no way out for the number the call is made from. */
+  lineOf(call: Call, assistant: Assistant): Line | null;
+  routeInbound: RouteInbound;
   evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
   recordings: Pick<Recordings, "folder" | "repair">;
   system: System;
@@ -86,7 +97,7 @@ export interface LiveCall {
   accountId: number;
   variables: Record<string, string>;
   given: Record<string, string>;
-  face: WebFace | null;
+  face: Face | null;
   /** There is a telephone line: calls can be handed on and keys be pressed. */
   hasLine: boolean;
   isRealtime: boolean;
@@ -243,7 +254,13 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
       kind: "end_after_speech", callId, reason: "assistant_ended", to: null,
     }),
     transfer: call.hasLine
-      ? (to) => media.send({ kind: "end_after_speech", callId, reason: "transferred", to })
+      ? (to) => {
+          // Whoever talks to the model may have had it choose the number.
+          const barred = options.calls.whyBarred(to);
+          if (barred !== null) return barred;
+          media.send({ kind: "end_after_speech", callId, reason: "transferred", to });
+          return null;
+        }
       : null,
     sendDtmf: call.hasLine ? (digits) => media.send({ kind: "send_dtmf", callId, digits }) : null,
     handOver: (assistantId, { message, greets }) => {

@@ -103,7 +103,8 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
         ...dayRange(query),
       };
       const { items, total } = calls.page(caller.accountId, filter, { page, perPage });
-      const rows = items.map((call) => wireCall(call, calls.transcript(call.id), recordingUrl));
+      const said = calls.transcripts(items.map(({ id }) => id));
+      const rows = items.map((call) => wireCall(call, said.get(call.id) ?? [], recordingUrl));
       const path = `${baseUrl}/user/calls`;
       return json(200, pageEnvelope(
         { items: rows, total }, { path, query: http.query, page, perPage }));
@@ -168,8 +169,11 @@ function readVariables(value: unknown): Record<string, string> {
 const PLACED = {
   400: { description: "Not a telephone number", schema: MessageSchema },
   404: { description: "No such assistant", schema: MessageSchema },
-  422: { description: "Balance too low, or the assistant cannot talk", schema: MessageSchema },
-  429: { description: "Too many calls at a time", schema: MessageSchema },
+  422: {
+    description: "Balance too low, the assistant cannot talk, or nobody may call the number",
+    schema: MessageSchema,
+  },
+  429: { description: "Too many calls at a time or in a minute", schema: MessageSchema },
 };
 
 function numberFrom(text: string): string {

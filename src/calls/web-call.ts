@@ -18,7 +18,7 @@ import { compileValidation, parseJsonObject, parseQuery } from "../http/validati
 import type { LegEvent } from "../providers/carriers/port.ts";
 import type { Pcm } from "../providers/speech/port.ts";
 import type { Calling } from "./calling.ts";
-import type { WebFace } from "./replies.ts";
+import type { Face } from "./replies.ts";
 
 export interface WebCallOptions {
   calling: Calling;
@@ -172,7 +172,7 @@ function createFace(
 /** What the call shows the page. */
 function faceOf(
   socket: Socket, tell: (message: object) => void, marks: ReturnType<typeof createMarks>,
-): WebFace {
+): Face {
   return {
     frame: (pcm) => {
       socket.sendBytes(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
@@ -187,6 +187,7 @@ function faceOf(
       tell({ type: "end", reason });
       socket.end(CLOSE.over, "over");
     },
+    line: null,
   };
 }
 

@@ -105,6 +105,10 @@ export const LIMITS = {
   callBeatMs: 5 * SECOND_MS,
   /** Until a call that was told to end is given up. */
   callEndMs: 5 * SECOND_MS,
+  /** From the end of the media thread to the start of the next, where calls come in. */
+  mediaRestartMs: SECOND_MS,
+  /** For taking leave of registrars when the server stops. */
+  carrierCloseMs: 2.5 * SECOND_MS,
   recordingLinkMs: 24 * 60 * MINUTE_MS,
   recordingSliceBytesMax: 1024 * 1024,
   evaluationMs: 60 * SECOND_MS,
@@ -132,6 +136,8 @@ export const LIMITS = {
   csvRowCharsMax: 64 * 1024,
   leadImportBatchRows: 200,
   leadImportErrorsMax: 100,
+  /** Until a lead whose number may not be dialled is looked at again. */
+  barredLeadMs: 24 * 60 * MINUTE_MS,
   /** How often the hours of campaigns are looked at, and what may have been missed. */
   diallerTickMs: MINUTE_MS,
   /** Least between two passes of the dialler that the clock asks for. */
@@ -151,6 +157,9 @@ export const LIMITS = {
   numberSweepMs: MINUTE_MS,
   numberSweepRowsMax: 200,
   numberImportMax: 100_000,
+  sipTrunksMax: 100,
+  /** Addresses and networks that may call in over one trunk. */
+  sipNetworksMax: 50,
 
   // Storage
   writeQueueMax: 20_000,

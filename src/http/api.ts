@@ -160,7 +160,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
       const refuse = (error: unknown): Reply => {
         const fault = toFault(error, options.log, http);
         if (fault.code === ORIGIN_REFUSED) delete headers["Access-Control-Allow-Origin"];
-        return finish(renderFault(fault, shape));
+        return finish(route.refusals?.render(fault) ?? renderFault(fault, shape));
       };
       try {
         const reply = handle(http, headers);

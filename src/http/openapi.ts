@@ -48,6 +48,8 @@ function bodyContentOf({ upload }: Route, body: TObject): object {
   return { ...jsonContent(body), ...jsonContent(form, "multipart/form-data") };
 }
 
+const needsKey = (route: Route): boolean => route.auth === "key" || route.asksForKey === true;
+
 function responsesOf(route: Route): Record<string, object> {
   const described = Object.entries(route.responses).map(([status, response]) => [
     status,
@@ -56,14 +58,15 @@ function responsesOf(route: Route): Record<string, object> {
       content: jsonContent(response.schema, response.contentType),
     },
   ]);
-  const general = { content: jsonContent(ERROR_SCHEMAS[route.errorShape]) };
+  const own = route.refusals?.schema;
+  const general = { content: jsonContent(own ?? ERROR_SCHEMAS[route.errorShape]) };
   const fallbacks: Record<string, object> = {
     "429": { description: "Too many requests", ...general },
     "5XX": { description: "The server failed", ...general },
   };
-  if (route.auth === "key") {
+  if (needsKey(route)) {
     fallbacks["401"] = {
-      description: "No key in force", content: jsonContent(ERROR_SCHEMAS.message),
+      description: "No key in force", content: jsonContent(own ?? ERROR_SCHEMAS.message),
     };
   }
   return { ...fallbacks, ...(Object.fromEntries(described) as Record<string, object>) };
@@ -88,7 +91,7 @@ export function buildOpenApi(routes: Route[], info: { version: string; baseUrl: 
         parameters: parametersOf(route, path),
         ...(route.body ? { requestBody: { content: bodyContentOf(route, route.body) } } : {}),
         responses: responsesOf(route),
-        security: route.auth === "key" ? [{ apiKey: [] }] : [],
+        security: needsKey(route) ? [{ apiKey: [] }] : [],
       };
     }
   }

@@ -1,6 +1,7 @@
 // The Route record: one description gives a route its types, validation, error shape and its place
 // in the OpenAPI document. Features list these in their routes.ts; http/api.ts mounts them.
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
+import type { Fault } from "../core/faults.ts";
 import type { HttpRequest, Reply } from "./exchange.ts";
 
 /** Who asks, as far as the edge needs to know. */
@@ -41,6 +42,11 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   query?: Query;
   body?: Body;
   errorShape: ErrorShape;
+  /**
+   * Refusals in the words of another protocol, instead of the error shape; that one is left for
+   * what the server refuses before it has read the request.
+   */
+  refusals?: { schema: TSchema; render(fault: Fault): Reply };
   /** Error text of the 404 when the path's placeholder cannot name anything. */
   notFound?: string;
   /** Top-level message of a 422; absent: the first field's own message. */
@@ -69,6 +75,8 @@ export interface KeyRoute<Query extends TObject = TObject, Body extends TObject 
 export interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TObject>
   extends RouteBase<Query, Body> {
   auth: "public";
+  /** The handler asks for the API key itself, as its protocol wants it; pages may call it too. */
+  asksForKey?: true;
   handle(request: RouteRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
 }
 

@@ -83,11 +83,14 @@ export interface OwnedNumbers {
   rename(accountId: number, phoneNumberId: number, nickname: string | null): Promise<PhoneNumber>;
   /** Fault 404; Fault 400 when it is given up already. Resolves to its type. */
   release(accountId: number, phoneNumberId: number): Promise<PhoneNumberType>;
+  /** Told of each number that went at once because its owner gave it up. */
+  onRemoved(handler: (phoneNumberId: number) => void): void;
 }
 
 export function createOwnedNumbers(
   { store, bus, system }: { store: OwnedNumberStore; bus: EventBus; system: System },
 ): OwnedNumbers {
+  const handlers = new Set<(phoneNumberId: number) => void>();
   const get = (accountId: number, phoneNumberId: number): PhoneNumber => {
     const number = store.findOwned(accountId, phoneNumberId);
     if (!number) throw numberNotFound();
@@ -108,7 +111,9 @@ export function createOwnedNumbers(
         throw new Fault(400, "Phone number is already scheduled for release.");
       }
       bus.publishCommitted(outcome.events);
+      if (outcome.kind === "removed") for (const handler of handlers) handler(phoneNumberId);
       return outcome.type;
     },
+    onRemoved: (handler) => void handlers.add(handler),
   };
 }

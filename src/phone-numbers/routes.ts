@@ -1,5 +1,5 @@
 // The wire of phone numbers: search, buy, list, name, give up. Assignable numbers are among the
-// assistants' lookups.
+// assistants' lookups, SIP trunks in sip-trunk-routes.ts.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../core/limits.ts";
 import { dollarsFromMicros } from "../core/money.ts";
@@ -11,25 +11,23 @@ import { readIdempotencyKey } from "../http/validation.ts";
 import type { OwnedNumbers, PhoneNumber, PhoneNumberType } from "./phone-numbers.ts";
 import { formatNumber } from "./prices.ts";
 import type { Bought, OfferWithPrice, Purchases } from "./purchases.ts";
+import { sipTrunkRoutes } from "./sip-trunk-routes.ts";
+import type { SipTrunks } from "./sip-trunks.ts";
+import { ErrorSchema, InvalidSchema, NICKNAME_CHARS_MAX } from "./wire.ts";
 
 export interface PhoneNumberRouteOptions {
   numbers: OwnedNumbers;
   purchases: Pick<Purchases, "search" | "purchase">;
+  sipTrunks: SipTrunks;
 }
 
 const COUNTRY_DEFAULT = "US";
 const CONTAINS_DIGITS_MAX = 10;
-const NICKNAME_CHARS_MAX = 50;
 
 const TYPE_LABELS: Record<PhoneNumberType, string> = {
   normal: "Dedicated Number", sip: "SIP", caller_id: "Caller ID",
 };
 
-const ErrorSchema = Type.Object({ error: Type.String() });
-const InvalidSchema = Type.Object({
-  message: Type.String(),
-  errors: Type.Record(Type.String(), Type.Array(Type.String())),
-});
 const NumberSchema = Type.Object({
   id: Type.Integer(),
   phone_number: Type.String(),
@@ -142,6 +140,7 @@ const failed = (description: string) => ({ description, schema: ErrorSchema });
 export function phoneNumberRoutes(options: PhoneNumberRouteOptions): Route[] {
   return [
     ...listRoutes(options), searchRoute(options), purchaseRoute(options), ...oneRoutes(options),
+    ...sipTrunkRoutes(options.sipTrunks),
   ];
 }
 

@@ -1,14 +1,14 @@
 // Routes of protocols people already use: OpenAI's chat completions and models, and the stream an
-// AI SDK chat comes back to. Refusals are OpenAI's, so authentication is asked for in here.
+// AI SDK chat comes back to. Pages may call OpenAI's as they call public routes, so these ask for
+// the key themselves.
 import { Type } from "@sinclair/typebox";
 import { hash } from "node:crypto";
 import type { Assistant } from "../assistants/assistants.ts";
 import type { Access } from "../conversations/access.ts";
 import type { Conversations } from "../conversations/conversations.ts";
 import { Fault } from "../core/faults.ts";
-import type { Logger } from "../core/logger.ts";
 import { isUuid } from "../core/values.ts";
-import { rateLimitFault, toFault } from "../http/errors.ts";
+import { rateLimitFault } from "../http/errors.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
 import type { RateLimiter } from "../http/rate-limit.ts";
 import { publicRoute, type Caller, type Route } from "../http/route.ts";
@@ -39,7 +39,6 @@ export interface ProtocolOptions {
   identify(http: HttpRequest): Caller;
   /** Null switches the limit off. */
   keyLimiter: RateLimiter | null;
-  log: Logger;
 }
 
 const MODEL = Type.Object({
@@ -49,7 +48,13 @@ const MODEL = Type.Object({
   owned_by: Type.Literal("parley"),
   name: Type.String(),
 });
-const UNAUTHORIZED = { description: "No key in force", schema: OpenAiErrorSchema };
+/** What OpenAI's routes have in common. */
+const OPENAI = {
+  tag: "OpenAI",
+  asksForKey: true,
+  errorShape: "error",
+  refusals: { schema: OpenAiErrorSchema, render: renderOpenAiFault },
+} as const;
 const NO_MODEL = { description: "No such assistant", schema: OpenAiErrorSchema };
 
 const seconds = (instant: number): number => Math.floor(instant / 1_000_000);
@@ -77,34 +82,23 @@ function getModel({ assistants }: ProtocolOptions, caller: Caller, model: string
 }
 
 export function protocolRoutes(options: ProtocolOptions): Route[] {
-  const guarded: Guarded = (http, run) => Promise.resolve().then(run).catch((error: unknown) =>
-    renderOpenAiFault(toFault(error, options.log, http)));
-  return [
-    completionRoute(options, guarded), ...modelRoutes(options, guarded), rejoinRoute(options),
-  ];
+  return [completionRoute(options), ...modelRoutes(options), rejoinRoute(options)];
 }
 
-/** Whatever is thrown in `run` is told as OpenAI tells it. */
-type Guarded = (http: HttpRequest, run: () => Reply | Promise<Reply>) => Promise<Reply>;
-
-function completionRoute(options: ProtocolOptions, guarded: Guarded): Route {
+function completionRoute(options: ProtocolOptions): Route {
   return publicRoute({
+    ...OPENAI,
     method: "POST",
     path: "/v1/chat/completions",
-    tag: "OpenAI",
     summary: "OpenAI's chat completions, answered by an assistant; needs an API key",
-    // Of what is refused before a handler runs; nearest to what clients look for.
-    errorShape: "error",
     body: COMPLETION_BODY,
     responses: {
       200: { description: "The reply, or its chunks for stream: true", schema: CompletionSchema },
       400: { description: "What no assistant can do", schema: OpenAiErrorSchema },
-      401: UNAUTHORIZED,
       402: { description: "Balance too low", schema: OpenAiErrorSchema },
       404: NO_MODEL,
-      429: { description: "Too many requests", schema: OpenAiErrorSchema },
     },
-    handle: ({ body, http }) => guarded(http, () => complete(options, body, http)),
+    handle: ({ body, http }) => complete(options, body, http),
   });
 }
 
@@ -144,42 +138,38 @@ async function complete(
   return json(200, completionOf(head, given, told, text), headers);
 }
 
-function modelRoutes(options: ProtocolOptions, guarded: Guarded): Route[] {
+function modelRoutes(options: ProtocolOptions): Route[] {
   return [
     publicRoute({
+      ...OPENAI,
       method: "GET",
       path: "/v1/models",
-      tag: "OpenAI",
       summary: "The account's active assistants as OpenAI's models; needs an API key",
-      errorShape: "error",
       responses: {
         200: {
           description: "All of them",
           schema: Type.Object({ object: Type.Literal("list"), data: Type.Array(MODEL) }),
         },
-        401: UNAUTHORIZED,
       },
-      handle: ({ http }) => guarded(http, () => {
+      handle: ({ http }) => {
         const { accountId } = admit(options, http, "read");
         const data = options.assistants.listAll(accountId)
           .filter(({ status }) => status === "active")
           .map(modelOf);
         return json(200, { object: "list", data });
-      }),
+      },
     }),
     publicRoute({
+      ...OPENAI,
       method: "GET",
       path: "/v1/models/{uuid}",
-      tag: "OpenAI",
       summary: "One assistant as OpenAI's model; needs an API key",
-      errorShape: "error",
       responses: {
         200: { description: "The assistant", schema: MODEL },
-        401: UNAUTHORIZED,
         404: NO_MODEL,
       },
-      handle: ({ uuid, http }) => guarded(http, () =>
-        json(200, modelOf(getModel(options, admit(options, http, "read"), uuid)))),
+      handle: ({ uuid, http }) =>
+        json(200, modelOf(getModel(options, admit(options, http, "read"), uuid))),
     }),
   ];
 }

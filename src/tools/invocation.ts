@@ -1,6 +1,7 @@
 // Calls a tool's endpoint for a turn. The call is journaled before it leaves and after it is
 // answered: one identical call has one effect within its turn, and one whose outcome a crash took
-// away is reported as unknown, never sent again in silence.
+// away is reported as unknown, never sent again in silence. Trials, which no turn asked for, are in
+// trials.ts.
 import { createHash } from "node:crypto";
 import type { Logger } from "../core/logger.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -34,22 +35,31 @@ export interface EndpointRequest {
   totalMs: number;
   bytesMax: number;
   resultCharsMax: number;
+  isTrial?: boolean;
 }
+export interface Answered {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+/** `answered`: of trials alone. */
 export type EndpointReply =
-  | { kind: "result"; result: Record<string, unknown> }
-  | { kind: "status"; status: number }
+  | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
+  | { kind: "status"; status: number; answered?: Answered }
   | { kind: "refused"; reason: string }
   | { kind: "failed"; reason: string; sent: boolean };
 
 /** Sends one request in another thread; rejects when that thread could not do it. */
 export type SendToEndpoint = (request: EndpointRequest) => Promise<EndpointReply>;
 
-export interface InvocationOptions {
-  journal: ToolJournal;
+export interface SendingOptions {
   send: SendToEndpoint;
   system: System;
   log: Logger;
   observe(outcome: string, seconds: number): void;
+}
+export interface InvocationOptions extends SendingOptions {
+  journal: ToolJournal;
 }
 
 export interface InvocationContext {
@@ -98,21 +108,25 @@ function valueOf(parameter: ToolParameter, value: unknown): Value | null {
   }
 }
 
-type Checked = { values: Map<string, Value> } | { error: string };
+/** `argument`: which one is at fault. */
+interface Misfit {
+  error: string;
+  argument: string;
+}
+type Checked = { values: Map<string, Value> } | Misfit;
 
 /** Unknown arguments are dropped; a missing or misfit one is an answer the model can act on. */
 function checkArguments(schema: ToolParameter[], args: Record<string, unknown>): Checked {
   const values = new Map<string, Value>();
   for (const parameter of schema) {
-    const given = Object.hasOwn(args, parameter.name) ? args[parameter.name] : undefined;
+    const { name: argument, type } = parameter;
+    const given = Object.hasOwn(args, argument) ? args[argument] : undefined;
     if (given === undefined || given === null) {
-      return { error: `The argument ${parameter.name} is missing.` };
+      return { error: `The argument ${argument} is missing.`, argument };
     }
     const value = valueOf(parameter, given);
-    if (value === null) {
-      return { error: `The argument ${parameter.name} must be a ${parameter.type}.` };
-    }
-    values.set(parameter.name, value);
+    if (value === null) return { error: `The argument ${argument} must be a ${type}.`, argument };
+    values.set(argument, value);
   }
   return { values };
 }
@@ -126,13 +140,17 @@ function urlPiece(value: Value): string | null {
   return text === "." || text === ".." || text === "" ? null : encodeURIComponent(text);
 }
 
-type Built = { url: string; headers: Record<string, string>; body?: string } | { error: string };
+export interface BuiltRequest {
+  url: string;
+  headers: Record<string, string>;
+  body?: string;
+}
 
 function buildRequest(
   { endpoint, method, headers: configured }: Tool,
   values: Map<string, Value>,
   variables: Record<string, string>,
-): Built {
+): BuiltRequest | Misfit {
   let misfit: string | null = null;
   const variable = (name: string): string =>
     Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
@@ -147,7 +165,10 @@ function buildRequest(
     if (piece === null) misfit = name;
     return piece ?? "";
   });
-  if (misfit !== null) return { error: `The argument ${String(misfit)} cannot be used there.` };
+  if (misfit !== null) {
+    const argument = String(misfit);
+    return { error: `The argument ${argument} cannot be used there.`, argument };
+  }
   const rest = [...values].filter(([name]) => !inPath.has(name));
   const headers: Record<string, string> = {};
   for (const { name, value } of configured) {
@@ -155,6 +176,8 @@ function buildRequest(
     headers[name.toLowerCase()] = text.replace(/[\r\n\0]/g, " ");
   }
   if (method === "GET" || method === "DELETE") {
+    // The thread refuses what is no URL.
+    if (!URL.canParse(filled)) return { url: filled, headers };
     const url = new URL(filled);
     for (const [name, value] of rest) url.searchParams.append(name, String(value));
     return { url: url.href, headers };
@@ -185,10 +208,45 @@ const UNKNOWN = {
   error: "The outcome of an earlier attempt is unknown; the call was not sent again.",
 };
 
-export function createInvokeTool(options: InvocationOptions): InvokeTool {
-  const { journal, send, system, log } = options;
+export interface PreparedRequest {
+  built: BuiltRequest;
+  /** Tells one call of the tool from another. */
+  digest: string;
+}
 
-  const sendOnce = async (tool: Tool, built: Exclude<Built, { error: string }>, key: string) => {
+/** The request a call is, or what is wrong with its arguments. */
+export function prepareRequest(
+  tool: Tool, args: Record<string, unknown>, variables: Record<string, string>,
+): PreparedRequest | Misfit {
+  const checked = checkArguments(tool.schema, args);
+  if ("error" in checked) return checked;
+  const built = buildRequest(tool, checked.values, variables);
+  if ("error" in built) return built;
+  const digest = createHash("sha256")
+    .update(JSON.stringify([tool.id, [...checked.values]])).digest("hex");
+  return { built, digest };
+}
+
+/** By which an endpoint can tell a repeated request. */
+export const idempotencyKey = (scope: string, digest: string): string =>
+  createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
+
+export interface Sent {
+  /** What the model is told. */
+  result: Record<string, unknown>;
+  /** Whether the result is the endpoint's. */
+  ok: boolean;
+  /** False: the endpoint has certainly not seen it. */
+  sent: boolean;
+  seconds: number;
+  /** Null unless it was a trial, and answered. */
+  answered: Answered | null;
+}
+
+/** Sends one prepared request within the tool's time, and tells what came of it. */
+export function createSender(options: SendingOptions) {
+  const { send, system, log } = options;
+  return async (tool: Tool, built: BuiltRequest, key: string, isTrial = false): Promise<Sent> => {
     const totalMs = tool.timeoutS * 1000;
     const startedMs = system.monotonicMs();
     const reply = await send({
@@ -198,34 +256,38 @@ export function createInvokeTool(options: InvocationOptions): InvokeTool {
       totalMs,
       bytesMax: LIMITS.toolResponseBytesMax,
       resultCharsMax: LIMITS.toolResultCharsMax,
+      ...(isTrial ? { isTrial } : {}),
     }).catch((error: unknown): EndpointReply => {
       log.error({ err: error, tool_id: tool.id }, "the tool thread failed");
       return { kind: "failed", reason: "thread", sent: true };
     });
     const seconds = (system.monotonicMs() - startedMs) / 1000;
     options.observe(reply.kind === "result" ? "ok" : reply.kind, seconds);
-    if (reply.kind === "result") return { result: reply.result, sent: true };
-    const { kind, ...why } = reply;
+    const answered = ("answered" in reply ? reply.answered : null) ?? null;
+    if (reply.kind === "result") {
+      return { result: reply.result, ok: true, sent: true, seconds, answered };
+    }
+    const { kind, ...why } = { ...reply, answered: undefined };
     log.warn({ tool_id: tool.id, outcome: kind, ...why, dur_ms: seconds * 1000 }, "tool call failed");
     const sent = reply.kind === "status" || (reply.kind === "failed" && reply.sent);
-    return { result: { error: failureText(reply) }, sent };
+    return { result: { error: failureText(reply) }, ok: false, sent, seconds, answered };
   };
+}
 
+export function createInvokeTool(options: InvocationOptions): InvokeTool {
+  const { journal, system } = options;
+  const sendOnce = createSender(options);
   return async (tool, args, { scope, variables }) => {
-    const checked = checkArguments(tool.schema, args);
-    if ("error" in checked) return checked;
-    const built = buildRequest(tool, checked.values, variables);
-    if ("error" in built) return built;
-    const digest = createHash("sha256")
-      .update(JSON.stringify([tool.id, [...checked.values]])).digest("hex");
+    const prepared = prepareRequest(tool, args, variables);
+    if ("error" in prepared) return { error: prepared.error };
+    const { built, digest } = prepared;
     const { accountId, id: toolId } = tool;
     const begun = await journal.begin({
       scope, callKey: digest, accountId, toolId, now: system.now(),
     });
     if (begun.kind === "repeated") return begun.result;
     if (begun.kind === "unknown") return UNKNOWN;
-    const key = createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
-    const { result, sent } = await sendOnce(tool, built, key);
+    const { result, sent } = await sendOnce(tool, built, idempotencyKey(scope, digest));
     await journal.finish({ id: begun.id, result, sent, now: system.now() });
     return result;
   };

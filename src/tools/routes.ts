@@ -1,7 +1,10 @@
 // The wire of mid-call tools. Records travel unwrapped, changes under `data`, as the contract says.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
-import { collectingErrors, errorsOf, HttpUrl, prepared, withMessage } from "../core/schema.ts";
+import { LIMITS } from "../core/limits.ts";
+import {
+  collectingErrors, errorsOf, HttpUrl, Nullable, prepared, withMessage,
+} from "../core/schema.ts";
 import { isoMicros } from "../core/system.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
@@ -9,6 +12,7 @@ import { isOwnHeader } from "../outbound/request.ts";
 import {
   METHODS, PARAMETER_TYPES, toolNotFound, type Tool, type ToolFields, type Tools,
 } from "./tools.ts";
+import type { Trial, TryTool } from "./trials.ts";
 
 const DESCRIPTION_CHARS_MAX = 255;
 const NAME_CHARS_MAX = 64;
@@ -80,6 +84,37 @@ const ToolSchema = Type.Object({
   created_at: Type.String(),
   updated_at: Type.String(),
 });
+const TryBody = Type.Object({
+  arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), {
+    description: "What a model would fill in",
+  })),
+  variables: Type.Optional(Type.Record(
+    Type.String(), Type.String({ maxLength: LIMITS.variableCharsMax }), {
+      maxProperties: LIMITS.variablesMax, description: "Names to texts, filled in for {{name}}",
+    })),
+});
+const Headers = Type.Record(Type.String(), Type.String());
+const TrialSchema = Type.Object({
+  ok: Type.Boolean({ description: "The endpoint answered with a status of success" }),
+  duration_ms: Type.Integer(),
+  request: Type.Object({
+    method: Type.String(),
+    url: Type.String(),
+    headers: Type.Unsafe<Record<string, string>>({
+      ...Headers, description: "Values of configured headers are ***",
+    }),
+    body: Nullable(Type.String()),
+  }),
+  response: Nullable(Type.Object({
+    status: Type.Integer(),
+    headers: Headers,
+    body: Type.String({
+      description: `Its first ${LIMITS.toolResultCharsMax} characters, without invisible ones`,
+    }),
+  })),
+  result: Type.Record(Type.String(), Type.Unknown(), { description: "What a model would be told" }),
+  error: Nullable(Type.String()),
+});
 const MessageSchema = Type.Object({ message: Type.String() });
 const SavedSchema = Type.Object({ message: Type.String(), data: ToolSchema });
 const InvalidSchema = Type.Object({
@@ -126,8 +161,37 @@ const COMMON = { tag: "Tools", errorShape: "message", notFound: "Tool not found"
 const missing = { 404: { description: "No such tool", schema: MessageSchema } };
 const invalid = { 422: { description: "Fields at fault, or the plan's cap", schema: InvalidSchema } };
 
-export function toolRoutes(tools: Tools): Route[] {
-  return [...readRoutes(tools), ...writeRoutes(tools)];
+export function toolRoutes(tools: Tools, tryTool: TryTool): Route[] {
+  return [...readRoutes(tools), ...writeRoutes(tools), tryRoute(tools, tryTool)];
+}
+
+const wireTrial = (trial: Trial): Static<typeof TrialSchema> => ({
+  ok: trial.ok,
+  duration_ms: trial.durationMs,
+  request: trial.request,
+  response: trial.response,
+  result: trial.result,
+  error: trial.ok ? null : String(trial.result.error),
+});
+
+function tryRoute(tools: Tools, tryTool: TryTool): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/tools/{id}/try",
+    summary: "Call a tool's endpoint as a turn would, and see what was sent and what came back",
+    body: TryBody,
+    responses: {
+      200: { description: "What came of it, well or not", schema: TrialSchema },
+      ...missing,
+      422: { description: "Arguments that do not fit; nothing was sent", schema: InvalidSchema },
+    },
+    handle: async ({ caller, id, body }) => {
+      const tool = tools.find(caller.accountId, id);
+      if (!tool) throw toolNotFound();
+      return json(200, wireTrial(await tryTool(tool, body.arguments ?? {}, body.variables ?? {})));
+    },
+  });
 }
 
 function readRoutes(tools: Tools): Route[] {

@@ -27,6 +27,8 @@ export interface TestServer {
   /** `http://127.0.0.1:port` */
   url: string;
   port: number;
+  /** UDP and TCP; null without PARLEY_SIP_PORT. */
+  sipPort: number | null;
   dataDir: string;
   /** Bearer of an account with 5.00 USD. */
   key: string;
@@ -67,7 +69,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     log: createLogger(config.PARLEY_LOG_LEVEL),
     system: options.system ?? createSystem(),
   });
-  const port = await app.listen();
+  const { port, sipPort } = await app.listen();
   const url = `http://127.0.0.1:${port}`;
   const { accounts } = app.features;
   const newAccount: TestServer["newAccount"] = async ({ balance = "5.00" } = {}) => {
@@ -97,7 +99,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     return { status, body: isJson ? JSON.parse(text) : text, headers: received };
   };
   return {
-    app, url, port, dataDir, ...first, newAccount, call,
+    app, url, port, sipPort, dataDir, ...first, newAccount, call,
     close: async () => {
       await app.close();
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });

@@ -5,12 +5,14 @@ import type { Logger } from "../../core/logger.ts";
 import type { System } from "../../core/system.ts";
 import type { AmbienceKind } from "../../audio/kinds.ts";
 import { mixInto } from "../../audio/mix.ts";
-import type { Carrier, Leg, LegEvent } from "../../providers/carriers/port.ts";
+import type { Carrier, CarrierName, Leg, LegEvent } from "../../providers/carriers/port.ts";
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
 } from "../../providers/speech/port.ts";
 import type { MediaClock } from "./clock.ts";
-import type { CallSetup, EngineCodes, FromMedia, ToMedia } from "./protocol.ts";
+import {
+  rateOf, type CallSetup, type EngineCodes, type FromMedia, type LegSetup, type ToMedia,
+} from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
 import { VoiceSession } from "./session.ts";
@@ -33,7 +35,7 @@ export interface HostOptions {
   ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
   beeps(rate: number, tell: () => void): { push(pcm: Pcm): void };
   recorder(path: string, rate: number): Recorder;
-  carrier: Carrier | null;
+  carriers: readonly Carrier[];
   clock: MediaClock;
   system: System;
   log: Logger;
@@ -45,7 +47,7 @@ interface Entry {
   /** The session again, by its kind. */
   pipeline: VoiceSession | null;
   realtime: RealtimeSession | null;
-  /** Takes events of a `web` leg. */
+  /** Takes events of a `remote` leg. */
   tellLeg: ((event: LegEvent) => void) | null;
 }
 
@@ -141,14 +143,20 @@ function createEntry(
   const { settings, leg: legSetup, recordingPath } = setup;
   let tellLeg: Entry["tellLeg"] = null;
   const connect = (tell: (event: LegEvent) => void): Leg => {
-    if (legSetup.kind === "web") {
-      tellLeg = tell;
-      return webLeg(options.post, callId, legSetup.rate, tell);
+    switch (legSetup.kind) {
+      case "remote":
+        tellLeg = tell;
+        return remoteLeg(options.post, callId, legSetup, tell);
+      case "dialled":
+        return carrierOf(options, legSetup.carrier).dial(legSetup, tell);
+      case "offered": {
+        const { name, inbound } = carrierOf(options, legSetup.carrier);
+        if (!inbound) throw new Error(`no calls come in through ${name}`);
+        return inbound.answer(legSetup.offerId, tell);
+      }
     }
-    if (!options.carrier) throw new Error("there is no carrier");
-    return options.carrier.dial(legSetup, tell);
   };
-  const rate = legSetup.kind === "web" ? legSetup.rate : options.carrier?.rate ?? 16_000;
+  const rate = rateOf(legSetup);
   const recorder = recordingPath === null ? null : options.recorder(recordingPath, rate);
   const common = {
     settings,
@@ -215,24 +223,31 @@ function brainOf(
   };
 }
 
+function carrierOf({ carriers }: HostOptions, name: CarrierName): Carrier {
+  const carrier = carriers.find((one) => one.name === name);
+  if (!carrier) throw new Error(`there is no carrier ${name}`);
+  return carrier;
+}
+
 /** The media thread's end of a call whose socket is in the main thread. */
-function webLeg(
+function remoteLeg(
   post: HostOptions["post"],
   callId: number,
-  rate: Leg["rate"],
+  { rate, hasLine }: Extract<LegSetup, { kind: "remote" }>,
   tell: (event: LegEvent) => void,
 ): Leg {
   return {
     rate,
-    transfer: null,
+    transfer: hasLine ? (to) => post({ kind: "transfer", callId, to }) : null,
     send: (frame) => {
       const pcm = Int16Array.from(frame);
       post({ kind: "frame", callId, pcm }, [pcm.buffer]);
     },
     clear: () => post({ kind: "clear", callId }),
     mark: () => post({ kind: "mark", callId }),
-    // A browser has no line on which tones could be sent.
-    sendDtmf: () => undefined,
+    sendDtmf: (digits) => {
+      if (hasLine) post({ kind: "dtmf", callId, digits });
+    },
     // The socket is closed by the main thread when it hears that the call is over.
     hangUp: () => tell({ kind: "ended", cause: "we_hung_up" }),
   };

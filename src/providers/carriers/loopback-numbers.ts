@@ -3,9 +3,7 @@
 import type { System } from "../../core/system.ts";
 import type { Engines } from "../speech/engines.ts";
 import { createLoopbackCarrier, type CallerScript } from "./loopback.ts";
-import type { Carrier } from "./port.ts";
-
-const RATE = 16_000;
+import { CARRIER_RATES, type Carrier } from "./port.ts";
 
 const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
 /** Says a line whenever the assistant has spoken and is quiet; hangs up after the last answer. */
@@ -53,7 +51,7 @@ export function openCarrier(
 ): Carrier {
   return createLoopbackCarrier({
     system,
-    rate: RATE,
+    rate: CARRIER_RATES.loopback,
     speak: engines.speak,
     scriptOf: (to, lines) => lines ? personWith(lines) : BY_ENDING[to.slice(-4)] ?? PERSON,
   });

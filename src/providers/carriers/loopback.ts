@@ -50,7 +50,7 @@ const TONE_LEVEL = 8000;
 export function createLoopbackCarrier(options: LoopbackCarrierOptions): Carrier {
   return {
     name: "loopback",
-    rate: options.rate,
+    inbound: null,
     dial: (request, tell) => new LoopbackLeg(options, request, tell),
   };
 }

@@ -37,19 +37,48 @@ export interface Leg {
   hangUp(): void;
 }
 
+/** The carriers whose legs live in the media thread. */
+export const CARRIER_NAMES = ["loopback", "sip"] as const;
+export type CarrierName = (typeof CARRIER_NAMES)[number];
+
 export interface DialRequest {
+  /** As the carrier wants it spelt. */
   to: string;
   from: string | null;
+  /** Where the carrier has several ways out: the one to take. */
+  trunkId?: number | undefined;
   /** Until an unanswered call is given up as `no_answer`. */
   ringingMs: number;
   /** Where the server itself plays the far end: what it says; absent: as the number does. */
   lines?: string[] | undefined;
 }
 
+/** A call that comes in. It rings until it is answered or refused, or goes away by itself. */
+export interface Offer {
+  id: string;
+  /** As it was dialled. */
+  to: string;
+  /** Null: it is withheld. */
+  from: string | null;
+  /** The trunk whose credentials the caller's side has shown; null: none were. */
+  trunkId: number | null;
+  sourceAddress: string;
+}
+
+export type RefusalCause = "unknown_number" | "not_allowed" | "unavailable" | "busy";
+
 export interface Carrier {
-  readonly name: string;
-  /** Of all its legs. */
-  readonly rate: Leg["rate"];
+  readonly name: CarrierName;
   /** Never throws: a call that cannot be placed ends as `failed`. */
   dial(request: DialRequest, tell: (event: LegEvent) => void): Leg;
+  /** Null: nothing comes in through it. */
+  readonly inbound: {
+    /** An offer that has gone away ends at once, as `far_hung_up`. */
+    answer(offerId: string, tell: (event: LegEvent) => void): Leg;
+    /** Of an offer that has gone away: nothing happens. */
+    refuse(offerId: string, cause: RefusalCause): void;
+  } | null;
 }
+
+/** Samples per second of all legs of a carrier. */
+export const CARRIER_RATES: Record<CarrierName, Leg["rate"]> = { loopback: 16_000, sip: 8000 };

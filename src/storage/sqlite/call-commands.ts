@@ -9,8 +9,10 @@ import type {
 import { dollarsFromMicros, type Micros } from "../../core/money.ts";
 import { isoMicros, type Instant } from "../../core/system.ts";
 import type { CommittedData, CommittedEvent } from "../../events/events.ts";
+import { barredReason } from "../../phone-numbers/dial-guard.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
 import type { Db } from "./database.ts";
+import { createDialRates } from "./dial-rates.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
 
@@ -133,19 +135,25 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
       customer_phone, variables, campaign_id, lead_id, price_per_minute, created_at, updated_at)
     VALUES (@accountId, @assistantId, @type, 'initiated', @conversationUuid, @assistantPhone,
       @customerPhone, @variables, @campaignId, @leadId, @priceMicrosPerMinute, @now, @now)`);
+  const takeTurn = createDialRates(db);
   const blocked = db.prepare(`
     SELECT 1 FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @customerPhone`);
   return (args) => {
-    const { accountId, assistant, variables, customerPhone, origin, now } = args;
-    if (args.type === "outbound" && blocked.get({ accountId, customerPhone })) {
-      return { kind: "blocked" };
-    }
+    const { accountId, assistant, variables, customerPhone, dialling, origin, now } = args;
+    const isOutbound = args.type === "outbound";
+    if (isOutbound && blocked.get({ accountId, customerPhone })) return { kind: "blocked" };
+    const reason = isOutbound ? barredReason(customerPhone ?? "", dialling.countries) : null;
+    if (reason !== null) return { kind: "barred", reason };
     if ((live.get({ accountId })?.calls ?? 0) >= args.parallelMax) return { kind: "too_many_calls" };
     const freeMicros = free.get({ accountId })?.micros ?? 0;
     if (freeMicros < args.reserveMinMicros) return { kind: "balance_too_low" };
+    // Last: only a call that begins is counted.
+    const until = isOutbound ? takeTurn(accountId, dialling.perMinute, now) : null;
+    if (until !== null) return { kind: "too_fast", until };
     const reservedMicros = Math.min(args.reserveMaxMicros, freeMicros);
     const callId = Number(insert.run({
       ...args, assistant: null, assistantId: assistant.id, variables: JSON.stringify(variables),
+      dialling: null,
       origin: null, campaignId: origin?.campaignId ?? null, leadId: origin?.leadId ?? null,
     }).lastInsertRowid);
     if (reservedMicros > 0) {

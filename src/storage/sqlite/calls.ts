@@ -1,9 +1,11 @@
 // Calls in SQLite: reads on the main thread. The commands are in call-commands.ts.
+import { strict as assert } from "node:assert";
 import { isLive } from "../../calls/machine.ts";
 import type {
   AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, TranscriptEntry, TurnLatency,
 } from "../../calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "../../calls/machine.ts";
+import { LIMITS } from "../../core/limits.ts";
 import type { FunctionCall } from "../../events/events.ts";
 import type { Db } from "./database.ts";
 import type { Writer } from "./writer.ts";
@@ -124,6 +126,8 @@ const parametersOf = (accountId: number, filter: CallFilter) => ({
   to: filter.to ?? null,
 });
 
+const PLACES = Array.from({ length: LIMITS.pageSizeMax }, (_, place) => place);
+
 export function createCallStore(db: Db, writer: Writer): CallStore {
   const find = db.prepare<[object], CallRow>(`${CALL} WHERE c.id = @callId`);
   const list = db.prepare<[object], CallRow>(
@@ -134,10 +138,24 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
     `${CALL} WHERE c.account_id = @accountId AND c.${IS_LIVE} ORDER BY c.id`);
   const entries = db.prepare<[object], EntryRow>(
     "SELECT * FROM call_entries WHERE call_id = @callId ORDER BY number");
+  // So many places, whatever the page has: the statement is prepared once.
+  const ofPage = db.prepare<(number | null)[], EntryRow & { call_id: number }>(`
+    SELECT * FROM call_entries WHERE call_id IN (${PLACES.map(() => "?").join(", ")})
+    ORDER BY call_id, number`);
   const sequence = db.prepare<[object], { sequence: number }>(
     "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId");
   const transcript = (callId: number): TranscriptEntry[] =>
     entries.all({ callId }).map(entryFromRow);
+  const transcripts = (callIds: readonly number[]): Map<number, TranscriptEntry[]> => {
+    assert(callIds.length <= PLACES.length, "more calls than a page has");
+    const found = new Map<number, TranscriptEntry[]>();
+    for (const row of ofPage.all(...PLACES.map((place) => callIds[place] ?? null))) {
+      const entries = found.get(row.call_id);
+      if (entries) entries.push(entryFromRow(row));
+      else found.set(row.call_id, [entryFromRow(row)]);
+    }
+    return found;
+  };
   const findById = (callId: number): Call | null => {
     const row = find.get({ callId });
     return row ? callFromRow(row) : null;
@@ -154,6 +172,7 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
     count: (accountId, filter) => count.get(parametersOf(accountId, filter))?.calls ?? 0,
     live: (accountId) => live.all({ accountId }).map(callFromRow),
     transcript,
+    transcripts,
     // The writer commits in another thread: only a transaction sees one moment.
     snapshot: db.transaction((callId: number) => {
       const call = findById(callId);

@@ -8,6 +8,7 @@ import type {
 } from "../../campaigns/campaigns.ts";
 import { isOpenAt } from "../../campaigns/hours.ts";
 import { breakerAfter, outcomeOf, parallelNow } from "../../campaigns/rules.ts";
+import { LIMITS } from "../../core/limits.ts";
 import { isoMicros, type Instant } from "../../core/system.ts";
 import type { CampaignReason, CommittedEvent } from "../../events/events.ts";
 import type { Lead } from "../../leads/leads.ts";
@@ -246,6 +247,14 @@ function createClaim(db: Db, rows: CampaignRows, leads: LeadRows) {
         return { kind: "full" };
       case "blocked":
         return { kind: "again", events: leads.blacklist(lead, now) };
+      case "too_fast":
+        return { kind: "idle", until: begun.until };
+      case "barred": {
+        // It waits for the operator, and those behind it do not wait for it.
+        const nextTryAt = now + LIMITS.barredLeadMs * 1000;
+        const put = leads.change(lead, { status: "rescheduled", nextTryAt }, now);
+        return { kind: "again", events: [put] };
+      }
       case "balance_too_low":
         return over(rows.change(campaign, "stopped", "balance_too_low", now));
       case "created": {

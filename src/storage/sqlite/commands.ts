@@ -11,6 +11,7 @@ import { groupCommands } from "./groups.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
+import { sipTrunkCommands } from "./sip-trunks.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
 import { webhookCommands } from "./webhooks.ts";
@@ -28,6 +29,7 @@ export function createCommands(db: Db) {
     ...knowledgebaseCommands(db),
     ...leadCommands(db),
     ...phoneNumberCommands(db),
+    ...sipTrunkCommands(db),
     ...toolCommands(db),
     ...turnCommands(db),
     ...webhookCommands(db),

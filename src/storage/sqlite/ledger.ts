@@ -1,6 +1,7 @@
 // Money movements as steps other commands take inside their own transaction. Each step keeps
 // Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
 import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "../../accounts/ledger.ts";
+import type { EntryFilter, StatementStore } from "../../accounts/statements.ts";
 import { dollarsFromMicros, type Micros } from "../../core/money.ts";
 import type { Instant } from "../../core/system.ts";
 import type { CommittedEvent } from "../../events/events.ts";
@@ -179,6 +180,25 @@ interface LedgerRow {
   hash: string;
 }
 
+const entryFromRow = (row: LedgerRow): LedgerEntry => ({
+  accountId: row.account_id,
+  number: row.number,
+  kind: row.kind,
+  reference: row.reference,
+  amountMicros: row.amount_micros,
+  balanceAfterMicros: row.balance_after_micros,
+  createdAt: row.created_at,
+  hash: row.hash,
+});
+
+const totalsFromRow = (accountId: number, row: AccountRow): AccountTotals => ({
+  accountId,
+  balanceMicros: row.balance_micros,
+  reservedMicros: row.reserved_micros,
+  ledgerEntries: row.ledger_entries,
+  ledgerHash: row.ledger_hash,
+});
+
 export interface LedgerReader {
   /** Everything `auditAccount` needs, account by account, from one consistent snapshot. */
   audit(
@@ -204,47 +224,88 @@ const UNENTERED_TURNS = `${BILLED_TURNS}
   SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference
   WHERE b.price_micros > 0 AND l.reference IS NULL`;
 
+const OPEN = `SELECT coalesce(sum(amount_micros), 0) AS micros FROM reservations
+  WHERE account_id = @accountId`;
+
 export function createLedgerReader(db: Db): LedgerReader {
   const accounts = db.prepare<[], AccountRow & { id: number }>(`
     SELECT id, balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
     FROM accounts ORDER BY id`);
   const entries = db.prepare<[object], LedgerRow>(
     "SELECT * FROM ledger WHERE account_id = @accountId ORDER BY number");
-  const open = db.prepare<[object], { micros: number }>(`
-    SELECT coalesce(sum(amount_micros), 0) AS micros FROM reservations WHERE account_id = @accountId`);
+  const open = db.prepare<[object], { micros: number }>(OPEN);
   const unbilled = db.prepare<[], { reference: string }>(UNBILLED_ENTRIES);
   const unentered = db.prepare<[], { reference: string }>(UNENTERED_TURNS);
 
   function* entriesOf(accountId: number): Iterable<LedgerEntry> {
-    for (const row of entries.iterate({ accountId })) {
-      yield {
-        accountId: row.account_id,
-        number: row.number,
-        kind: row.kind,
-        reference: row.reference,
-        amountMicros: row.amount_micros,
-        balanceAfterMicros: row.balance_after_micros,
-        createdAt: row.created_at,
-        hash: row.hash,
-      };
-    }
+    for (const row of entries.iterate({ accountId })) yield entryFromRow(row);
   }
   return {
     audit: db.transaction((visit) => {
       for (const row of accounts.all()) {
-        const totals: AccountTotals = {
-          accountId: row.id,
-          balanceMicros: row.balance_micros,
-          reservedMicros: row.reserved_micros,
-          ledgerEntries: row.ledger_entries,
-          ledgerHash: row.ledger_hash,
-        };
-        visit(totals, entriesOf(row.id), open.get({ accountId: row.id })?.micros ?? 0);
+        const openMicros = open.get({ accountId: row.id })?.micros ?? 0;
+        visit(totalsFromRow(row.id, row), entriesOf(row.id), openMicros);
       }
     }),
     strayReferences: () => [
       ...unbilled.all().map((row) => `${row.reference} is in the ledger, but nothing like it was completed`),
       ...unentered.all().map((row) => `${row.reference} was completed, but is not in the ledger`),
     ],
+  };
+}
+
+// In the order of the chain, whatever is asked for: entries are read along the primary key.
+const MATCHES = `account_id = @accountId
+  AND (@kind IS NULL OR kind = @kind)
+  AND (@reference IS NULL OR reference = @reference)
+  AND (@prefix IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)
+  AND (@from IS NULL OR created_at >= @from)
+  AND (@to IS NULL OR created_at < @to)`;
+
+const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFilter) => ({
+  accountId,
+  kind: kind ?? null,
+  reference: reference && !reference.isPrefix ? reference.text : null,
+  prefix: reference?.isPrefix ? reference.text : null,
+  from: from ?? null,
+  to: to ?? null,
+});
+
+export function createStatementStore(db: Db): StatementStore {
+  const list = db.prepare<[object], LedgerRow>(`
+    SELECT * FROM ledger WHERE ${MATCHES}
+    ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
+  const count = db.prepare<[object], { entries: number }>(
+    `SELECT count(*) AS entries FROM ledger WHERE ${MATCHES}`);
+  const account = db.prepare<[object], AccountRow>(`
+    SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts WHERE id = @accountId`);
+  const open = db.prepare<[object], { micros: number }>(OPEN);
+  const newest = db.prepare<[object], { number: number | null }>(
+    "SELECT max(number) AS number FROM ledger WHERE account_id = @accountId");
+  const entries = db.prepare<[object], LedgerRow>(`
+    SELECT * FROM ledger WHERE account_id = +@accountId AND number > +@after AND number <= +@last
+    ORDER BY number LIMIT (@rows + 0)`);
+  return {
+    list: (accountId, filter, offset, rows) =>
+      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(entryFromRow),
+    count: (accountId, filter) => {
+      // All of them are counted already; the commonest request should not do it again.
+      const row = Object.keys(filter).length === 0 ? account.get({ accountId }) : undefined;
+      return row?.ledger_entries ?? count.get(parametersOf(accountId, filter))?.entries ?? 0;
+    },
+    // The writer commits in another thread: only a transaction sees one moment.
+    claims: db.transaction((accountId: number) => {
+      const row = account.get({ accountId });
+      return row
+        ? {
+            totals: totalsFromRow(accountId, row),
+            openMicros: open.get({ accountId })?.micros ?? 0,
+            newest: newest.get({ accountId })?.number ?? 0,
+          }
+        : null;
+    }),
+    entries: (accountId, after, last, rows) =>
+      entries.all({ accountId, after, last, rows }).map(entryFromRow),
   };
 }

@@ -1,5 +1,6 @@
 // Phone numbers, their purchases and the operator's stock in SQLite: reads for the main thread. The
 // writes are in phone-number-commands.ts.
+import type { InboundStore } from "../../phone-numbers/inbound.ts";
 import type { NumberInventory, StockedNumber } from "../../phone-numbers/inventory.ts";
 import type {
   OwnedNumberStore, PhoneNumber, PhoneNumberType,
@@ -89,7 +90,7 @@ function purchaseFromRow(row: PurchaseRow): Purchase {
   };
 }
 
-export type PhoneNumbersStorage = OwnedNumberStore & RenewalStore & PurchaseStore;
+export type PhoneNumbersStorage = OwnedNumberStore & RenewalStore & PurchaseStore & InboundStore;
 
 export function createPhoneNumberStore(db: Db, writer: Writer): PhoneNumbersStorage {
   const find = db.prepare<[object], PhoneNumberRow>(
@@ -106,6 +107,7 @@ export function createPhoneNumberStore(db: Db, writer: Writer): PhoneNumbersStor
     list.all({ accountId }).map(phoneNumberFromRow);
   return {
     ...createPurchaseReads(db, writer),
+    ...createInboundReads(db),
     find: (accountId, phoneNumberId) => {
       const number = findOwned(accountId, phoneNumberId);
       return number?.status === "suspended" ? null : number;
@@ -117,6 +119,25 @@ export function createPhoneNumberStore(db: Db, writer: Writer): PhoneNumbersStor
     release: (args) => writer.write("phoneNumbers.release", args),
     due: (now, rows) => due.all({ now, rows }).map(({ id }) => id),
     renew: (args) => writer.write("phoneNumbers.renew", args),
+  };
+}
+
+function createInboundReads(db: Db): InboundStore {
+  const provided = db.prepare<[object], PhoneNumberRow>(`
+    SELECT * FROM phone_numbers
+    WHERE phone_number = @phoneNumber AND provider IS NOT NULL AND status <> 'suspended'`);
+  const holder = db.prepare<[object], { id: number; status: string }>(`
+    SELECT id, status FROM assistants WHERE phone_number_id = @phoneNumberId
+      AND type = 'inbound' AND deleted_at IS NULL`);
+  return {
+    findProvided: (phoneNumber) => {
+      const row = provided.get({ phoneNumber });
+      return row ? phoneNumberFromRow(row) : null;
+    },
+    assistantOn: (phoneNumberId) => {
+      const row = holder.get({ phoneNumberId });
+      return row ? { id: row.id, isActive: row.status === "active" } : null;
+    },
   };
 }
 

@@ -1,6 +1,8 @@
 // The embedded storage engine as a whole: opens the file and builds every store port over it. A
 // second engine would be a folder beside this one with a function of the same shape.
 import type { AccountStore } from "../../accounts/accounts.ts";
+import type { OverviewStore } from "../../accounts/overview.ts";
+import type { StatementStore } from "../../accounts/statements.ts";
 import type { AssistantStore } from "../../assistants/assistants.ts";
 import type { GroupStore } from "../../assistants/groups.ts";
 import type { CallStore } from "../../calls/records.ts";
@@ -13,6 +15,7 @@ import type { EventLog } from "../../events/log.ts";
 import type { KnowledgebaseStore } from "../../knowledgebases/knowledgebases.ts";
 import type { LeadStore } from "../../leads/leads.ts";
 import type { NumberInventory } from "../../phone-numbers/inventory.ts";
+import type { SipTrunkStore } from "../../phone-numbers/sip-trunks.ts";
 import type { ToolJournal } from "../../tools/invocation.ts";
 import type { ToolStore } from "../../tools/tools.ts";
 import type { WebhookStore } from "../../webhooks/webhooks.ts";
@@ -27,10 +30,12 @@ import { createEventLog } from "./events.ts";
 import { createGroupStores } from "./groups.ts";
 import { createKnowledgebaseStore } from "./knowledgebases.ts";
 import { createLeadStore } from "./leads.ts";
-import { createLedgerReader, type LedgerReader } from "./ledger.ts";
+import { createLedgerReader, createStatementStore, type LedgerReader } from "./ledger.ts";
+import { createOverviewStore } from "./overview.ts";
 import {
   createNumberInventory, createPhoneNumberStore, type PhoneNumbersStorage,
 } from "./phone-numbers.ts";
+import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
 import { createWebhookStore } from "./webhooks.ts";
 import { createInlineWriter, startThreadWriter, type Writer } from "./writer.ts";
@@ -42,6 +47,7 @@ export interface Storage {
   labels: GroupStore;
   phoneNumbers: PhoneNumbersStorage;
   numberInventory: NumberInventory;
+  sipTrunks: SipTrunkStore;
   knowledgebases: KnowledgebaseStore;
   tools: ToolStore;
   toolJournal: ToolJournal;
@@ -53,6 +59,8 @@ export interface Storage {
   webhooks: WebhookStore;
   events: EventLog;
   ledger: LedgerReader;
+  overview: OverviewStore;
+  statements: StatementStore;
   /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
   trimLog(before: Instant, rows: number): Promise<number>;
   /** Null while commits succeed. Once set, nothing is written any more until a restart. */
@@ -73,6 +81,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     ...createGroupStores(reader, writer),
     phoneNumbers: createPhoneNumberStore(reader, writer),
     numberInventory: createNumberInventory(reader, writer),
+    sipTrunks: createSipTrunkStore(reader, writer),
     knowledgebases: createKnowledgebaseStore(reader, writer),
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
@@ -84,6 +93,8 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     webhooks: createWebhookStore(reader, writer),
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),
+    overview: createOverviewStore(reader),
+    statements: createStatementStore(reader),
     trimLog: async (before, rows) =>
       await writer.write("events.trim", { before, rows })
         + await writer.write("tools.trimCalls", { before, rows }),

@@ -1,0 +1,255 @@
+// What hosted carriers call things on their media sockets: one entry a dialect, read by
+// dialects.ts. Twilio's, Telnyx', Plivo's, Vonage's, Exotel's and jambonz' as documented; no live
+// account was tried.
+
+export type DialectName =
+  | "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "exotel" | "jambonz";
+
+export type SocketRate = 8000 | 16000;
+/** Of sound on the wire; 16 bits are little-endian. */
+export type WireEncoding = "PCMU" | "PCMA" | "PCM16";
+
+/** A JSON message. */
+export type Message = Record<string, unknown>;
+export type MessageKind = "start" | "media" | "dtmf" | "mark" | "cleared" | "stop";
+
+export interface Dialect {
+  /** Of the stream, as we ask for it; the first unless told otherwise. */
+  rates: readonly SocketRate[];
+  /** Of what is sent. */
+  sends: WireEncoding;
+  /** Sound is in binary messages, both ways; else base64 in JSON. */
+  isBinary: boolean;
+  /** Media messages may overtake each other. */
+  isUnordered: boolean;
+  /** Sound is sent in messages of so much; shorter ones make gaps. */
+  batchMs: number;
+  /** By what `event`, or else `type`, says. */
+  kinds: Record<string, MessageKind>;
+  /** The first message that has the id of the call is the start, though it has no such name. */
+  isStartUnnamed: boolean;
+  /** By what the start calls the encoding, in small letters. */
+  encodings: Record<string, WireEncoding>;
+  /** Where things are; the first that is there. */
+  paths: {
+    streamId: string[];
+    callSid: string[];
+    from: string[];
+    to: string[];
+    encoding: string[];
+    rate: string[];
+    channels: string[];
+    digit: string[];
+    mark: string[];
+  };
+  /** Of the start. */
+  parameters: (start: Message) => unknown;
+  /** Null where the carrier has no such message. Sound is base64; unused where it is binary. */
+  write: {
+    audio(payload: string, streamId: string | null): Message;
+    clear(streamId: string | null): Message | null;
+    mark(name: string, streamId: string | null): Message | null;
+    dtmf(digits: string, streamId: string | null): Message | null;
+  };
+}
+
+export function at(message: unknown, path: string): unknown {
+  let value = message;
+  for (const name of path.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Message)[name];
+  }
+  return value;
+}
+
+const objectOf = (value: unknown): object => (typeof value === "object" && value ? value : {});
+
+/** `client_state` is ours, sent with the dial or the answer, and comes back as it was. */
+export const encodeClientState = (parameters: Record<string, string>): string =>
+  Buffer.from(JSON.stringify(parameters)).toString("base64");
+
+export function decodeClientState(text: unknown): unknown {
+  try {
+    return typeof text === "string" ? JSON.parse(Buffer.from(text, "base64").toString()) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** `a=1;b=2`, as Plivo gives extra headers back; also with commas, braces and its own prefix. */
+function extraHeaders(text: unknown): unknown {
+  if (typeof text !== "string") return text;
+  return Object.fromEntries(text.replace(/^\{|\}$/g, "").split(/[;,]/).flatMap((pair) => {
+    const [, name = "", value = ""] = /^\s*(?:X-PH-)?([^=:]+?)\s*[=:]\s*(.*?)\s*$/is.exec(pair) ?? [];
+    return name === "" ? [] : [[name, value]];
+  }));
+}
+
+/** Start, media, dtmf, mark and stop under these names, as Twilio has them. */
+const COMMON: Record<string, MessageKind> = {
+  start: "start", media: "media", dtmf: "dtmf", mark: "mark", stop: "stop",
+};
+
+const TWILIO: Dialect = {
+  rates: [8000],
+  sends: "PCMU",
+  isBinary: false,
+  isUnordered: false,
+  batchMs: 0,
+  kinds: COMMON,
+  isStartUnnamed: false,
+  encodings: { "audio/x-mulaw": "PCMU" },
+  paths: {
+    streamId: ["start.streamSid", "streamSid"],
+    callSid: ["start.callSid"],
+    from: ["start.from"],
+    to: ["start.to"],
+    encoding: ["start.mediaFormat.encoding"],
+    rate: ["start.mediaFormat.sampleRate"],
+    channels: ["start.mediaFormat.channels"],
+    digit: ["dtmf.digit"],
+    mark: ["mark.name"],
+  },
+  parameters: (start) => at(start, "start.customParameters"),
+  write: {
+    audio: (payload, streamSid) => ({ event: "media", streamSid, media: { payload } }),
+    // Answered by every mark that is still to come, and by nothing of its own.
+    clear: (streamSid) => ({ event: "clear", streamSid }),
+    mark: (name, streamSid) => ({ event: "mark", streamSid, mark: { name } }),
+    dtmf: () => null,
+  },
+};
+
+const SNAKE_CASE: Dialect["paths"] = {
+  streamId: ["stream_id", "stream_sid", "start.stream_sid"],
+  callSid: ["start.call_control_id", "start.call_sid"],
+  from: ["start.from"],
+  to: ["start.to"],
+  encoding: ["start.media_format.encoding"],
+  rate: ["start.media_format.sample_rate"],
+  channels: ["start.media_format.channels"],
+  digit: ["dtmf.digit"],
+  mark: ["mark.name"],
+};
+
+const TELNYX: Dialect = {
+  ...TWILIO,
+  isUnordered: true,
+  // What comes is in the codec of the call where it could not be changed; what is sent is not. L16
+  // would give 16 kHz, but whose byte order it has is told differently, so it is not asked for.
+  encodings: { pcmu: "PCMU", pcma: "PCMA" },
+  paths: SNAKE_CASE,
+  parameters: (start) => ({
+    ...objectOf(decodeClientState(at(start, "start.client_state"))),
+    ...objectOf(at(start, "start.custom_parameters")),
+  }),
+  write: {
+    audio: (payload) => ({ event: "media", media: { payload } }),
+    clear: () => ({ event: "clear" }),
+    mark: (name) => ({ event: "mark", mark: { name } }),
+    dtmf: () => null,
+  },
+};
+
+const EXOTEL: Dialect = {
+  ...TWILIO,
+  rates: [8000, 16000],
+  sends: "PCM16",
+  batchMs: 100,
+  encodings: { "audio/x-raw": "PCM16", "raw/slin": "PCM16", "audio/l16": "PCM16", base64: "PCM16" },
+  paths: SNAKE_CASE,
+  parameters: (start) => at(start, "start.custom_parameters"),
+  write: {
+    audio: (payload, id) => ({ event: "media", stream_sid: id, media: { payload } }),
+    clear: (id) => ({ event: "clear", stream_sid: id }),
+    mark: (name, id) => ({ event: "mark", stream_sid: id, mark: { name } }),
+    dtmf: () => null,
+  },
+};
+
+const PLIVO: Dialect = {
+  ...TWILIO,
+  kinds: { ...COMMON, playedStream: "mark", clearedAudio: "cleared" },
+  paths: {
+    ...TWILIO.paths,
+    streamId: ["start.streamId"],
+    callSid: ["start.callId"],
+    mark: ["name"],
+  },
+  parameters: (start) => extraHeaders(at(start, "extra_headers")),
+  write: {
+    audio: (payload, streamId) => ({
+      event: "playAudio", streamId,
+      media: { contentType: "audio/x-mulaw", sampleRate: 8000, payload },
+    }),
+    clear: (streamId) => ({ event: "clearAudio", streamId }),
+    mark: (name, streamId) => ({ event: "checkpoint", streamId, name }),
+    dtmf: (dtmf) => ({ event: "sendDTMF", dtmf }),
+  },
+};
+
+const VONAGE: Dialect = {
+  ...TWILIO,
+  rates: [16000, 8000],
+  sends: "PCM16",
+  isBinary: true,
+  kinds: {
+    "websocket:connected": "start", "websocket:dtmf": "dtmf", "websocket:notify": "mark",
+    "websocket:cleared": "cleared",
+  },
+  encodings: { "audio/l16": "PCM16" },
+  paths: {
+    streamId: [],
+    // Only where we passed it along ourselves.
+    callSid: ["call_uuid"],
+    from: ["from"],
+    to: ["to"],
+    encoding: ["content-type"],
+    rate: [],
+    channels: [],
+    digit: ["digit", "dtmf.digit", "dtmf"],
+    mark: ["payload.name"],
+  },
+  // The headers of the NCCO stand beside `event`.
+  parameters: (start) => start,
+  write: {
+    audio: (payload) => ({ payload }),
+    clear: () => ({ action: "clear" }),
+    mark: (name) => ({ action: "notify", payload: { name } }),
+    dtmf: () => null,
+  },
+};
+
+const JAMBONZ: Dialect = {
+  ...VONAGE,
+  kinds: { dtmf: "dtmf", mark: "mark" },
+  isStartUnnamed: true,
+  encodings: {},
+  paths: {
+    streamId: ["callSid"],
+    callSid: ["callSid"],
+    from: ["from"],
+    to: ["to"],
+    encoding: [],
+    rate: ["sampleRate"],
+    channels: ["mixType"],
+    digit: ["dtmf"],
+    mark: ["data.name"],
+  },
+  write: {
+    audio: (payload) => ({ payload }),
+    clear: () => ({ type: "killAudio" }),
+    mark: (name) => ({ type: "mark", data: { name } }),
+    dtmf: () => null,
+  },
+};
+
+export const DIALECTS: Record<DialectName, Dialect> = {
+  twilio: TWILIO,
+  signalwire: TWILIO,
+  telnyx: TELNYX,
+  plivo: PLIVO,
+  vonage: VONAGE,
+  exotel: EXOTEL,
+  jambonz: JAMBONZ,
+};

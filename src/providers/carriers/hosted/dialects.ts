@@ -1,0 +1,308 @@
+// The media sockets of hosted carriers as one codec over the table of their dialects: messages to
+// frames of sound and signals, and back. Pure but for the little a stream has to remember. Nothing
+// that comes over the wire makes it throw, and every field of what it hands on is bounded.
+import assert from "node:assert/strict";
+import type { Pcm } from "../../speech/port.ts";
+import { encodeG711, LAWS } from "../sip/g711.ts";
+import { createChunkOrder } from "./chunk-order.ts";
+import {
+  at, DIALECTS, type Dialect, type DialectName, type Message, type MessageKind, type SocketRate,
+  type WireEncoding,
+} from "./dialect-table.ts";
+
+export type { DialectName, SocketRate } from "./dialect-table.ts";
+
+export const DIALECT_LIMITS = {
+  /** A message longer than this is ignored; the longest meant is 100 KB of sound in base64. */
+  messageCharsMax: 256 * 1024,
+  /** Of sound in one message; what is more of it is dropped. */
+  audioBytesMax: 128 * 1024,
+  idCharsMax: 512,
+  parametersMax: 64,
+  parameterNameCharsMax: 128,
+  parameterCharsMax: 1024,
+  markCharsMax: 256,
+} as const;
+
+export type CarrierFrame =
+  | {
+    kind: "start";
+    /** Null where the dialect has none. */
+    streamId: string | null;
+    callSid: string | null;
+    from?: string;
+    to?: string;
+    parameters: Record<string, string>;
+  }
+  /** In place of `start`: sound in a format we did not ask for. Nothing but `stop` follows. */
+  | { kind: "unusable"; format: string }
+  /** What the far end said, any number of samples. */
+  | { kind: "audio"; pcm: Pcm }
+  | { kind: "dtmf"; digit: string }
+  /** What was sent before the mark was heard, or cleared. */
+  | { kind: "mark"; name: string }
+  | { kind: "cleared" }
+  /** Nothing follows. Some carriers only close the socket. */
+  | { kind: "stop" }
+  | { kind: "ignored" };
+
+/** What is to be written is null before the start, and where the carrier has no such message. */
+export interface Codec {
+  readonly rate: SocketRate;
+  /** Messages in, text as a string. */
+  receive(data: string | Uint8Array): CarrierFrame[];
+  /** Null also while a message is not full yet, where the carrier wants long ones. */
+  audio(pcm: Pcm): string | Uint8Array | null;
+  /** Drops what was sent and is not heard yet. */
+  clear(): string | null;
+  mark(name: string): string | null;
+  /** Null: by the carrier's HostedCalls, or as tones. */
+  dtmf(digits: string): string | null;
+}
+
+const IGNORED: CarrierFrame[] = [{ kind: "ignored" }];
+const BYTES_PER_SAMPLE = { PCMU: 1, PCMA: 1, PCM16: 2 } satisfies Record<WireEncoding, number>;
+
+function parse(text: string): Message | null {
+  if (text.length > DIALECT_LIMITS.messageCharsMax) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? value as Message
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A string or a number, as carriers write the same field; null when it is neither, or too long. */
+function textOf(value: unknown, charsMax: number): string | null {
+  const text = typeof value === "number" ? String(value) : value;
+  return typeof text === "string" && text.length <= charsMax ? text : null;
+}
+
+/** The first that is there and is not empty. */
+function first(message: Message, paths: string[], charsMax: number): string | null {
+  for (const path of paths) {
+    const text = textOf(at(message, path), charsMax);
+    if (text) return text;
+  }
+  return null;
+}
+
+function parametersOf(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null) return {};
+  const { parametersMax, parameterNameCharsMax, parameterCharsMax } = DIALECT_LIMITS;
+  const kept = Object.entries(value).flatMap(([name, content]): [string, string][] => {
+    const text = textOf(content, parameterCharsMax);
+    return text === null || name.length > parameterNameCharsMax ? [] : [[name, text]];
+  });
+  return Object.fromEntries(kept.slice(0, parametersMax));
+}
+
+/** Of bytes as they came, however they lie in their buffer. */
+function decode(bytes: Uint8Array, encoding: WireEncoding): Int16Array {
+  if (encoding === "PCM16") {
+    const pcm = new Int16Array(Math.floor(bytes.length / BYTES_PER_SAMPLE.PCM16));
+    new Uint8Array(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
+    return pcm;
+  }
+  const { samples } = LAWS[encoding];
+  const pcm = new Int16Array(bytes.length);
+  for (let index = 0; index < pcm.length; index += 1) pcm[index] = samples[bytes[index] ?? 0] ?? 0;
+  return pcm;
+}
+
+/** A copy: what is sent may outlive the frame it is made of. */
+function encode(pcm: Pcm, encoding: WireEncoding): Uint8Array {
+  const bytes = new Uint8Array(pcm.length * BYTES_PER_SAMPLE[encoding]);
+  if (encoding === "PCM16") bytes.set(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
+  else encodeG711(LAWS[encoding], pcm, bytes, 0);
+  return bytes;
+}
+
+/** Collects frames until a message is full. */
+function createBatch(samplesMin: number) {
+  let parts: Pcm[] = [];
+  let samples = 0;
+  return {
+    add: (pcm: Pcm): Pcm | null => {
+      if (samplesMin === 0) return pcm;
+      parts.push(pcm.slice());
+      samples += pcm.length;
+      if (samples < samplesMin) return null;
+      const whole = new Int16Array(samples);
+      let from = 0;
+      for (const part of parts) {
+        whole.set(part, from);
+        from += part.length;
+      }
+      parts = [];
+      samples = 0;
+      return whole;
+    },
+    drop: () => {
+      parts = [];
+      samples = 0;
+    },
+  };
+}
+
+type Format = { kind: "usable"; encoding: WireEncoding } | { kind: "unusable"; format: string };
+
+/** Of the start: what it does not say is as we asked for it. */
+function formatOf(start: Message, { encodings, paths, sends }: Dialect, rate: number): Format {
+  const { idCharsMax } = DIALECT_LIMITS;
+  const said = (first(start, paths.encoding, idCharsMax) ?? "").toLowerCase();
+  const [name = "", ...options] = said.split(";");
+  const written = options.map((one) => /^\s*rate\s*=\s*(\d+)\s*$/.exec(one)?.[1]).find(Boolean);
+  const told = first(start, paths.rate, idCharsMax) ?? written ?? String(rate);
+  const channels = first(start, paths.channels, idCharsMax) ?? "1";
+  const named = Object.hasOwn(encodings, name) ? encodings[name] : undefined;
+  const encoding = name === "" ? sends : named;
+  const isUsable = encoding && Number(told) === rate && /^(1|mono|mixed)$/.test(channels);
+  return isUsable
+    ? { kind: "usable", encoding }
+    : { kind: "unusable", format: `${name || sends} at ${told} Hz, channels: ${channels}` };
+}
+
+function startOf(start: Message, { paths, parameters }: Dialect): CarrierFrame {
+  const { idCharsMax } = DIALECT_LIMITS;
+  const from = first(start, paths.from, idCharsMax);
+  const to = first(start, paths.to, idCharsMax);
+  return {
+    kind: "start",
+    streamId: first(start, paths.streamId, idCharsMax),
+    callSid: first(start, paths.callSid, idCharsMax),
+    ...(from === null ? {} : { from }),
+    ...(to === null ? {} : { to }),
+    parameters: parametersOf(parameters(start)),
+  };
+}
+
+const CHUNK = /^\d{1,15}$/;
+
+/** Sound in JSON: of the far end only, in order. */
+function createMedia({ isUnordered }: Dialect) {
+  const order = createChunkOrder<Int16Array>();
+  return {
+    read: (message: Message, encoding: WireEncoding): Int16Array[] => {
+      // `outbound` is what we sent ourselves.
+      const track = at(message, "media.track");
+      const payload = at(message, "media.payload");
+      if (typeof payload !== "string" || (track !== undefined && track !== "inbound")) return [];
+      const bytes = Buffer.from(payload, "base64").subarray(0, DIALECT_LIMITS.audioBytesMax);
+      const pcm = decode(bytes, encoding);
+      const chunk = textOf(at(message, "media.chunk"), DIALECT_LIMITS.idCharsMax) ?? "";
+      return isUnordered && CHUNK.test(chunk) ? order.push(Number(chunk), pcm) : [pcm];
+    },
+    flush: () => order.flush(),
+  };
+}
+
+const framesOf = (sounds: Int16Array[]): CarrierFrame[] =>
+  sounds.filter(({ length }) => length > 0).map((pcm) => ({ kind: "audio", pcm }));
+
+const DIGIT = /^[0-9*#A-D]$/;
+
+/** What a message that is neither start, sound nor stop says. */
+function signalOf(kind: MessageKind, message: Message, { paths }: Dialect): CarrierFrame {
+  if (kind === "cleared") return { kind };
+  if (kind === "dtmf") {
+    const digit = first(message, paths.digit, 1)?.toUpperCase() ?? "";
+    return DIGIT.test(digit) ? { kind, digit } : { kind: "ignored" };
+  }
+  const name = first(message, paths.mark, DIALECT_LIMITS.markCharsMax);
+  return kind === "mark" && name !== null ? { kind, name } : { kind: "ignored" };
+}
+
+type State =
+  | { kind: "waiting" }
+  | { kind: "started"; encoding: WireEncoding; streamId: string | null }
+  | { kind: "unusable" }
+  | { kind: "over" };
+
+function kindOf(message: Message, dialect: Dialect, state: State): MessageKind | null {
+  const name = textOf(message.event ?? message.type, DIALECT_LIMITS.idCharsMax) ?? "";
+  if (Object.hasOwn(dialect.kinds, name)) return dialect.kinds[name] ?? null;
+  const isStart = dialect.isStartUnnamed && state.kind === "waiting"
+    && first(message, dialect.paths.callSid, DIALECT_LIMITS.idCharsMax) !== null;
+  return isStart ? "start" : null;
+}
+
+function createReader(dialect: Dialect, rate: SocketRate) {
+  const media = createMedia(dialect);
+  let state: State = { kind: "waiting" };
+  const start = (message: Message): CarrierFrame[] => {
+    const format = formatOf(message, dialect, rate);
+    if (format.kind === "unusable") {
+      state = { kind: "unusable" };
+      return [format];
+    }
+    const frame = startOf(message, dialect);
+    const streamId = frame.kind === "start" ? frame.streamId : null;
+    state = { kind: "started", encoding: format.encoding, streamId };
+    return [frame];
+  };
+  const readText = (text: string): CarrierFrame[] => {
+    const message = parse(text);
+    const kind = message && kindOf(message, dialect, state);
+    if (!message || !kind || state.kind === "over") return IGNORED;
+    if (kind === "stop") {
+      state = { kind: "over" };
+      return [...framesOf(media.flush()), { kind }];
+    }
+    // A stream starts once.
+    if (kind === "start") return state.kind === "waiting" ? start(message) : IGNORED;
+    if (state.kind !== "started") return IGNORED;
+    if (kind !== "media") return [signalOf(kind, message, dialect)];
+    return dialect.isBinary ? IGNORED : framesOf(media.read(message, state.encoding));
+  };
+  const readBinary = (bytes: Uint8Array): CarrierFrame[] => {
+    if (!dialect.isBinary || state.kind !== "started") return IGNORED;
+    return framesOf([decode(bytes.subarray(0, DIALECT_LIMITS.audioBytesMax), state.encoding)]);
+  };
+  return {
+    receive: (data: string | Uint8Array): CarrierFrame[] => {
+      const frames = typeof data === "string" ? readText(data) : readBinary(data);
+      return frames.length > 0 ? frames : IGNORED;
+    },
+    /** Undefined unless it has started. */
+    streamId: () => (state.kind === "started" ? state.streamId : undefined),
+  };
+}
+
+/** One for every socket. The rate is the one the carrier was asked for. */
+export function openCodec(
+  name: DialectName, rate: SocketRate = DIALECTS[name].rates[0] ?? 8000,
+): Codec {
+  const dialect = DIALECTS[name];
+  assert(dialect.rates.includes(rate), `${name} has no streams of ${rate} Hz`);
+  const { write, sends, isBinary, batchMs } = dialect;
+  const reader = createReader(dialect, rate);
+  const batch = createBatch((rate / 1000) * batchMs);
+  const written = (make: (streamId: string | null) => Message | null): string | null => {
+    const streamId = reader.streamId();
+    const message = streamId === undefined ? null : make(streamId);
+    return message && JSON.stringify(message);
+  };
+  return {
+    rate,
+    receive: reader.receive,
+    audio: (pcm) => {
+      if (reader.streamId() === undefined) return null;
+      const whole = batch.add(pcm);
+      if (!whole) return null;
+      const bytes = encode(whole, sends);
+      if (isBinary) return bytes;
+      const payload = Buffer.from(bytes.buffer, 0, bytes.length).toString("base64");
+      return written((streamId) => write.audio(payload, streamId));
+    },
+    clear: () => {
+      batch.drop();
+      return written(write.clear);
+    },
+    mark: (mark) => written((streamId) => write.mark(mark, streamId)),
+    dtmf: (digits) => written((streamId) => write.dtmf(digits, streamId)),
+  };
+}

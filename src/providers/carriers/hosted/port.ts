@@ -1,0 +1,85 @@
+// The port of carriers that are somebody's service: they place and answer calls over REST and
+// webhooks, and connect the sound of a call to a WebSocket of ours, in the dialect they name. An
+// account at such a carrier is one HostedCalls. Whoever joins these with legs owns the routes, the
+// sockets and all state; everything here answers one question at a time and remembers nothing.
+import type { ProviderError } from "../../../core/faults.ts";
+import type { LegEvent } from "../port.ts";
+import type { DialectName } from "./dialects.ts";
+
+/** Where the sound of a call goes. */
+export interface Join {
+  /** Of our WebSocket, `wss:`. No query: carriers drop it. */
+  url: string;
+  /** Come back in the `start` of the stream; what says which call it is, for one use only. */
+  parameters: Record<string, string>;
+}
+
+export interface HostedDial {
+  to: string;
+  from: string;
+  ringingMs: number;
+  join: Join;
+  /** Where the carrier reports to; unlike for any other call. */
+  statusUrl: string;
+  detectMachine: boolean;
+}
+
+export type Dialled =
+  | { kind: "placed"; callId: string }
+  /** Nothing rings and nothing will. */
+  | { kind: "refused"; error: ProviderError }
+  /**
+   * The answer was lost, and it may ring. It is not to be placed again: the first report at
+   * `statusUrl` brings its id, whether to go on or to hang up.
+   */
+  | { kind: "unknown"; error: ProviderError };
+
+/** A webhook, or the opening of a WebSocket. */
+export interface CarrierRequest {
+  method: "GET" | "POST";
+  /** As the carrier has it: the configured public origin, then path and query as they came. */
+  url: string;
+  /** Null when there is no such header. Names are asked for in small letters. */
+  header(name: string): string | null;
+  body: Uint8Array;
+}
+
+/** What to answer a webhook with. */
+export interface WebhookReply {
+  status: number;
+  contentType: string;
+  body: string;
+}
+
+export interface CallReport {
+  callId: string;
+  direction: "inbound" | "outbound" | null;
+  from: string | null;
+  to: string | null;
+  /** An inbound call that waits for `answer` or `refuse`. */
+  isOffer: boolean;
+  /** As the carrier tells them: late, twice or out of order. See createCallProgress. */
+  events: LegEvent[];
+}
+
+export interface HostedCalls {
+  readonly name: "twilio" | "signalwire";
+  readonly dialect: DialectName;
+  /** Whether it comes from the carrier. Never throws. */
+  isGenuine(request: CarrierRequest): boolean;
+  /** Null: about no call. Only for what is genuine. Never throws. */
+  read(request: CarrierRequest): CallReport | null;
+  /** Sends one request, whatever happens. Never throws. */
+  dial(request: HostedDial): Promise<Dialled>;
+  /** What to answer the offer with. Throws ProviderError where that takes a request first. */
+  answer(callId: string, join: Join): Promise<WebhookReply>;
+  refuse(callId: string, reason: "busy" | "rejected"): Promise<WebhookReply>;
+  /** Done also when the call is over already. Throws ProviderError. */
+  hangUp(callId: string): Promise<void>;
+  /** The stream ends once the carrier has taken it. Throws ProviderError. */
+  transfer(callId: string, to: string, callerId: string | null): Promise<void>;
+  /** Null: keys have to be sent as tones. Throws ProviderError. */
+  sendDtmf: ((callId: string, digits: string) => Promise<void>) | null;
+  /** Idempotent. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,144 @@
+// A small client of a vendor's REST interface: one request, one bounded JSON answer, no retry and
+// no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
+import { Agent, request } from "undici";
+import { ProviderError } from "../../../core/faults.ts";
+
+export interface RestLimits {
+  /** From the request to the end of the answer. */
+  answerMs: number;
+  connections: number;
+  bytesMax: number;
+}
+
+export const HOSTED_REST_LIMITS: RestLimits = {
+  answerMs: 10_000,
+  connections: 16,
+  bytesMax: 256 * 1024,
+};
+
+export interface RestOptions {
+  /** As messages for operators call it. */
+  vendor: string;
+  /** What every path is below. */
+  root: string;
+  /** Of the Authorization header; asked for every request, because some are valid for minutes. */
+  authorization: () => string;
+  limits: RestLimits;
+}
+
+export interface RestAnswer {
+  status: number;
+  /** Null when it is no JSON. */
+  body: unknown;
+}
+
+export type RestMethod = "GET" | "POST" | "PUT" | "DELETE";
+/** Fields in order, repeated ones as often as they are given; or a document. */
+export type RestBody = { form: [string, string][] } | { json: object };
+
+export interface RestClient {
+  /** Rejects with what the connection threw. */
+  send(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
+  /** As `send`; what keeps an answer from coming is a ProviderError. */
+  ask(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
+  /** Of an answer nobody asked for: what a person needs to find out why. */
+  refusal(answer: RestAnswer): ProviderError;
+  /** Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The request has certainly not reached anybody. */
+const BEFORE_SENDING = new Set([
+  "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Whether what `send` threw means that nothing was done and nothing will be. */
+export const isBeforeSending = (error: unknown): boolean =>
+  BEFORE_SENDING.has((error as NodeJS.ErrnoException).code ?? "");
+
+/** Whether an answer says in so many words that nothing was done. */
+export const isRefusal = ({ status }: RestAnswer): boolean =>
+  status >= 400 && status < 500 && status !== 408;
+
+export const basicAuthorization = (user: string, password: string): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
+
+const PATH_SEGMENT_CHARS_MAX = 512;
+
+/** An id from the wire as one segment of a path, and never as anything else. */
+export function segment(id: string): string {
+  if (id === "" || /^\.+$/.test(id) || id.length > PATH_SEGMENT_CHARS_MAX) {
+    throw new ProviderError("no call has such an id", { retryable: false });
+  }
+  return encodeURIComponent(id.toWellFormed());
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
+
+const CODE = /^[\w.-]{1,40}$/;
+
+/** The vendor's own number of an error: Twilio's, SignalWire's, or the first of Telnyx'. */
+export function errorCodeOf(body: unknown): string | null {
+  const errors = field(body, "errors");
+  const code = field(body, "code") ?? field(Array.isArray(errors) ? errors[0] : null, "code");
+  const text = typeof code === "number" || typeof code === "string" ? String(code) : "";
+  return CODE.test(text) ? text : null;
+}
+
+function encode(body: RestBody | undefined): { type: Record<string, string>; text: string | null } {
+  if (!body) return { type: {}, text: null };
+  return "form" in body
+    ? {
+      type: { "content-type": "application/x-www-form-urlencoded" },
+      text: new URLSearchParams(body.form).toString(),
+    }
+    : { type: { "content-type": "application/json" }, text: JSON.stringify(body.json) };
+}
+
+export function createRestClient({ vendor, root, authorization, limits }: RestOptions): RestClient {
+  const agent = new Agent({
+    connections: limits.connections,
+    maxResponseSize: limits.bytesMax,
+  });
+  const send: RestClient["send"] = async (method, path, content) => {
+    const { type, text } = encode(content);
+    const { statusCode, body } = await request(root + path, {
+      dispatcher: agent,
+      method,
+      headers: { authorization: authorization(), "accept-encoding": "identity", ...type },
+      body: text,
+      signal: AbortSignal.timeout(limits.answerMs),
+    });
+    return { status: statusCode, body: parse(await body.text()) };
+  };
+  let closing: Promise<void> | null = null;
+  return {
+    send,
+    ask: async (...what) => {
+      try {
+        return await send(...what);
+      } catch (error) {
+        throw new ProviderError(`${vendor} could not be reached`, { retryable: true, cause: error });
+      }
+    },
+    refusal: ({ status, body }) => {
+      const code = errorCodeOf(body);
+      const why = code === null ? "" : `, code ${code}`;
+      return new ProviderError(`${vendor} answered ${status}${why}`, {
+        retryable: status === 429 || status >= 500,
+      });
+    },
+    close: () => (closing ??= agent.destroy()),
+  };
+}

@@ -1,0 +1,79 @@
+// What carriers report about a call, as events of a leg. Pure.
+import type { LegEndCause, LegEvent } from "../port.ts";
+
+const CAUSE_OF_SIP: Record<string, LegEndCause> = {
+  408: "no_answer", 480: "no_answer", 487: "no_answer",
+  486: "busy", 600: "busy",
+  603: "rejected", 607: "rejected", 608: "rejected",
+};
+
+const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
+
+/** Twilio's CallStatus, and SignalWire's. */
+const TWILIO: Record<string, LegEvent | null> = {
+  queued: null,
+  initiated: null,
+  ringing: { kind: "ringing" },
+  "in-progress": { kind: "answered" },
+  answered: { kind: "answered" },
+  completed: ended("far_hung_up"),
+  busy: ended("busy"),
+  "no-answer": ended("no_answer"),
+  // Only we can cancel a call.
+  canceled: ended("we_hung_up"),
+  failed: ended("failed"),
+};
+
+/** Why a call was never answered: the code of SIP says it more exactly than the status. */
+const REFINED = new Set<LegEndCause>(["busy", "no_answer", "failed"]);
+
+const entryOf = <T>(table: Record<string, T>, key: string | null): T | null =>
+  key !== null && Object.hasOwn(table, key) ? table[key] ?? null : null;
+
+/** `AnsweredBy`: human, machine_start, machine_end_beep, ..., fax, unknown. */
+function answererOf(text: string): LegEvent {
+  if (text === "human") return { kind: "answered_by", by: "human" };
+  const isMachine = text === "fax" || text.startsWith("machine_");
+  return { kind: "answered_by", by: isMachine ? "machine" : "unknown" };
+}
+
+export function twilioEvents(form: URLSearchParams): LegEvent[] {
+  const answeredBy = form.get("AnsweredBy");
+  // The report of the detection itself has no status.
+  const told = answeredBy === null || answeredBy === "" ? [] : [answererOf(answeredBy)];
+  const event = entryOf(TWILIO, form.get("CallStatus"));
+  if (!event) return told;
+  if (event.kind !== "ended") return [event, ...told];
+  const refined = REFINED.has(event.cause)
+    ? entryOf(CAUSE_OF_SIP, form.get("SipResponseCode"))
+    : null;
+  return [...told, refined ? ended(refined) : event];
+}
+
+export interface CallProgress {
+  /** What of it is news, in an order a leg may tell. */
+  take(events: LegEvent[]): LegEvent[];
+  /** We have done it ourselves: what the carrier will call a far end that hung up. */
+  expect(cause: "we_hung_up" | "transferred"): void;
+}
+
+/** Carriers report twice, late and out of order; a leg rings, is answered and ends once. */
+export function createCallProgress(): CallProgress {
+  const told = new Set<LegEvent["kind"]>();
+  let ours: LegEndCause | null = null;
+  const isNews = ({ kind }: LegEvent): boolean => {
+    if (told.has(kind) || told.has("ended")) return false;
+    return kind !== "ringing" || !told.has("answered");
+  };
+  return {
+    take: (events) => events.filter((event) => {
+      const isTold = isNews(event);
+      if (isTold) told.add(event.kind);
+      return isTold;
+    }).map((event) => (
+      event.kind === "ended" && event.cause === "far_hung_up" && ours ? ended(ours) : event)),
+    expect: (cause) => {
+      ours = cause;
+    },
+  };
+}

@@ -1,0 +1,124 @@
+// Calls over Twilio's REST interface (2010-04-01), and over SignalWire's, which is the same under
+// another address. Tested against an emulator and Twilio's own SDK, never against a live account.
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { ProviderError } from "../../../core/faults.ts";
+import type { CarrierRequest, CallReport, Dialled, HostedCalls, HostedDial } from "./port.ts";
+import {
+  errorCodeOf, HOSTED_REST_LIMITS, isBeforeSending, isRefusal, segment, type RestAnswer,
+  type RestLimits,
+} from "./rest.ts";
+import { isFromTwilio, type SignedBody } from "./signatures.ts";
+import { twilioEvents } from "./status.ts";
+import { createTwilioClient, type TwilioAccount } from "./twilio-client.ts";
+import { connectTwiml, dialTwiml, rejectTwiml } from "./twiml.ts";
+
+export interface TwilioCallsOptions extends TwilioAccount {
+  name: "twilio" | "signalwire";
+  limits?: Partial<RestLimits>;
+}
+
+const Call = TypeCompiler.Compile(Type.Object({ sid: Type.String({ minLength: 1 }) }));
+
+const VENDORS = { twilio: "Twilio", signalwire: "SignalWire" };
+const EVENTS = ["initiated", "ringing", "answered", "completed"];
+/** "Call is not in-progress": it is over, or was never answered. */
+const NOT_IN_PROGRESS = "21220";
+/** Seconds Twilio takes for `Timeout`. */
+const RINGING_S_MAX = 600;
+/** Until a transfer nobody picks up is given up. */
+const TRANSFER_RINGING_S = 60;
+
+const xml = (body: string) => ({ status: 200, contentType: "text/xml; charset=utf-8", body });
+
+/** A body as it was signed. */
+function bodyOf({ method, header, body }: CarrierRequest): SignedBody {
+  if (method === "GET" || body.length === 0) return { kind: "none" };
+  return /^application\/x-www-form-urlencoded\b/i.test(header("content-type") ?? "")
+    ? { kind: "form", fields: new URLSearchParams(Buffer.from(body).toString("utf8")) }
+    : { kind: "raw", bytes: body };
+}
+
+function read(request: CarrierRequest): CallReport | null {
+  const body = bodyOf(request);
+  if (body.kind !== "form") return null;
+  const { fields } = body;
+  const callId = fields.get("CallSid");
+  if (!callId) return null;
+  const direction = fields.get("Direction")?.split("-")[0] ?? null;
+  const events = twilioEvents(fields);
+  const isInbound = direction === "inbound";
+  return {
+    callId,
+    direction: isInbound || direction === "outbound" ? direction : null,
+    from: fields.get("From"),
+    to: fields.get("To"),
+    isOffer: isInbound && !events.some(({ kind }) => kind === "ended"),
+    events,
+  };
+}
+
+function formOf({ to, from, ringingMs, join, statusUrl, detectMachine }: HostedDial) {
+  const ringingS = Math.min(RINGING_S_MAX, Math.max(1, Math.ceil(ringingMs / 1000)));
+  const form: [string, string][] = [
+    ["To", to], ["From", from],
+    ["Twiml", connectTwiml(join.url, join.parameters)],
+    ["Timeout", String(ringingS)],
+    ["StatusCallback", statusUrl], ["StatusCallbackMethod", "POST"],
+    ...EVENTS.map((event): [string, string] => ["StatusCallbackEvent", event]),
+  ];
+  if (detectMachine) {
+    // Otherwise the call would be silent until Twilio has made up its mind.
+    form.push(["MachineDetection", "Enable"], ["AsyncAmd", "true"]);
+    form.push(["AsyncAmdStatusCallback", statusUrl], ["AsyncAmdStatusCallbackMethod", "POST"]);
+  }
+  return form;
+}
+
+export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
+  const { name, authToken, limits } = options;
+  const vendor = VENDORS[name];
+  const client = createTwilioClient(options, vendor, { ...HOSTED_REST_LIMITS, ...limits });
+  const dialled = (answer: RestAnswer): Dialled => {
+    const { status, body } = answer;
+    if (status >= 200 && status < 300 && Call.Check(body)) return { kind: "placed", callId: body.sid };
+    return { kind: isRefusal(answer) ? "refused" : "unknown", error: client.refusal(answer) };
+  };
+  const update = (callId: string, form: [string, string][]): Promise<RestAnswer> =>
+    client.ask("POST", `/Calls/${segment(callId)}.json`, { form });
+  const isOver = ({ status, body }: RestAnswer): boolean =>
+    status === 404 || errorCodeOf(body) === NOT_IN_PROGRESS;
+  return {
+    name,
+    dialect: name,
+    isGenuine: (request) => isFromTwilio({
+      authToken, signature: request.header("x-twilio-signature"), url: request.url,
+      body: bodyOf(request),
+    }),
+    read,
+    dial: async (request) => {
+      try {
+        return dialled(await client.send("POST", "/Calls.json", { form: formOf(request) }));
+      } catch (cause) {
+        const isRefused = isBeforeSending(cause);
+        const message = isRefused ? "could not be reached" : "did not answer, the call may be placed";
+        const error = new ProviderError(`${vendor} ${message}`, { retryable: isRefused, cause });
+        return { kind: isRefused ? "refused" : "unknown", error };
+      }
+    },
+    answer: (_callId, { url, parameters }) => Promise.resolve(xml(connectTwiml(url, parameters))),
+    refuse: (_callId, reason) => Promise.resolve(xml(rejectTwiml(reason))),
+    hangUp: async (callId) => {
+      // Ends a call that still rings as well.
+      const answer = await update(callId, [["Status", "completed"]]);
+      if (answer.status !== 200 && !isOver(answer)) throw client.refusal(answer);
+    },
+    transfer: async (callId, to, callerId) => {
+      const answer = await update(callId, [["Twiml", dialTwiml(to, callerId, TRANSFER_RINGING_S)]]);
+      if (isOver(answer)) throw new ProviderError("the call is over", { retryable: false });
+      if (answer.status !== 200) throw client.refusal(answer);
+    },
+    sendDtmf: null,
+    close: client.close,
+  };
+}

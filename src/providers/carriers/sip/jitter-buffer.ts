@@ -1,0 +1,239 @@
+// Turns packets that come early, late, twice or never into exactly one frame per 20 ms. Used by
+// rtp-session.ts, one a session. Pure: it knows no clock.
+//
+// It is pulled, not pushed: the mixer sends one frame every 20 ms whatever happens, and that call
+// is also when the far end's next frame is due. A timer of its own would be a second clock that
+// drifts against the first, and pushing on arrival would hand the network's jitter to speech
+// recognition. So a leg is one frame in, one frame out, as the loopback carrier is, and a tick that
+// comes late makes up for both directions. While nobody pulls, the newest 100 ms are kept, so that
+// the first frame is there when it is asked for.
+//
+// Depth is found by trying, not by estimating: when nothing is there in time the frame is concealed
+// without going on, which makes the buffer 20 ms deeper; when for two seconds more was there than
+// is needed, a frame is left out. Both directions of clock drift are the same two cases.
+import { sequenceDistance, type RtpPacket } from "./rtp.ts";
+
+const FRAME = 160;
+const SAMPLES_PER_MS = 8;
+/** A power of two, more than what is ahead plus one packet. */
+const RING = 8192;
+const RING_MASK = RING - 1;
+const DEPTH_MAX = 100 * SAMPLES_PER_MS;
+/** Waited for at the beginning, but no longer than for two frames. */
+const START_DEPTH = 40 * SAMPLES_PER_MS;
+const START_FRAMES_MAX = 2;
+/** Concealed at most; then silence. */
+const CONCEAL_MAX = 60 * SAMPLES_PER_MS;
+/** Timestamps further off belong to another stream. */
+const AHEAD_MAX = 4096;
+const BEHIND_MAX = 1000 * SAMPLES_PER_MS;
+/** Sequence numbers further back are a new beginning, not a packet that comes late. */
+const MISORDER_MAX = 100;
+const WINDOW_FRAMES = 100;
+/** What must have been left over at all times until a frame is left out, and what stays after. */
+const SPARE_MIN = 30 * SAMPLES_PER_MS;
+const RESERVE = 10 * SAMPLES_PER_MS;
+
+export type JitterPacket = Pick<RtpPacket, "sequence" | "timestamp"> & { payload: Uint8Array };
+
+export class JitterBuffer {
+  /** Packets that came too late to be heard. */
+  late = 0;
+  /** Samples by timestamp, and which of them are there. */
+  readonly #ring = new Int16Array(RING);
+  readonly #isThere = new Uint8Array(RING);
+  /** Timestamp heard next, and the end of the newest packet: `#newest - #next` is the depth. */
+  #next = 0;
+  #newest = 0;
+  #isEmpty = true;
+  /** Nothing was heard since `reset` or a jump. */
+  #isFresh = true;
+  #isPlaying = false;
+  #startFrames = 0;
+  /** Samples concealed without going on, since the last packet that came in time. */
+  #owed = 0;
+  #sequence = 0;
+  /** Samples that were really heard last, for concealment; the oldest is at `#heardAt`. */
+  readonly #heard = new Int16Array(FRAME);
+  #heardAt = 0;
+  #concealed = CONCEAL_MAX;
+  #windowFrames = 0;
+  #spare = Number.POSITIVE_INFINITY;
+  #surplus = 0;
+
+  /** How much is waiting, gaps included. */
+  get depthMs(): number {
+    return this.#isEmpty ? 0 : Math.max(0, this.#ahead(this.#newest)) / SAMPLES_PER_MS;
+  }
+
+  /** The next packet is the beginning of another stream. */
+  reset(): void {
+    this.#isEmpty = true;
+  }
+
+  /** `samples`: of each code (g711.ts). */
+  push({ sequence, timestamp, payload }: JitterPacket, samples: Int16Array): void {
+    const { length } = payload;
+    if (length === 0) return;
+    const from = this.#ahead(timestamp);
+    const distance = sequenceDistance(sequence, this.#sequence);
+    const isNewer = this.#isEmpty || distance > 0 || distance < -MISORDER_MAX;
+    if (this.#isEmpty || from > AHEAD_MAX || from < -BEHIND_MAX) this.#anchor(timestamp);
+    else if (from + length <= 0 && !this.#isFresh) {
+      if (!isNewer) {
+        this.late += 1;
+        return;
+      }
+      // Sent after what was heard already, and older: the far end's clock was set back.
+      this.#anchor(timestamp);
+    } else if (from < 0 && this.#isFresh) {
+      // Reordered at the very beginning.
+      this.#next = timestamp;
+    }
+    if (isNewer) this.#sequence = sequence;
+    this.#settle(timestamp);
+    this.#write(timestamp, payload, samples);
+    if (this.#ahead(this.#newest) > DEPTH_MAX) this.#cut();
+  }
+
+  /** The next 20 ms; always a frame, and always a new array. */
+  pull(): Int16Array {
+    const frame = new Int16Array(FRAME);
+    if (!this.#mayPlay()) {
+      this.#conceal(frame, 0);
+      return frame;
+    }
+    const depth = this.#ahead(this.#newest);
+    const take = Math.min(FRAME, Math.max(0, depth));
+    this.#isFresh = false;
+    this.#read(frame, take);
+    if (take < FRAME) {
+      this.#owed += FRAME - take;
+      // After a pause that long the next words are a new beginning.
+      if (this.#owed >= CONCEAL_MAX) this.#stop();
+    } else if (this.#surplus > 0 && depth >= 2 * FRAME) {
+      this.#surplus -= 1;
+      this.#blend(frame);
+    }
+    this.#watch(Math.max(0, depth - FRAME));
+    return frame;
+  }
+
+  #ahead(timestamp: number): number {
+    return (timestamp - this.#next) | 0;
+  }
+
+  #anchor(timestamp: number): void {
+    this.#isThere.fill(0);
+    this.#next = timestamp;
+    this.#newest = timestamp;
+    this.#isEmpty = false;
+    this.#isFresh = true;
+    this.#owed = 0;
+    this.#stop();
+  }
+
+  #stop(): void {
+    this.#isPlaying = false;
+    this.#startFrames = 0;
+    this.#windowFrames = 0;
+    this.#spare = Number.POSITIVE_INFINITY;
+    this.#surplus = 0;
+  }
+
+  #mayPlay(): boolean {
+    if (this.#isPlaying) return true;
+    const depth = this.#isEmpty ? 0 : this.#ahead(this.#newest);
+    if (depth <= 0) return false;
+    this.#startFrames += 1;
+    this.#isPlaying = depth >= START_DEPTH || this.#startFrames > START_FRAMES_MAX;
+    return this.#isPlaying;
+  }
+
+  /**
+   * What was concealed while nothing was there has been heard as time already. A gap before this
+   * packet is paid with it: it was lost, or the far end was silent and sent nothing.
+   */
+  #settle(timestamp: number): void {
+    if (this.#ahead(this.#newest) > 0) return;
+    const gap = Math.max(0, this.#ahead(timestamp));
+    if (this.#owed > 0) this.#next += this.#owed >= CONCEAL_MAX ? gap : Math.min(gap, this.#owed);
+    this.#owed = 0;
+  }
+
+  #write(timestamp: number, payload: Uint8Array, samples: Int16Array): void {
+    const from = Math.max(0, -this.#ahead(timestamp));
+    for (let at = from; at < payload.length; at += 1) {
+      const place = (timestamp + at) & RING_MASK;
+      this.#ring[place] = samples[payload[at] ?? 0] ?? 0;
+      this.#isThere[place] = 1;
+    }
+    const end = timestamp + payload.length;
+    if (this.#ahead(end) > this.#ahead(this.#newest)) this.#newest = end;
+  }
+
+  /** Too deep: the oldest is left out, what is missing at the new beginning as well. */
+  #cut(): void {
+    const cut = this.#ahead(this.#newest) - DEPTH_MAX;
+    for (let at = 0; at < cut; at += 1) this.#isThere[(this.#next + at) & RING_MASK] = 0;
+    this.#next += cut;
+    while (this.#isThere[this.#next & RING_MASK] === 0) this.#next += 1;
+  }
+
+  /** `take` samples from the buffer, those that are missing and the rest concealed. */
+  #read(frame: Int16Array, take: number): void {
+    for (let at = 0; at < take; at += 1) {
+      const place = (this.#next + at) & RING_MASK;
+      if (this.#isThere[place] === 0) {
+        this.#concealOne(frame, at);
+        continue;
+      }
+      this.#isThere[place] = 0;
+      const sample = this.#ring[place] ?? 0;
+      frame[at] = sample;
+      this.#heard[this.#heardAt] = sample;
+      this.#heardAt = this.#heardAt + 1 === FRAME ? 0 : this.#heardAt + 1;
+      this.#concealed = 0;
+    }
+    this.#next = (this.#next + take) | 0;
+    this.#conceal(frame, take);
+  }
+
+  #conceal(frame: Int16Array, from: number): void {
+    for (let at = from; at < FRAME; at += 1) this.#concealOne(frame, at);
+  }
+
+  /**
+   * The last 20 ms backwards, then forwards, and so on, fading: no jump where it begins, and no
+   * search for a pitch.
+   */
+  #concealOne(frame: Int16Array, at: number): void {
+    const done = this.#concealed;
+    if (done >= CONCEAL_MAX) return;
+    this.#concealed += 1;
+    const step = done % (2 * FRAME);
+    const back = step < FRAME ? step + 1 : 2 * FRAME - step;
+    const sample = this.#heard[(this.#heardAt - back + FRAME) % FRAME] ?? 0;
+    frame[at] = Math.round(sample * (1 - done / CONCEAL_MAX));
+  }
+
+  /** Leaves a frame out: from what would have been heard over into what comes after it. */
+  #blend(frame: Int16Array): void {
+    const after = new Int16Array(FRAME);
+    this.#read(after, FRAME);
+    for (let at = 0; at < FRAME; at += 1) {
+      const before = frame[at] ?? 0;
+      frame[at] = before + (((after[at] ?? 0) - before) * at) / FRAME;
+    }
+  }
+
+  /** Finds out over a window whether the buffer is deeper than it needs to be. */
+  #watch(spare: number): void {
+    this.#spare = Math.min(this.#spare, spare);
+    this.#windowFrames += 1;
+    if (this.#windowFrames < WINDOW_FRAMES) return;
+    if (this.#spare >= SPARE_MIN) this.#surplus = Math.floor((this.#spare - RESERVE) / FRAME);
+    this.#windowFrames = 0;
+    this.#spare = Number.POSITIVE_INFINITY;
+  }
+}

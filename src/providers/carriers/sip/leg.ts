@@ -1,0 +1,213 @@
+// One call over SIP as the voice session sees it: signalling and media of it joined. Made by
+// sip.ts, for calls we place and calls we answer.
+import type { Logger } from "../../../core/logger.ts";
+import type { System } from "../../../core/system.ts";
+import type { Pcm } from "../../speech/port.ts";
+import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "../port.ts";
+import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
+import { openRtpSession, type RtpSession } from "./rtp-session.ts";
+import {
+  buildAnswer, buildOffer, parseSdp, readAnswer, type LocalMedia, type SrtpKey,
+} from "./sdp.ts";
+
+export interface LegOptions {
+  tell(event: LegEvent): void;
+  rtp: { host: string; ports: { min: number; max: number } | null };
+  system: System;
+  log: Logger;
+}
+
+export interface LegPlace {
+  /** Our address as the far end reaches it. */
+  host: string;
+  /** Whom calls are handed on to is of this domain, unless an address names another. */
+  domain: string;
+  isEncrypted: boolean;
+}
+
+/** What of a failed call we placed tells why. */
+export interface Failure {
+  status: number;
+  /** Of Q.850, where a gateway told it. */
+  q850: number | null;
+}
+
+const KEY_BYTES = 30;
+const NOT_ACCEPTABLE = 488;
+
+/** By hangup cause first: gateways answer with a status that fits as well as it can. */
+export function causeOf({ status, q850 }: Failure): LegEndCause {
+  if (q850 === 17 || status === 486 || status === 600) return "busy";
+  if (q850 === 21 || status === 603) return "rejected";
+  if (q850 === 18 || q850 === 19 || status === 480) return "no_answer";
+  return "failed";
+}
+
+export class SipLeg implements Leg {
+  readonly rate = CARRIER_RATES.sip;
+  readonly transfer = (to: string): void => this.#refer(to);
+  readonly #options: LegOptions;
+  #rtp: RtpSession | null = null;
+  #local: LocalMedia | null = null;
+  #domain = "";
+  #dialog: Dialog | null = null;
+  #isOver = false;
+  #hasRung = false;
+  #isAnswered = false;
+  /** Breaks off what is not a dialog yet. */
+  #giveUp: (() => void) | null = null;
+
+  constructor(options: LegOptions) {
+    this.#options = options;
+  }
+
+  send(frame: Pcm): void {
+    if (this.#isAnswered) this.#rtp?.send(frame);
+  }
+
+  clear(): void {
+    // Frames leave as they come: nothing waits to be dropped.
+    this.#options.tell({ kind: "cleared", droppedMs: 0 });
+  }
+
+  sendDtmf(digits: string): void {
+    this.#rtp?.sendDtmf(digits);
+  }
+
+  hangUp(): void {
+    this.end("we_hung_up");
+  }
+
+  /** Opens the media. False: the leg is over meanwhile. */
+  async open({ host, domain, isEncrypted }: LegPlace): Promise<boolean> {
+    const { rtp, system, log } = this.#options;
+    this.#domain = domain;
+    const session = await openRtpSession({
+      ...rtp,
+      system,
+      log,
+      onAudio: (pcm) => this.#tell({ kind: "audio", pcm: Int16Array.from(pcm) }),
+      onDtmf: (digit) => this.#tell({ kind: "dtmf", digit }),
+      // A telephone that has gone without a word.
+      onTimeout: () => this.end("far_hung_up"),
+    });
+    if (this.#isOver) {
+      session.close();
+      return false;
+    }
+    this.#rtp = session;
+    this.#local = {
+      host, port: session.port, sessionId: String(system.now()), version: 1,
+      direction: "sendrecv", codecs: ["PCMU", "PCMA"],
+      crypto: isEncrypted ? newKeys(system) : null,
+    };
+    return true;
+  }
+
+  /** The SDP to offer; only after `open`. */
+  offer(): string {
+    return buildOffer(this.#opened());
+  }
+
+  /** The answer to an offer, null when there is nothing in common. An offer that is none: ours. */
+  answer(sdp: string | null): string | null {
+    if (sdp === null) return this.offer();
+    const offered = parseSdp(sdp);
+    const answered = offered && buildAnswer(offered, this.#opened());
+    if (!answered) return null;
+    this.#rtp?.agree(answered.agreed);
+    return answered.sdp;
+  }
+
+  /** Their answer to our offer; false when it cannot be used. */
+  agree(sdp: string): boolean {
+    const answer = parseSdp(sdp);
+    const agreed = answer && readAnswer(answer, this.#opened());
+    if (agreed) this.#rtp?.agree(agreed);
+    return agreed !== null;
+  }
+
+  /** What ends the call while it has no dialog. */
+  onGivenUp(giveUp: () => void): void {
+    this.#giveUp = giveUp;
+  }
+
+  ringing(): void {
+    if (this.#hasRung) return;
+    this.#hasRung = true;
+    this.#tell({ kind: "ringing" });
+  }
+
+  /** There is a dialog: from now on it carries the call. */
+  join(dialog: Dialog): void {
+    this.#dialog = dialog;
+    this.#giveUp = null;
+    dialog.setEvents(this.#dialogEvents());
+    if (this.#isOver) dialog.bye();
+  }
+
+  /** Both ends know that they are connected. */
+  answered(): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
+    this.#tell({ kind: "answered" });
+  }
+
+  /** Idempotent. */
+  end(cause: LegEndCause): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#rtp?.close();
+    this.#dialog?.bye();
+    this.#giveUp?.();
+    this.#options.tell({ kind: "ended", cause });
+  }
+
+  #tell(event: LegEvent): void {
+    if (!this.#isOver) this.#options.tell(event);
+  }
+
+  #opened(): LocalMedia {
+    if (!this.#local) throw new Error("the media of the call is not open");
+    return this.#local;
+  }
+
+  #dialogEvents(): DialogEvents {
+    return {
+      confirmed: (sdp) => {
+        if (sdp !== null && !this.agree(sdp)) return this.end("failed");
+        this.answered();
+      },
+      reinvite: (sdp) => {
+        this.#local = { ...this.#opened(), version: this.#opened().version + 1 };
+        return this.answer(sdp) ?? NOT_ACCEPTABLE;
+      },
+      info: (digit) => this.#tell({ kind: "dtmf", digit }),
+      referred: (status) => {
+        if (status >= 200 && status < 300) this.end("transferred");
+        else if (status >= 300) this.#options.log.warn({ status }, "a transfer was refused");
+      },
+      ended: (end) => this.end(endCause(end)),
+    };
+  }
+
+  #refer(to: string): void {
+    const uri = /^sips?:/i.test(to) ? to : `sip:${to}@${this.#domain}`;
+    this.#dialog?.refer(uri);
+  }
+}
+
+function endCause({ by }: DialogEnd): LegEndCause {
+  switch (by) {
+    case "far":
+      return "far_hung_up";
+    case "us":
+      return "we_hung_up";
+    case "timeout":
+      return "failed";
+  }
+}
+
+const newKeys = (system: System): SrtpKey[] => [
+  { suite: "AES_CM_128_HMAC_SHA1_80", key: system.randomBytes(KEY_BYTES), tag: 1 },
+];

@@ -1,0 +1,69 @@
+// Where a SIP message comes from or goes to: address, port and transport. And how addresses are
+// written in URIs. Used by every file of the signalling.
+import { isIP } from "node:net";
+import { isInside, parseNetworks } from "../../../core/networks.ts";
+import { parseVia, type SipRequest } from "./message.ts";
+import { parseUri } from "./uri.ts";
+
+export type TransportName = "udp" | "tcp" | "tls";
+
+export interface Peer {
+  /** An IP address. */
+  host: string;
+  port: number;
+  transport: TransportName;
+  /** The name a TLS certificate is to be for; absent: the address itself. */
+  serverName?: string | undefined;
+}
+
+const PRIVATE = parseNetworks([
+  "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8",
+  "169.254.0.0/16", "fc00::/7", "fe80::/10", "::1",
+]);
+
+/** One spelling per address: no brackets, and IPv4 as itself when it came in through IPv6. */
+export function plainHost(host: string): string {
+  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
+  return bare.startsWith("::ffff:") && isIP(bare.slice(7)) === 4 ? bare.slice(7) : bare;
+}
+
+export const isAddress = (host: string): boolean => isIP(plainHost(host)) !== 0;
+
+export const uriHost = (host: string): string => (host.includes(":") ? `[${host}]` : host);
+
+export const peerKey = (peer: Peer): string =>
+  `${peer.transport}|${plainHost(peer.host)}|${peer.port}|${peer.serverName ?? ""}`;
+
+/** The first address a URI or a Route value leads to, when it is an address. */
+export function addressOf(uriText: string): string | null {
+  const uri = parseUri(uriText);
+  return uri && isAddress(uri.host) ? plainHost(uri.host) : null;
+}
+
+/**
+ * Where a request for this URI goes. Names are not looked up within a dialog: what cannot be told
+ * goes to whom the dialog was begun with. So does what names a private address although the peer
+ * has a public one, because that is a device that does not know its own address.
+ */
+export function nextHop(uriText: string, peer: Peer): Peer {
+  const uri = parseUri(uriText);
+  if (!uri || !isAddress(uri.host)) return peer;
+  const host = plainHost(uri.host);
+  const isPeer = host === plainHost(peer.host);
+  if (!isPeer && isInside(host, PRIVATE) && !isInside(plainHost(peer.host), PRIVATE)) return peer;
+  const named = (uri.scheme === "sips" ? "tls" : uri.params.get("transport") ?? "").toLowerCase();
+  const transport = named === "udp" || named === "tcp" || named === "tls"
+    ? named
+    : isPeer ? peer.transport : "udp";
+  const port = uri.port ?? (transport === "tls" ? 5061 : 5060);
+  const serverName = isPeer && transport === "tls" ? peer.serverName : undefined;
+  return { host, port, transport, ...(serverName === undefined ? {} : { serverName }) };
+}
+
+/** Where the answer to a request goes: over UDP the source, at the port its Via asks for. */
+export function answerPeer(request: SipRequest, peer: Peer): Peer {
+  if (peer.transport !== "udp") return peer;
+  const via = parseVia(request.headers.get("Via") ?? "");
+  if (!via || via.params.has("rport")) return peer;
+  return { ...peer, port: via.port ?? 5060 };
+}

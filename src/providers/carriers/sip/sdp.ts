@@ -1,0 +1,369 @@
+// Session descriptions (RFC 8866, offer and answer RFC 3264, SRTP keys RFC 4568) for calls in
+// G.711: what the other side wants, and what is said to it. The text comes from anybody: it is read
+// line by line, once, and whatever of it returns into an answer is checked for its characters.
+import { isUtf8 } from "node:buffer";
+import { isIPv4, isIPv6 } from "node:net";
+import { parseUint } from "./uri.ts";
+
+export type G711 = "PCMU" | "PCMA";
+
+export interface SrtpKey {
+  suite: "AES_CM_128_HMAC_SHA1_80" | "AES_CM_128_HMAC_SHA1_32";
+  /** 30 bytes: the key's 16 and the salt's 14. */
+  key: Buffer;
+  tag: number;
+}
+
+/** As the sender of the description means it. */
+export type Direction = "sendrecv" | "sendonly" | "recvonly" | "inactive";
+
+/** What the other side's description says. */
+export interface RemoteMedia {
+  /** An IP address; empty when the line is refused and names none. */
+  host: string;
+  /** 0: refused. */
+  port: number;
+  /** In their order. */
+  codecs: { name: G711; payloadType: number }[];
+  telephoneEvent: number | null;
+  comfortNoise: number | null;
+  direction: Direction;
+  /** They do not listen: sendonly, inactive, or the address 0.0.0.0 of RFC 2543. */
+  isHeld: boolean;
+  profile: "RTP/AVP" | "RTP/SAVP";
+  /** Those that can be used: known suite, no master key identifier, nothing left unencrypted. */
+  crypto: SrtpKey[];
+  ptimeMs: number | null;
+  /** From a=rtcp, else null. */
+  rtcpPort: number | null;
+}
+
+export interface RemoteSdp {
+  audio: RemoteMedia;
+  /** The m= lines in order, without `m=`. */
+  mediaLines: string[];
+}
+
+export interface LocalMedia {
+  /** An IP address. */
+  host: string;
+  port: number;
+  sessionId: string;
+  version: number;
+  direction: Direction;
+  codecs: G711[];
+  /** Keys to send with: an offer with keys demands SRTP, an answer uses them when asked to. */
+  crypto: SrtpKey[] | null;
+}
+
+export interface Agreed {
+  codec: G711;
+  payloadType: number;
+  telephoneEvent: number | null;
+  comfortNoise: number | null;
+  remote: { host: string; port: number; rtcpPort: number | null };
+  isHeld: boolean;
+  srtp: { local: SrtpKey; remote: SrtpKey } | null;
+}
+
+export const SDP_LIMITS = {
+  bytesMax: 32_768,
+  linesMax: 1024,
+  mediaMax: 16,
+  formatsMax: 64,
+  cryptoMax: 16,
+  ptimeMsMax: 200,
+} as const;
+
+const STATIC_TYPES: Record<G711, number> = { PCMU: 0, PCMA: 8 };
+const OFFERED_TELEPHONE_EVENT = 101;
+const PTIME_MS = 20;
+const CRYPTO_TAG_MAX = 999_999_999;
+const SUITES = ["AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"] as const;
+const DIRECTIONS = ["sendrecv", "sendonly", "recvonly", "inactive"] as const;
+
+interface MediaLine {
+  media: string;
+  port: number;
+  profile: string;
+  formats: string[];
+}
+
+interface Section {
+  line: string;
+  /** The lines after it. */
+  lines: string[];
+}
+
+/** Null: no description of a session with audio over RTP. */
+export function parseSdp(body: Uint8Array | string): RemoteSdp | null {
+  if (body.length > SDP_LIMITS.bytesMax) return null;
+  const lines = textOf(body).split("\n", SDP_LIMITS.linesMax + 1);
+  if (lines.length > SDP_LIMITS.linesMax || lines[0]?.trim() !== "v=0") return null;
+  const session: string[] = [];
+  const sections: Section[] = [];
+  for (const untrimmed of lines) {
+    const line = untrimmed.trim();
+    if (line.startsWith("m=")) sections.push({ line: line.slice(2).trim(), lines: [] });
+    else (sections.at(-1)?.lines ?? session).push(line);
+  }
+  if (sections.length > SDP_LIMITS.mediaMax) return null;
+  const mediaLines = sections.map(({ line }) => line);
+  const index = audioIndex(mediaLines);
+  const section = index === null ? undefined : sections[index];
+  const audio = section ? readAudio(section, session) : null;
+  return audio && { audio, mediaLines };
+}
+
+function textOf(body: Uint8Array | string): string {
+  if (typeof body === "string") return body;
+  const buffer = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return buffer.toString(isUtf8(buffer) ? "utf8" : "latin1");
+}
+
+function readMediaLine(line: string): MediaLine | null {
+  const [media = "", ports = "", profile = "", ...formats] = line.split(/[ \t]+/);
+  const port = parseUint(ports.split("/", 1)[0], 65_535);
+  // Refused lines are sent back, so nothing but visible ASCII may be in them.
+  if (port === null || formats.length === 0 || !/^[!-~ \t]+$/.test(line)) return null;
+  return { media, port, profile, formats };
+}
+
+/** Profiles with feedback are taken too: giving feedback is nobody's duty. */
+function profileOf(line: MediaLine): RemoteMedia["profile"] | null {
+  const profile = line.profile.toUpperCase();
+  if (profile === "RTP/AVP" || profile === "RTP/AVPF") return "RTP/AVP";
+  return profile === "RTP/SAVP" || profile === "RTP/SAVPF" ? "RTP/SAVP" : null;
+}
+
+/**
+ * The audio line that is talked about: the first that is on, else the first. Null when there is
+ * none, and when a line cannot be read: an answer has to give back every line.
+ */
+function audioIndex(mediaLines: string[]): number | null {
+  const lines = mediaLines.map(readMediaLine);
+  if (lines.includes(null)) return null;
+  const isAudio = (line: MediaLine | null): line is MediaLine =>
+    line?.media.toLowerCase() === "audio" && profileOf(line) !== null;
+  const on = lines.findIndex((line) => isAudio(line) && line.port > 0);
+  const any = on >= 0 ? on : lines.findIndex(isAudio);
+  return any >= 0 ? any : null;
+}
+
+function readAudio(section: Section, session: string[]): RemoteMedia | null {
+  const line = readMediaLine(section.line);
+  const profile = line && profileOf(line);
+  if (!line || !profile) return null;
+  const host = readHost(section.lines) ?? readHost(session);
+  // A line that is on has to say where, and not everywhere at once.
+  if (line.port > 0 && (host === null || isMulticast(host))) return null;
+  const direction = directionOf(section.lines) ?? directionOf(session) ?? "sendrecv";
+  const isNowhere = host === "0.0.0.0" || host === "::";
+  return {
+    host: host ?? "",
+    port: line.port,
+    ...readFormats(line, section.lines),
+    direction,
+    isHeld: isNowhere || direction === "sendonly" || direction === "inactive",
+    profile,
+    crypto: attributes(section.lines, "crypto")
+      .slice(0, SDP_LIMITS.cryptoMax)
+      .flatMap((value) => readCrypto(value) ?? []),
+    ptimeMs: parseUint(attributes(section.lines, "ptime")[0], SDP_LIMITS.ptimeMsMax) || null,
+    rtcpPort: parseUint(attributes(section.lines, "rtcp")[0]?.split(" ", 1)[0], 65_535) || null,
+  };
+}
+
+/** Values of `a=name:value`, in order; empty for `a=name`. */
+function attributes(lines: string[], name: string): string[] {
+  const start = `a=${name}`;
+  return lines
+    .filter((line) => line.startsWith(start) && [undefined, ":"].includes(line[start.length]))
+    .map((line) => line.slice(start.length + 1).trim());
+}
+
+const directionOf = (lines: string[]): Direction | undefined =>
+  DIRECTIONS.find((direction) => lines.includes(`a=${direction}`));
+
+/** Addresses only: whoever calls shall not make us look up names. */
+function readHost(lines: string[]): string | null {
+  const line = lines.find((candidate) => candidate.startsWith("c="));
+  const [net, family, address = ""] = (line ?? "").slice(2).trim().split(/[ \t]+/, 3);
+  const host = address.slice(0, 64).split("/", 1)[0]?.toLowerCase() ?? "";
+  if (net?.toUpperCase() !== "IN" || host.includes("%")) return null;
+  if (family?.toUpperCase() === "IP4") return isIPv4(host) ? host : null;
+  return family?.toUpperCase() === "IP6" && isIPv6(host) ? host : null;
+}
+
+const isMulticast = (host: string): boolean => host.includes(":")
+  ? host.startsWith("ff")
+  : Number(host.split(".", 1)[0]) >= 224;
+
+function readFormats(
+  line: MediaLine,
+  lines: string[],
+): Pick<RemoteMedia, "codecs" | "telephoneEvent" | "comfortNoise"> {
+  const names = new Map<number, string>([[0, "PCMU/8000"], [8, "PCMA/8000"], [13, "CN/8000"]]);
+  for (const value of attributes(lines, "rtpmap").slice(0, SDP_LIMITS.formatsMax)) {
+    const [type, encoding = ""] = value.split(/[ \t]+/, 2);
+    const payloadType = parseUint(type, 127);
+    const [name = "", clock = "", channels = "1"] = encoding.toUpperCase().split("/", 3);
+    if (payloadType !== null) names.set(payloadType, channels === "1" ? `${name}/${clock}` : "");
+  }
+  const types = line.formats
+    .slice(0, SDP_LIMITS.formatsMax)
+    .map((format) => parseUint(format, 127))
+    .filter((type) => type !== null);
+  const typeOf = (name: string): number | null =>
+    types.find((type) => names.get(type) === name) ?? null;
+  const codecs: RemoteMedia["codecs"] = [];
+  for (const payloadType of new Set(types)) {
+    const name = (["PCMU", "PCMA"] as const)
+      .find((candidate) => names.get(payloadType) === `${candidate}/8000`);
+    if (name) codecs.push({ name, payloadType });
+  }
+  return {
+    codecs,
+    telephoneEvent: typeOf("TELEPHONE-EVENT/8000"),
+    comfortNoise: typeOf("CN/8000"),
+  };
+}
+
+/** `1 AES_CM_128_HMAC_SHA1_80 inline:key|lifetime|mki:length parameters`; null: not for us. */
+function readCrypto(value: string): SrtpKey | null {
+  const [tagText, suiteText = "", inline = "", ...parameters] = value.split(/[ \t]+/);
+  const tag = parseUint(tagText, CRYPTO_TAG_MAX);
+  const suite = SUITES.find((name) => name === suiteText.toUpperCase());
+  const [key = "", lifetime = "", ...more] = inline.slice(0, 128).split("|");
+  // A key identifier would have to be in every packet, and the parameters that are not hints
+  // change how packets are made.
+  const isOrdinary = more.length === 0 && /^(2\^[0-9]{1,2}|[0-9]{1,15})?$/.test(lifetime) &&
+    parameters.every((parameter) => parameter.startsWith("WSH=") || parameter.startsWith("-"));
+  const base64 = /^inline:([A-Za-z0-9+/]{40})$/i.exec(key)?.[1];
+  if (tag === null || suite === undefined || base64 === undefined || !isOrdinary) return null;
+  return { suite, key: Buffer.from(base64, "base64"), tag };
+}
+
+const sends = (direction: Direction) => direction === "sendrecv" || direction === "sendonly";
+const receives = (direction: Direction) => direction === "sendrecv" || direction === "recvonly";
+
+function directionFor(isSending: boolean, isReceiving: boolean): Direction {
+  if (isSending) return isReceiving ? "sendrecv" : "sendonly";
+  return isReceiving ? "recvonly" : "inactive";
+}
+
+function sessionLines(local: LocalMedia): string[] {
+  const address = `IN ${local.host.includes(":") ? "IP6" : "IP4"} ${local.host}`;
+  return [
+    "v=0",
+    `o=- ${local.sessionId} ${local.version} ${address}`,
+    "s=-",
+    `c=${address}`,
+    "t=0 0",
+  ];
+}
+
+function audioLines(args: {
+  port: number;
+  profile: string;
+  codecs: { name: G711; payloadType: number }[];
+  telephoneEvent: number | null;
+  direction: Direction;
+  crypto: SrtpKey[];
+}): string[] {
+  const { telephoneEvent: event } = args;
+  const types = args.codecs.map(({ payloadType }) => payloadType);
+  if (event !== null) types.push(event);
+  return [
+    `m=audio ${args.port} ${args.profile} ${types.join(" ")}`,
+    ...args.codecs.map(({ name, payloadType }) => `a=rtpmap:${payloadType} ${name}/8000`),
+    ...(event === null ? [] : [`a=rtpmap:${event} telephone-event/8000`, `a=fmtp:${event} 0-15`]),
+    `a=ptime:${PTIME_MS}`,
+    `a=${args.direction}`,
+    ...args.crypto.map(({ tag, suite, key }) =>
+      `a=crypto:${tag} ${suite} inline:${key.toString("base64")}`),
+  ];
+}
+
+const join = (lines: string[]): string => lines.map((line) => `${line}\r\n`).join("");
+
+/** Comfort noise is not offered: silence that is sent is easier to hear the ends of words in. */
+export function buildOffer(local: LocalMedia): string {
+  return join([
+    ...sessionLines(local),
+    ...audioLines({
+      port: local.port,
+      profile: local.crypto ? "RTP/SAVP" : "RTP/AVP",
+      codecs: local.codecs.map((name) => ({ name, payloadType: STATIC_TYPES[name] })),
+      telephoneEvent: OFFERED_TELEPHONE_EVENT,
+      direction: local.direction,
+      crypto: local.crypto ?? [],
+    }),
+  ]);
+}
+
+/** Their first codec that is ours too. Null: nothing in common, or the line is refused. */
+function agree(audio: RemoteMedia, local: LocalMedia, srtp: Agreed["srtp"]): Agreed | null {
+  const codec = audio.codecs.find(({ name }) => local.codecs.includes(name));
+  if (audio.port === 0 || !codec) return null;
+  return {
+    codec: codec.name,
+    payloadType: codec.payloadType,
+    telephoneEvent: audio.telephoneEvent,
+    comfortNoise: audio.comfortNoise,
+    remote: { host: audio.host, port: audio.port, rtcpPort: audio.rtcpPort },
+    isHeld: audio.isHeld,
+    srtp,
+  };
+}
+
+/** Null: nothing in common (488). Other media lines of the offer are answered with port 0. */
+export function buildAnswer(
+  offer: RemoteSdp,
+  local: LocalMedia,
+): { sdp: string; agreed: Agreed } | null {
+  const { audio, mediaLines } = offer;
+  const srtp = audio.profile === "RTP/SAVP" ? answerCrypto(audio.crypto, local.crypto ?? []) : null;
+  const agreed = agree(audio, local, srtp);
+  const index = audioIndex(mediaLines);
+  if (!agreed || index === null || (audio.profile === "RTP/SAVP" && !srtp)) return null;
+  const isListening = receives(audio.direction) && !audio.isHeld;
+  const lines = mediaLines.flatMap((text, at) => {
+    const line = readMediaLine(text);
+    if (!line) return [];
+    if (at !== index) return [`m=${line.media} 0 ${line.profile} ${line.formats.join(" ")}`];
+    return audioLines({
+      port: local.port,
+      profile: line.profile,
+      codecs: [{ name: agreed.codec, payloadType: agreed.payloadType }],
+      telephoneEvent: agreed.telephoneEvent,
+      direction: directionFor(
+        isListening && sends(local.direction),
+        sends(audio.direction) && receives(local.direction),
+      ),
+      crypto: srtp ? [srtp.local] : [],
+    });
+  });
+  return { sdp: join([...sessionLines(local), ...lines]), agreed };
+}
+
+/** Their first key for which there is one of ours; the answer repeats its tag. */
+function answerCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
+  for (const remote of theirs) {
+    const local = ours.find(({ suite }) => suite === remote.suite);
+    if (local) return { local: { ...local, tag: remote.tag }, remote };
+  }
+  return null;
+}
+
+/** Null: the answer takes nothing of the offer, or is not one to it (no key for an SRTP offer). */
+export function readAnswer(answer: { audio: RemoteMedia }, local: LocalMedia): Agreed | null {
+  const { audio } = answer;
+  if (audio.profile !== (local.crypto ? "RTP/SAVP" : "RTP/AVP")) return null;
+  if (!local.crypto) return agree(audio, local, null);
+  for (const remote of audio.crypto) {
+    const key = local.crypto.find(({ suite, tag }) => suite === remote.suite && tag === remote.tag);
+    if (key) return agree(audio, local, { local: key, remote });
+  }
+  return null;
+}

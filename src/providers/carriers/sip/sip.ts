@@ -1,0 +1,197 @@
+// The SIP carrier: telephone calls through the trunks of the accounts, in this process, with no
+// media server. Runs in the media thread. Signalling is in user-agent.ts and what is below it,
+// sound in rtp-session.ts, both joined in leg.ts.
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import type { Logger } from "../../../core/logger.ts";
+import type { System } from "../../../core/system.ts";
+import type { Carrier, DialRequest, Leg, LegEvent, Offer, RefusalCause } from "../port.ts";
+import { sdpOf } from "./bodies.ts";
+import { createDigestServer } from "./digest.ts";
+import { calledNumber, callerNumber, identify } from "./identify.ts";
+import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
+import { parseNameAddr } from "./message.ts";
+import { uriHost } from "./peer.ts";
+import { parseSdp } from "./sdp.ts";
+import { identityOf, systemNames, TrunkRoster, type Names } from "./trunk-roster.ts";
+import type { SipListener, TrunkSetup } from "./trunk.ts";
+import { parseUri } from "./uri.ts";
+import { createUserAgent, type IncomingInvite, type UserAgent } from "./user-agent.ts";
+
+export interface SipCarrierOptions extends SipListener {
+  mayReach(address: string): boolean;
+  /** A call comes in; it rings until it is answered or refused. */
+  onOffer(offer: Offer): void;
+  names?: Names;
+  system: System;
+  log: Logger;
+}
+
+export interface SipCarrier extends Carrier {
+  readonly inbound: NonNullable<Carrier["inbound"]>;
+  readonly port: number;
+  readonly tlsPort: number | null;
+  setTrunks(trunks: readonly TrunkSetup[]): void;
+  /** Hangs up and takes leave of registrars, waiting a bounded time. */
+  close(): Promise<void>;
+}
+
+const REALM = "parley";
+const USER_AGENT = "Parley";
+/** Calls that ring at a time, of all accounts. */
+const OFFERS_MAX = 500;
+
+/** Numbers that are not there and those that are not for the caller look alike to scanners. */
+const STATUSES: Record<RefusalCause, number> = {
+  unknown_number: 404, not_allowed: 404, unavailable: 480, busy: 486,
+};
+
+export async function createSipCarrier(options: SipCarrierOptions): Promise<SipCarrier> {
+  const { system, log } = options;
+  const offers = new Map<string, IncomingInvite>();
+  const digest = createDigestServer({ realm: REALM, system });
+  const agent = await createUserAgent({
+    ...options,
+    publicHost: options.publicHost === null ? null : await addressOf(options.publicHost),
+    userAgent: USER_AGENT,
+    onInvite: (invite) => take(invite),
+  });
+  const roster = new TrunkRoster({ ...options, agent, names: options.names ?? systemNames });
+  const rtp = { host: options.host, ports: options.rtpPorts };
+  const parts = { agent, roster, rtp, system, log };
+
+  const take = (invite: IncomingInvite): void => {
+    const sender = identify(roster, digest, invite);
+    if (sender.kind === "refused") return invite.refuse(sender.status, undefined, sender.headers);
+    if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, [["Retry-After", "10"]]);
+    if (!isUsable(invite)) return invite.refuse(488);
+    const id = system.uuid();
+    offers.set(id, invite);
+    invite.onCancelled(() => offers.delete(id));
+    invite.ring();
+    options.onOffer({
+      id,
+      to: calledNumber(invite, sender.trunk),
+      from: callerNumber(invite),
+      trunkId: sender.trunk?.id ?? null,
+      sourceAddress: invite.peer.host,
+    });
+  };
+  const withdraw = (offerId: string): IncomingInvite | null => {
+    const invite = offers.get(offerId) ?? null;
+    offers.delete(offerId);
+    return invite;
+  };
+  return {
+    name: "sip",
+    port: agent.port,
+    tlsPort: agent.tlsPort,
+    dial: (request, tell) => begin(parts, tell, (leg) => place(parts, leg, request)),
+    inbound: {
+      answer: (offerId, tell) =>
+        begin(parts, tell, (leg) => answer(parts, leg, withdraw(offerId))),
+      refuse: (offerId, cause) => withdraw(offerId)?.refuse(STATUSES[cause]),
+    },
+    setTrunks: (trunks) => roster.set(trunks),
+    close: async () => {
+      await roster.close();
+      await agent.close();
+    },
+  };
+}
+
+interface Parts extends Pick<LegOptions, "rtp" | "system" | "log"> {
+  agent: UserAgent;
+  roster: TrunkRoster;
+}
+
+/** The leg at once; what it takes to connect it goes on meanwhile. */
+function begin(
+  parts: Parts, tell: (event: LegEvent) => void, connect: (leg: SipLeg) => Promise<void>,
+): Leg {
+  const leg = new SipLeg({ ...parts, tell });
+  // In a later turn: whoever asked for the leg has it before it hears from it.
+  Promise.resolve().then(() => connect(leg)).catch((error: unknown) => {
+    parts.log.error({ err: error }, "a call over SIP could not be connected");
+    leg.end("failed");
+  });
+  return leg;
+}
+
+async function place(
+  { agent, roster, log }: Parts, leg: SipLeg, { to, from, trunkId, ringingMs }: DialRequest,
+): Promise<void> {
+  const way = trunkId === undefined ? null : await roster.find(trunkId);
+  if (!way) return leg.end("failed");
+  const { trunk, peer } = way;
+  const { user, domain } = identityOf(trunk);
+  const host = await agent.localHost(peer);
+  if (!await leg.open({ host, domain, isEncrypted: trunk.transport === "tls" })) return;
+  const number = from ?? trunk.phoneNumber;
+  const uri = `sip:${to}@${domain}`;
+  const call = agent.call({
+    peer,
+    uri,
+    from: `<sip:${number}@${domain}>`,
+    to: `<${uri}>`,
+    sdp: leg.offer(),
+    credentials: { username: user, password: trunk.password },
+    headers: [
+      ["P-Asserted-Identity", `<sip:${number}@${domain}>`],
+      ...(trunk.outboundProxy
+        ? [["Route", `<sip:${uriHost(trunk.address)};lr>`] satisfies [string, string]]
+        : []),
+    ],
+    ringingMs,
+  }, {
+    progress: (status) => {
+      if (status === 180 || status === 183) leg.ringing();
+    },
+    answered: (dialog, sdp) => {
+      leg.join(dialog);
+      if (leg.agree(sdp)) leg.answered();
+      else leg.end("failed");
+    },
+    failed: (status, reason, q850) => {
+      log.info({ trunk_id: trunk.id, status, reason }, "a call over SIP was not answered");
+      leg.end(causeOf({ status, q850 }));
+    },
+  });
+  leg.onGivenUp(call.cancel);
+}
+
+async function answer(
+  { agent }: Parts, leg: SipLeg, invite: IncomingInvite | null,
+): Promise<void> {
+  if (!invite) return leg.end("far_hung_up");
+  invite.onCancelled(() => leg.end("far_hung_up"));
+  leg.onGivenUp(() => invite.refuse(480));
+  const { request, peer } = invite;
+  const caller = parseUri(parseNameAddr(request.headers.get("From") ?? "")?.uri ?? "");
+  const place = {
+    host: await agent.localHost(peer),
+    domain: caller ? uriHost(caller.host) : uriHost(peer.host),
+    isEncrypted: peer.transport === "tls",
+  };
+  if (!await leg.open(place)) return;
+  const offered = sdpOf(request);
+  const sdp = leg.answer(typeof offered === "string" ? offered : null);
+  if (sdp === null) {
+    invite.refuse(488);
+    return leg.end("failed");
+  }
+  leg.join(invite.accept(sdp));
+}
+
+/** There is sound in it that we can speak, or no offer yet. */
+function isUsable({ request }: IncomingInvite): boolean {
+  const sdp = sdpOf(request);
+  if (sdp === null) return true;
+  const offered = typeof sdp === "string" ? parseSdp(sdp) : null;
+  return offered !== null && offered.audio.port > 0 && offered.audio.codecs.length > 0;
+}
+
+/** An address to be written where names are not allowed. */
+async function addressOf(host: string): Promise<string> {
+  return isIP(host) ? host : (await lookup(host)).address;
+}

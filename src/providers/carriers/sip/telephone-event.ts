@@ -1,0 +1,136 @@
+// Keys of the telephone: as RTP events (RFC 4733) both ways, and as tones in the audio when the far
+// end has agreed to no events. Pure. Used by rtp-session.ts, one receiver and one sender a session.
+
+export const DIGITS = "0123456789*#ABCD";
+export const EVENT_BYTES = 4;
+
+/** Samples at 8 kHz. */
+const FRAME = 160;
+const TONE_FRAMES = 8;
+const PAUSE_FRAMES = 4;
+/** The end is sent three times (RFC 4733, 2.5.1.4), a frame apart: one burst loses all of them. */
+const ENDS = 3;
+const WAITING_MAX = 128;
+/** -10 dBm0, as RFC 4733's examples. */
+const VOLUME = 10;
+const DURATION_MAX = 0xffff;
+/** Late copies of the end come soon; this many keys back they are still known. */
+const REMEMBERED = 16;
+
+const RATE = 8000;
+const ROWS = [697, 770, 852, 941];
+const COLUMNS = [1209, 1336, 1477, 1633];
+const KEYPAD = ["123A", "456B", "789C", "*0#D"];
+/** The higher tone is 2 dB stronger, because lines weaken it more. */
+const LOW_LEVEL = 6000;
+const HIGH_LEVEL = 7550;
+
+export interface TelephoneEvent {
+  event: number;
+  isEnd: boolean;
+  volume: number;
+  duration: number;
+}
+
+export function parseTelephoneEvent(payload: Buffer): TelephoneEvent | null {
+  if (payload.length < EVENT_BYTES) return null;
+  const flags = payload[1] ?? 0;
+  return {
+    event: payload[0] ?? 0,
+    isEnd: flags >= 0x80,
+    volume: flags & 0x3f,
+    duration: payload.readUInt16BE(2),
+  };
+}
+
+export function writeTelephoneEvent(target: Buffer, at: number, event: TelephoneEvent): void {
+  target[at] = event.event;
+  target[at + 1] = (event.isEnd ? 0x80 : 0) | event.volume;
+  target.writeUInt16BE(Math.min(event.duration, DURATION_MAX), at + 2);
+}
+
+/**
+ * Tells every key once, with the first of its packets that comes, whichever that is: the timestamp
+ * is the key's name, so neither a lost end nor a lost beginning matters, nor two equal keys.
+ */
+export function createDtmfReceiver(
+  onDigit: (digit: string) => void,
+): { push(timestamp: number, payload: Buffer): void } {
+  const known: number[] = [];
+  let held: { event: number; timestamp: number } | null = null;
+  return {
+    push: (timestamp, payload) => {
+      const parsed = parseTelephoneEvent(payload);
+      const digit = parsed ? DIGITS.charAt(parsed.event) : "";
+      if (!parsed || digit === "") return;
+      const isKnown = known.includes(timestamp);
+      // A key held for more than 8 s goes on under a new timestamp (RFC 4733, 2.5.1.3).
+      const goesOn = held?.event === parsed.event
+        && timestamp === (held.timestamp + DURATION_MAX) >>> 0;
+      if (!isKnown) {
+        known.push(timestamp);
+        if (known.length > REMEMBERED) known.shift();
+        if (!goesOn) onDigit(digit);
+      }
+      if (parsed.isEnd && held?.timestamp === timestamp) held = null;
+      else if (!parsed.isEnd && !isKnown) held = { event: parsed.event, timestamp };
+    },
+  };
+}
+
+/** What goes out instead of a frame of audio: an event, a tone, or nothing (a pause). */
+export interface DtmfFrame {
+  digit: string;
+  /** Samples since the key began, this frame's included; the pause counts on. */
+  duration: number;
+  /** Packets of the event in this frame; a pause has none once the end went out often enough. */
+  event: TelephoneEvent | null;
+  isFirst: boolean;
+  isTone: boolean;
+}
+
+export class DtmfSender {
+  #waiting: string[] = [];
+  #frame = 0;
+
+  /** Characters that are no keys are left out, as is what goes beyond the bound. */
+  add(digits: string): void {
+    const keys = [...digits.toUpperCase()].filter((digit) => DIGITS.includes(digit));
+    this.#waiting.push(...keys.slice(0, WAITING_MAX - this.#waiting.length));
+  }
+
+  /** The next 20 ms, or null when audio may go on. */
+  next(): DtmfFrame | null {
+    const digit = this.#waiting[0];
+    if (digit === undefined) return null;
+    this.#frame += 1;
+    const frame = this.#frame;
+    if (frame === TONE_FRAMES + PAUSE_FRAMES) {
+      this.#waiting.shift();
+      this.#frame = 0;
+    }
+    const event = frame >= TONE_FRAMES + ENDS ? null : {
+      event: DIGITS.indexOf(digit),
+      isEnd: frame >= TONE_FRAMES,
+      volume: VOLUME,
+      duration: Math.min(frame, TONE_FRAMES) * FRAME,
+    };
+    return {
+      digit, event, duration: frame * FRAME, isFirst: frame === 1, isTone: frame <= TONE_FRAMES,
+    };
+  }
+}
+
+/** The frame of a key's two tones that ends `duration` samples after their beginning. */
+export function dtmfTone(digit: string, duration: number): Int16Array {
+  const row = KEYPAD.findIndex((keys) => keys.includes(digit));
+  const column = KEYPAD[row]?.indexOf(digit) ?? 0;
+  const low = (2 * Math.PI * (ROWS[row] ?? 0)) / RATE;
+  const high = (2 * Math.PI * (COLUMNS[column] ?? 0)) / RATE;
+  const pcm = new Int16Array(FRAME);
+  for (let at = 0; at < FRAME; at += 1) {
+    const time = duration - FRAME + at;
+    pcm[at] = Math.round(LOW_LEVEL * Math.sin(low * time) + HIGH_LEVEL * Math.sin(high * time));
+  }
+  return pcm;
+}

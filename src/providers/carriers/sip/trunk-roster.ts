@@ -1,0 +1,189 @@
+// The trunks there are: where each one's telephone system is, the registrations that keep us
+// reachable there, and whose trunk a caller's side turns out to be. Used by sip.ts.
+import { lookup as lookupName, resolveSrv } from "node:dns/promises";
+import { isIP } from "node:net";
+import { isInside, parseNetworks } from "../../../core/networks.ts";
+import type { Logger } from "../../../core/logger.ts";
+import type { System } from "../../../core/system.ts";
+import { plainHost, type Peer } from "./peer.ts";
+import type { TrunkSetup } from "./trunk.ts";
+import type { Registration, UserAgent } from "./user-agent.ts";
+
+/** Names, as the system resolves them; tests have their own. */
+export interface Names {
+  addresses(name: string): Promise<string[]>;
+  /** Best first; none where the name has no such records. */
+  services(name: string): Promise<{ name: string; port: number }[]>;
+}
+
+export interface RosterOptions {
+  agent: Pick<UserAgent, "register">;
+  /** Whether the server may send there. */
+  mayReach(address: string): boolean;
+  names: Names;
+  system: System;
+  log: Logger;
+}
+
+/** A trunk, and what its name led to. */
+interface Entry {
+  trunk: TrunkSetup;
+  peers: Peer[];
+  resolvedAtMs: number;
+  registration: Registration | null;
+  isGone: boolean;
+}
+
+const EXPIRES_S = 300;
+/** How long what DNS said is believed. */
+const RESOLVED_MS = 60_000;
+/** Until a name that could not be resolved is tried again for its registration. */
+const UNRESOLVED_MS = 30_000;
+const PEERS_MAX = 8;
+const PORTS = { udp: 5060, tcp: 5060, tls: 5061 } as const;
+const SERVICES = { udp: "_sip._udp", tcp: "_sip._tcp", tls: "_sips._tcp" } as const;
+
+export const systemNames: Names = {
+  addresses: async (name) =>
+    (await lookupName(name, { all: true })).map(({ address }) => address),
+  services: async (name) => {
+    const records = await resolveSrv(name).catch(() => []);
+    return records.sort((one, other) =>
+      one.priority - other.priority || other.weight - one.weight);
+  },
+};
+
+/** `user@domain` in parts; the domain is the address where none is named. */
+export function identityOf(
+  { username, address }: Pick<TrunkSetup, "username" | "address">,
+): { user: string; domain: string } {
+  const at = username.lastIndexOf("@");
+  return at > 0 && at < username.length - 1
+    ? { user: username.slice(0, at), domain: username.slice(at + 1) }
+    : { user: username, domain: isIP(address) === 6 ? `[${address}]` : address };
+}
+
+/** In the Contact we register: tells by which trunk a call comes. */
+export const contactUserOf = ({ id }: Pick<TrunkSetup, "id">): string => `trunk-${id}`;
+
+export async function resolveTrunk(
+  { address, port, transport }: TrunkSetup, names: Names,
+): Promise<Peer[]> {
+  if (isIP(address)) return [{ host: address, port: port ?? PORTS[transport], transport }];
+  const services = port === null ? await names.services(`${SERVICES[transport]}.${address}`) : [];
+  const itself = { name: address, port: port ?? PORTS[transport] };
+  const hosts = services.length > 0 ? services : [itself];
+  const peers: Peer[] = [];
+  // The certificate is for the name people gave, wherever DNS leads.
+  const proof = transport === "tls" ? { serverName: address } : {};
+  for (const { name, port: at } of hosts.slice(0, PEERS_MAX)) {
+    for (const host of await names.addresses(name)) {
+      peers.push({ host, port: at, transport, ...proof });
+    }
+  }
+  return peers.slice(0, PEERS_MAX);
+}
+
+export class TrunkRoster {
+  readonly #options: RosterOptions;
+  readonly #entries = new Map<number, Entry>();
+
+  constructor(options: RosterOptions) {
+    this.#options = options;
+  }
+
+  /** Those that are not among them, or are different now, take leave of their registrars. */
+  set(trunks: readonly TrunkSetup[]): void {
+    const wanted = new Map(trunks.map((trunk) => [trunk.id, trunk]));
+    for (const [id, entry] of this.#entries) {
+      const next = wanted.get(id);
+      if (next && JSON.stringify(next) === JSON.stringify(entry.trunk)) wanted.delete(id);
+      else void this.#remove(entry);
+    }
+    for (const trunk of wanted.values()) {
+      const entry: Entry = {
+        trunk, peers: [], resolvedAtMs: -Infinity, registration: null, isGone: false,
+      };
+      this.#entries.set(trunk.id, entry);
+      if (trunk.inboundAuth === "auth") void this.#register(entry);
+    }
+  }
+
+  /** Where its calls go; null: there is no such trunk, or nowhere they may go. */
+  async find(trunkId: number): Promise<{ trunk: TrunkSetup; peer: Peer } | null> {
+    const entry = this.#entries.get(trunkId);
+    if (!entry) return null;
+    const [peer] = await this.#resolve(entry);
+    return peer ? { trunk: entry.trunk, peer } : null;
+  }
+
+  /** Whose registration brought the call: it comes from there, and names what we registered. */
+  registeredAt(address: string, contactUser: string | null): TrunkSetup | null {
+    const host = plainHost(address);
+    const there = [...this.#entries.values()].filter(({ registration, peers }) =>
+      registration !== null && peers.some((peer) => plainHost(peer.host) === host));
+    const meant = there.find(({ trunk }) => contactUserOf(trunk) === contactUser);
+    // Of several at one registrar, only what it was told can say which is meant.
+    return meant?.trunk ?? (there.length === 1 ? there[0]?.trunk ?? null : null);
+  }
+
+  /** Callers from this address need show nothing. */
+  admits(address: string): boolean {
+    return [...this.#entries.values()].some(({ trunk }) => trunk.inboundAuth === "ip"
+      && isInside(plainHost(address), parseNetworks(trunk.allowedNetworks ?? [])));
+  }
+
+  /** Trunks whose callers show name and password. */
+  named(username: string): TrunkSetup[] {
+    return [...this.#entries.values()].map(({ trunk }) => trunk).filter((trunk) =>
+      trunk.inboundAuth === "auth"
+        && (trunk.username === username || identityOf(trunk).user === username));
+  }
+
+  async close(): Promise<void> {
+    const closing = [...this.#entries.values()].map((entry) => this.#remove(entry));
+    await Promise.all(closing);
+  }
+
+  async #remove(entry: Entry): Promise<void> {
+    entry.isGone = true;
+    this.#entries.delete(entry.trunk.id);
+    await entry.registration?.close();
+  }
+
+  async #resolve(entry: Entry): Promise<Peer[]> {
+    const { names, mayReach, system, log } = this.#options;
+    const nowMs = system.monotonicMs();
+    if (nowMs - entry.resolvedAtMs < RESOLVED_MS) return entry.peers;
+    try {
+      const peers = await resolveTrunk(entry.trunk, names);
+      entry.peers = peers.filter(({ host }) => mayReach(host));
+      if (entry.peers.length < peers.length) {
+        log.warn({ trunk_id: entry.trunk.id },
+          "a SIP trunk is in a network this server may not reach");
+      }
+      entry.resolvedAtMs = nowMs;
+    } catch (error) {
+      // What was known before may still be right.
+      log.warn({ err: error, trunk_id: entry.trunk.id }, "a SIP trunk's name could not be resolved");
+    }
+    return entry.peers;
+  }
+
+  async #register(entry: Entry): Promise<void> {
+    const { agent, system, log } = this.#options;
+    const [peer] = await this.#resolve(entry);
+    if (entry.isGone) return;
+    if (!peer) return void system.after(UNRESOLVED_MS, () => void this.#register(entry));
+    const { trunk } = entry;
+    const { user, domain } = identityOf(trunk);
+    entry.registration = agent.register({
+      peer,
+      registrar: `sip:${domain}`,
+      aor: `sip:${user}@${domain}`,
+      contactUser: contactUserOf(trunk),
+      credentials: { username: user, password: trunk.password },
+      expiresS: EXPIRES_S,
+    }, (state) => log.info({ trunk_id: trunk.id, state }, "registration of a SIP trunk"));
+  }
+}
