@@ -38,6 +38,8 @@ export async function seedDemo(features: Features): Promise<Demo | null> {
     initial_message: "Hello, this is {{company}}. How can I help?",
     system_prompt: PROMPT,
     variables: { company: "Harbour Bikes" },
+    // The offline model cannot judge a call.
+    post_call_evaluation: false,
   });
   const conversation = await conversations.create({ assistant, type: "widget", variables: {} });
   return {
@@ -53,8 +55,9 @@ export function printDemo(demo: Demo, url: string): void {
   process.stdout.write(`
   Parley is running.
 
+    dashboard   ${url}/
+    API key     ${demo.token}   (shown only now; signs in)
     base URL    ${api}
-    API key     ${demo.token}   (shown only now)
     assistant   ${demo.assistantUuid}
     balance     ${demo.balance} USD
     API docs    ${url}/docs

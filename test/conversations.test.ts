@@ -238,6 +238,10 @@ test("[CV12] the list pages by cursor, newest first, and shows only the account'
     "GET", `/user/conversations?per_page=2&cursor=${page.body.next_cursor}`, { key });
   assert.deepEqual(ids(next.body), [made[0]]);
   assert.equal(next.body.next_cursor, null);
+  const one = await server.call("GET", `/user/conversations/${made[0]}`, { key });
+  assert.deepEqual(one.body, { data: next.body.data[0] });
+  const foreign = await server.call("GET", `/user/conversations/${made[0]}`);
+  assert.deepEqual([foreign.status, foreign.body], [404, { message: "Conversation not found" }]);
 });
 
 /** Sends and reads the whole stream; resolves to the types of its frames, repeats left out. */

@@ -16,7 +16,7 @@ import { readPosition, type SocketSession, type StreamRequest, type Streams } fr
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records.ts";
-import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
+import { CallSchema, EntrySchema, wireCall, type RecordingUrl } from "./wire.ts";
 
 export interface LiveCallOptions {
   calls: Calls;
@@ -50,6 +50,12 @@ const Command = Type.Object({
   request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
 });
 const validateCommand = compileValidation(Command);
+
+/** A record whose transcript is what was said, entry by entry, as the stream tells it. */
+const LiveCallSchema = Type.Composite([
+  Type.Omit(CallSchema, ["transcript", "transcript_entries"]),
+  Type.Object({ transcript: Type.Array(Type.Omit(EntrySchema, ["type", "timestamp"])) }),
+]);
 
 /** The members of a snapshot, as clients keep it. */
 const stateOf = ({ call, entries }: CallSnapshot, urlOf: RecordingUrl) => {
@@ -100,7 +106,7 @@ function watchRoutes(options: LiveCallOptions): Route[] {
       responses: {
         200: {
           description: "As of one moment",
-          schema: Type.Object({ id: Type.String(), calls: Type.Array(CallSchema) }),
+          schema: Type.Object({ id: Type.String(), calls: Type.Array(LiveCallSchema) }),
         },
       },
       handle: ({ caller }) => {

@@ -16,7 +16,7 @@ const LatencySchema = Type.Object({
   first_audio_ms: Nullable(Type.Integer()),
   heard_ms: Nullable(Type.Integer()),
 });
-const EntrySchema = Type.Object({
+export const EntrySchema = Type.Object({
   text: Type.String(),
   type: Type.Literal("transcript"),
   sender: Type.Union([Type.Literal("bot"), Type.Literal("human")]),

@@ -42,6 +42,11 @@ export interface Parley extends Client<paths> {
 /** Browsers refuse to run it as a method of anything else. */
 const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init);
 
+/** 128 random bits; pages without TLS have no crypto.randomUUID. */
+const newKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
 export function createParley(options: ParleyOptions): Parley {
   const { baseUrl, apiKey, fetch: fetchOf = globalFetch } = options;
   const headers: Record<string, string> = apiKey === undefined
@@ -53,7 +58,7 @@ export function createParley(options: ParleyOptions): Parley {
     follow({ ...watchOptions, url: `${root}${path}`, headers, fetch: fetchOf });
   return Object.assign(api, {
     send: (conversationId: string, message: string, given: SendOptions = {}) => {
-      const { idempotencyKey = crypto.randomUUID(), signal } = given;
+      const { idempotencyKey = newKey(), signal } = given;
       return follow({
         url: `${root}/conversations/${conversationId}/messages`,
         headers: { "Content-Type": "application/json", "Idempotency-Key": idempotencyKey },

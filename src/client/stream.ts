@@ -24,6 +24,9 @@ export interface FollowOptions {
   onState?: (isConnected: boolean) => void;
 }
 
+/** The server says something every 15 s: a connection that is silent for so long is none. */
+const SILENCE_MS = 40_000;
+const AT = "at ";
 const BACKOFF_MS = 250;
 const BACKOFF_MS_MAX = 10_000;
 
@@ -81,14 +84,17 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
   const progress = new Progress(options.after);
   let failures = 0;
   while (!signal?.aborted) {
+    const connection = watchConnection(signal);
     try {
-      const response = await open(options, progress.lastId);
+      const response = await open({ ...options, signal: connection.signal }, progress.lastId);
       if (!isEvents(response)) {
         yield { ...await response.json() as object, type: "answered" };
         return;
       }
       options.onState?.(true);
-      for await (const frame of framesOf(response)) {
+      // Where the stream begins, in case it breaks before anything has happened.
+      const began = (position: string): string => (progress.lastId ??= position);
+      for await (const frame of framesOf(response, connection.heard, began)) {
         failures = 0;
         if (frame.type === "reconnect") break;
         const fresh = progress.take(frame);
@@ -98,6 +104,8 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof ParleyError && !isPassing(error.status)) throw error;
+    } finally {
+      connection.close();
     }
     options.onState?.(false);
     failures += 1;
@@ -126,7 +134,31 @@ async function open(options: FollowOptions, lastId: string | undefined): Promise
   throw new ParleyError(response.status, await response.json().catch(() => null));
 }
 
-async function* framesOf(response: Response): AsyncGenerator<Frame> {
+/** Aborts when nothing has come for too long, or the device says that it is offline. */
+function watchConnection(signal: AbortSignal | undefined) {
+  const abort = new AbortController();
+  const breakOff = (): void => abort.abort();
+  const isPage = typeof addEventListener === "function";
+  let timer = setTimeout(breakOff, SILENCE_MS);
+  signal?.addEventListener("abort", breakOff, { once: true });
+  if (isPage) addEventListener("offline", breakOff);
+  return {
+    signal: abort.signal,
+    heard: (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(breakOff, SILENCE_MS);
+    },
+    close: (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", breakOff);
+      if (isPage) removeEventListener("offline", breakOff);
+    },
+  };
+}
+
+async function* framesOf(
+  response: Response, heard: () => void, began: (position: string) => void,
+): AsyncGenerator<Frame> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return;
   const ready: Frame[] = [];
@@ -135,9 +167,13 @@ async function* framesOf(response: Response): AsyncGenerator<Frame> {
       const frame = JSON.parse(data) as Frame;
       ready.push(id === undefined ? frame : { ...frame, id });
     },
+    onComment: (comment) => {
+      if (comment.startsWith(AT)) began(comment.slice(AT.length));
+    },
   });
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      heard();
       parser.feed(read.value);
       yield* ready.splice(0);
     }

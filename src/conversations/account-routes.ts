@@ -70,6 +70,7 @@ const FailureSchema = Type.Object({
 export function accountConversationRoutes(options: AccountConversationOptions): Route[] {
   return [
     listRoute(options),
+    summaryRoute(options),
     toggleRoute(options, "enable-ai", true),
     toggleRoute(options, "disable-ai", false),
     generateRoute(options),
@@ -131,6 +132,23 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
         prev_cursor: null,
       });
     },
+  });
+}
+
+function summaryRoute({ conversations }: AccountConversationOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/conversations/{uuid}",
+    tag: "Conversations",
+    summary: "One conversation as the list shows it",
+    errorShape: "message",
+    notFound: "Conversation not found",
+    responses: {
+      200: { description: "The conversation", schema: Type.Object({ data: SUMMARY }) },
+      404: { description: "No such conversation", schema: Type.Object({ message: Type.String() }) },
+    },
+    handle: ({ caller, uuid }) =>
+      json(200, { data: summaryItem(conversations.summary(caller.accountId, uuid)) }),
   });
 }
 

@@ -49,6 +49,8 @@ export interface Conversations {
   /** Throws Fault 404. */
   get(uuid: string): Conversation;
   history(uuid: string): { conversation: Conversation; messages: Message[] };
+  /** As lists show it. Throws Fault 404. */
+  summary(accountId: number, uuid: string): ConversationSummary;
   list(
     accountId: number,
     filter: ConversationFilter,
@@ -192,6 +194,11 @@ export function createConversations(options: AnswerOptions): Conversations {
     history: (uuid) => {
       const conversation = get(uuid);
       return { conversation, messages: store.history(conversation.id) };
+    },
+    summary: (accountId, uuid) => {
+      const found = store.summary(accountId, uuid);
+      if (!found) throw new Fault(404, "Conversation not found");
+      return found;
     },
     list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
     send: createSend(options, turns, get),

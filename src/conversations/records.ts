@@ -140,6 +140,8 @@ export interface ConversationStore {
   history(conversationId: number): Message[];
   /** Newest first, at most `rows`. */
   recent(conversationId: number, rows: number): Message[];
+  /** As lists show it; null: the account has no such conversation. */
+  summary(accountId: number, uuid: string): ConversationSummary | null;
   /** Newest first; `before` is the id to continue below, 0 to start. */
   list(
     accountId: number,

@@ -86,7 +86,9 @@ function startSse(begin: BeginSession, request: StreamRequest, stream: ByteStrea
   stream.onDrain(() => session.drained());
   stream.onClose(end);
   const at = formatPosition(session.position);
-  stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\n\n`);
+  // An id without data is no event, but where a client that reconnects goes on from, also before
+  // anything has happened.
+  stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\nid: ${at}\n\n`);
   session.start();
 }
 

@@ -91,11 +91,15 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
   const recent = db.prepare<[object], MessageRow>(`
     SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
     ORDER BY id DESC LIMIT (@rows + 0)`);
-  const list = db.prepare<[object], SummaryRow>(`
+  const summaries = `
     SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
       c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
       a.uuid AS assistant_uuid, a.name AS assistant_name
-    FROM conversations c JOIN assistants a ON a.id = c.assistant_id
+    FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
+  const summary = db.prepare<[object], SummaryRow>(`
+    ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
+  const list = db.prepare<[object], SummaryRow>(`
+    ${summaries}
     WHERE c.account_id = @accountId AND (@before = 0 OR c.id < @before)
       AND (@type IS NULL OR c.type = @type)
       AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
@@ -110,6 +114,10 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
     },
     history: (conversationId) => history.all({ conversationId }).map(messageFromRow),
     recent: (conversationId, rows) => recent.all({ conversationId, rows }).map(messageFromRow),
+    summary: (accountId, uuid) => {
+      const row = summary.get({ accountId, uuid });
+      return row ? summaryFromRow(row) : null;
+    },
     list: (accountId, filter: ConversationFilter, before, rows) =>
       list
         .all({

@@ -34,14 +34,14 @@ const NAVIGATION: { path: string; label: string; icon: IconName }[] = [
 
 export function App() {
   const [key, setKey] = useState(rememberedKey);
-  const session = useMemo<Session | null>(() => key === null ? null : {
-    api: openApi(key),
-    apiKey: key,
-    signOut: () => {
+  const session = useMemo<Session | null>(() => {
+    if (key === null) return null;
+    const signOut = (): void => {
       forgetKey();
       forgetSeen();
       setKey(null);
-    },
+    };
+    return { api: openApi(key, signOut), apiKey: key, signOut };
   }, [key]);
   if (!session) {
     return (

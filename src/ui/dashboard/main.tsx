@@ -2,10 +2,11 @@
 // Bundled by ../build.ts when it is first asked for.
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
+// First: what pages say of their own parts then holds against it.
+import "./dashboard.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { applyTheme } from "./kit/theme.ts";
-import "./dashboard.css";
 
 applyTheme();
 const root = document.getElementById("app");

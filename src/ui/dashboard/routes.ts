@@ -2,6 +2,7 @@
 import type { FunctionComponent } from "preact";
 import { AssistantPage } from "./pages/assistants/assistant.tsx";
 import { Assistants } from "./pages/assistants/assistants.tsx";
+import { BlockedNumbers } from "./pages/leads/blocked.tsx";
 import { CallPage } from "./pages/calls/call.tsx";
 import { Calls } from "./pages/calls/calls.tsx";
 import { CampaignPage } from "./pages/campaigns/campaign.tsx";
@@ -20,6 +21,7 @@ import { Numbers } from "./pages/numbers/numbers.tsx";
 import { Overview } from "./pages/overview/overview.tsx";
 import { ToolPage } from "./pages/tools/tool.tsx";
 import { Tools } from "./pages/tools/tools.tsx";
+import { EndpointPage } from "./pages/webhooks/endpoint.tsx";
 import { Webhooks } from "./pages/webhooks/endpoints.tsx";
 
 export type Params = Record<string, string | undefined>;
@@ -31,7 +33,7 @@ export interface PageProps {
 export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/": Overview,
   "/assistants": Assistants,
-  "/assistants/:id": AssistantPage,
+  "/assistants/:id/:tab?": AssistantPage,
   "/calls": Calls,
   "/calls/:id": CallPage,
   "/conversations": Conversations,
@@ -40,14 +42,16 @@ export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/knowledgebases/:id": KnowledgebasePage,
   "/tools": Tools,
   "/tools/:id": ToolPage,
-  "/numbers": Numbers,
+  "/numbers/:tab?": Numbers,
   "/campaigns": Campaigns,
-  "/campaigns/:id": CampaignPage,
+  "/campaigns/:id/:tab?": CampaignPage,
   "/leads": Leads,
+  "/leads/blocked": BlockedNumbers,
   "/leads/:id": LeadPage,
   "/webhooks": Webhooks,
   "/webhooks/deliveries": Deliveries,
   "/webhooks/deliveries/:id": DeliveryPage,
+  "/webhooks/endpoints/:id": EndpointPage,
   "/ledger": Ledger,
   "/keys": Keys,
 };

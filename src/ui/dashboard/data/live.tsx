@@ -3,7 +3,6 @@
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useMemo, useState } from "preact/hooks";
 import type { Frame } from "../../../client/client.ts";
-import { ParleyError } from "../../../client/client.ts";
 import { useSession } from "./session.tsx";
 
 export type Listener = (frame: Frame) => void;
@@ -27,7 +26,7 @@ const FreshnessContext = createContext<Freshness>({ isLive: false, lostAt: null 
 export const useFreshness = (): Freshness => useContext(FreshnessContext);
 
 export function LiveProvider({ children }: { children: ComponentChildren }) {
-  const { api, signOut } = useSession();
+  const { api } = useSession();
   const [freshness, setFreshness] = useState<Freshness>({ isLive: false, lostAt: null });
   const listeners = useMemo(() => new Set<Listener>(), [api]);
   const live = useMemo<Live>(() => ({
@@ -46,10 +45,7 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
         for (const listener of [...listeners]) listener(frame);
       }
     };
-    follow().catch((error: unknown) => {
-      if (error instanceof ParleyError && error.status === 401) signOut();
-      else onState(false);
-    });
+    follow().catch(() => onState(false));
     return () => abort.abort();
   }, [api]);
   return (

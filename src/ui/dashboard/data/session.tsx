@@ -40,8 +40,15 @@ const patientFetch: typeof fetch = async (input, init) => {
   }
 };
 
-export const openApi = (apiKey: string): Parley =>
-  createParley({ baseUrl: `${location.origin}/api`, apiKey, fetch: patientFetch });
+/** `onRefused`: the key is none any more. */
+export function openApi(apiKey: string, onRefused: () => void = () => undefined): Parley {
+  const watchedFetch: typeof fetch = async (input, init) => {
+    const response = await patientFetch(input, init);
+    if (response.status === 401) onRefused();
+    return response;
+  };
+  return createParley({ baseUrl: `${location.origin}/api`, apiKey, fetch: watchedFetch });
+}
 
 export const SessionContext = createContext<Session | null>(null);
 

@@ -28,9 +28,12 @@ function remember(key: string, value: unknown): void {
 /** When somebody else signs in. */
 export const forgetSeen = (): void => seen.clear();
 
-/** `key` names what `load` loads: another key is another thing. `changedBy`: types of events. */
+/**
+ * `key` names what `load` loads: another key is another thing. `changedBy`: types of events.
+ * `gatherMs`: what is dear to load waits longer for more of them.
+ */
 export function useData<T>(
-  key: string, load: () => Promise<T>, changedBy: readonly string[] = [],
+  key: string, load: () => Promise<T>, changedBy: readonly string[] = [], gatherMs = GATHER_MS,
 ): Data<T> {
   const [state, setState] = useState<Omit<Data<T>, "reload" | "set">>(() => initial<T>(key));
   const current = useRef({ key, load, run: 0 });
@@ -58,7 +61,7 @@ export function useData<T>(
     reload();
     return () => void (current.current.run += 1);
   }, [key]);
-  useReloads(changedBy, reload);
+  useReloads(changedBy, reload, gatherMs);
   const set = useCallback((value: T) => {
     current.current.run += 1;
     remember(current.current.key, value);
@@ -71,14 +74,16 @@ const initial = <T>(key: string): Omit<Data<T>, "reload" | "set"> =>
   ({ value: (seen.get(key) as T | undefined) ?? null, error: null, isLoading: true });
 
 /** One reload for a burst of events. */
-export function useReloads(changedBy: readonly string[], reload: () => void): void {
+export function useReloads(
+  changedBy: readonly string[], reload: () => void, gatherMs = GATHER_MS,
+): void {
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   const hear = useCallback(() => {
     timer.current ??= setTimeout(() => {
       timer.current = null;
       reload();
-    }, GATHER_MS);
-  }, [reload]);
+    }, gatherMs);
+  }, [reload, gatherMs]);
   useEvents(changedBy, hear);
   useEffect(() => () => {
     if (timer.current !== null) clearTimeout(timer.current);

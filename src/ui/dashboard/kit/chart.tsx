@@ -1,6 +1,7 @@
 // Bars and lines over days. Drawn as elements of the page, so that they scale, follow the theme and
 // can be read: every chart has its figures as a table too.
 import { useState } from "preact/hooks";
+import { ticksOf } from "./ticks.ts";
 
 export interface Series {
   name: string;
@@ -17,33 +18,26 @@ export interface ChartProps {
   series: Series[];
   format: (value: number) => string;
   kind: "bars" | "lines";
+  /** Only whole figures make sense: so do the lines behind them. */
+  isWhole?: boolean;
+  /** What stands for all days, where no day is pointed at: `{ Calls: "120" }`. */
+  totals?: Record<string, string>;
+  /** In place of the plot, when there is nothing to draw. */
+  empty?: string;
 }
-
-const TICKS = 4;
 
 const shown = (value: number | null | undefined, format: ChartProps["format"]): string =>
   value === null || value === undefined ? "–" : format(value);
 
-/** The least of 1, 2, 2.5, 5 times a power of ten that is not below the value. */
-export function niceTop(value: number): number {
-  if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 2.5, 5, 10].find((candidate) => candidate * power >= value) ?? 10;
-  return step * power;
-}
-
 const sumAt = (series: Series[], at: number): number =>
   series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
 
-export function Chart({ title, labels, series, format, kind }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { title, labels, series, format, totals, empty } = props;
   const [at, setAt] = useState<number | null>(null);
-  const highest = labels.map((_, index) => kind === "bars"
-    ? sumAt(series, index)
-    : Math.max(0, ...series.map(({ values }) => values[index] ?? 0)));
-  const top = niceTop(Math.max(0, ...highest));
-  const ticks = Array.from({ length: TICKS + 1 }, (_, index) => (top * (TICKS - index)) / TICKS);
+  const isEmpty = series.every(({ values }) => values.every((value) => !value));
   return (
-    <figure class="chart">
+    <figure class="chart" aria-label={title}>
       <figcaption>
         <span>{at === null ? title : labels[at]}</span>
         <span class="legend">
@@ -51,29 +45,66 @@ export function Chart({ title, labels, series, format, kind }: ChartProps) {
             <span key={name}>
               <i class={`c${colour}`} />{name}
               {at !== null && <b>{shown(values[at], format)}</b>}
+              {at === null && totals?.[name] !== undefined && <b>{totals[name]}</b>}
             </span>
           ))}
         </span>
       </figcaption>
-      <div class="plot" aria-hidden="true" onPointerLeave={() => setAt(null)}>
-        <div class="ticks">{ticks.map((tick) => <span key={tick}>{format(tick)}</span>)}</div>
-        <div class="area">
-          {kind === "lines" && <Lines series={series} count={labels.length} top={top} />}
-          {labels.map((label, index) => (
-            <div key={label} class={`day ${at === index ? "at" : ""}`} onPointerEnter={() => setAt(index)}>
-              {kind === "bars" && series.map(({ name, colour, values }) => (
-                <i key={name} class={`c${colour}`} style={{ height: `${((values[index] ?? 0) / top) * 100}%` }} />
-              ))}
-            </div>
-          ))}
-        </div>
-        <div class="ends"><span>{labels[0]}</span><span>{labels.at(-1)}</span></div>
-      </div>
-      <details>
-        <summary>Figures</summary>
-        <FigureTable title={title} labels={labels} series={series} format={format} />
-      </details>
+      {isEmpty && empty
+        ? <p class="plot-empty">{empty}</p>
+        : <Plot {...props} at={at} onPoint={setAt} />}
+      {!(isEmpty && empty) && (
+        <details>
+          <summary aria-label={`Figures: ${title}`}>Figures</summary>
+          <FigureTable title={title} labels={labels} series={series} format={format} />
+        </details>
+      )}
     </figure>
+  );
+}
+
+/** For eyes and pointers; everybody else has the figures below it. */
+function Plot({ labels, series, format, kind, isWhole, at, onPoint }: ChartProps & {
+  at: number | null; onPoint(at: number | null): void;
+}) {
+  const highest = labels.map((_, index) => kind === "bars"
+    ? sumAt(series, index)
+    : Math.max(0, ...series.map(({ values }) => values[index] ?? 0)));
+  const ticks = ticksOf(Math.max(0, ...highest), isWhole);
+  const top = ticks.at(-1) ?? 1;
+  // By place, not by element: a finger stays with the element it came down on.
+  const point = (
+    { currentTarget, clientX }: { currentTarget: HTMLElement; clientX: number },
+  ): void => {
+    const { left, width } = currentTarget.getBoundingClientRect();
+    const index = Math.floor(((clientX - left) / width) * labels.length);
+    onPoint(Math.min(labels.length - 1, Math.max(0, index)));
+  };
+  const middle = labels.length > 4 ? labels[Math.floor(labels.length / 2)] : null;
+  return (
+    <div class="plot" aria-hidden="true">
+      <div class="ticks">{ticks.toReversed().map((tick) => <span key={tick}>{format(tick)}</span>)}</div>
+      <div
+        class="area" onPointerMove={point} onPointerDown={point}
+        onPointerLeave={(event) => event.pointerType === "mouse" && onPoint(null)}
+        onPointerCancel={() => onPoint(null)}
+      >
+        {ticks.slice(1).map((tick) => (
+          <span key={tick} class="line" style={{ bottom: `${(tick / top) * 100}%` }} />
+        ))}
+        {kind === "lines" && <Lines series={series} count={labels.length} top={top} />}
+        {labels.map((label, index) => (
+          <div key={label} class={`day ${at === index ? "at" : ""}`}>
+            {kind === "bars" && series.map(({ name, colour, values }) => (values[index] ?? 0) > 0 && (
+              <i key={name} class={`c${colour}`} style={{ height: `${((values[index] ?? 0) / top) * 100}%` }} />
+            ))}
+          </div>
+        ))}
+      </div>
+      <div class="ends">
+        <span>{labels[0]}</span>{middle && <span>{middle}</span>}<span>{labels.at(-1)}</span>
+      </div>
+    </div>
   );
 }
 

@@ -153,21 +153,23 @@ export function SelectField({ value, onInput, options, disabled, ...field }: Fie
   );
 }
 
-export function Toggle({ label, hint, value, onInput, disabled }: {
-  label: string; hint?: ComponentChildren; value: boolean; disabled?: boolean;
-  onInput(value: boolean): void;
+export function Toggle({ label, hint, error, value, onInput, disabled }: {
+  label: string; hint?: ComponentChildren; error?: string | undefined; value: boolean;
+  disabled?: boolean; onInput(value: boolean): void;
 }) {
   const id = useId();
+  const note = error ?? hint;
   return (
     <div class="toggle">
       <input
         id={id} type="checkbox" role="switch" checked={value} disabled={disabled}
-        aria-describedby={hint ? `${id}-note` : undefined}
+        aria-describedby={note ? `${id}-note` : undefined}
+        {...(error ? { "aria-invalid": true } : {})}
         onChange={(event) => onInput(event.currentTarget.checked)}
       />
       <div>
         <label for={id}>{label}</label>
-        {hint && <small id={`${id}-note`}>{hint}</small>}
+        {note && <small id={`${id}-note`} class={error ? "form-error" : undefined}>{note}</small>}
       </div>
     </div>
   );

@@ -22,9 +22,11 @@ const PATHS = {
   listen: "M4 14v-2a8 8 0 0 1 16 0v2M4 14h3v6H5a1 1 0 0 1-1-1zM20 14h-3v6h2a1 1 0 0 0 1-1z",
   stop: "M7 7h10v10H7z",
   play: "M8 5l11 7-11 7z",
+  pause: "M8 5v14M16 5v14",
   search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM20 20l-4-4",
   check: "M5 12l5 5 9-10",
   copy: "M9 9h11v11H9zM15 9V4H4v11h5",
+  again: "M20 12a8 8 0 1 1-2.5-5.8M20 4v4.5h-4.5",
   upload: "M12 16V5M7 10l5-5 5 5M5 20h14",
 } as const;
 

@@ -50,12 +50,13 @@ function Body<T>(props: TableProps<T> & { count: number }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useWindow(body, count);
   useEffect(() => rows.show(first, last), [rows, first, last]);
+  const whole = columns.reduce((sum, { grow = 1 }) => sum + grow, 0);
   const shown = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
   return (
     <table class="list" aria-label={label} aria-rowcount={count + 1}>
       <colgroup>
         {columns.map(({ title, priority = 1, grow = 1 }) => (
-          <col key={title} class={`p${priority}`} style={{ width: `${grow * 10}rem` }} />
+          <col key={title} class={`p${priority}`} style={{ width: `${(grow / whole) * 100}%` }} />
         ))}
       </colgroup>
       <thead>

@@ -1,6 +1,132 @@
+// One assistant: its settings, a chat to test it, and how it gets into a website. What is edited
+// lives here, so that it survives going from one tab to another.
+import { useState } from "preact/hooks";
 import type { PageProps } from "../../routes.ts";
-import { Page } from "../../kit/layout.tsx";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData, type Data } from "../../data/use-data.ts";
+import { Button, useWork } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { words } from "../../kit/format.ts";
+import { Loaded, Page, Status, Tabs } from "../../kit/layout.tsx";
+import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
+import { DraftProvider, useNewDraft, type Assistant, type Draft } from "./draft.ts";
+import { Embed } from "./embed.tsx";
+import { Settings } from "./settings.tsx";
+import { TestChat } from "./test-chat.tsx";
+import "./assistants.css";
+
+const BACK = { href: "#/assistants", label: "Assistants" };
 
 export function AssistantPage({ params }: PageProps) {
-  return <Page title="Assistant">{params.id}</Page>;
+  const api = useApi();
+  const id = Number(params.id);
+  const data = useData(`assistant ${id}`, () =>
+    unwrap(api.GET("/user/assistant/{id}", { params: { path: { id } } })));
+  if (data.value?.id !== id) {
+    return <Page title="Assistant" back={BACK}><Loaded data={data}>{() => null}</Loaded></Page>;
+  }
+  return <Opened key={id} data={data} record={data.value} tab={params.tab ?? "settings"} />;
+}
+
+const TABS = [
+  { id: "settings", label: "Settings" }, { id: "test", label: "Test chat" },
+  { id: "embed", label: "Embed" },
+];
+
+function Opened({ data, record, tab: named }: {
+  data: Data<Assistant>; record: Assistant; tab: string;
+}) {
+  const toasts = useToasts();
+  const draft = useNewDraft(record, (saved) => {
+    data.set(saved);
+    toasts.tell("Saved");
+  });
+  const home = `#/assistants/${record.id}`;
+  const isDirty = draft.changed.length > 0;
+  const tab = TABS.some(({ id }) => id === named) ? named : "settings";
+  const tabs = TABS.map((one, at) => ({ ...one, href: at === 0 ? home : `${home}/${one.id}` }));
+  return (
+    <Page
+      title={record.name} back={BACK}
+      actions={<Actions draft={draft} reload={data.reload} />}
+    >
+      <DraftProvider value={draft}>
+        <Tabs tabs={tabs} current={tab} />
+        {/* Hidden, not gone: what is open there and where it stands is kept. */}
+        <div hidden={tab !== "settings"}><Settings isShown={tab === "settings"} /></div>
+        {tab === "test" && <TestChat />}
+        {tab === "embed" && <Embed />}
+        {isDirty && (
+          <UnsavedBar
+            isBusy={draft.isSaving} note={complaintOf(draft)} onDiscard={draft.discard}
+            onSave={draft.save}
+          />
+        )}
+      </DraftProvider>
+      <LeaveGuard isDirty={isDirty} home={home} />
+    </Page>
+  );
+}
+
+/** The server's first words, with the field they are about. */
+function complaintOf({ failure, errors }: Draft): string | null {
+  const [first, ...more] = Object.entries(errors);
+  if (first) {
+    const [field, text] = first;
+    const others = more.length > 0 ? ` And ${more.length} more.` : "";
+    return `${words(field.replaceAll(".", " "))}: ${text}${others}`;
+  }
+  return failure ? (failure as Error).message : null;
+}
+
+function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const work = useWork(toasts.fail);
+  const [isDeleting, setDeleting] = useState(false);
+  const { record } = draft;
+  const params = { path: { id: record.id } };
+  const isActive = record.status === "active";
+  const toggle = async (): Promise<void> => {
+    const status = isActive ? "inactive" : "active";
+    await unwrap(api.PATCH("/user/assistant/{id}", { params, body: { status } }));
+    reload();
+    toasts.tell(isActive ? "Disabled: it takes no calls" : "Enabled");
+  };
+  const duplicate = async (): Promise<void> => {
+    const { id: _id, ...copied } = record;
+    const body = {
+      ...copied, name: `${record.name.slice(0, 240)} (copy)`, status: "inactive",
+      phone_number_id: null,
+    };
+    // Records can be sent as they are; their spelling is another than the body's type.
+    const { data } = await unwrap(api.POST("/user/assistant", { body: body as never }));
+    location.hash = `#/assistants/${data.id}`;
+  };
+  return (
+    <>
+      <Status code={record.status} />
+      <Button isBusy={work.isBusy} onClick={() => work.run(toggle)}>
+        {isActive ? "Disable" : "Enable"}
+      </Button>
+      <Button icon="copy" isBusy={work.isBusy} onClick={() => work.run(duplicate)}>
+        Duplicate
+      </Button>
+      <Button kind="quiet" onClick={() => setDeleting(true)}>Delete</Button>
+      {isDeleting && (
+        <Confirm
+          title={`Delete ${record.name}?`} action="Delete" onClose={() => setDeleting(false)}
+          onConfirm={async () => {
+            await unwrap(api.DELETE("/user/assistant/{id}", { params }));
+            draft.discard();
+            location.hash = "#/assistants";
+            toasts.tell("Deleted");
+          }}
+        >
+          It stops answering at once, and its number is free again. Its calls and conversations
+          stay. This cannot be undone.
+        </Confirm>
+      )}
+    </>
+  );
 }

@@ -1,5 +1,137 @@
-import { Page } from "../../kit/layout.tsx";
+// All assistants of the account, found by name and narrowed by what they are.
+import { useState } from "preact/hooks";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { rowsOf } from "../../data/rows.ts";
+import { Button, SelectField, TextField, type Option } from "../../kit/controls.tsx";
+import { when, words } from "../../kit/format.ts";
+import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { CreateAssistant } from "./create.tsx";
+import type { Assistant } from "./draft.ts";
+import {
+  useAssistants, useFolders, useLabels, useLanguages, useNumbers, useVoices,
+} from "./lookups.ts";
+import "./assistants.css";
+
+interface Filter {
+  search: string;
+  type: string;
+  status: string;
+  folder: string;
+  label: string;
+}
+
+const ALL: Filter = { search: "", type: "", status: "", folder: "", label: "" };
+
+function passes({ search, type, status, folder, label }: Filter, assistant: Assistant): boolean {
+  return assistant.name.toLowerCase().includes(search.trim().toLowerCase())
+    && (type === "" || assistant.type === type)
+    && (status === "" || assistant.status === status)
+    && (folder === "" || assistant.folder_id === Number(folder))
+    && (label === "" || assistant.label_ids.includes(Number(label)));
+}
 
 export function Assistants() {
-  return <Page title="Assistants">…</Page>;
+  const api = useApi();
+  const list = useAssistants();
+  const [filter, setFilter] = useState(ALL);
+  const [isCreating, setCreating] = useState(false);
+  const columns = useColumns();
+  const found = list.value?.filter((assistant) => passes(filter, assistant)) ?? null;
+  const isNew = list.value?.length === 0;
+  return (
+    <Page
+      title="Assistants"
+      actions={
+        <Button kind="main" icon="add" onClick={() => setCreating(true)}>New assistant</Button>
+      }
+    >
+      <Card class="flush">
+        {!isNew && <Filters filter={filter} onChange={setFilter} />}
+        <Table
+          label="Assistants" columns={columns} rows={rowsOf(found, list.error, list.reload)}
+          rowKey={({ id }) => id} href={({ id }) => `#/assistants/${id}`}
+          empty={isNew ? (
+            <Empty icon="assistants" title="No assistants yet">
+              <p>An assistant answers calls, chats and your website’s visitors.</p>
+              <Button kind="main" onClick={() => setCreating(true)}>Create the first one</Button>
+            </Empty>
+          ) : (
+            <Empty icon="search" title="No assistant is like that">
+              <Button onClick={() => setFilter(ALL)}>Show all</Button>
+            </Empty>
+          )}
+        />
+      </Card>
+      {isCreating && (
+        <CreateAssistant
+          onClose={() => setCreating(false)}
+          create={async (body) => {
+            const { data } = await unwrap(api.POST("/user/assistant", { body }));
+            location.hash = `#/assistants/${data.id}`;
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+const named = (items: { id: number; name: string }[], all: string): Option[] =>
+  [{ value: "", label: all }, ...items.map(({ id, name }) => ({ value: String(id), label: name }))];
+
+const TYPES: Option[] = [
+  { value: "", label: "All types" }, { value: "inbound", label: "Inbound" },
+  { value: "outbound", label: "Outbound" },
+];
+const STATUSES: Option[] = [
+  { value: "", label: "All states" }, { value: "active", label: "Active" },
+  { value: "inactive", label: "Inactive" },
+];
+
+function Filters({ filter, onChange }: { filter: Filter; onChange(filter: Filter): void }) {
+  const folders = useFolders().value ?? [];
+  const labels = useLabels().value ?? [];
+  const select = (label: string, name: keyof Filter, options: Option[]) => (
+    <SelectField
+      label={label} value={filter[name]} options={options}
+      onInput={(value) => onChange({ ...filter, [name]: value })}
+    />
+  );
+  return (
+    <div class="filters" role="search" aria-label="Assistants">
+      <TextField
+        label="Search" type="search" placeholder="Name" value={filter.search}
+        onInput={(search) => onChange({ ...filter, search })}
+      />
+      {select("Type", "type", TYPES)}
+      {select("Status", "status", STATUSES)}
+      {folders.length > 0 && select("Folder", "folder", named(folders, "All folders"))}
+      {labels.length > 0 && select("Label", "label", named(labels, "All labels"))}
+    </div>
+  );
+}
+
+function useColumns(): Column<Assistant>[] {
+  const languages = useLanguages().value;
+  const voices = useVoices("pipeline", null).value;
+  const numbers = useNumbers().value;
+  const nameOf = (items: { id: number; name: string }[] | null, id: number): string =>
+    items?.find((item) => item.id === id)?.name ?? "–";
+  return [
+    { title: "Name", grow: 2, cell: ({ name }) => name },
+    { title: "Status", grow: 0.9, cell: ({ status }) => <Status code={status} /> },
+    { title: "Type", priority: 2, grow: 0.8, cell: ({ type }) => words(type) },
+    { title: "Mode", priority: 3, grow: 0.9, cell: ({ mode }) => words(mode) },
+    {
+      title: "Language, voice", priority: 3, grow: 1.4,
+      cell: ({ language_id, voice_id }) =>
+        `${nameOf(languages, language_id)}, ${nameOf(voices, voice_id)}`,
+    },
+    {
+      title: "Number", priority: 2, grow: 1.1,
+      cell: ({ phone_number_id: id }) =>
+        numbers?.find((number) => number.id === id)?.phone_number ?? "–",
+    },
+    { title: "Updated", priority: 2, align: "end", cell: ({ updated_at }) => when(updated_at) },
+  ];
 }

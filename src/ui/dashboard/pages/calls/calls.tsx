@@ -1,5 +1,29 @@
+// Calls: those that are live, all there have been, and making new ones.
+import { useState } from "preact/hooks";
+import { Button } from "../../kit/controls.tsx";
 import { Page } from "../../kit/layout.tsx";
+import { CallList } from "./call-list.tsx";
+import { LiveCards } from "./live-cards.tsx";
+import { MakeCall, TryCall } from "./new-call.tsx";
+import "./calls.css";
 
 export function Calls() {
-  return <Page title="Calls">…</Page>;
+  const [dialog, setDialog] = useState<"make" | "try" | null>(null);
+  const close = () => setDialog(null);
+  return (
+    <Page
+      title="Calls"
+      actions={(
+        <>
+          <Button icon="play" onClick={() => setDialog("try")}>Try an assistant</Button>
+          <Button kind="main" icon="add" onClick={() => setDialog("make")}>New call</Button>
+        </>
+      )}
+    >
+      <LiveCards />
+      <CallList />
+      {dialog === "make" && <MakeCall onClose={close} />}
+      {dialog === "try" && <TryCall onClose={close} />}
+    </Page>
+  );
 }

@@ -1,5 +1,67 @@
-import { Page } from "../../kit/layout.tsx";
+// The account's campaigns: who calls, how far they are.
+import { useAssistants, useCampaigns, type Campaign } from "../../data/lists.ts";
+import { rowsOf } from "../../data/rows.ts";
+import { count } from "../../kit/format.ts";
+import { Icon } from "../../kit/icons.tsx";
+import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { TwoLines } from "../../kit/two-lines.tsx";
+import { ProgressCell } from "./progress.tsx";
+import { pausedUntil, useClock, whenWords } from "./words.ts";
+import "./campaigns.css";
+
+const columnsFor = (
+  now: Date, assistantName: (id: number) => string | undefined,
+): Column<Campaign>[] => [
+  {
+    title: "Name", grow: 2,
+    cell: (campaign) => <TwoLines main={campaign.name} sub={whenWords(campaign)} />,
+  },
+  {
+    title: "Status", grow: 1.1,
+    cell: (campaign) => campaign.status === "in-progress" && pausedUntil(campaign, now)
+      ? <Status code="paused" tone="warn" />
+      : <Status code={campaign.status} />,
+  },
+  { title: "Progress", grow: 1.2, priority: 2, cell: ({ id }) => <ProgressCell campaignId={id} /> },
+  {
+    title: "Assistant", grow: 1.3, priority: 2,
+    cell: ({ assistant_id: id }) => {
+      const name = assistantName(id);
+      return name === undefined ? "–" : <a href={`#/assistants/${id}`}>{name}</a>;
+    },
+  },
+  {
+    title: "Calls made", align: "end", priority: 3, grow: 0.8,
+    cell: ({ calls_made: calls }) => count(calls),
+  },
+];
+
+export const NewCampaignLink = () => (
+  <a class="button main" href="#/campaigns/new"><Icon name="add" />New campaign</a>
+);
 
 export function Campaigns() {
-  return <Page title="Campaigns">…</Page>;
+  const list = useCampaigns();
+  const assistants = useAssistants().value;
+  const now = useClock();
+  const nameOf = (id: number): string | undefined =>
+    assistants?.find((one) => one.id === id)?.name;
+  return (
+    <Page title="Campaigns" actions={<NewCampaignLink />}>
+      <Card class="flush">
+        <Table
+          label="Campaigns" columns={columnsFor(now, nameOf)} rowKey={({ id }) => id}
+          rows={rowsOf(list.value?.toReversed() ?? null, list.error, list.reload)}
+          href={({ id }) => `#/campaigns/${id}`}
+          empty={(
+            <Empty icon="campaigns" title="No campaigns yet">
+              <p>A campaign has an assistant call a list of people, within hours you set.</p>
+              <p><NewCampaignLink /></p>
+            </Empty>
+          )}
+        />
+      </Card>
+    </Page>
+  );
 }

@@ -1,6 +1,112 @@
+// One conversation as it is written: its messages, whether the AI answers, what it is about.
+import { useState } from "preact/hooks";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { Button, Toggle, useWork } from "../../kit/controls.tsx";
+import { useToasts } from "../../kit/dialog.tsx";
+import { money, timeOfDay, whenExactly } from "../../kit/format.ts";
+import { Card, Facts, Failure, Notice, Page, Skeleton } from "../../kit/layout.tsx";
 import type { PageProps } from "../../routes.ts";
-import { Page } from "../../kit/layout.tsx";
+import { useAssistants } from "../calls/assistants.ts";
+import { AssistantLink, Values } from "../calls/facts.tsx";
+import { titleOf, typeName, type Summary } from "./conversations.tsx";
+import { Messages } from "./messages.tsx";
+import { Suggest } from "./suggest.tsx";
+import { useWatch, type Watch } from "./watch-conversation.ts";
+import "./conversations.css";
+
+const BACK = { href: "#/conversations", label: "Conversations" };
 
 export function ConversationPage({ params }: PageProps) {
-  return <Page title="Conversation">{params.uuid}</Page>;
+  const uuid = params.uuid ?? "";
+  return <OneConversation key={uuid} uuid={uuid} />;
+}
+
+function OneConversation({ uuid }: { uuid: string }) {
+  const api = useApi();
+  const watch = useWatch(uuid);
+  const summary = useData(`conversations/${uuid}/row`, () =>
+    unwrap(api.GET("/user/conversations/{uuid}", { params: { path: { uuid } } })));
+  const record = useData(`conversations/${uuid}`, () => unwrap(api.GET("/conversations/{uuid}", {
+    params: { path: { uuid } },
+  })));
+  const [isSuggesting, setSuggesting] = useState(false);
+  const { talk, lostAt, error } = watch;
+  const row = summary.value?.data ?? null;
+  return (
+    <Page
+      title={row ? titleOf(row) : `Conversation ${uuid.slice(0, 8)}`} back={BACK}
+      actions={talk && <Button onClick={() => setSuggesting(true)}>Suggest a reply</Button>}
+    >
+      {lostAt && (
+        <Notice tone="warn">
+          The connection is lost. This is as of {timeOfDay(lostAt)}; what was missed follows.
+        </Notice>
+      )}
+      {Boolean(error) && <Failure error={error} />}
+      {talk?.hasEnded && <Notice>The conversation has ended.</Notice>}
+      {!(error && !talk) && (
+        <div class="grid main-aside">
+          <Card title="Messages" class={lostAt ? "conversations-stale" : ""}>
+            {talk ? <Messages items={talk.items} /> : <Skeleton lines={6} />}
+          </Card>
+          <div class="stack">
+            {talk && <Ai uuid={uuid} watch={watch} row={row} />}
+            <About uuid={uuid} watch={watch} row={row} />
+            <Values title="Variables" values={record.value?.variables ?? {}} />
+          </div>
+        </div>
+      )}
+      {isSuggesting && talk && (
+        <Suggest uuid={uuid} talk={talk} row={row} onClose={() => setSuggesting(false)} />
+      )}
+    </Page>
+  );
+}
+
+interface AsideProps {
+  uuid: string;
+  watch: Watch;
+  row: Summary | null;
+}
+
+function Ai({ uuid, watch, row }: AsideProps) {
+  const isOn = watch.talk?.aiEnabled ?? row?.ai_enabled ?? true;
+  const api = useApi();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const toggle = (on: boolean): void => run(async () => {
+    const params = { params: { path: { uuid } } };
+    const { ai_enabled: isEnabled } = await unwrap(on
+      ? api.POST("/automate/conversations/{uuid}/enable-ai", params)
+      : api.POST("/automate/conversations/{uuid}/disable-ai", params));
+    watch.tell({ type: "ai_toggled", ai_enabled: isEnabled });
+  });
+  return (
+    <Card>
+      <Toggle
+        label="The AI answers" value={isOn} disabled={isBusy} onInput={toggle}
+        hint="Off: messages are kept, and nobody answers them by themselves."
+      />
+    </Card>
+  );
+}
+
+function About({ uuid, watch: { talk }, row }: AsideProps) {
+  const { value: assistants } = useAssistants();
+  const assistant = row?.assistant_id ?? talk?.assistantUuid ?? null;
+  const name = row?.assistant_name ?? assistants?.find((one) => one.uuid === assistant)?.name;
+  const type = row?.type ?? talk?.type ?? null;
+  return (
+    <Card title="About">
+      <Facts rows={[
+        ["Assistant", assistant && <AssistantLink uuid={assistant} name={name ?? assistant} />],
+        ["Type", type && typeName(type)],
+        ...(row ? [
+          ["Begun", whenExactly(row.created_at)], ["Cost", money(row.total_cost)],
+        ] as [string, string][] : []),
+        ["Identifier", <code>{uuid}</code>],
+      ]} />
+    </Card>
+  );
 }

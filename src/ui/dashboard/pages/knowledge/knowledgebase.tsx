@@ -1,6 +1,139 @@
+// One knowledgebase: its documents, adding to them, who uses it.
+import { useCallback, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
 import type { PageProps } from "../../routes.ts";
-import { Page } from "../../kit/layout.tsx";
+import { useAssistants } from "../../data/lists.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { Button } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { Card, Loaded, Page, Status } from "../../kit/layout.tsx";
+import { Documents } from "./documents.tsx";
+import { NameDialog } from "./name-form.tsx";
+import { CHANGES, type Knowledgebase } from "./types.ts";
+import { Uploads } from "./uploads.tsx";
+import { WebsiteDialog } from "./website.tsx";
+import "./knowledge.css";
+
+const BACK = { href: "#/knowledgebases", label: "Knowledge" };
 
 export function KnowledgebasePage({ params }: PageProps) {
-  return <Page title="Knowledgebase">{params.id}</Page>;
+  return <One key={params.id} id={Number(params.id)} />;
+}
+
+function One({ id }: { id: number }) {
+  const api = useApi();
+  const path = { path: { id } };
+  const data = useData(`knowledgebase ${id}`, async () =>
+    (await unwrap(api.GET("/user/knowledgebases/{id}", { params: path }))).data, CHANGES);
+  const { value, reload } = data;
+  return (
+    <Page
+      title={value?.name ?? "Knowledgebase"} back={BACK}
+      actions={value && <Actions knowledgebase={value} onChange={reload} />}
+    >
+      <Loaded data={data}>{(found) => <Opened knowledgebase={found} onChange={reload} />}</Loaded>
+    </Page>
+  );
+}
+
+function Opened({ knowledgebase, onChange }: {
+  knowledgebase: Knowledgebase; onChange(): void;
+}) {
+  const { id, description } = knowledgebase;
+  const api = useApi();
+  const [isAdding, setAdding] = useState(false);
+  const documents = useData(`documents ${id}`, async () =>
+    (await unwrap(api.GET("/user/knowledgebases/{id}/documents", {
+      params: { path: { id } },
+    }))).data, CHANGES);
+  const changed = useCallback(() => {
+    documents.reload();
+    onChange();
+  }, [documents.reload, onChange]);
+  return (
+    <>
+      {description && <p class="knowledge-about">{description}</p>}
+      <Card
+        title="Add documents" class="knowledge-add"
+        actions={<Button icon="add" onClick={() => setAdding(true)}>Add a website</Button>}
+      >
+        <Uploads knowledgebaseId={id} onDone={changed} />
+      </Card>
+      <Card title="Documents" class="flush">
+        <Documents knowledgebaseId={id} documents={documents} onChange={changed} />
+      </Card>
+      <Users knowledgebaseId={id} />
+      {isAdding && (
+        <WebsiteDialog knowledgebaseId={id} onDone={changed} onClose={() => setAdding(false)} />
+      )}
+    </>
+  );
+}
+
+function Users({ knowledgebaseId }: { knowledgebaseId: number }) {
+  const assistants = useAssistants();
+  return (
+    <Card title="Used by">
+      <Loaded data={assistants}>
+        {(all) => {
+          const users = all.filter((one) => one.knowledgebase_id === knowledgebaseId);
+          if (users.length === 0) {
+            return (
+              <p class="soft">
+                No assistant uses it. <a href="#/assistants">Choose it in an assistant’s settings.</a>
+              </p>
+            );
+          }
+          return (
+            <ul class="knowledge-users">
+              {users.map(({ id, name }) => (
+                <li key={id}><a href={`#/assistants/${id}`}>{name}</a></li>
+              ))}
+            </ul>
+          );
+        }}
+      </Loaded>
+    </Card>
+  );
+}
+
+function Actions({ knowledgebase, onChange }: {
+  knowledgebase: Knowledgebase; onChange(): void;
+}) {
+  const { id, name, status, documents_count: documents } = knowledgebase;
+  const api = useApi();
+  const toasts = useToasts();
+  const [, navigate] = useLocation();
+  const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
+  const params = { path: { id } };
+  return (
+    <>
+      <Status code={status} />
+      <Button onClick={() => setDialog("rename")}>Rename</Button>
+      <Button kind="quiet" onClick={() => setDialog("delete")}>Delete</Button>
+      {dialog === "rename" && (
+        <NameDialog
+          title="Rename" submit="Save" value={knowledgebase} onClose={() => setDialog(null)}
+          onSave={async (body) => {
+            await unwrap(api.PATCH("/user/knowledgebases/{id}", { params, body }));
+            onChange();
+          }}
+        />
+      )}
+      {dialog === "delete" && (
+        <Confirm
+          title={`Delete ${name}?`} action="Delete" onClose={() => setDialog(null)}
+          onConfirm={async () => {
+            await unwrap(api.DELETE("/user/knowledgebases/{id}", { params }));
+            toasts.tell("Knowledgebase deleted");
+            navigate("/knowledgebases");
+          }}
+        >
+          Its {documents === 1 ? "document goes" : `${documents} documents go`} with it. Assistants
+          that use it go on without. This cannot be undone.
+        </Confirm>
+      )}
+    </>
+  );
 }

@@ -1,5 +1,103 @@
-import { Page } from "../../kit/layout.tsx";
+// All leads, newest first, narrowed by what the API can filter by.
+import { useEffect, useState } from "preact/hooks";
+import { useCampaigns } from "../../data/lists.ts";
+import { Button, SelectField, TextField } from "../../kit/controls.tsx";
+import { count, words } from "../../kit/format.ts";
+import { Card, Empty, Page, Tabs } from "../../kit/layout.tsx";
+import { useSettled } from "../../data/use-settled.ts";
+import { ImportDialog } from "./import.tsx";
+import { LeadTable } from "./lead-table.tsx";
+import { LEAD_STATUSES, NO_FILTER, useLeads, type LeadFilter } from "./live-leads.ts";
+import { NewLead } from "./new-lead.tsx";
+import "./leads.css";
+
+const ANY = { value: "", label: "Any" };
+
+export const TABS = [
+  { id: "leads", href: "#/leads", label: "Leads" },
+  { id: "blocked", href: "#/leads/blocked", label: "Blocked numbers" },
+];
+
+/** As it was when the list was left, for whoever comes back from a lead. */
+let lastFilter = NO_FILTER;
 
 export function Leads() {
-  return <Page title="Leads">…</Page>;
+  const [filter, setFilter] = useState(lastFilter);
+  const [dialog, setDialog] = useState<"new" | "import" | null>(null);
+  useEffect(() => {
+    lastFilter = filter;
+  }, [filter]);
+  const rows = useLeads(useSettled(filter));
+  const isFiltered = Object.values(filter).some(Boolean);
+  const close = (): void => setDialog(null);
+  return (
+    <Page
+      title="Leads"
+      actions={(
+        <>
+          <Button icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
+          <Button kind="main" icon="add" onClick={() => setDialog("new")}>New lead</Button>
+        </>
+      )}
+    >
+      <Tabs tabs={TABS} current="leads" />
+      <Card class="flush leads-list">
+        <Filters filter={filter} change={(part) => setFilter({ ...filter, ...part })}>
+          {isFiltered && (
+            <Button kind="quiet" icon="close" onClick={() => setFilter(NO_FILTER)}>
+              Clear filters
+            </Button>
+          )}
+        </Filters>
+        {rows.count !== null && rows.count > 0 && (
+          <p class="soft leads-about" role="status">
+            {count(rows.count)} {rows.count === 1 ? "lead" : "leads"}
+          </p>
+        )}
+        <LeadTable
+          rows={rows} hasCampaign
+          empty={isFiltered ? <Empty icon="search" title="No lead fits these filters" /> : (
+            <Empty icon="leads" title="No leads yet">
+              Leads are the people a campaign calls. Add them one by one or import a CSV file.
+            </Empty>
+          )}
+        />
+      </Card>
+      {dialog === "new" && (
+        <NewLead campaignId={filter.campaign} onDone={rows.reload} onClose={close} />
+      )}
+      {dialog === "import" && (
+        <ImportDialog campaignId={filter.campaign} onDone={rows.reload} onClose={close} />
+      )}
+    </Page>
+  );
+}
+
+function Filters({ filter, change, children }: {
+  filter: LeadFilter; change(part: Partial<LeadFilter>): void; children: preact.ComponentChildren;
+}) {
+  const campaigns = useCampaigns().value ?? [];
+  return (
+    <div class="filters leads-filters" role="search" aria-label="Filter leads">
+      <SelectField
+        label="Campaign" value={filter.campaign} onInput={(campaign) => change({ campaign })}
+        options={[ANY, ...campaigns.map(({ id, name }) => ({ value: String(id), label: name }))]}
+      />
+      <SelectField
+        label="Status" value={filter.status} onInput={(status) => change({ status })}
+        options={[ANY, ...LEAD_STATUSES.map((value) => ({ value, label: words(value) }))]}
+      />
+      <TextField
+        label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}
+        placeholder="Part of it" autoComplete="off" maxLength={64}
+      />
+      <TextField
+        label="From day (UTC)" type="date" value={filter.from} onInput={(from) => change({ from })}
+      />
+      <TextField
+        label="To day (UTC)" type="date" value={filter.to} onInput={(to) => change({ to })}
+      />
+      {children}
+    </div>
+  );
 }

@@ -1,5 +1,139 @@
-import { Page } from "../../kit/layout.tsx";
+// The account's money: what there is, every entry that made it so, and the proof that they add up.
+import { useState } from "preact/hooks";
+import type { paths } from "../../../../client/client.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { usePages } from "../../data/rows.ts";
+import { Button, SelectField, TextField } from "../../kit/controls.tsx";
+import { count, money, when, whenExactly, words } from "../../kit/format.ts";
+import { Card, Empty, Figure, Loaded, Page } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { useSettled } from "../../data/use-settled.ts";
+import { nameOf, signed } from "./references.ts";
+import { Verification } from "./verification.tsx";
+import "./ledger.css";
+
+type Entry = paths["/user/ledger"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
+type Kind = Entry["kind"];
+
+const KINDS: Kind[] = ["credit", "message", "call", "number"];
+const NO_FILTER = { kind: "", reference: "", from: "", to: "" };
+type Filter = typeof NO_FILTER;
+const CHANGES = ["balance_changed"];
+
+const COLUMNS: Column<Entry>[] = [
+  { title: "What", grow: 2, cell: ({ reference }) => <Reference text={reference} /> },
+  {
+    title: "When", priority: 2,
+    cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
+  { title: "Kind", priority: 3, grow: 0.7, cell: ({ kind }) => words(kind) },
+  {
+    title: "Amount", align: "end",
+    cell: ({ amount }) => <span class={amount > 0 ? "ledger-in" : undefined}>{signed(amount)}</span>,
+  },
+  {
+    title: "Balance after", align: "end", priority: 2,
+    cell: ({ balance_after: balance }) => money(balance),
+  },
+  {
+    title: "Entry", align: "end", priority: 3, grow: 0.7,
+    cell: ({ number, hash }) => <span class="soft" title={`Hash ${hash}`}>{count(number)}</span>,
+  },
+];
+
+function Reference({ text }: { text: string }) {
+  const { name, href } = nameOf(text);
+  return href ? <a class="ledger-ref" href={href} title={text}>{name}</a> : <span title={text}>{name}</span>;
+}
+
+const queryOf = ({ kind, reference, from, to }: Filter) => ({
+  ...(kind ? { kind: kind as Kind } : {}),
+  ...(reference.trim() ? { reference: reference.trim() } : {}),
+  ...(from ? { date_from: from } : {}),
+  ...(to ? { date_to: to } : {}),
+});
 
 export function Ledger() {
-  return <Page title="Ledger">…</Page>;
+  const api = useApi();
+  const [filter, setFilter] = useState(NO_FILTER);
+  const settled = useSettled(filter);
+  const rows = usePages<Entry>(`ledger ${JSON.stringify(settled)}`, async (page, perPage) => {
+    const { data, total } = await unwrap(api.GET("/user/ledger", {
+      params: { query: { ...queryOf(settled), page, per_page: perPage } },
+    }));
+    return { rows: data, total };
+  }, CHANGES);
+  const isFiltered = Object.values(filter).some(Boolean);
+  const clear = () => setFilter(NO_FILTER);
+  return (
+    <Page title="Ledger">
+      <div class="grid two">
+        <Balance />
+        <Verification />
+      </div>
+      <Card class="flush">
+        <Filters filter={filter} change={(part) => setFilter((before) => ({ ...before, ...part }))}>
+          {isFiltered && <Button kind="quiet" icon="close" onClick={clear}>Clear filters</Button>}
+        </Filters>
+        <Table
+          label="Entries, newest first" columns={COLUMNS} rows={rows} rowKey={({ number }) => number}
+          empty={isFiltered
+            ? <Empty icon="search" title="No entry fits these filters." />
+            : (
+              <Empty icon="ledger" title="Nothing was entered yet.">
+                The operator adds money with <code>parley balance add</code>.
+              </Empty>
+            )}
+        />
+      </Card>
+    </Page>
+  );
+}
+
+function Balance() {
+  const api = useApi();
+  const data = useData("ledger balance", () => unwrap(api.GET("/user/overview", {
+    params: { query: { days: 1 } },
+  })), CHANGES);
+  return (
+    <Card title="Balance">
+      <Loaded data={data}>
+        {({ balance, reserved }) => (
+          <dl class="figures-row">
+            <Figure label="Balance" value={money(balance)} note="of all entries" />
+            <Figure label="Reserved" value={money(reserved)} note="for what is going on now" />
+            <Figure label="Free to use" value={money(balance - reserved)} />
+          </dl>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+function Filters({ filter, change, children }: {
+  filter: Filter; change(part: Partial<Filter>): void; children: preact.ComponentChildren;
+}) {
+  return (
+    <div class="filters" role="search" aria-label="Filter entries">
+      <SelectField
+        label="Kind" value={filter.kind} onInput={(kind) => change({ kind })}
+        options={[
+          { value: "", label: "Any" },
+          ...KINDS.map((value) => ({ value, label: words(value) })),
+        ]}
+      />
+      <TextField
+        label="Reference" type="search" value={filter.reference} maxLength={255}
+        onInput={(reference) => change({ reference })} placeholder="call:12 or number:*"
+      />
+      <TextField
+        label="From day (UTC)" type="date" value={filter.from} onInput={(from) => change({ from })}
+      />
+      <TextField
+        label="To day (UTC)" type="date" value={filter.to} onInput={(to) => change({ to })}
+      />
+      {children}
+    </div>
+  );
 }

@@ -1,5 +1,26 @@
-import { Page } from "../../kit/layout.tsx";
+// Telephone numbers: those the account has, those it can buy, and trunks to its own telephone
+// system. Each under an address of its own.
+import type { PageProps } from "../../routes.ts";
+import { Page, Tabs } from "../../kit/layout.tsx";
+import { Buy } from "./buy.tsx";
+import { OwnNumbers } from "./own-numbers.tsx";
+import { SipTrunks } from "./sip-trunks.tsx";
+import "./numbers.css";
 
-export function Numbers() {
-  return <Page title="Numbers">…</Page>;
+const TABS = [
+  { id: "own", href: "#/numbers", label: "Numbers" },
+  { id: "buy", href: "#/numbers/buy", label: "Buy a number" },
+  { id: "sip-trunks", href: "#/numbers/sip-trunks", label: "SIP trunks" },
+];
+
+export function Numbers({ params: { tab = "own" } }: PageProps) {
+  const isOwn = tab !== "buy" && tab !== "sip-trunks";
+  return (
+    <Page title="Numbers">
+      <Tabs tabs={TABS} current={isOwn ? "own" : tab} />
+      {isOwn && <OwnNumbers />}
+      {tab === "buy" && <Buy />}
+      {tab === "sip-trunks" && <SipTrunks />}
+    </Page>
+  );
 }

@@ -1,6 +1,124 @@
+// One tool, or a new one: what it calls, and trying it.
+import { useState } from "preact/hooks";
 import type { PageProps } from "../../routes.ts";
-import { Page } from "../../kit/layout.tsx";
+import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { Button, Form, useWork } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { Card, Loaded, Page } from "../../kit/layout.tsx";
+import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
+import { bodyOf, changesOf, EMPTY, fieldsOf, type Tool } from "./tool-fields.ts";
+import { ToolForm } from "./tool-form.tsx";
+import { TryTool } from "./try.tsx";
+import "./tools.css";
+
+const BACK = { href: "#/tools", label: "Tools" };
 
 export function ToolPage({ params }: PageProps) {
-  return <Page title="Tool">{params.id}</Page>;
+  return params.id === "new" ? <NewToolPage /> : <SavedToolPage id={Number(params.id)} />;
+}
+
+function NewToolPage() {
+  const api = useApi();
+  const [fields, setFields] = useState(EMPTY);
+  const [error, setError] = useState<unknown>(null);
+  const [isDone, setDone] = useState(false);
+  const create = async (): Promise<void> => {
+    try {
+      const { data } = await unwrap(api.POST("/user/tools", { body: bodyOf(fields) }));
+      // Drawn before the address changes: nothing is unsaved any more.
+      setDone(true);
+      setTimeout(() => void (location.hash = `#/tools/${data.id}`));
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  const isDirty = !isDone && JSON.stringify(fields) !== JSON.stringify(EMPTY);
+  return (
+    <Page title="New tool" back={BACK}>
+      <Card class="tools-new">
+        <Form submit="Create" error={error} onSubmit={create}>
+          <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
+        </Form>
+      </Card>
+      <LeaveGuard isDirty={isDirty} home="#/tools/new" />
+    </Page>
+  );
+}
+
+function SavedToolPage({ id }: { id: number }) {
+  const api = useApi();
+  const data = useData(`tool ${id}`, () =>
+    unwrap(api.GET("/user/tools/{id}", { params: { path: { id } } })));
+  if (data.value?.id !== id) {
+    return <Page title="Tool" back={BACK}><Loaded data={data}>{() => null}</Loaded></Page>;
+  }
+  return <Opened key={id} tool={data.value} onSaved={data.set} />;
+}
+
+function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [fields, setFields] = useState(() => fieldsOf(tool));
+  const [error, setError] = useState<unknown>(null);
+  const [isGone, setGone] = useState(false);
+  const work = useWork(setError);
+  const changes = changesOf(fields, tool);
+  const isDirty = !isGone && Object.keys(changes).length > 0;
+  const save = async (): Promise<void> => {
+    const params = { path: { id: tool.id } };
+    const { data } = await unwrap(api.PATCH("/user/tools/{id}", { params, body: changes }));
+    onSaved(data);
+    setFields(fieldsOf(data));
+    setError(null);
+    toasts.tell("Saved");
+  };
+  return (
+    <Page
+      title={tool.name} back={BACK} actions={<Delete tool={tool} onGone={() => setGone(true)} />}
+    >
+      <div class="grid two">
+        <Card title="What it calls">
+          <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
+        </Card>
+        <TryTool tool={tool} isStale={isDirty} />
+      </div>
+      {isDirty && (
+        <UnsavedBar
+          isBusy={work.isBusy} note={error ? messageOf(error) : null}
+          onSave={() => work.run(save)}
+          onDiscard={() => {
+            setFields(fieldsOf(tool));
+            setError(null);
+          }}
+        />
+      )}
+      <LeaveGuard isDirty={isDirty} home={`#/tools/${tool.id}`} />
+    </Page>
+  );
+}
+
+function Delete({ tool, onGone }: { tool: Tool; onGone(): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <>
+      <Button kind="quiet" onClick={() => setAsking(true)}>Delete</Button>
+      {isAsking && (
+        <Confirm
+          title={`Delete ${tool.name}?`} action="Delete" onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            await unwrap(
+              api.DELETE("/user/tools/{id}", { params: { path: { id: tool.id } } }));
+            onGone();
+            toasts.tell("Deleted");
+            setTimeout(() => void (location.hash = "#/tools"));
+          }}
+        >
+          It is taken from every assistant that has it. This cannot be undone.
+        </Confirm>
+      )}
+    </>
+  );
 }

@@ -1,5 +1,59 @@
-import { Page } from "../../kit/layout.tsx";
+// The account's tools: addresses that assistants may call while they answer.
+import { useState } from "preact/hooks";
+import { rowsOf } from "../../data/rows.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { TextField } from "../../kit/controls.tsx";
+import { when } from "../../kit/format.ts";
+import { Icon } from "../../kit/icons.tsx";
+import { Card, Empty, Page } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import type { Tool } from "./tool-fields.ts";
+import "./tools.css";
+
+const COLUMNS: Column<Tool>[] = [
+  { title: "Name", grow: 1.2, cell: ({ name }) => <code>{name}</code> },
+  { title: "Description", grow: 2, priority: 2, cell: ({ description }) => description },
+  {
+    title: "Calls", grow: 1.6,
+    cell: ({ method, endpoint }) => <span title={endpoint}><b>{method}</b> {endpoint}</span>,
+  },
+  { title: "Parameters", priority: 3, align: "end", cell: ({ schema }) => schema.length },
+  { title: "Updated", priority: 2, align: "end", cell: ({ updated_at }) => when(updated_at) },
+];
+
+const NewTool = () => <a class="button main" href="#/tools/new"><Icon name="add" />New tool</a>;
 
 export function Tools() {
-  return <Page title="Tools">…</Page>;
+  const api = useApi();
+  const list = useData("tools", () => unwrap(api.GET("/user/tools")));
+  const [search, setSearch] = useState("");
+  const wanted = search.trim().toLowerCase();
+  const found = list.value?.filter(({ name, description, endpoint }) =>
+    `${name} ${description} ${endpoint}`.toLowerCase().includes(wanted)) ?? null;
+  const isNew = list.value?.length === 0;
+  return (
+    <Page title="Tools" actions={<NewTool />}>
+      <Card class="flush">
+        {!isNew && (
+          <div class="filters" role="search" aria-label="Tools">
+            <TextField
+              label="Search" type="search" value={search} onInput={setSearch}
+              placeholder="Name, description, address"
+            />
+          </div>
+        )}
+        <Table
+          label="Tools" columns={COLUMNS} rows={rowsOf(found, list.error, list.reload)}
+          rowKey={({ id }) => id} href={({ id }) => `#/tools/${id}`}
+          empty={isNew ? (
+            <Empty icon="tools" title="No tools yet">
+              <p>A tool lets assistants ask your own systems: an order’s state, a free table.</p>
+              <p><NewTool /></p>
+            </Empty>
+          ) : <Empty icon="search" title="No tool is like that" />}
+        />
+      </Card>
+    </Page>
+  );
 }

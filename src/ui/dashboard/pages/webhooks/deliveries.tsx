@@ -1,5 +1,70 @@
-import { Page } from "../../kit/layout.tsx";
+// All that was sent, newest first, and what became of it.
+import { useEffect, useState } from "preact/hooks";
+import { Button, SelectField } from "../../kit/controls.tsx";
+import { words } from "../../kit/format.ts";
+import { Card, Page, Tabs } from "../../kit/layout.tsx";
+import { DeliveryTable, NO_FILTER, useDeliveries, type Filter } from "./delivery-table.tsx";
+import { DELIVERY_TYPES, PURPOSES } from "./event-types.ts";
+import { shortUrl, TABS, useEndpoints, type Endpoint } from "./webhooks-data.ts";
+import "./webhooks.css";
+
+const STATES = ["pending", "delivered", "dead"];
+
+/** As it was when the list was left, for whoever comes back from a delivery. */
+let lastFilter: Filter = NO_FILTER;
 
 export function Deliveries() {
-  return <Page title="Webhook deliveries">…</Page>;
+  const endpoints = useEndpoints();
+  const [filter, setFilter] = useState(lastFilter);
+  useEffect(() => {
+    lastFilter = filter;
+  }, [filter]);
+  const rows = useDeliveries(filter);
+  const isFiltered = Object.values(filter).some(Boolean);
+  return (
+    <Page
+      title="Webhooks"
+      actions={<Button icon="again" onClick={rows.reload}>Refresh</Button>}
+    >
+      <Tabs tabs={TABS} current="deliveries" />
+      <Card class="flush">
+        <Filters
+          filter={filter} endpoints={endpoints.value ?? []}
+          change={(part) => setFilter((before) => ({ ...before, ...part }))}
+        >
+          {isFiltered && (
+            <Button kind="quiet" icon="close" onClick={() => setFilter(NO_FILTER)}>Clear filters</Button>
+          )}
+        </Filters>
+        <DeliveryTable rows={rows} isFiltered={isFiltered} />
+      </Card>
+    </Page>
+  );
+}
+
+const nameOf = ({ purpose, url }: Endpoint): string =>
+  purpose === "account" ? shortUrl(url) : `${PURPOSES[purpose]}: ${shortUrl(url)}`;
+
+function Filters({ filter, endpoints, change, children }: {
+  filter: Filter; endpoints: Endpoint[]; change(part: Partial<Filter>): void;
+  children: preact.ComponentChildren;
+}) {
+  const any = { value: "", label: "Any" };
+  return (
+    <div class="filters" role="search" aria-label="Filter deliveries">
+      <SelectField
+        label="State" value={filter.state} onInput={(state) => change({ state })}
+        options={[any, ...STATES.map((value) => ({ value, label: words(value) }))]}
+      />
+      <SelectField
+        label="Type" value={filter.type} onInput={(type) => change({ type })}
+        options={[any, ...DELIVERY_TYPES.map((value) => ({ value, label: words(value) }))]}
+      />
+      <SelectField
+        label="Endpoint" value={filter.endpoint} onInput={(endpoint) => change({ endpoint })}
+        options={[any, ...endpoints.map((one) => ({ value: String(one.id), label: nameOf(one) }))]}
+      />
+      {children}
+    </div>
+  );
 }

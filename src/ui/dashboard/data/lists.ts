@@ -1,0 +1,36 @@
+// The account's short lists that several pages need: to choose from, and to name what records only
+// number.
+import type { Parley } from "../../../client/client.ts";
+import { unwrap, useApi } from "./session.tsx";
+import { useData, type Data } from "./use-data.ts";
+
+const loadAssistants = (api: Parley) => unwrap(api.GET("/user/assistants"));
+const loadCampaigns = (api: Parley) => unwrap(api.GET("/user/campaigns"));
+const loadNumbers = async (api: Parley) =>
+  (await unwrap(api.GET("/user/phone-numbers/all"))).data;
+
+type Row<Load extends (api: Parley) => Promise<unknown[]>> = Awaited<ReturnType<Load>>[number];
+export type Assistant = Row<typeof loadAssistants>;
+export type Campaign = Row<typeof loadCampaigns>;
+export type OwnNumber = Row<typeof loadNumbers>;
+
+export function useAssistants(): Data<Assistant[]> {
+  const api = useApi();
+  return useData("assistants", () => loadAssistants(api));
+}
+
+/** Oldest first, as the server has them. */
+export function useCampaigns(): Data<Campaign[]> {
+  const api = useApi();
+  return useData("campaigns", () => loadCampaigns(api), ["campaign_status_changed"]);
+}
+
+const NUMBER_EVENTS = [
+  "phone_number_purchased", "phone_number_renewed", "phone_number_grace",
+  "phone_number_suspended", "phone_number_released",
+];
+
+export function useOwnNumbers(): Data<OwnNumber[]> {
+  const api = useApi();
+  return useData("numbers", () => loadNumbers(api), NUMBER_EVENTS);
+}

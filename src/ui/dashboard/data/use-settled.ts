@@ -1,0 +1,13 @@
+// What people type, once they pause: lists are not asked for with every key.
+import { useEffect, useState } from "preact/hooks";
+
+const SETTLE_MS = 250;
+
+export function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}

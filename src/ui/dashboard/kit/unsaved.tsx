@@ -1,0 +1,90 @@
+// What people have changed and not saved yet: the bar that says so, and the question before a page
+// is left with it.
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Button } from "./controls.tsx";
+import { Dialog } from "./dialog.tsx";
+
+/** Who is asked before the address changes; true: it must not. */
+let guard: ((event: HashChangeEvent) => boolean) | null = null;
+
+// Listened to from the beginning, so before the router: on a window, listeners are told in their
+// order. Links, the back button and programs all pass here.
+addEventListener("hashchange", (event) => {
+  if (!guard?.(event)) return;
+  event.stopImmediatePropagation();
+  history.pushState(null, "", event.oldURL);
+});
+
+/** Asks before anything leaves `home` (a hash: what is below it is the same page) while dirty. */
+export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }) {
+  const [wanted, setWanted] = useState<string | null>(null);
+  const mayLeave = useRef(false);
+  // Not after the next frame: whoever is quick is asked too.
+  useLayoutEffect(() => {
+    if (!isDirty) return;
+    const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener("beforeunload", onUnload);
+    guard = ({ newURL }) => {
+      const { hash } = new URL(newURL);
+      if (mayLeave.current || hash === home || hash.startsWith(`${home}/`)) return false;
+      setWanted(hash);
+      return true;
+    };
+    return () => {
+      guard = null;
+      removeEventListener("beforeunload", onUnload);
+    };
+  }, [isDirty, home]);
+  if (wanted === null) return null;
+  return (
+    <Dialog title="Leave without saving?" onClose={() => setWanted(null)}>
+      <p>What you have changed here is not saved and will be lost.</p>
+      <div class="form-actions">
+        <Button onClick={() => setWanted(null)}>Stay</Button>
+        <Button
+          kind="danger"
+          onClick={() => {
+            mayLeave.current = true;
+            location.hash = wanted;
+          }}
+        >
+          Leave
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Stands at the bottom of the screen while something is unsaved; Ctrl+S saves too. */
+export function UnsavedBar({ isBusy, note, onSave, onDiscard }: {
+  isBusy: boolean;
+  /** Why it could not be saved. */
+  note?: ComponentChildren;
+  onSave(): void;
+  onDiscard(): void;
+}) {
+  const save = useRef(onSave);
+  save.current = onSave;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      save.current();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <div class="unsaved-bar" role="region" aria-label="Unsaved changes">
+      <div>
+        <strong>Unsaved changes</strong>
+        {note && <p class="form-error" role="alert">{note}</p>}
+      </div>
+      <div class="actions">
+        <Button disabled={isBusy} onClick={onDiscard}>Discard</Button>
+        <Button kind="main" isBusy={isBusy} onClick={onSave}>Save</Button>
+      </div>
+    </div>
+  );
+}

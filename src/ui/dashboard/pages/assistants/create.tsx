@@ -1,0 +1,127 @@
+// The short form a new assistant begins with; everything else has a default.
+import { useEffect, useState } from "preact/hooks";
+import type { paths } from "../../../../client/client.ts";
+import { fieldErrors } from "../../data/session.tsx";
+import { Form, SelectField, TextArea, TextField, Toggle } from "../../kit/controls.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+import {
+  idOf, optionsOf, timezoneOptions, useLanguages, useModels, useVoices,
+} from "./lookups.ts";
+
+type Creation = NonNullable<paths["/user/assistant"]["post"]["requestBody"]>;
+export type NewAssistant = Creation["content"]["application/json"];
+
+const PROMPT = "You are the friendly assistant of our company. Answer briefly and only what you know. Ask one question at a time.";
+
+interface Fields {
+  name: string;
+  type: "inbound" | "outbound";
+  language_id: number | null;
+  voice_id: number | null;
+  llm_model_id: number | null;
+  timezone: string;
+  initial_message: string;
+  system_prompt: string;
+  isActive: boolean;
+}
+
+const START: Fields = {
+  name: "", type: "inbound", language_id: null, voice_id: null, llm_model_id: null,
+  timezone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
+  initial_message: "Hello! How can I help you?", system_prompt: PROMPT, isActive: true,
+};
+
+/** Fills in what nobody has chosen yet: people's own language, and the first of each catalog. */
+function useChoices(fields: Fields, set: (changes: Partial<Fields>) => void) {
+  const languages = useLanguages().value;
+  const models = useModels("llm").value;
+  const voices = useVoices("pipeline", fields.language_id).value;
+  useEffect(() => {
+    if (fields.language_id !== null || !languages) return;
+    const own = navigator.language.slice(0, 2);
+    const found = languages.find(({ iso_2 }) => iso_2 === own) ?? languages[0];
+    if (found) set({ language_id: found.id });
+  }, [languages, fields.language_id]);
+  useEffect(() => {
+    if (fields.llm_model_id === null && models?.[0]) set({ llm_model_id: models[0].id });
+  }, [models, fields.llm_model_id]);
+  useEffect(() => {
+    if (!voices || fields.language_id === null) return;
+    const fits = voices.some(({ id }) => id === fields.voice_id);
+    if (!fits && voices[0]) set({ voice_id: voices[0].id });
+  }, [voices, fields.voice_id, fields.language_id]);
+  return { languages, models, voices };
+}
+
+export const TYPES = [
+  { value: "inbound", label: "Inbound: answers" },
+  { value: "outbound", label: "Outbound: calls people" },
+];
+
+export function CreateAssistant({ create, onClose }: {
+  create(body: NewAssistant): Promise<void>; onClose(): void;
+}) {
+  const [fields, setFields] = useState(START);
+  const [error, setError] = useState<unknown>(null);
+  const set = (changes: Partial<Fields>): void =>
+    setFields((before) => ({ ...before, ...changes }));
+  const { languages, models, voices } = useChoices(fields, set);
+  const wrong = fieldErrors(error);
+  const { isActive, ...body } = fields;
+  const submit = async (): Promise<void> => {
+    try {
+      await create({
+        ...body, mode: "pipeline", status: isActive ? "active" : "inactive",
+      } as NewAssistant);
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  const row = (
+    label: string, name: "language_id" | "voice_id" | "llm_model_id",
+    items: { id: number; name: string }[] | null,
+  ) => (
+    <SelectField
+      label={label} options={optionsOf(items, fields[name])} error={wrong[name]}
+      value={String(fields[name] ?? "")} onInput={(text) => set({ [name]: idOf(text) })}
+    />
+  );
+  return (
+    <Dialog title="New assistant" isWide onClose={onClose}>
+      <Form submit="Create" error={error} onSubmit={submit} onCancel={onClose}>
+        <div class="form-row">
+          <TextField
+            label="Name" value={fields.name} error={wrong.name} placeholder="Front desk"
+            onInput={(name) => set({ name })}
+          />
+          <SelectField
+            label="Type" value={fields.type} error={wrong.type} options={TYPES}
+            onInput={(type) => set({ type: type as Fields["type"] })}
+          />
+        </div>
+        <div class="form-row">
+          {row("Language", "language_id", languages)}
+          {row("Voice", "voice_id", voices)}
+          {row("Model", "llm_model_id", models)}
+          <SelectField
+            label="Time zone" value={fields.timezone} error={wrong.timezone}
+            options={timezoneOptions(fields.timezone)} onInput={(timezone) => set({ timezone })}
+          />
+        </div>
+        <TextField
+          label="Greeting" value={fields.initial_message} error={wrong.initial_message}
+          hint="What it says first." onInput={(initial_message) => set({ initial_message })}
+        />
+        <TextArea
+          label="Prompt" rows={7} value={fields.system_prompt} error={wrong.system_prompt}
+          hint="Who it is, what it knows and how it behaves."
+          onInput={(system_prompt) => set({ system_prompt })}
+        />
+        <Toggle
+          label="Active" value={fields.isActive} onInput={(value) => set({ isActive: value })}
+          hint="Takes calls as soon as it is created."
+        />
+      </Form>
+    </Dialog>
+  );
+}

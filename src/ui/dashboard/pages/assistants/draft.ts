@@ -1,0 +1,117 @@
+// An assistant being edited: its values as the server has them, what was changed and is not saved
+// yet, and what the server said about each field. Only what was changed is sent.
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
+import type { paths } from "../../../../client/client.ts";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+
+type OneAssistant = paths["/user/assistant/{id}"];
+/** What is null for everybody is not read. */
+export type Assistant = Omit<
+  OneAssistant["get"]["responses"][200]["content"]["application/json"],
+  "engine_id" | "synthesizer_id" | "transcriber_id" | "language" | "flows_platform_id"
+>;
+type Changes = NonNullable<OneAssistant["patch"]["requestBody"]>["content"]["application/json"];
+export type Field = keyof Changes;
+
+/** A built-in function: flat, as it is sent. */
+export interface BuiltIn {
+  type: string;
+  [member: string]: unknown;
+}
+
+/** All settings as they are sent; null where nothing is set. */
+export type Values = { [F in Exclude<Field, "tools">]-?: NonNullable<Changes[F]> | null }
+  & { tools: BuiltIn[] };
+
+/** Records spell some settings otherwise than changes do. */
+export function valuesOf(record: Assistant): Values {
+  return {
+    ...record as unknown as Values,
+    fillers: record.fillers === 1,
+    end_call_on_voicemail: record.end_call_on_voicemail === 1,
+    llm_temperature: Number(record.llm_temperature),
+    voice_stability: Number(record.voice_stability),
+    voice_similarity: Number(record.voice_similarity),
+    speech_speed: Number(record.speech_speed),
+    ambient_sound_volume: Number(record.ambient_sound_volume),
+    tools: record.tools.map(({ type, data }) => ({ ...data, type })),
+  };
+}
+
+export interface Draft {
+  record: Assistant;
+  values: Values;
+  set<F extends Field>(name: F, value: Values[F]): void;
+  changed: Field[];
+  /** By the server's names: `name`, `tools.0.phone_number`. */
+  errors: Record<string, string>;
+  /** Counts failed tries to save. */
+  failures: number;
+  /** What failed, when it was no field. */
+  failure: unknown;
+  isSaving: boolean;
+  save(): void;
+  discard(): void;
+}
+
+const DraftContext = createContext<Draft | null>(null);
+export const DraftProvider = DraftContext.Provider;
+
+export function useDraft(): Draft {
+  const draft = useContext(DraftContext);
+  if (!draft) throw new Error("nothing is being edited");
+  return draft;
+}
+
+const same = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one === "" ? null : one) === JSON.stringify(other === "" ? null : other);
+
+const within = (errors: Record<string, string>, name: string): string[] =>
+  Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
+
+/** `onSaved` gets the record as the server has it then. */
+export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => void): Draft {
+  const api = useApi();
+  const [edits, setEdits] = useState<Partial<Values>>({});
+  const [saving, setSaving] = useState({
+    isSaving: false, failures: 0, failure: null as unknown, errors: {} as Record<string, string>,
+  });
+  const base = valuesOf(record);
+  const values: Values = { ...base, ...edits };
+  const changed = (Object.keys(edits) as Field[]).filter((name) => !same(edits[name], base[name]));
+  const send = async (): Promise<void> => {
+    const sent = Object.fromEntries(changed.map((name) => [name, edits[name]])) as Partial<Values>;
+    const params = { path: { id: record.id } };
+    await unwrap(api.PATCH("/user/assistant/{id}", { params, body: sent as Changes }));
+    onSaved(await unwrap(api.GET("/user/assistant/{id}", { params })));
+    // What was typed meanwhile stays unsaved.
+    setEdits((now) => Object.fromEntries(Object.entries(now).filter(([name, value]) =>
+      !Object.hasOwn(sent, name) || !same(value, sent[name as Field]))));
+  };
+  return {
+    record, values, changed, ...saving,
+    set: (name, value) => {
+      setEdits((before) => ({ ...before, [name]: value }));
+      setSaving((before) => {
+        const gone = within(before.errors, name);
+        if (gone.length === 0) return before;
+        const kept = Object.entries(before.errors).filter(([field]) => !gone.includes(field));
+        return { ...before, failure: null, errors: Object.fromEntries(kept) };
+      });
+    },
+    save: () => {
+      if (saving.isSaving || changed.length === 0) return;
+      setSaving((before) => ({ ...before, isSaving: true }));
+      send().then(
+        () => setSaving((before) => ({ ...before, isSaving: false, failure: null, errors: {} })),
+        (failure: unknown) => setSaving((before) => ({
+          isSaving: false, failure, errors: fieldErrors(failure), failures: before.failures + 1,
+        })));
+    },
+    discard: () => {
+      setEdits({});
+      setSaving((before) => ({ ...before, failure: null, errors: {} }));
+    },
+  };
+}

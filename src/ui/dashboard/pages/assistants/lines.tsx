@@ -1,0 +1,35 @@
+// A list of short texts, written one to a line.
+import { useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { TextArea } from "../../kit/controls.tsx";
+
+const linesOf = (text: string): string[] =>
+  text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+
+export function Lines({ label, hint, name, errors, value, onInput, placeholder }: {
+  label: string;
+  hint?: ComponentChildren;
+  /** As the server calls it in its complaints. */
+  name: string;
+  errors: Record<string, string>;
+  value: string[];
+  placeholder?: string;
+  onInput(value: string[]): void;
+}) {
+  // Blank lines are people's own while they type.
+  const [text, setText] = useState(value.join("\n"));
+  const isSame = JSON.stringify(linesOf(text)) === JSON.stringify(value);
+  const wrong = Object.entries(errors).find(([field]) =>
+    field === name || field.startsWith(`${name}.`))?.[1];
+  return (
+    <TextArea
+      label={label} hint={hint ?? "One to a line."} error={wrong} rows={3}
+      value={isSame ? text : value.join("\n")}
+      {...(placeholder ? { placeholder } : {})}
+      onInput={(next) => {
+        setText(next);
+        onInput(linesOf(next));
+      }}
+    />
+  );
+}

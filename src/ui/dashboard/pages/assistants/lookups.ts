@@ -1,0 +1,103 @@
+// What an assistant can be made of: languages, models, voices, and the account's own rows. Catalogs
+// do not change while the page is open and are asked for once.
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData, type Data } from "../../data/use-data.ts";
+import type { Option } from "../../kit/controls.tsx";
+import type { Values } from "./draft.ts";
+
+const loaded = new Map<string, Promise<unknown>>();
+
+function once<T>(key: string, load: () => Promise<T>): Promise<T> {
+  let loading = loaded.get(key) as Promise<T> | undefined;
+  if (!loading) {
+    loading = load();
+    loaded.set(key, loading);
+    loading.catch(() => loaded.delete(key));
+  }
+  return loading;
+}
+
+function useCatalog<T>(key: string, load: () => Promise<T>): Data<T> {
+  return useData(key, () => once(key, load));
+}
+
+export function useLanguages() {
+  const api = useApi();
+  return useCatalog("languages", () => unwrap(api.GET("/user/assistants/languages")));
+}
+
+type Mode = NonNullable<Values["mode"]>;
+export type ModelType = "llm" | "multimodal" | "dualplex";
+
+export function useModels(type: ModelType) {
+  const api = useApi();
+  return useCatalog(`models ${type}`, () =>
+    unwrap(api.GET("/user/assistants/models", { params: { query: { type } } })));
+}
+
+/** Null as the language: voices of all. */
+export function useVoices(mode: Mode, language: number | null) {
+  const api = useApi();
+  const query = { mode, ...(language === null ? {} : { language_id: language }) };
+  return useCatalog(`voices ${mode} ${language}`, () =>
+    unwrap(api.GET("/user/assistants/voices", { params: { query } })));
+}
+
+export function useSynthesizers(language: number) {
+  const api = useApi();
+  return useCatalog(`synthesizers ${language}`, () => unwrap(api.GET(
+    "/user/assistants/synthesizer-providers", { params: { query: { language_id: language } } })));
+}
+
+export function useTranscribers(language: number) {
+  const api = useApi();
+  return useCatalog(`transcribers ${language}`, () => unwrap(api.GET(
+    "/user/assistants/transcriber-providers", { params: { query: { language_id: language } } })));
+}
+
+export function useNumbers() {
+  const api = useApi();
+  return useData("assistants numbers", () =>
+    unwrap(api.GET("/user/assistants/phone-numbers", {})),
+  ["phone_number_purchased", "phone_number_released", "phone_number_suspended"]);
+}
+
+export function useFolders() {
+  const api = useApi();
+  return useData("folders", async () =>
+    (await unwrap(api.GET("/user/folders", { params: { query: { per_page: 100 } } }))).data);
+}
+
+export function useLabels() {
+  const api = useApi();
+  return useData("labels", async () =>
+    (await unwrap(api.GET("/user/labels", { params: { query: { per_page: 100 } } }))).data);
+}
+
+export function useAssistants() {
+  const api = useApi();
+  return useData("assistants", () => unwrap(api.GET("/user/assistants")));
+}
+
+interface Named {
+  id: number;
+  name: string;
+}
+
+/** For selects; what is chosen already is offered even when the catalog does not have it. */
+export function optionsOf(items: Named[] | null, chosen: number | null, none?: string): Option[] {
+  const options = (items ?? []).map(({ id, name }) => ({ value: String(id), label: name }));
+  const isKnown = chosen === null || options.some(({ value }) => value === String(chosen));
+  return [
+    ...(none === undefined ? [] : [{ value: "", label: none }]),
+    ...(isKnown ? [] : [{ value: String(chosen), label: items ? `No. ${chosen}` : "…" }]),
+    ...options,
+  ];
+}
+
+export const idOf = (text: string): number | null => (text === "" ? null : Number(text));
+
+export function timezoneOptions(chosen: string): Option[] {
+  const zones = new Set([...(chosen === "" ? [] : [chosen]), "UTC", ...Intl.supportedValuesOf("timeZone")]);
+  return [...zones].map((zone) => ({ value: zone, label: zone.replaceAll("_", " ") }));
+}

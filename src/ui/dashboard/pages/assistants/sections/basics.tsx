@@ -1,0 +1,71 @@
+// Section: who the assistant is, when it works, and where it is filed.
+import { TYPES } from "../create.tsx";
+import { Choice, Row, Text } from "../fields.tsx";
+import { useDraft } from "../draft.ts";
+import { timezoneOptions, useFolders, useLabels, useNumbers } from "../lookups.ts";
+import type { SectionSpec } from "../settings.tsx";
+import { words } from "../../../kit/format.ts";
+
+function Summary() {
+  const { type, timezone } = useDraft().values;
+  return <>{words(type ?? "")}, {timezone}</>;
+}
+
+function Body() {
+  const { values, record } = useDraft();
+  const numbers = useNumbers().value;
+  const folders = useFolders().value;
+  const usable = numbers?.filter(({ id, is_available }) =>
+    values.type === "outbound" || is_available || id === record.phone_number_id) ?? null;
+  return (
+    <>
+      <div class="form-row">
+        <Text name="name" label="Name" />
+        <Choice name="type" label="Type" options={TYPES} />
+      </div>
+      <div class="form-row">
+        <Choice
+          name="timezone" label="Time zone" options={timezoneOptions(values.timezone ?? "")}
+          hint="Of {{current_date}} and {{current_time}}."
+        />
+        <Row
+          name="phone_number_id" label="Phone number" none="None"
+          items={usable?.map(({ id, phone_number, type_label }) =>
+            ({ id, name: `${phone_number} (${type_label})` })) ?? null}
+        />
+        <Row name="folder_id" label="Folder" none="None" items={folders} />
+      </div>
+      <Labels />
+    </>
+  );
+}
+
+function Labels() {
+  const { values, set } = useDraft();
+  const labels = useLabels().value ?? [];
+  const chosen = values.label_ids ?? [];
+  if (labels.length === 0) return null;
+  return (
+    <fieldset>
+      <legend>Labels</legend>
+      <div class="assistants-chips">
+        {labels.map(({ id, name }) => (
+          <label key={id} class="assistants-check">
+            <input
+              type="checkbox" checked={chosen.includes(id)}
+              onChange={(event) => set("label_ids", event.currentTarget.checked
+                ? [...chosen, id]
+                : chosen.filter((other) => other !== id))}
+            />
+            {name}
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+export const BASICS: SectionSpec = {
+  id: "basics", title: "Basics", Summary, Body,
+  fields: ["name", "type", "timezone", "phone_number_id", "folder_id", "label_ids", "status"],
+};

@@ -1,0 +1,155 @@
+// Section: turn taking, silence, sounds, recording and voicemail.
+import { SelectField } from "../../../kit/controls.tsx";
+import { duration, words } from "../../../kit/format.ts";
+import { useDraft, type Values } from "../draft.ts";
+import { Amount, Choice, LongText, Slider, Switch } from "../fields.tsx";
+import { Lines } from "../lines.tsx";
+import type { SectionSpec } from "../settings.tsx";
+
+function Summary() {
+  const { max_duration, record, ambient_sound } = useDraft().values;
+  const sound = ambient_sound === "off" ? "" : `, ${words(ambient_sound ?? "").toLowerCase()} sound`;
+  return (
+    <>Up to {duration(max_duration ?? 0)}{record === true ? ", recorded" : ", not recorded"}{sound}</>
+  );
+}
+
+function Turns() {
+  const { values } = useDraft();
+  const isPipeline = values.mode === "pipeline";
+  return (
+    <fieldset>
+      <legend>Turn taking</legend>
+      <div class="form-row">
+        <Switch
+          name="allow_interruptions" label="May be interrupted"
+          hint={isPipeline ? undefined : "Always, in this mode."}
+        />
+        <Switch name="wait_for_customer" label="The customer speaks first" />
+        <Switch name="enable_noise_cancellation" label="Noise cancellation" />
+      </div>
+      <div class="form-row">
+        <Choice
+          name="endpoint_type" label="End of a turn is told by"
+          options={[
+            { value: "vad", label: "Silence (vad)" }, { value: "ai", label: "Meaning (ai)" },
+          ]}
+        />
+        <Amount
+          name="endpoint_sensitivity" label="Endpoint sensitivity" min={0} max={5} step={0.1}
+        />
+        <Amount
+          name="interrupt_sensitivity" label="Interrupt sensitivity" min={0} max={5} step={0.1}
+        />
+        <Amount name="min_interrupt_words" label="Words to interrupt" min={0} max={10} />
+      </div>
+    </fieldset>
+  );
+}
+
+function Times() {
+  return (
+    <fieldset>
+      <legend>Silence and length</legend>
+      <div class="form-row">
+        <Amount name="max_duration" label="Longest call (s)" min={20} max={1200} />
+        <Amount
+          name="max_silence_duration" label="Hang up after silence (s)" min={1} max={360}
+        />
+        <Amount
+          name="max_initial_silence_duration" label="Silence at first (s)" min={1}
+          max={120} hint="Empty: as any silence."
+        />
+        <Amount name="ringing_time" label="Ring for (s)" min={1} max={60} />
+      </div>
+      <div class="form-row">
+        <Amount
+          name="reengagement_interval" label="Speak up after silence (s)" min={7} max={600}
+        />
+        <Amount
+          name="conversation_inactivity_timeout" label="A silent chat ends after (min)" min={1}
+          max={1440}
+        />
+      </div>
+      <LongText
+        name="reengagement_prompt" label="What to do when nobody speaks" rows={2} maxLength={1000}
+        placeholder="Ask whether the caller is still there."
+      />
+    </fieldset>
+  );
+}
+
+const KINDS = ["neutral", "positive", "negative", "question"] as const;
+
+function Fillers() {
+  const { values, errors, set } = useDraft();
+  const config = values.filler_config ?? {};
+  if (values.mode !== "pipeline") return null;
+  return (
+    <fieldset>
+      <legend>Fillers</legend>
+      <Switch
+        name="fillers" label="Fillers while it thinks" hint="Short words such as “One moment”."
+      />
+      {values.fillers === true && (
+        <div class="form-row">
+          {KINDS.map((kind) => (
+            <Lines
+              key={kind} label={`${words(kind)} phrases`} value={config[kind] ?? []}
+              errors={errors} name={`filler_config.${kind}`}
+              onInput={(phrases) => set("filler_config", { ...config, [kind]: phrases })}
+            />
+          ))}
+        </div>
+      )}
+    </fieldset>
+  );
+}
+
+const SOUNDS = ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"] as const;
+
+function Body() {
+  const { values, errors, set } = useDraft();
+  return (
+    <>
+      <Turns />
+      <Times />
+      <Fillers />
+      <fieldset>
+        <legend>Sound and recording</legend>
+        <div class="form-row">
+          <SelectField
+            label="Background sound" value={values.ambient_sound ?? "off"}
+            options={SOUNDS.map((value) => ({ value, label: words(value) }))}
+            error={errors.ambient_sound}
+            onInput={(value) => set("ambient_sound", value as Values["ambient_sound"])}
+          />
+          {values.ambient_sound !== "off" && (
+            <Slider name="ambient_sound_volume" label="Its volume" />
+          )}
+        </div>
+        <Switch name="record" label="Record calls" hint="Tell people where the law asks for it." />
+      </fieldset>
+      <fieldset>
+        <legend>Voicemail</legend>
+        <Switch name="end_call_on_voicemail" label="Hang up on voicemail" />
+        <LongText
+          name="voice_mail_message" label="Message to leave" rows={2} maxLength={1000}
+          hint="Empty: none."
+        />
+      </fieldset>
+    </>
+  );
+}
+
+export const CONVERSATION: SectionSpec = {
+  id: "conversation", title: "Conversation", Summary, Body,
+  fields: [
+    "allow_interruptions", "wait_for_customer", "enable_noise_cancellation", "endpoint_type",
+    "endpoint_sensitivity", "interrupt_sensitivity", "min_interrupt_words", "max_duration",
+    "max_silence_duration", "max_initial_silence_duration", "ringing_time",
+    "reengagement_interval", "reengagement_prompt", "conversation_inactivity_timeout", "fillers",
+    "filler_config", "ambient_sound", "ambient_sound_volume", "record", "end_call_on_voicemail",
+    "voice_mail_message",
+  ],
+};

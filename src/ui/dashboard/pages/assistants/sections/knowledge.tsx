@@ -1,0 +1,50 @@
+// Section: what the assistant can look up.
+import { unwrap, useApi } from "../../../data/session.tsx";
+import { useData } from "../../../data/use-data.ts";
+import { useDraft } from "../draft.ts";
+import { Choice, Row } from "../fields.tsx";
+import type { SectionSpec } from "../settings.tsx";
+
+function useKnowledgebases() {
+  const api = useApi();
+  return useData("assistants knowledgebases", async () =>
+    (await unwrap(api.GET("/user/knowledgebases"))).data);
+}
+
+function Summary() {
+  const { knowledgebase_id } = useDraft().values;
+  return <>{knowledgebase_id === null ? "None" : "A knowledgebase"}</>;
+}
+
+function Body() {
+  const { values } = useDraft();
+  const { knowledgebase_id: id, mode } = values;
+  const bases = useKnowledgebases().value;
+  return (
+    <>
+      <div class="form-row">
+        <Row name="knowledgebase_id" label="Knowledgebase" none="None" items={bases} />
+        {id !== null && (
+          <Choice
+            name="knowledgebase_mode" label="How it is used"
+            options={[
+              { value: "", label: "The server’s choice" },
+              { value: "function_call", label: "The model searches when it needs to" },
+              ...(mode === "pipeline"
+                ? [{ value: "prompt", label: "Searched at every turn" }]
+                : []),
+            ]}
+          />
+        )}
+      </div>
+      <p><a href={id === null ? "#/knowledgebases" : `#/knowledgebases/${id}`}>
+        {id === null ? "Knowledgebases" : "Its documents"}
+      </a></p>
+    </>
+  );
+}
+
+export const KNOWLEDGE: SectionSpec = {
+  id: "knowledge", title: "Knowledgebase", Summary, Body,
+  fields: ["knowledgebase_id", "knowledgebase_mode"],
+};

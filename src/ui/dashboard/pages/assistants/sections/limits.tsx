@@ -1,0 +1,23 @@
+// Section: what the assistant may spend.
+import { money } from "../../../kit/format.ts";
+import { useDraft } from "../draft.ts";
+import { Amount } from "../fields.tsx";
+import type { SectionSpec } from "../settings.tsx";
+
+function Summary() {
+  const { daily_spend_cap: cap } = useDraft().values;
+  return <>{cap === null ? "The server’s own cap" : `${money(cap)} a day`}</>;
+}
+
+const Body = () => (
+  <div class="form-row">
+    <Amount
+      name="daily_spend_cap" label="Most it may spend a day (USD)" min={0} step={0.01}
+      hint="Days are UTC. Empty: the server’s own cap. 0: nothing that costs."
+    />
+  </div>
+);
+
+export const LIMITS: SectionSpec = {
+  id: "limits", title: "Spend limit", Summary, Body, fields: ["daily_spend_cap"],
+};

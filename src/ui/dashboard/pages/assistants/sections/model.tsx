@@ -1,0 +1,73 @@
+// Section: which model thinks, and in which of the three ways it talks.
+import { SelectField } from "../../../kit/controls.tsx";
+import { words } from "../../../kit/format.ts";
+import { Notice } from "../../../kit/layout.tsx";
+import { useDraft, type Values } from "../draft.ts";
+import { Row, Slider } from "../fields.tsx";
+import { useModels } from "../lookups.ts";
+import type { SectionSpec } from "../settings.tsx";
+
+function Summary() {
+  const { values } = useDraft();
+  const mode = values.mode ?? "pipeline";
+  const models = useModels(mode === "pipeline" ? "llm" : mode).value;
+  const id = mode === "pipeline" ? values.llm_model_id : values.multimodal_model_id;
+  return <>{words(mode)}, {models?.find((model) => model.id === id)?.name ?? "no model"}</>;
+}
+
+const MODES = [
+  { value: "pipeline", label: "Pipeline: transcriber, model, voice" },
+  { value: "multimodal", label: "Multimodal: one model hears and speaks" },
+  { value: "dualplex", label: "Dualplex: one model hears, a voice speaks" },
+];
+
+function Body() {
+  const { values, record, errors, set } = useDraft();
+  const mode = values.mode ?? "pipeline";
+  const chat = useModels("llm").value;
+  const spoken = useModels(mode === "dualplex" ? "dualplex" : "multimodal").value;
+  return (
+    <>
+      <div class="form-row">
+        <SelectField
+          label="Mode" value={mode} options={MODES} error={errors.mode}
+          onInput={(next) => set("mode", next as Values["mode"])}
+        />
+        {mode === "pipeline"
+          ? <Row name="llm_model_id" label="Model" none="Choose…" items={chat} />
+          : <Row name="multimodal_model_id" label="Model" none="Choose…" items={spoken} />}
+        {mode !== "pipeline" && (
+          <Row
+            name="chat_llm_fallback_id" label="Model in text chats" none="The server’s choice"
+            items={chat}
+          />
+        )}
+      </div>
+      {mode !== record.mode && (
+        <Notice tone="warn">
+          Another mode begins with its own model and speech providers, where you choose none here.
+        </Notice>
+      )}
+      <div class="form-row">
+        <Slider
+          name="llm_temperature" label="Temperature"
+          hint="Low: to the point. High: freer, less predictable."
+        />
+        {mode !== "pipeline" && (
+          <Slider
+            name="turn_detection_threshold" label="Turn detection threshold"
+            hint="How loud speech must be to count."
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+export const MODEL: SectionSpec = {
+  id: "model", title: "Model", Summary, Body,
+  fields: [
+    "mode", "llm_model_id", "multimodal_model_id", "chat_llm_fallback_id", "llm_temperature",
+    "turn_detection_threshold",
+  ],
+};

@@ -1,0 +1,169 @@
+// Section: the language and the voice, and how it sounds.
+import { useState } from "preact/hooks";
+import { SelectField, TextField } from "../../../kit/controls.tsx";
+import { Dialog } from "../../../kit/dialog.tsx";
+import { words } from "../../../kit/format.ts";
+import { Loaded } from "../../../kit/layout.tsx";
+import { useDraft } from "../draft.ts";
+import { Row, Slider, Switch } from "../fields.tsx";
+import { useLanguages, useSynthesizers, useTranscribers, useVoices } from "../lookups.ts";
+import type { SectionSpec } from "../settings.tsx";
+
+function Summary() {
+  const { mode, language_id, voice_id, speech_speed } = useDraft().values;
+  const languages = useLanguages().value;
+  const voices = useVoices(mode ?? "pipeline", null).value;
+  const voice = voices?.find(({ id }) => id === voice_id)?.name ?? "no voice";
+  const language = languages?.find(({ id }) => id === language_id)?.name ?? "";
+  return <>{voice}, {language}, speed {(speech_speed ?? 1).toFixed(2)}</>;
+}
+
+function Body() {
+  const { values, set } = useDraft();
+  const language = values.language_id ?? 0;
+  const mode = values.mode ?? "pipeline";
+  const languages = useLanguages().value;
+  const synthesizers = useSynthesizers(language).value;
+  const transcribers = useTranscribers(language).value;
+  const others = values.secondary_language_ids ?? [];
+  return (
+    <>
+      <div class="form-row">
+        <Row name="language_id" label="Language" items={languages} />
+        <VoiceField />
+      </div>
+      <details class="assistants-more">
+        <summary>Other languages it understands ({others.length})</summary>
+        <div class="assistants-chips">
+          {(languages ?? []).filter(({ id }) => id !== language).map(({ id, name }) => (
+            <label key={id} class="assistants-check">
+              <input
+                type="checkbox" checked={others.includes(id)}
+                onChange={(event) => set("secondary_language_ids", event.currentTarget.checked
+                  ? [...others, id]
+                  : others.filter((other) => other !== id))}
+              />
+              {name}
+            </label>
+          ))}
+        </div>
+      </details>
+      <div class="form-row">
+        <Slider name="speech_speed" label="Speed" min={0.7} max={1.2} />
+        <Slider name="voice_stability" label="Stability" hint="High: even. Low: livelier." />
+        <Slider name="voice_similarity" label="Similarity" hint="How close to the original voice." />
+      </div>
+      <Switch name="tts_emotion_enabled" label="Emotion in the voice" />
+      {mode !== "multimodal" && (
+        <div class="form-row">
+          <Row
+            name="synthesizer_provider_id" label="Who speaks" none="Chosen from the language"
+            items={synthesizers}
+          />
+          {mode === "pipeline" && (
+            <Row
+              name="transcriber_provider_id" label="Who listens" none="Chosen from the language"
+              items={transcribers}
+            />
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+type Voice = NonNullable<ReturnType<typeof useVoices>["value"]>[number];
+
+const traits = ({ gender, age, accent }: Voice): string =>
+  [words(gender), age, accent].filter(Boolean).join(", ");
+
+function VoiceField() {
+  const { values, errors, set } = useDraft();
+  const [isPicking, setPicking] = useState(false);
+  const mode = values.mode ?? "pipeline";
+  const every = useVoices(mode, null).value;
+  const fitting = useVoices(mode, values.language_id ?? null).value;
+  const chosen = every?.find(({ id }) => id === values.voice_id);
+  const fits = !fitting || fitting.some(({ id }) => id === values.voice_id);
+  return (
+    <div class={`field ${errors.voice_id ? "wrong" : ""}`}>
+      <label for="assistants-voice">Voice</label>
+      <button
+        id="assistants-voice" type="button" class="button assistants-voice"
+        aria-describedby="assistants-voice-note" onClick={() => setPicking(true)}
+        {...(errors.voice_id ? { "aria-invalid": true } : {})}
+      >
+        <span>{chosen?.name ?? "Choose…"}</span>
+        <small>{chosen ? traits(chosen) : ""}</small>
+      </button>
+      <small id="assistants-voice-note">
+        {errors.voice_id ?? (fits ? "" : "Not made for this language.")}
+      </small>
+      {isPicking && (
+        <VoicePicker
+          onClose={() => setPicking(false)}
+          onPick={(id) => {
+            set("voice_id", id);
+            setPicking(false);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function VoicePicker({ onPick, onClose }: { onPick(id: number): void; onClose(): void }) {
+  const { values } = useDraft();
+  const [search, setSearch] = useState("");
+  const [gender, setGender] = useState("");
+  const voices = useVoices(values.mode ?? "pipeline", values.language_id ?? null);
+  const passes = (voice: Voice): boolean =>
+    (gender === "" || voice.gender === gender)
+    && `${voice.name} ${traits(voice)}`.toLowerCase().includes(search.trim().toLowerCase());
+  return (
+    <Dialog title="Voice" onClose={onClose}>
+      <div class="filters">
+        <TextField
+          label="Search" type="search" value={search} placeholder="Name, accent, age"
+          onInput={setSearch}
+        />
+        <SelectField
+          label="Gender" value={gender} onInput={setGender}
+          options={[
+            { value: "", label: "All" }, { value: "female", label: "Female" },
+            { value: "male", label: "Male" },
+          ]}
+        />
+      </div>
+      <Loaded data={voices}>
+        {(list) => {
+          const found = list.filter(passes);
+          return found.length === 0 ? <p>No voice is like that.</p> : (
+            <ul class="assistants-voices" aria-label="Voices for the language">
+              {found.map((voice) => (
+                <li key={voice.id}>
+                  <button
+                    type="button" aria-pressed={voice.id === values.voice_id}
+                    onClick={() => onPick(voice.id)}
+                  >
+                    <strong>{voice.name}</strong>
+                    <small>{traits(voice)}</small>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          );
+        }}
+      </Loaded>
+    </Dialog>
+  );
+}
+
+export const VOICE: SectionSpec = {
+  id: "voice", title: "Voice and speech", Summary, Body,
+  fields: [
+    "language_id", "secondary_language_ids", "voice_id", "speech_speed", "voice_stability",
+    "voice_similarity", "tts_emotion_enabled", "synthesizer_provider_id",
+    "transcriber_provider_id",
+  ],
+};

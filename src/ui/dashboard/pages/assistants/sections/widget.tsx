@@ -1,0 +1,83 @@
+// Section: how the chat widget looks and where it may stand.
+import { SelectField, TextField, Toggle } from "../../../kit/controls.tsx";
+import { words } from "../../../kit/format.ts";
+import { useDraft, type Values } from "../draft.ts";
+import { ScriptTag } from "../embed.tsx";
+import { Lines } from "../lines.tsx";
+import type { SectionSpec } from "../settings.tsx";
+
+type Widget = NonNullable<Values["widget_settings"]>;
+
+const POSITIONS = [
+  "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left", "top-right",
+  "top-left", "top-center",
+] as const;
+const THEMES = ["modern", "light", "dark"];
+
+function Summary() {
+  const { widget_settings, allowed_origins } = useDraft().values;
+  const where = allowed_origins === null ? "the server’s own list of sites"
+    : allowed_origins.includes("*") ? "any site" : allowed_origins.join(", ") || "no site";
+  return <>{words(widget_settings?.position ?? "")}, on {where}</>;
+}
+
+function Body() {
+  const { values, errors, record, set } = useDraft();
+  const widget = values.widget_settings ?? {};
+  const change = (changes: Partial<Widget>): void =>
+    set("widget_settings", { ...widget, ...changes });
+  const theme = widget.theme ?? "modern";
+  return (
+    <>
+      <div class="form-row">
+        <SelectField
+          label="Theme" value={theme} error={errors["widget_settings.theme"]}
+          options={[...new Set([...THEMES, theme])].map((value) =>
+            ({ value, label: value === "modern" ? "As the visitor’s system" : words(value) }))}
+          onInput={(value) => change({ theme: value })}
+        />
+        <div class="assistants-colour">
+          <TextField
+            label="Colour" value={widget.color ?? ""} error={errors["widget_settings.color"]}
+            onInput={(color) => change({ color })}
+          />
+          <input
+            type="color" aria-label="Pick the colour" value={wholeColour(widget.color)}
+            onInput={(event) => change({ color: event.currentTarget.value })}
+          />
+        </div>
+        <SelectField
+          label="Position" value={widget.position ?? "bottom-right"}
+          error={errors["widget_settings.position"]}
+          options={POSITIONS.map((value) => ({ value, label: words(value) }))}
+          onInput={(value) => change({ position: value as NonNullable<Widget["position"]> })}
+        />
+      </div>
+      <Toggle
+        label="Only on sites named here" value={values.allowed_origins !== null}
+        hint="Otherwise the server’s own list holds."
+        onInput={(isOn) => set("allowed_origins", isOn ? record.allowed_origins ?? [] : null)}
+      />
+      {values.allowed_origins !== null && (
+        <Lines
+          label="Allowed origins" name="allowed_origins" errors={errors}
+          value={values.allowed_origins} placeholder="https://www.example.com"
+          hint="One to a line, * for any." onInput={(origins) => set("allowed_origins", origins)}
+        />
+      )}
+      <ScriptTag uuid={record.uuid} />
+      <p><a href={`#/assistants/${record.id}/embed`}>More of the tag, and try it</a></p>
+    </>
+  );
+}
+
+/** What a colour field takes: six digits. */
+function wholeColour(colour: string | undefined): string {
+  const [, digits = ""] = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(colour ?? "") ?? [];
+  if (digits === "") return "#2563eb";
+  return `#${digits.length === 3 ? digits.replaceAll(/./g, "$&$&") : digits}`.toLowerCase();
+}
+
+export const WIDGET: SectionSpec = {
+  id: "widget", title: "Widget", Summary, Body, fields: ["widget_settings", "allowed_origins"],
+};

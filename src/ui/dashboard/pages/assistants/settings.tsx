@@ -1,0 +1,109 @@
+// Everything an assistant can be set to, in sections that open; each says in a line what is set in
+// it. What the server minds is shown where it is, whichever section that is in.
+import type { FunctionComponent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "../../kit/controls.tsx";
+import { useDraft, type Draft, type Field } from "./draft.ts";
+import { BASICS } from "./sections/basics.tsx";
+import { CONVERSATION } from "./sections/conversation.tsx";
+import { EVALUATION } from "./sections/evaluation.tsx";
+import { FUNCTIONS } from "./sections/functions.tsx";
+import { KNOWLEDGE } from "./sections/knowledge.tsx";
+import { LIMITS } from "./sections/limits.tsx";
+import { MODEL } from "./sections/model.tsx";
+import { PROMPT } from "./sections/prompt.tsx";
+import { VOICE } from "./sections/voice.tsx";
+import { WEBHOOKS } from "./sections/webhooks.tsx";
+import { WIDGET } from "./sections/widget.tsx";
+
+export interface SectionSpec {
+  id: string;
+  title: string;
+  fields: readonly Field[];
+  /** In a line, what is set. */
+  Summary: FunctionComponent;
+  Body: FunctionComponent;
+}
+
+const SECTIONS: readonly SectionSpec[] = [
+  BASICS, PROMPT, MODEL, VOICE, CONVERSATION, FUNCTIONS, KNOWLEDGE, WIDGET, WEBHOOKS, LIMITS,
+  EVALUATION,
+];
+const ALL = new Set(SECTIONS.map(({ id }) => id));
+const FIRST = new Set([BASICS.id, PROMPT.id]);
+
+const wrongIn = ({ errors }: Draft, { fields }: SectionSpec): number =>
+  Object.keys(errors).filter((name) => fields.includes(name.split(".")[0] as Field)).length;
+
+export function Settings({ isShown }: { isShown: boolean }) {
+  const draft = useDraft();
+  const place = useRef<HTMLDivElement>(null);
+  const [open, setOpen] = useState<ReadonlySet<string>>(FIRST);
+  const { failures, errors } = draft;
+  useEffect(() => {
+    if (failures === 0) return;
+    const wrong = SECTIONS.filter((section) => wrongIn(draft, section) > 0);
+    if (wrong.length === 0) return;
+    if (!isShown) location.hash = `#/assistants/${draft.record.id}`;
+    setOpen((before) => new Set([...before, ...wrong.map(({ id }) => id)]));
+  }, [failures]);
+  // After the sections are open and the fields drawn, and after what a change of tab does.
+  const told = useRef(0);
+  useEffect(() => {
+    if (told.current === failures || !isShown) return;
+    const timer = setTimeout(() => {
+      const field = place.current?.querySelector<HTMLElement>("[aria-invalid]");
+      if (!field) return;
+      told.current = failures;
+      field.focus({ preventScroll: true });
+      field.scrollIntoView({ block: "center" });
+    });
+    return () => clearTimeout(timer);
+  }, [failures, errors, open, isShown]);
+  const isAllOpen = open.size === ALL.size;
+  return (
+    <div class="assistants-settings" ref={place}>
+      <div class="assistants-all">
+        <Button kind="quiet" onClick={() => setOpen(isAllOpen ? new Set() : ALL)}>
+          {isAllOpen ? "Close all sections" : "Open all sections"}
+        </Button>
+      </div>
+      {SECTIONS.map((section) => (
+        <Section
+          key={section.id} section={section} isOpen={open.has(section.id)}
+          onToggle={(isOpen) => setOpen((before) => {
+            const after = new Set(before);
+            if (isOpen) after.add(section.id);
+            else after.delete(section.id);
+            return after;
+          })}
+        />
+      ))}
+    </div>
+  );
+}
+
+function Section({ section, isOpen, onToggle }: {
+  section: SectionSpec; isOpen: boolean; onToggle(isOpen: boolean): void;
+}) {
+  const draft = useDraft();
+  const { title, fields, Summary, Body } = section;
+  const wrong = wrongIn(draft, section);
+  const isChanged = draft.changed.some((name) => fields.includes(name));
+  return (
+    <details
+      class="card assistants-section" open={isOpen}
+      onToggle={(event) => {
+        if (event.currentTarget.open !== isOpen) onToggle(event.currentTarget.open);
+      }}
+    >
+      <summary>
+        <h2>{title}</h2>
+        {!isOpen && <span class="assistants-summary"><Summary /></span>}
+        {wrong > 0 && <span class="badge bad">{wrong} to correct</span>}
+        {wrong === 0 && isChanged && <span class="badge warn">Changed</span>}
+      </summary>
+      {isOpen && <div class="assistants-body"><Body /></div>}
+    </details>
+  );
+}

@@ -1,0 +1,195 @@
+// A real conversation to test the assistant with, free of charge: streamed, with what its functions
+// did, and the variables it is given.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { renderMarkdown } from "../../../widget/markdown.ts";
+import { Button, TextField, useWork } from "../../kit/controls.tsx";
+import { useToasts } from "../../kit/dialog.tsx";
+import { Card, Empty, Notice } from "../../kit/layout.tsx";
+import type { Line, ToolCall } from "./chat.ts";
+import { useDraft } from "./draft.ts";
+import { useChat, type Chat } from "./use-chat.ts";
+import { variablesIn } from "./variables.ts";
+
+const MESSAGE_CHARS_MAX = 2000;
+
+export function TestChat() {
+  const { record, changed } = useDraft();
+  const [given, setGiven] = useState<Record<string, string>>({});
+  const chat = useChat(record.uuid);
+  const filled = Object.fromEntries(Object.entries(given).filter(([, text]) => text !== ""));
+  return (
+    <div class="grid main-aside">
+      <Card
+        class="assistants-chat" title="Test chat"
+        actions={chat.conversation !== null && (
+          <Button icon="add" onClick={() => chat.renew()}>New conversation</Button>
+        )}
+      >
+        {changed.length > 0 && (
+          <Notice tone="warn">The test is with what is saved, without your changes.</Notice>
+        )}
+        <Log chat={chat} start={() => chat.start(filled)} />
+        <Problem chat={chat} />
+        <Composer chat={chat} send={(text) => chat.send(text, filled)} />
+      </Card>
+      <div class="stack">
+        <Variables given={given} onChange={setGiven} isFixed={chat.conversation !== null} />
+        <Card title="Talk instead">
+          <div class="stack">
+            <p>The same assistant on a call, from this browser’s microphone. Calls cost.</p>
+            <p><a class="button" href={`/talk/${record.uuid}`} target="_blank" rel="noopener">
+              Talk by voice
+            </a></p>
+            {chat.conversation !== null && (
+              <p><a href={`#/conversations/${chat.conversation}`}>This conversation’s record</a></p>
+            )}
+          </div>
+        </Card>
+      </div>
+    </div>
+  );
+}
+
+function Log({ chat, start }: { chat: Chat; start(): Promise<void> }) {
+  const place = useRef<HTMLDivElement>(null);
+  const sticks = useRef(true);
+  const { lines, isBusy } = chat;
+  // Follows what is being written, unless somebody has scrolled up to read.
+  useEffect(() => {
+    const { current } = place;
+    if (current && sticks.current) current.scrollTop = current.scrollHeight;
+  }, [lines]);
+  if (chat.conversation === null && lines.length === 0) {
+    return (
+      <Empty icon="conversations" title="Talk with it as a customer would">
+        <p>Nothing here is charged.</p>
+        <Button isBusy={isBusy} onClick={() => void start()}>Start the conversation</Button>
+      </Empty>
+    );
+  }
+  const isWaiting = isBusy && lines.at(-1)?.role === "user";
+  return (
+    <div
+      class="assistants-log" ref={place} role="log" aria-label="Conversation" aria-busy={isBusy}
+      tabIndex={0}
+      onScroll={({ currentTarget: log }) => {
+        sticks.current = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+      }}
+    >
+      {lines.map((line, at) => <Said key={at} line={line} />)}
+      {isWaiting && <p class="assistants-said assistant"><Dots /></p>}
+    </div>
+  );
+}
+
+const Dots = () => <span class="assistants-dots" role="img" aria-label="Writing"><i /><i /><i /></span>;
+
+function Said({ line }: { line: Line }) {
+  const { role, text, calls, state } = line;
+  return (
+    <div class={`assistants-said ${role}`}>
+      <span class="hidden-visually">{role === "user" ? "You: " : "Assistant: "}</span>
+      {calls.map((call) => <Called key={call.id} call={call} />)}
+      {role === "assistant" ? <Markdown text={text} /> : <p>{text}</p>}
+      {state === "writing" && text === "" && <Dots />}
+      {state === "stopped" && <small>Stopped</small>}
+    </div>
+  );
+}
+
+/** Only ever text nodes and a few harmless elements. */
+function Markdown({ text }: { text: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.replaceChildren(...renderMarkdown(text)), [text]);
+  return <div class="assistants-markdown" ref={place} />;
+}
+
+function Called({ call }: { call: ToolCall }) {
+  const isDone = call.result !== undefined;
+  return (
+    <details class="assistants-called">
+      <summary>
+        <code>{call.name}</code> {isDone ? <small>done</small> : <span class="badge busy">Working</span>}
+      </summary>
+      <pre>{JSON.stringify(call.arguments, null, 2)}</pre>
+      {isDone && <pre>{JSON.stringify(call.result, null, 2)}</pre>}
+    </details>
+  );
+}
+
+function Problem({ chat }: { chat: Chat }) {
+  if (chat.problem === null) return null;
+  return (
+    <Notice tone="bad">
+      <span>{chat.problem}</span>
+      {chat.isPending && (
+        <button type="button" class="quiet" onClick={() => void chat.retry()}>Try again</button>
+      )}
+    </Notice>
+  );
+}
+
+function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<boolean> }) {
+  const toasts = useToasts();
+  const stopping = useWork(toasts.fail);
+  const [text, setText] = useState("");
+  const submit = (): void => {
+    const message = text.trim();
+    if (message === "" || chat.isBusy) return;
+    setText("");
+    void send(message).then((isTaken) => {
+      if (!isTaken) setText((now) => now || message);
+    });
+  };
+  const isWriting = chat.isBusy && chat.isPending;
+  return (
+    <form
+      class="assistants-composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <div class="field">
+        <label class="hidden-visually" for="assistants-message">Message</label>
+        <textarea
+          id="assistants-message" rows={1} placeholder="Write as a customer" value={text}
+          maxLength={MESSAGE_CHARS_MAX} onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            submit();
+          }}
+        />
+      </div>
+      {isWriting
+        ? <Button icon="stop" isBusy={stopping.isBusy} onClick={() => stopping.run(() => chat.stop())}>Stop</Button>
+        : <Button kind="main" type="submit" disabled={chat.isBusy}>Send</Button>}
+    </form>
+  );
+}
+
+function Variables({ given, onChange, isFixed }: {
+  given: Record<string, string>; onChange(given: Record<string, string>): void; isFixed: boolean;
+}) {
+  const { record } = useDraft();
+  const defaults = record.variables as Record<string, string>;
+  const names = [...new Set([
+    ...Object.keys(defaults), ...variablesIn(record.initial_message, record.system_prompt),
+  ])];
+  if (names.length === 0) return null;
+  return (
+    <Card title="Variables">
+      <fieldset class="stack" disabled={isFixed}>
+        {names.map((name) => (
+          <TextField
+            key={name} label={name} value={given[name] ?? ""}
+            placeholder={defaults[name] ?? ""}
+            onInput={(text) => onChange({ ...given, [name]: text })}
+          />
+        ))}
+      </fieldset>
+      {isFixed && <p><small>A new conversation takes other values.</small></p>}
+    </Card>
+  );
+}

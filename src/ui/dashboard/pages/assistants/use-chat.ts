@@ -1,0 +1,174 @@
+// A conversation of type `test` with an assistant: begun, sent to, stopped, tried again. The client
+// takes up a reply whose connection broke; a page loaded again takes up the one it left.
+import { useEffect, useMemo, useReducer } from "preact/hooks";
+import { ParleyError, type Parley } from "../../../../client/client.ts";
+import { messageOf, unwrap, useApi } from "../../data/session.tsx";
+import {
+  apply, linesOf, newKey, remember, remembered, said, withoutUnfinished, type Kept, type Line,
+} from "./chat.ts";
+
+type Variables = Record<string, string>;
+
+export class Chat {
+  lines: Line[] = [];
+  isBusy = false;
+  /** Why there is no answer. */
+  problem: string | null = null;
+  #kept: Kept;
+  /** Another one for every conversation: what is left of the one before is not heard any more. */
+  #abort = new AbortController();
+  readonly #api: Parley;
+  readonly #uuid: string;
+  readonly #changed: () => void;
+
+  constructor(api: Parley, uuid: string, changed: () => void) {
+    this.#api = api;
+    this.#uuid = uuid;
+    this.#changed = changed;
+    this.#kept = remembered(uuid);
+  }
+
+  get conversation(): string | null {
+    return this.#kept.conversation;
+  }
+
+  /** A message is sent and not answered: it can be stopped or, after a problem, sent once more. */
+  get isPending(): boolean {
+    return this.#kept.pending !== null;
+  }
+
+  /** Goes on with what a page left that was loaded again. */
+  async resume(): Promise<void> {
+    const { conversation, pending } = this.#kept;
+    if (conversation === null) return;
+    await this.#work(async (signal) => {
+      await this.#load(conversation, signal);
+      if (!pending || signal.aborted) return;
+      const last = this.lines.at(-1);
+      if (last?.role === "assistant" && this.lines.at(-2)?.text === pending.text) {
+        return this.#keep({ conversation, pending: null });
+      }
+      // The server may not have it yet; the same key makes sure that it has it once.
+      if (last?.role !== "user") this.#draw([...this.lines, said(pending.text)]);
+      await this.#deliver(conversation, pending, signal);
+    });
+  }
+
+  async start(variables: Variables): Promise<void> {
+    await this.#work(async (signal) => void await this.#begin(variables, signal));
+  }
+
+  /** False: there was no conversation to send it to. */
+  async send(text: string, variables: Variables): Promise<boolean> {
+    let isTaken = false;
+    await this.#work(async (signal) => {
+      const conversation = await this.#begin(variables, signal);
+      if (signal.aborted) return;
+      const pending = { key: newKey(), text };
+      this.#keep({ conversation, pending });
+      isTaken = true;
+      this.#draw([...this.lines, said(text)]);
+      await this.#deliver(conversation, pending, signal);
+    });
+    return isTaken;
+  }
+
+  async retry(): Promise<void> {
+    const { conversation, pending } = this.#kept;
+    if (conversation === null || !pending) return;
+    await this.#work((signal) => this.#deliver(conversation, pending, signal));
+  }
+
+  async stop(): Promise<void> {
+    if (this.conversation === null) return;
+    const params = { path: { uuid: this.conversation } };
+    await unwrap(this.#api.POST("/conversations/{uuid}/stop", { params }));
+  }
+
+  /** Forgets the conversation; the next begins anew. */
+  renew(): void {
+    this.close();
+    this.#abort = new AbortController();
+    this.#keep({ conversation: null, pending: null });
+    this.isBusy = false;
+    this.problem = null;
+    this.#draw([]);
+  }
+
+  close(): void {
+    this.#abort.abort();
+  }
+
+  async #work(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { signal } = this.#abort;
+    this.isBusy = true;
+    this.problem = null;
+    this.#changed();
+    try {
+      await task(signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.problem = messageOf(error);
+      const isGone = error instanceof ParleyError && error.status === 404;
+      if (isGone && this.lines.length === 0) this.#keep({ conversation: null, pending: null });
+    }
+    if (signal.aborted) return;
+    this.isBusy = false;
+    this.#changed();
+  }
+
+  async #begin(variables: Variables, signal: AbortSignal): Promise<string> {
+    if (this.conversation !== null) return this.conversation;
+    const { conversation_id: made } = await unwrap(this.#api.POST("/conversations", {
+      body: { assistant_id: this.#uuid, type: "test", variables }, signal,
+    }));
+    this.#keep({ conversation: made, pending: null });
+    await this.#load(made, signal);
+    return made;
+  }
+
+  async #load(conversation: string, signal: AbortSignal): Promise<void> {
+    const params = { path: { uuid: conversation } };
+    const { history } = await unwrap(
+      this.#api.GET("/conversations/{uuid}", { params, signal }));
+    if (!signal.aborted) this.#draw(linesOf(history));
+  }
+
+  async #deliver(
+    conversation: string, pending: NonNullable<Kept["pending"]>, signal: AbortSignal,
+  ): Promise<void> {
+    this.#draw(withoutUnfinished(this.lines));
+    const options = { idempotencyKey: pending.key, signal };
+    for await (const frame of this.#api.send(conversation, pending.text, options)) {
+      if (signal.aborted) return;
+      this.#draw(apply(this.lines, frame));
+      if (frame.type === "reply_failed" && frame.reason !== "stopped") {
+        this.problem = String(frame.error);
+        return;
+      }
+    }
+    if (!signal.aborted) this.#keep({ conversation, pending: null });
+  }
+
+  #keep(kept: Kept): void {
+    this.#kept = kept;
+    remember(this.#uuid, kept);
+    this.#changed();
+  }
+
+  #draw(lines: Line[]): void {
+    this.lines = lines;
+    this.#changed();
+  }
+}
+
+export function useChat(uuid: string): Chat {
+  const api = useApi();
+  const [, changed] = useReducer((count: number) => count + 1, 0);
+  const chat = useMemo(() => new Chat(api, uuid, () => changed(undefined)), [api, uuid]);
+  useEffect(() => {
+    void chat.resume();
+    return () => chat.close();
+  }, [chat]);
+  return chat;
+}

@@ -1,0 +1,66 @@
+// A call as these pages hold it: the record, what a watcher is told of it, and what can be told
+// from them. Live changes are applied by the same function as the server's own tests use.
+import { applyCallEvent, type CallFrame } from "../../../../calls/replica.ts";
+import type { Frame, paths } from "../../../../client/client.ts";
+import { instant, words } from "../../kit/format.ts";
+
+export type CallRecord =
+  paths["/user/calls/{id}"]["get"]["responses"][200]["content"]["application/json"];
+export type RecordedEntry = CallRecord["transcript_entries"][number];
+export type Entry = Omit<RecordedEntry, "type" | "timestamp">;
+/** The record with its transcript as a list, as snapshots have it. */
+export type WatchedCall = Omit<CallRecord, "transcript" | "transcript_entries"> & {
+  transcript: Entry[];
+};
+
+export const STATUSES = [
+  "initiated", "ringing", "in-progress", "ended", "completed", "ended_by_customer",
+  "ended_by_assistant", "no-answer", "busy", "failed",
+] as const;
+export const TYPES = ["inbound", "outbound", "web"] as const;
+
+const DIALLING = new Set(["initiated", "ringing"]);
+/** Dialled, ringing or talking; of `ended`, the work after the call still runs. */
+export const isLive = (status: string): boolean => DIALLING.has(status) || status === "in-progress";
+export const isFinal = (status: string): boolean => !isLive(status) && status !== "ended";
+
+export function applyFrame(call: WatchedCall | null, frame: Frame): WatchedCall | null {
+  const next = applyCallEvent(call, frame as CallFrame) as WatchedCall | null;
+  // The event says more of a new call than a replica keeps.
+  return frame.type === "call_created" && next
+    ? { ...next, ...(frame.call as Partial<WatchedCall>) }
+    : next;
+}
+
+/** When the frame says that the call was answered, in milliseconds; null: it does not. */
+export function answerOf(frame: Frame): number | null {
+  const isAnswer = frame.type === "call_status_changed" && frame.status === "in-progress"
+    && frame.previous_status !== "in-progress";
+  return isAnswer && typeof frame.at === "string" ? instant(frame.at).getTime() : null;
+}
+
+/**
+ * The record does not name it: what was said has both clocks; before anything was, being answered
+ * is the last that changed.
+ */
+export function answeredAtOf(call: CallRecord): number | null {
+  if (call.status !== "in-progress") return null;
+  const [first] = call.transcript_entries;
+  return first
+    ? first.timestamp * 1000 - first.start_ms
+    : instant(call.updated_at).getTime();
+}
+
+type Party = Pick<CallRecord, "type" | "client_phone_number">;
+export const customerOf = ({ type, client_phone_number: number }: Party): string =>
+  number ?? (type === "web" ? "Web caller" : "Unknown number");
+
+export const typeWords = (type: string): string => type === "web" ? "Web call" : words(type);
+
+export const speakerOf = (sender: string): string => sender === "bot" ? "Assistant" : "Customer";
+
+/** Links work for whoever has them, whatever address the server is told to be at. */
+export function recordingPath(url: string): string {
+  const { pathname, search } = new URL(url, location.href);
+  return pathname + search;
+}

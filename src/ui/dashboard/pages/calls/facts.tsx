@@ -1,0 +1,58 @@
+// Small parts that several of the pages about calls and conversations show.
+import { Icon } from "../../kit/icons.tsx";
+import { Card } from "../../kit/layout.tsx";
+import { useAssistants } from "./assistants.ts";
+
+/** Records name an assistant by uuid, its page by number; one that was deleted has none. */
+export function AssistantLink({ uuid, name }: { uuid: string; name: string }) {
+  const { value: assistants } = useAssistants();
+  const found = assistants?.find((one) => one.uuid === uuid);
+  return found ? <a href={`#/assistants/${found.id}`}>{name}</a> : <>{name}</>;
+}
+
+const asText = (value: unknown): string =>
+  typeof value === "string" ? value : JSON.stringify(value, null, 2);
+
+/** Names and values as the server has them; nothing where there are none. */
+export function Values({ title, values, note }: {
+  title: string; values: Record<string, unknown>; note?: preact.ComponentChildren;
+}) {
+  const rows = Object.entries(values);
+  if (rows.length === 0 && !note) return null;
+  return (
+    <Card title={title}>
+      {note}
+      {rows.length > 0 && (
+        <dl class="calls-values">
+          {rows.map(([name, value]) => (
+            <div key={name}><dt>{name}</dt><dd>{asText(value)}</dd></div>
+          ))}
+        </dl>
+      )}
+    </Card>
+  );
+}
+
+export interface FunctionCall {
+  name: string;
+  arguments: Record<string, unknown>;
+  result: Record<string, unknown>;
+}
+
+/** What the assistant did beside talking, opened for arguments and result. */
+export function FunctionCalls({ calls }: { calls: readonly unknown[] | undefined }) {
+  if (!calls?.length) return null;
+  return (
+    <>
+      {(calls as FunctionCall[]).map(({ name, arguments: given, result }, index) => (
+        <details key={index} class="calls-function">
+          <summary><Icon name="tools" />{name}</summary>
+          <h4>Arguments</h4>
+          <pre>{asText(given)}</pre>
+          <h4>Result</h4>
+          <pre>{asText(result)}</pre>
+        </details>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,134 @@
+// Listening in on a call: both sides as the server mixes them, over a socket, through the audio
+// thread of the talk page. Begins in a click, since browsers let only what begins there be heard;
+// everything it opens is freed by `stop`.
+
+export type ListenState = "connecting" | "playing" | "lost" | "over";
+
+export interface Listening {
+  /** How loud it is just now, 0 to 1. */
+  level(): number;
+  stop(): void;
+}
+
+export interface ListenTo {
+  callId: number;
+  /** Each connection needs a ticket of its own. */
+  askTicket(): Promise<string>;
+  /** Whether a failure to get one may pass. */
+  isPassing(error: unknown): boolean;
+  /** `problem`: why it is over, where that is not because the call is. */
+  tell(state: ListenState, problem?: unknown): void;
+}
+
+/** The audio thread's. */
+const RATE = 16_000;
+/** So many frames of 20 ms waiting to be played are not live any more: they are left out. */
+const LATE_FRAMES_MAX = 50;
+const CLOSE_OVER = 1000;
+const RETRY_MS = 1000;
+
+export function startListening(to: ListenTo): Listening {
+  const over = new AbortController();
+  const { signal } = over;
+  const context = new AudioContext();
+  void context.resume().catch(() => undefined);
+  const analyser = new AnalyserNode(context, { fftSize: 512 });
+  analyser.connect(context.destination);
+  signal.addEventListener("abort", () => void context.close());
+  const finish = (problem?: unknown): void => {
+    if (signal.aborted) return;
+    over.abort();
+    to.tell("over", problem);
+  };
+  to.tell("connecting");
+  listen(to, context, analyser, signal).then(() => finish(), finish);
+  const samples = new Float32Array(analyser.fftSize);
+  return {
+    level: () => {
+      analyser.getFloatTimeDomainData(samples);
+      const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      return Math.min(1, Math.sqrt(power) * 4);
+    },
+    stop: () => over.abort(),
+  };
+}
+
+/** Until the call is over: a connection that breaks is made again. */
+async function listen(
+  to: ListenTo, context: AudioContext, out: AudioNode, signal: AbortSignal,
+): Promise<void> {
+  await context.audioWorklet.addModule("/talk/worklet.js");
+  if (signal.aborted) return;
+  const playback = new AudioWorkletNode(context, "playback", { numberOfInputs: 0 });
+  playback.connect(out);
+  while (!signal.aborted) {
+    try {
+      const ticket = await to.askTicket();
+      if (signal.aborted || await play(to, ticket, playback, signal) === "over") return;
+    } catch (error) {
+      if (!to.isPassing(error)) throw error;
+    }
+    if (signal.aborted) return;
+    to.tell("lost");
+    await pause(RETRY_MS, signal);
+  }
+}
+
+/** Rejects when what comes cannot be played. */
+function play(
+  { callId, tell }: ListenTo, ticket: string, playback: AudioWorkletNode, signal: AbortSignal,
+): Promise<"over" | "lost"> {
+  const { promise, resolve, reject } = Promise.withResolvers<"over" | "lost">();
+  const origin = location.origin.replace(/^http/, "ws");
+  const socket = new WebSocket(
+    `${origin}/api/user/calls/${callId}/listen?ticket=${encodeURIComponent(ticket)}`);
+  socket.binaryType = "arraybuffer";
+  const queue = createQueue(playback.port);
+  const close = (): void => socket.close();
+  signal.addEventListener("abort", close);
+  socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
+    if (typeof data !== "string") return queue.add(data);
+    const { rate } = JSON.parse(data) as { rate: number };
+    if (rate !== RATE) reject(new Error(`Sound at ${rate} Hz cannot be played here.`));
+    else tell("playing");
+  };
+  socket.onclose = ({ code }) => {
+    signal.removeEventListener("abort", close);
+    queue.clear();
+    resolve(code === CLOSE_OVER || signal.aborted ? "over" : "lost");
+  };
+  return promise.finally(close);
+}
+
+/** Knows how much waits to be played: the audio thread tells of every frame it has played. */
+function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
+  let waiting = 0;
+  let run = 0;
+  port.onmessage = ({ data }: MessageEvent<{ kind: string; name?: number }>) => {
+    if (data.kind === "heard" && data.name === run) waiting -= 1;
+  };
+  const clear = (): void => {
+    run += 1;
+    waiting = 0;
+    port.postMessage("clear");
+  };
+  return {
+    clear,
+    add: (frame) => {
+      if (waiting >= LATE_FRAMES_MAX) clear();
+      waiting += 1;
+      port.postMessage(frame, [frame]);
+      port.postMessage({ mark: run });
+    },
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
+}

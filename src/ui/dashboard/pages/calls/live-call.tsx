@@ -1,0 +1,175 @@
+// One call while it lasts: what is being said, and what an operator can do about it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Button, TextField, useWork } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { duration, timeOfDay, when, words } from "../../kit/format.ts";
+import { Card, Facts, Failure, Notice, Page, Status } from "../../kit/layout.tsx";
+import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
+import { AssistantLink, Values } from "./facts.tsx";
+import { ListenIn } from "./listen-in.tsx";
+import { Transcript } from "./transcript.tsx";
+import { useNow } from "../../data/use-now.ts";
+import { useWatch, type Watch } from "./watch-call.ts";
+
+export interface LiveCallProps {
+  title: string;
+  back: { href: string; label: string };
+  /** As it was when the page was opened. */
+  record: CallRecord;
+  /** The record is to be loaded: it is final. */
+  onOver(): void;
+  /** Of loading it. */
+  error: unknown;
+}
+
+export function LiveCallView({ title, back, record, onOver, error }: LiveCallProps) {
+  const watch = useWatch(record);
+  const { call, lostAt } = watch;
+  const isOver = isFinal(call.status);
+  useEffect(() => {
+    if (isOver) onOver();
+  }, [isOver]);
+  return (
+    <Page title={title} back={back} actions={<Clock watch={watch} />}>
+      {lostAt && (
+        <Notice tone="warn">
+          The connection is lost. This is as of {timeOfDay(lostAt)}; what was missed follows.
+        </Notice>
+      )}
+      {Boolean(watch.error) && <Failure error={watch.error} />}
+      {Boolean(error) && <Failure error={error} retry={onOver} />}
+      <div class="grid main-aside">
+        <Card title="Transcript" class={lostAt ? "calls-stale" : ""}>
+          <Transcript
+            entries={call.transcript} saying={watch.saying} followsEnd
+            empty={isLive(call.status) ? "Nothing has been said yet." : "Nothing was said."}
+          />
+        </Card>
+        <div class="stack">
+          <Controls watch={watch} />
+          <Card title="About">
+            <Facts rows={[
+              ["Customer", customerOf(call)],
+              ["Assistant", <AssistantLink uuid={call.assistant_id} name={call.assistant_name} />],
+              ["Assistant's number", call.assistant_phone_number],
+              ["Begun", when(call.created_at)],
+              ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
+            ]} />
+          </Card>
+          <Values title="Variables" values={call.variables} />
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Clock({ watch: { call, answeredAt, lostAt } }: { watch: Watch }) {
+  const isTalking = call.status === "in-progress";
+  const now = useNow(isTalking && lostAt === null);
+  return (
+    <>
+      {isTalking && answeredAt !== null && (
+        <time class="calls-clock big" aria-label="Duration">{duration((now - answeredAt) / 1000)}</time>
+      )}
+      <span role="status"><Status code={call.status} /></span>
+    </>
+  );
+}
+
+function Controls({ watch: { call } }: { watch: Watch }) {
+  const isTalking = call.status === "in-progress";
+  const [isEnding, setEnding] = useState(false);
+  if (!isLive(call.status)) {
+    return (
+      <Card title="The call is over">
+        <p>What was said is being evaluated; the record follows by itself.</p>
+      </Card>
+    );
+  }
+  return (
+    <Card title="Take part">
+      <div class="stack">
+        {isTalking
+          ? <><ListenIn callId={call.id} /><Say callId={call.id} /></>
+          : <p class="soft">As soon as somebody answers, you can listen in and have the assistant say something.</p>}
+        <div class="actions">
+          {isTalking && <Mute callId={call.id} />}
+          <Button kind="danger" onClick={() => setEnding(true)}>End call</Button>
+        </div>
+      </div>
+      {isEnding && <EndCall callId={call.id} onClose={() => setEnding(false)} />}
+    </Card>
+  );
+}
+
+const NOT_LIVE = "The call is not being talked on any more.";
+
+function Say({ callId }: { callId: number }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [text, setText] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const { isBusy, run } = useWork(setError);
+  const say = (event: Event): void => {
+    event.preventDefault();
+    if (text.trim() === "") return;
+    setError(null);
+    run(async () => {
+      const { ok } = await unwrap(api.POST("/user/calls/{id}/say", {
+        params: { path: { id: callId } }, body: { text: text.trim() },
+      }));
+      if (!ok) throw new Error(NOT_LIVE);
+      setText("");
+      toasts.tell("The assistant says it as soon as nobody speaks.");
+    });
+  };
+  const complaint = error ? fieldErrors(error).text ?? String((error as Error).message) : undefined;
+  return (
+    <form class="calls-say" onSubmit={say}>
+      <TextField
+        label="Have the assistant say" value={text} onInput={setText} maxLength={1000}
+        error={complaint} autoComplete="off"
+      />
+      <Button type="submit" isBusy={isBusy} disabled={text.trim() === ""}>Say</Button>
+    </form>
+  );
+}
+
+/** The server does not tell whether a call is muted: what it confirmed is kept for this tab. */
+const mutedKey = (callId: number): string => `parley-muted-${callId}`;
+
+function Mute({ callId }: { callId: number }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [isMuted, setMuted] = useState(() => sessionStorage.getItem(mutedKey(callId)) !== null);
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const toggle = (): void => run(async () => {
+    const { ok } = await unwrap(api.POST("/user/calls/{id}/mute", {
+      params: { path: { id: callId } }, body: { on: !isMuted },
+    }));
+    if (!ok) throw new Error(NOT_LIVE);
+    if (isMuted) sessionStorage.removeItem(mutedKey(callId));
+    else sessionStorage.setItem(mutedKey(callId), "yes");
+    setMuted(!isMuted);
+  });
+  return (
+    <Button isBusy={isBusy} onClick={toggle}>{isMuted ? "Unmute assistant" : "Mute assistant"}</Button>
+  );
+}
+
+function EndCall({ callId, onClose }: { callId: number; onClose(): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const isOpen = useRef(true);
+  useEffect(() => () => void (isOpen.current = false), []);
+  const end = async (): Promise<void> => {
+    const { ok } = await unwrap(api.POST("/user/calls/{id}/end", { params: { path: { id: callId } } }));
+    if (!ok) toasts.tell("The call was over already.");
+  };
+  return (
+    <Confirm title="End this call?" action="End call" onConfirm={end} onClose={() => isOpen.current && onClose()}>
+      The customer is hung up on at once, in the middle of a word if need be.
+    </Confirm>
+  );
+}

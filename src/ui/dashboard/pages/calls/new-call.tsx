@@ -1,0 +1,161 @@
+// Dialogs that begin a call: an outbound assistant dials a number, or the server's own caller rings
+// an inbound one. Both lead to the page of the call that has begun.
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Button, Form, SelectField, TextArea, TextField } from "../../kit/controls.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+import { Loaded } from "../../kit/layout.tsx";
+import { assistantOptions, useAssistants, type AssistantName } from "./assistants.ts";
+
+interface DialogProps {
+  onClose(): void;
+}
+
+type Pair = [name: string, value: string];
+
+/** Fields left empty are no variables. */
+const variablesOf = (pairs: Pair[]): Record<string, string> =>
+  Object.fromEntries(
+    pairs.map(([name, value]) => [name.trim(), value]).filter(([name]) => name !== ""));
+
+const fitting = (assistants: AssistantName[], type: string): AssistantName[] =>
+  assistants.filter((one) => one.type === type && one.status === "active");
+
+/** What a call needs whoever makes it, and going to it. */
+function useNewCall(send: () => Promise<{ call_id: number }>) {
+  const [, navigate] = useLocation();
+  const [error, setError] = useState<unknown>(null);
+  const submit = async (): Promise<void> => {
+    try {
+      const { call_id: id } = await send();
+      navigate(`/calls/${id}`);
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return { error, submit };
+}
+
+export function MakeCall({ onClose }: DialogProps) {
+  const assistants = useAssistants();
+  return (
+    <Dialog title="New call" onClose={onClose}>
+      <Loaded data={assistants}>
+        {(all) => <MakeForm assistants={fitting(all, "outbound")} onClose={onClose} />}
+      </Loaded>
+    </Dialog>
+  );
+}
+
+function MakeForm({ assistants, onClose }: DialogProps & { assistants: AssistantName[] }) {
+  const api = useApi();
+  const [assistant, setAssistant] = useState(String(assistants[0]?.id ?? ""));
+  const [number, setNumber] = useState("");
+  const [variables, setVariables] = useState<Pair[]>([]);
+  const { error, submit } = useNewCall(() => unwrap(api.POST("/user/make_call", {
+    body: {
+      assistant_id: Number(assistant), phone_number: number.trim(),
+      variables: variablesOf(variables),
+    },
+  })));
+  const errors = fieldErrors(error);
+  if (assistants.length === 0) return <NoAssistant type="outbound" />;
+  return (
+    <Form submit="Call" error={error} onSubmit={submit} onCancel={onClose}>
+      <SelectField
+        label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}
+        options={assistantOptions(assistants)}
+      />
+      <TextField
+        label="Phone number" type="tel" required value={number} onInput={setNumber}
+        placeholder="+15550100123" hint="With country code" error={errors.phone_number}
+        maxLength={255} autoComplete="off"
+      />
+      <Variables pairs={variables} onInput={setVariables} error={errors.variables} />
+    </Form>
+  );
+}
+
+export function TryCall({ onClose }: DialogProps) {
+  const assistants = useAssistants();
+  return (
+    <Dialog title="Try an assistant" onClose={onClose}>
+      <Loaded data={assistants}>
+        {(all) => <TryForm assistants={fitting(all, "inbound")} onClose={onClose} />}
+      </Loaded>
+    </Dialog>
+  );
+}
+
+const LINES = "Hello. When are you open?\nThank you, goodbye.";
+
+function TryForm({ assistants, onClose }: DialogProps & { assistants: AssistantName[] }) {
+  const api = useApi();
+  const [assistant, setAssistant] = useState(String(assistants[0]?.id ?? ""));
+  const [number, setNumber] = useState("");
+  const [lines, setLines] = useState(LINES);
+  const [variables, setVariables] = useState<Pair[]>([]);
+  const said = lines.split("\n").map((line) => line.trim()).filter(Boolean);
+  const { error, submit } = useNewCall(() => unwrap(api.POST("/user/try_call", {
+    body: {
+      assistant_id: Number(assistant), variables: variablesOf(variables),
+      ...(number.trim() ? { phone_number: number.trim() } : {}),
+      ...(said.length > 0 ? { lines: said } : {}),
+    },
+  })));
+  const errors = fieldErrors(error);
+  if (assistants.length === 0) return <NoAssistant type="inbound" />;
+  return (
+    <Form submit="Ring" error={error} onSubmit={submit} onCancel={onClose}>
+      <p class="soft">The server's own caller rings the assistant: no telephone is needed. It costs what a call costs.</p>
+      <SelectField
+        label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}
+        options={assistantOptions(assistants)}
+      />
+      <TextArea
+        label="What the caller says" rows={4} value={lines} onInput={setLines}
+        hint="A line for each turn, said when the assistant is quiet" error={errors.lines}
+      />
+      <TextField
+        label="Number it calls from" type="tel" value={number} onInput={setNumber}
+        placeholder="+15550100000" error={errors.phone_number} maxLength={255} autoComplete="off"
+      />
+      <Variables pairs={variables} onInput={setVariables} error={errors.variables} />
+    </Form>
+  );
+}
+
+const NoAssistant = ({ type }: { type: string }) => (
+  <p>No {type} assistant is active. <a href="#/assistants">Create or enable one</a> first.</p>
+);
+
+function Variables({ pairs, onInput, error }: {
+  pairs: Pair[]; error: string | undefined; onInput(pairs: Pair[]): void;
+}) {
+  return (
+    <fieldset class="calls-variables">
+      <legend>Variables</legend>
+      <small>Filled in for {"{{name}}"} in the greeting and the prompt.</small>
+      {pairs.map(([name, value], index) => (
+        <div key={index} class="calls-variable">
+          <TextField
+            label={`Name of variable ${index + 1}`} hidesLabel placeholder="name" value={name}
+            maxLength={64} autoComplete="off"
+            onInput={(text) => onInput(pairs.with(index, [text, value]))}
+          />
+          <TextField
+            label={`Value of variable ${index + 1}`} hidesLabel placeholder="value" value={value}
+            autoComplete="off" onInput={(text) => onInput(pairs.with(index, [name, text]))}
+          />
+          <Button
+            kind="quiet" icon="close" label={`Remove variable ${index + 1}`}
+            onClick={() => onInput(pairs.toSpliced(index, 1))}
+          />
+        </div>
+      ))}
+      {error && <small class="form-error">{error}</small>}
+      <Button icon="add" onClick={() => onInput([...pairs, ["", ""]])}>Add variable</Button>
+    </fieldset>
+  );
+}

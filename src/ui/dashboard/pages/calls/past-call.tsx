@@ -1,0 +1,137 @@
+// One call that is over: its recording beside what was said, what it came to, and its deletion.
+import { useRef, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { unwrap, useApi } from "../../data/session.tsx";
+import type { Data } from "../../data/use-data.ts";
+import { Button } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { duration, money, whenExactly, words } from "../../kit/format.ts";
+import { Card, Facts, Failure, Notice, Page, Status } from "../../kit/layout.tsx";
+import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-state.ts";
+import { AssistantLink, Values } from "./facts.tsx";
+import { LatencyCard } from "./latency.tsx";
+import { Player, usePlayer } from "./player.tsx";
+import { Transcript } from "./transcript.tsx";
+
+export interface PastCallProps {
+  title: string;
+  back: { href: string; label: string };
+  data: Data<CallRecord> & { value: CallRecord };
+}
+
+export function PastCallView({ title, back, data }: PastCallProps) {
+  const { value: call, error, reload } = data;
+  const [isDeleting, setDeleting] = useState(false);
+  return (
+    <Page
+      title={title} back={back}
+      actions={(
+        <>
+          <Status code={call.status} />
+          <Button onClick={() => setDeleting(true)}>Delete</Button>
+        </>
+      )}
+    >
+      {Boolean(error) && <Failure error={error} retry={reload} />}
+      <div class="grid main-aside">
+        <Talk call={call} reload={reload} />
+        <div class="stack">
+          <Card title="About"><CallFacts call={call} /></Card>
+          <Evaluation call={call} />
+          <Values title="Variables" values={call.variables} />
+          <LatencyCard turns={call.latency} />
+          <Values title="Answer of the webhook" values={call.webhook_response} />
+        </div>
+      </div>
+      {isDeleting && <DeleteCall id={call.id} onClose={() => setDeleting(false)} />}
+    </Page>
+  );
+}
+
+function Talk({ call, reload }: { call: CallRecord; reload(): void }) {
+  // Every answer has a link of its own; the one that plays is kept until it is refused.
+  const [source, setSource] = useState(call.recording_url);
+  const isRenewing = useRef(false);
+  if (isRenewing.current && call.recording_url !== source) {
+    isRenewing.current = false;
+    setSource(call.recording_url);
+  }
+  const renew = (): void => {
+    isRenewing.current = true;
+    reload();
+  };
+  const url = source ?? call.recording_url;
+  return url === null
+    ? (
+      <Card title="Transcript">
+        <Transcript entries={call.transcript_entries} empty="Nothing was said." />
+      </Card>
+    )
+    : <RecordedTalk key={url} call={call} url={recordingPath(url)} renew={renew} />;
+}
+
+function RecordedTalk({ call, url, renew }: { call: CallRecord; url: string; renew(): void }) {
+  const player = usePlayer(call.duration);
+  const entries = call.transcript_entries;
+  const heardMs = player.seconds * 1000;
+  const current = player.hasBegun
+    ? entries.findLast(({ start_ms: startMs }) => startMs <= heardMs)?.number ?? null
+    : null;
+  return (
+    <Card title="Recording" class="calls-recorded">
+      <Player player={player} url={url} entries={entries} renew={renew} />
+      <Transcript
+        entries={entries} current={current} followsCurrent={player.isPlaying}
+        onSeek={({ start_ms: startMs }) => player.playFrom(startMs / 1000)} empty="Nothing was said."
+      />
+    </Card>
+  );
+}
+
+function CallFacts({ call }: { call: CallRecord }) {
+  return (
+    <Facts rows={[
+      ["Direction", typeWords(call.type)],
+      ["Customer", customerOf(call)],
+      ["Assistant", <AssistantLink uuid={call.assistant_id} name={call.assistant_name} />],
+      ["Assistant's number", call.assistant_phone_number],
+      ["Begun", whenExactly(call.created_at)],
+      ["Duration", duration(call.duration)],
+      ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
+      ["End reason", call.end_reason && words(call.end_reason)],
+      ["Cost", money(call.total_cost)],
+      ["Of it the carrier's", money(call.carrier_cost)],
+      ...(call.campaign_id === null ? [] : [[
+        "Campaign", <a href={`#/campaigns/${call.campaign_id}`}>{call.campaign_name ?? call.campaign_id}</a>,
+      ] as [string, preact.ComponentChildren]]),
+      ...(call.lead_id === null ? [] : [[
+        "Lead", <a href={`#/leads/${call.lead_id}`}>Lead {call.lead_id}</a>,
+      ] as [string, preact.ComponentChildren]]),
+    ]} />
+  );
+}
+
+function Evaluation({ call: { evaluation, evaluation_error: error } }: { call: CallRecord }) {
+  return (
+    <Values
+      title="Evaluation" values={evaluation}
+      note={error && <Notice tone="warn">{error}</Notice>}
+    />
+  );
+}
+
+function DeleteCall({ id, onClose }: { id: number; onClose(): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [, navigate] = useLocation();
+  const remove = async (): Promise<void> => {
+    const { message } = await unwrap(api.DELETE("/user/calls/{id}", { params: { path: { id } } }));
+    toasts.tell(message);
+    navigate("/calls");
+  };
+  return (
+    <Confirm title="Delete this call?" action="Delete call" onConfirm={remove} onClose={onClose}>
+      Its transcript and recording go too and cannot be had back. What it cost stays in the ledger.
+    </Confirm>
+  );
+}

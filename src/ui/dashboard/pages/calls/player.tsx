@@ -1,0 +1,151 @@
+// The recording of a call: played by the browser's own element, over a timeline of who spoke when.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Button } from "../../kit/controls.tsx";
+import { duration } from "../../kit/format.ts";
+import { Notice } from "../../kit/layout.tsx";
+import { speakerOf, type Entry } from "./call-state.ts";
+
+/** Above and below, as left and right in the recording. */
+const SIDES = ["human", "bot"] as const;
+const SPEEDS = [1, 1.25, 1.5, 2];
+
+export interface PlayerState {
+  audio: { current: HTMLAudioElement | null };
+  isPlaying: boolean;
+  /** Something was played or sought: a place in the recording means something. */
+  hasBegun: boolean;
+  seconds: number;
+  length: number;
+  toggle(): void;
+  seek(seconds: number): void;
+  playFrom(seconds: number): void;
+  /** What the element tells. */
+  on: {
+    onPlay(): void; onPause(): void; onTimeUpdate(): void; onSeeked(): void;
+    onDurationChange(): void;
+  };
+}
+
+/** `lengthGuess`: until the recording itself says how long it is. */
+export function usePlayer(lengthGuess: number): PlayerState {
+  const audio = useRef<HTMLAudioElement>(null);
+  const [isPlaying, setPlaying] = useState(false);
+  const [hasBegun, setBegun] = useState(false);
+  const [seconds, setSeconds] = useState(0);
+  const [length, setLength] = useState(Math.max(1, lengthGuess));
+  useEffect(() => {
+    if (!isPlaying) return;
+    // The element itself tells its time only four times a second.
+    let frame = requestAnimationFrame(function draw() {
+      setSeconds(audio.current?.currentTime ?? 0);
+      frame = requestAnimationFrame(draw);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [isPlaying]);
+  const actions = useMemo(() => {
+    // Refused only where the element says so itself, by its `error`.
+    const play = (): void => void audio.current?.play().catch(() => undefined);
+    const seek = (to: number): void => {
+      setBegun(true);
+      setSeconds(to);
+      if (audio.current) audio.current.currentTime = to;
+    };
+    const read = (): void => setSeconds(audio.current?.currentTime ?? 0);
+    return {
+      seek,
+      playFrom: (to: number) => {
+        seek(to);
+        play();
+      },
+      toggle: () => audio.current?.paused ? play() : audio.current?.pause(),
+      on: {
+        onPlay: () => {
+          setBegun(true);
+          setPlaying(true);
+        },
+        onPause: () => setPlaying(false),
+        onTimeUpdate: read,
+        onSeeked: read,
+        onDurationChange: () => {
+          const told = audio.current?.duration ?? 0;
+          if (Number.isFinite(told) && told > 0) setLength(told);
+        },
+      },
+    };
+  }, []);
+  return { audio, isPlaying, hasBegun, seconds, length, ...actions };
+}
+
+export function Player({ player, url, entries, renew }: {
+  player: PlayerState; url: string; entries: readonly Entry[]; renew(): void;
+}) {
+  const [isBroken, setBroken] = useState(false);
+  const [speed, setSpeed] = useState(1);
+  const { audio, isPlaying, seconds, length, on } = player;
+  useEffect(() => {
+    if (audio.current) audio.current.playbackRate = speed;
+  }, [speed]);
+  return (
+    <div class="calls-player">
+      <audio ref={audio} src={url} preload="metadata" {...on} onError={() => setBroken(true)} />
+      {isBroken && (
+        <Notice tone="bad">
+          <span>The recording cannot be played. Its link may have expired.</span>
+          <button type="button" class="quiet" onClick={renew}>Try again</button>
+        </Notice>
+      )}
+      <Timeline player={player} entries={entries} />
+      <div class="actions">
+        <Button kind="main" icon={isPlaying ? "pause" : "play"} onClick={player.toggle}>
+          {isPlaying ? "Pause" : "Play"}
+        </Button>
+        <span class="calls-time">{duration(seconds)} / {duration(length)}</span>
+        <label class="calls-speed">
+          Speed
+          <select
+            value={String(speed)}
+            onChange={(event) => setSpeed(Number(event.currentTarget.value))}
+          >
+            {SPEEDS.map((value) => <option key={value} value={String(value)}>{value}×</option>)}
+          </select>
+        </label>
+        <a class="button quiet" href={url} download>Download</a>
+      </div>
+    </div>
+  );
+}
+
+function Timeline({ player: { seconds, length, seek }, entries }: {
+  player: PlayerState; entries: readonly Entry[];
+}) {
+  const percent = (value: number): string => `${Math.min(100, (value / length) * 100).toFixed(3)}%`;
+  const lanes = useMemo(() => SIDES.map((sender) => (
+    <span key={sender} class={`calls-lane ${sender}`}>
+      {entries.filter((entry) => entry.sender === sender).map((entry) => (
+        <i
+          key={entry.number}
+          style={{
+            left: percent(entry.start_ms / 1000),
+            width: percent(Math.max(0, entry.end_ms - entry.start_ms) / 1000),
+          }}
+        />
+      ))}
+    </span>
+  )), [entries, length]);
+  return (
+    <div class="calls-timeline">
+      <span class="calls-legend">
+        {SIDES.map((sender) => <span key={sender} class={sender}>{speakerOf(sender)}</span>)}
+      </span>
+      <div>
+        <div aria-hidden="true">{lanes}</div>
+        <input
+          type="range" aria-label="Place in the recording" min={0} max={length} step={0.1}
+          value={Math.min(seconds, length)}
+          aria-valuetext={`${duration(seconds)} of ${duration(length)}`}
+          onInput={(event) => seek(event.currentTarget.valueAsNumber)}
+        />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+// What can be done with a campaign as a whole: start, stop, edit, delete.
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import type { Campaign } from "../../data/lists.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { Button, useWork } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { Status } from "../../kit/layout.tsx";
+import { whenWords } from "./words.ts";
+
+export function Actions({ campaign, onChange }: { campaign: Campaign; onChange(): void }) {
+  const { id, name, status } = campaign;
+  const api = useApi();
+  const toasts = useToasts();
+  const [, navigate] = useLocation();
+  const [asking, setAsking] = useState<"start" | "delete" | null>(null);
+  const work = useWork(toasts.fail);
+  const close = (): void => setAsking(null);
+  const act = async (action: "start" | "stop"): Promise<void> => {
+    const { message } = await unwrap(
+      api.POST("/user/campaigns/update-status", { body: { campaign_id: id, action } }));
+    toasts.tell(message);
+    onChange();
+  };
+  const remove = async (): Promise<void> => {
+    const { message } = await unwrap(
+      api.DELETE("/user/campaigns/{id}", { params: { path: { id } } }));
+    toasts.tell(message);
+    navigate("/campaigns");
+  };
+  return (
+    <>
+      <Status code={status} />
+      {status === "in-progress"
+        ? <Button icon="stop" isBusy={work.isBusy} onClick={() => work.run(() => act("stop"))}>Stop</Button>
+        : <Button kind="main" icon="play" onClick={() => setAsking("start")}>Start</Button>}
+      <a class="button" href={`#/campaigns/${id}/edit`}>Edit</a>
+      <Button kind="quiet" onClick={() => setAsking("delete")}>Delete</Button>
+      {asking === "start" && (
+        <Confirm title={`Start ${name}?`} action="Start calling" onConfirm={() => act("start")} onClose={close}>
+          People are called as soon as its hours allow ({whenWords(campaign)},{" "}
+          {campaign.timezone.replaceAll("_", " ")}), {campaign.max_calls_in_parallel} at a time. Each
+          call costs what calls cost. You can stop it at any time.
+        </Confirm>
+      )}
+      {asking === "delete" && (
+        <Confirm title={`Delete ${name}?`} action="Delete" onConfirm={remove} onClose={close}>
+          It is stopped and its leads are deleted with it; calls that were made stay. This cannot be
+          undone.
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+// How many leads of a campaign are in which state. The API counts what a filter selects, so each
+// state is a question of its own; an event says which two of them have to be asked again.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Frame, Parley } from "../../../../client/client.ts";
+import { useEvents } from "../../data/live.tsx";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData, type Data } from "../../data/use-data.ts";
+import { useCalmly } from "../leads/calmly.ts";
+import { LEAD_STATUSES, type LeadStatus } from "../leads/live-leads.ts";
+
+export type Counts = Record<LeadStatus, number>;
+
+const EVENTS = ["lead_status_changed"];
+const RECOUNT_MS = 4000;
+
+async function countLeads(
+  api: Parley, campaignId: number, status: LeadStatus | null,
+): Promise<number> {
+  const { total } = await unwrap(api.GET("/user/leads", {
+    params: {
+      query: { campaign_id: campaignId, per_page: 1, ...(status ? { status } : {}) },
+    },
+  }));
+  return total;
+}
+
+async function countAll(
+  api: Parley, campaignId: number, statuses: readonly LeadStatus[],
+): Promise<Partial<Counts>> {
+  const counted = await Promise.all(
+    statuses.map(async (status) => [status, await countLeads(api, campaignId, status)] as const));
+  return Object.fromEntries(counted);
+}
+
+/** By state, of one campaign. */
+export function useCounts(campaignId: number): Data<Counts> {
+  const api = useApi();
+  const changed = useRef(new Set<LeadStatus>());
+  const data = useData(`campaign leads ${campaignId}`, async () => {
+    changed.current.clear();
+    return await countAll(api, campaignId, LEAD_STATUSES) as Counts;
+  });
+  const { value, reload, set } = data;
+  const latest = useRef(value);
+  latest.current = value;
+  const recount = useCalmly(() => {
+    const statuses = [...changed.current];
+    changed.current.clear();
+    // A failure shows in the next full count.
+    countAll(api, campaignId, statuses).then((counts) => {
+      if (latest.current) set({ ...latest.current, ...counts });
+    }, reload);
+  }, RECOUNT_MS);
+  const hear = useCallback((frame: Frame) => {
+    if (frame.campaign_id === undefined) return reload();
+    if (frame.campaign_id !== campaignId) return;
+    changed.current.add(frame.status as LeadStatus);
+    changed.current.add(frame.previous_status as LeadStatus);
+    recount();
+  }, [campaignId, recount, reload]);
+  useEvents(EVENTS, hear);
+  return data;
+}
+
+export interface Progress {
+  done: number;
+  total: number;
+}
+
+/** Rows of a list ask one after the other, unhurried: the key's requests are people's own too. */
+const AT_ONCE = 8;
+const PAUSE_MS = 600;
+let waiting = 0;
+let line: Promise<unknown> = Promise.resolve();
+
+function inLine<T>(isWanted: () => boolean, work: () => Promise<T>): Promise<T | null> {
+  waiting += 1;
+  const place = waiting;
+  const worked = line.then(async () => {
+    if (!isWanted()) return null;
+    if (place > AT_ONCE) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    return work();
+  }).finally(() => (waiting -= 1));
+  line = worked.catch(() => undefined);
+  return worked;
+}
+
+const seen = new WeakMap<Parley, Map<number, Progress>>();
+const PROGRESS_MS = 10_000;
+
+/** Null until it is known. */
+export function useProgress(campaignId: number): Progress | null {
+  const api = useApi();
+  const known = seen.get(api) ?? new Map<number, Progress>();
+  seen.set(api, known);
+  const [progress, setProgress] = useState(() => known.get(campaignId) ?? null);
+  const isThere = useRef(true);
+  const load = useCallback(() => {
+    inLine(() => isThere.current, async () => {
+      const [total, done] = await Promise.all([
+        countLeads(api, campaignId, null), countLeads(api, campaignId, "completed"),
+      ]);
+      return { done, total };
+    }).then((found) => {
+      if (!found) return;
+      known.set(campaignId, found);
+      setProgress(found);
+      // What could not be counted stays as it was seen; the list itself tells the failure.
+    }, () => undefined);
+  }, [api, campaignId]);
+  useEffect(() => {
+    isThere.current = true;
+    load();
+    return () => void (isThere.current = false);
+  }, [load]);
+  const loadSoon = useCalmly(load, PROGRESS_MS);
+  const hear = useCallback((frame: Frame) => {
+    if (frame.campaign_id === undefined || frame.campaign_id === campaignId) loadSoon();
+  }, [campaignId, loadSoon]);
+  useEvents(EVENTS, hear);
+  return progress;
+}

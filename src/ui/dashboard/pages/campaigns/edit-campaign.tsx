@@ -1,0 +1,99 @@
+// Making a campaign and changing one: the form as a page of its own.
+import { useState } from "preact/hooks";
+import { useAssistants, type Assistant, type Campaign } from "../../data/lists.ts";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Form } from "../../kit/controls.tsx";
+import { useToasts } from "../../kit/dialog.tsx";
+import { Card, Empty, Loaded, Page } from "../../kit/layout.tsx";
+import { LeaveGuard } from "../../kit/unsaved.tsx";
+import { CampaignFields } from "./campaign-form.tsx";
+import { bodyOf, changesOf, fieldsOf, newFields } from "./fields.ts";
+
+export function NewCampaign() {
+  const assistants = useAssistants();
+  return (
+    <Page title="New campaign" back={{ href: "#/campaigns", label: "Campaigns" }}>
+      <Card class="campaigns-form">
+        <Loaded data={assistants}>
+          {(all) => (
+            <Editor
+              campaign={null} assistants={outbound(all, null)} onSaved={() => undefined}
+            />
+          )}
+        </Loaded>
+      </Card>
+    </Page>
+  );
+}
+
+export function EditCampaign({ campaign, onSaved }: {
+  campaign: Campaign; onSaved(campaign: Campaign): void;
+}) {
+  const assistants = useAssistants();
+  return (
+    <Page
+      title={`Edit ${campaign.name}`}
+      back={{ href: `#/campaigns/${campaign.id}`, label: campaign.name }}
+    >
+      <Card class="campaigns-form">
+        <Loaded data={assistants}>
+          {(all) => (
+            <Editor
+              campaign={campaign} assistants={outbound(all, campaign.assistant_id)}
+              onSaved={onSaved}
+            />
+          )}
+        </Loaded>
+      </Card>
+    </Page>
+  );
+}
+
+/** The one it has is offered whatever became of it. */
+const outbound = (assistants: Assistant[], chosen: number | null): Assistant[] =>
+  assistants.filter(({ id, type }) => type === "outbound" || id === chosen);
+
+function Editor({ campaign, assistants, onSaved }: {
+  campaign: Campaign | null; assistants: Assistant[]; onSaved(campaign: Campaign): void;
+}) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [before] = useState(() => campaign ? fieldsOf(campaign) : newFields(
+    assistants.find(({ status }) => status === "active") ?? assistants[0]));
+  const [fields, setFields] = useState(before);
+  const [error, setError] = useState<unknown>(null);
+  const [isDone, setDone] = useState(false);
+  if (assistants.length === 0) {
+    return (
+      <Empty icon="assistants" title="No outbound assistant yet">
+        <a href="#/assistants">Create one</a> that calls people, then come back.
+      </Empty>
+    );
+  }
+  const changes = changesOf(fields, before);
+  const save = async (): Promise<void> => {
+    const { message, data } = campaign
+      ? await unwrap(api.PATCH("/user/campaigns/{id}", {
+        params: { path: { id: campaign.id } }, body: changes,
+      }))
+      : await unwrap(api.POST("/user/campaigns", { body: bodyOf(fields) }));
+    toasts.tell(message);
+    onSaved(data);
+    // Drawn before the address changes: nothing is unsaved any more.
+    setDone(true);
+    setTimeout(() => void (location.hash = `#/campaigns/${data.id}`));
+  };
+  const home = campaign ? `#/campaigns/${campaign.id}/edit` : "#/campaigns/new";
+  return (
+    <Form
+      submit={campaign ? "Save" : "Create"} error={error} onSubmit={() => save().catch(setError)}
+      onCancel={() => void (location.hash = campaign ? `#/campaigns/${campaign.id}` : "#/campaigns")}
+    >
+      <CampaignFields
+        fields={fields} errors={fieldErrors(error)} assistants={assistants}
+        set={(part) => setFields((now) => ({ ...now, ...part }))}
+      />
+      <LeaveGuard isDirty={!isDone && Object.keys(changes).length > 0} home={home} />
+    </Form>
+  );
+}

@@ -1,0 +1,81 @@
+// How far a campaign is: a bar of its leads by state, whose key filters the list of them.
+import type { Data } from "../../data/use-data.ts";
+import { count, words } from "../../kit/format.ts";
+import { Card, Loaded } from "../../kit/layout.tsx";
+import { LEAD_STATUSES, type LeadStatus } from "../leads/live-leads.ts";
+import { useProgress, type Counts } from "./counts.ts";
+
+/** From done to not begun. */
+const ORDER: readonly LeadStatus[] = [
+  "completed", "processing", "scheduled", "rescheduled", "reached-max-retries", "blacklisted",
+  "created",
+];
+
+const sum = (counts: Counts): number =>
+  LEAD_STATUSES.reduce((all, status) => all + counts[status], 0);
+
+export function ProgressCard({ counts, status, onStatus }: {
+  counts: Data<Counts>;
+  /** The state the list shows; empty: all. */
+  status: string; onStatus(status: string): void;
+}) {
+  return (
+    <Card title="Progress">
+      <Loaded data={counts}>
+        {(known) => sum(known) === 0
+          ? <p class="soft">It has no leads yet.</p>
+          : <Bar counts={known} status={status} onStatus={onStatus} />}
+      </Loaded>
+    </Card>
+  );
+}
+
+function Bar({ counts, status: chosen, onStatus }: {
+  counts: Counts; status: string; onStatus(status: string): void;
+}) {
+  const total = sum(counts);
+  const present = ORDER.filter((status) => counts[status] > 0);
+  const percent = Math.floor((counts.completed / total) * 100);
+  return (
+    <>
+      <p class="campaigns-done">
+        <strong>{percent} %</strong>
+        <span class="soft">
+          {count(counts.completed)} of {count(total)} {total === 1 ? "lead" : "leads"} completed
+        </span>
+      </p>
+      <div class="campaigns-bar" aria-hidden="true">
+        {present.map((status) => (
+          <i key={status} class={`campaigns-s-${status}`} style={{ flex: counts[status] }} />
+        ))}
+      </div>
+      <div class="campaigns-keys" role="group" aria-label="Leads by status">
+        {ORDER.filter((status) => counts[status] > 0 || status === chosen).map((status) => (
+          <button
+            key={status} type="button" class="campaigns-key" aria-pressed={chosen === status}
+            onClick={() => onStatus(chosen === status ? "" : status)}
+          >
+            <i class={`campaigns-s-${status}`} />{words(status)} <b>{count(counts[status])}</b>
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** In a list. */
+export function ProgressCell({ campaignId }: { campaignId: number }) {
+  const progress = useProgress(campaignId);
+  if (!progress) return <span class="soft">…</span>;
+  const { done, total } = progress;
+  if (total === 0) return <span class="soft">No leads</span>;
+  return (
+    <span class="campaigns-cell">
+      <span>{count(done)} of {count(total)}</span>
+      <span class="campaigns-bar" aria-hidden="true">
+        {done > 0 && <i class="campaigns-s-completed" style={{ flex: done }} />}
+        <i style={{ flex: total - done }} />
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,89 @@
+// What a campaign's settings and states mean, in words.
+import { useEffect, useReducer } from "preact/hooks";
+import type { Frame } from "../../../../client/client.ts";
+import type { Campaign } from "../../data/lists.ts";
+import { useEvents } from "../../data/live.tsx";
+import { instant, words } from "../../kit/format.ts";
+
+export const WEEKDAYS = [
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+const short = (weekday: string): string => words(weekday).slice(0, 3);
+const clock = (time: string): string => time.slice(0, 5);
+
+export function daysWords(days: readonly string[]): string {
+  const at = WEEKDAYS.map((weekday) => days.includes(weekday));
+  const first = at.indexOf(true);
+  const last = at.lastIndexOf(true);
+  if (first === 0 && last === 6 && days.length === 7) return "Every day";
+  const isRow = last - first + 1 === days.length && days.length > 2;
+  return isRow
+    ? `${short(WEEKDAYS[first] ?? "")}–${short(WEEKDAYS[last] ?? "")}`
+    : WEEKDAYS.filter((_, index) => at[index]).map(short).join(", ");
+}
+
+export const hoursWords = (campaign: Campaign): string =>
+  `${clock(campaign.allowed_hours_start_time)}–${clock(campaign.allowed_hours_end_time)}`;
+
+export const whenWords = (campaign: Campaign): string =>
+  `${daysWords(campaign.allowed_days)}, ${hoursWords(campaign)}`;
+
+/** As the server compares: by what clock and calendar of the zone show; both ends belong to it. */
+export function isOpenAt(campaign: Campaign, now: Date): boolean {
+  const parts = new Intl.DateTimeFormat("en-US", {
+    timeZone: campaign.timezone, weekday: "long", hour: "2-digit", minute: "2-digit",
+    hourCycle: "h23",
+  }).formatToParts(now);
+  const of = (wanted: string): string =>
+    parts.find(({ type }) => type === wanted)?.value ?? "";
+  const time = `${of("hour")}:${of("minute")}`;
+  return campaign.allowed_days.includes(of("weekday").toLowerCase())
+    && time >= clock(campaign.allowed_hours_start_time)
+    && time <= clock(campaign.allowed_hours_end_time);
+}
+
+/** Null: its carrier is well. */
+export function pausedUntil(campaign: Campaign, now: Date): Date | null {
+  const until = campaign.paused_until ? instant(campaign.paused_until) : null;
+  return until && until > now ? until : null;
+}
+
+const REASONS: Record<string, string> = {
+  balance_too_low: "It was stopped: the balance is too low. Top up, then start it again.",
+  assistant_unavailable: "It was stopped: its assistant is inactive, deleted or cannot speak its language.",
+  no_leads: "All leads are done.",
+  requested: "",
+};
+
+/** Only events tell why; of those heard since the dashboard was opened, by campaign. */
+const heard = new Map<number, string>();
+
+/** Why a campaign is in the state it is in; empty: nobody said. */
+export function useReason(): (campaignId: number) => string {
+  const [, redraw] = useReducer((version: number) => version + 1, 0);
+  useEvents(REASON_EVENTS, hearReason);
+  useEvents(REASON_EVENTS, redraw as (frame: Frame) => void);
+  return (campaignId) => REASONS[heard.get(campaignId) ?? ""] ?? "";
+}
+
+const REASON_EVENTS = ["campaign_status_changed"];
+
+function hearReason({ campaign_id: id, status, reason }: Frame): void {
+  if (typeof id !== "number") return heard.clear();
+  if (status === "in-progress") heard.delete(id);
+  else heard.set(id, String(reason));
+}
+
+const TICK_MS = 20_000;
+
+/** The time, now and then: hours begin and end while people look. */
+export function useClock(): Date {
+  const [, tick] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    const timer = setInterval(() => tick(undefined), TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return new Date();
+}

@@ -1,0 +1,56 @@
+// The messages of a conversation. Stays at the newest unless somebody scrolled away; what people
+// and models wrote is shown as it was written, Markdown included, and never as HTML.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "../../kit/controls.tsx";
+import { when, whenExactly } from "../../kit/format.ts";
+import { Icon } from "../../kit/icons.tsx";
+import { FunctionCalls } from "../calls/facts.tsx";
+import type { Item } from "./talk.ts";
+
+/** Nearer than this to the end counts as the end. */
+const END_PX = 60;
+
+export function Messages({ items }: { items: readonly Item[] }) {
+  const list = useRef<HTMLOListElement>(null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const toEnd = (): void => {
+    if (list.current) list.current.scrollTop = list.current.scrollHeight;
+  };
+  useEffect(() => {
+    if (isAtEnd) toEnd();
+  }, [items, isAtEnd]);
+  if (items.length === 0) return <p class="soft">Nothing has been written yet.</p>;
+  return (
+    <div class="conversations-messages">
+      <ol
+        ref={list} tabIndex={0} aria-label="Messages"
+        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
+          setAtEnd(scrollHeight - scrollTop - clientHeight < END_PX)}
+      >
+        {items.map((item, index) => <Message key={index} item={item} />)}
+      </ol>
+      {!isAtEnd && <Button onClick={toEnd}>To the newest</Button>}
+    </div>
+  );
+}
+
+function Message({ item }: { item: Item }) {
+  const { role, text, turn, at, working, isFailure, wasStopped, functionCalls } = item;
+  const names = [...new Set(Object.values(working))];
+  if (isFailure) return <li class="conversations-failure">No reply: {text}</li>;
+  return (
+    <li class={`conversations-message ${role}`}>
+      <span class="conversations-head">
+        <strong>{role === "user" ? "Customer" : "Assistant"}</strong>
+        {at && <time title={whenExactly(at)}>{when(at)}</time>}
+        {turn !== null && <span class="badge busy">Writing</span>}
+        {wasStopped && <span class="badge warn">Stopped</span>}
+      </span>
+      {text !== "" && <p dir="auto">{text}</p>}
+      {names.map((name) => (
+        <small key={name} class="conversations-working"><Icon name="tools" />Using {name}…</small>
+      ))}
+      <FunctionCalls calls={functionCalls} />
+    </li>
+  );
+}

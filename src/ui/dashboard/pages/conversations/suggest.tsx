@@ -1,0 +1,101 @@
+// A reply the assistant would give to a customer's words, for people who answer themselves.
+import { useState } from "preact/hooks";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Button, Form, TextArea } from "../../kit/controls.tsx";
+import { Dialog, useToasts } from "../../kit/dialog.tsx";
+import { Loaded, Notice } from "../../kit/layout.tsx";
+import { useAssistants } from "../calls/assistants.ts";
+import { FunctionCalls } from "../calls/facts.tsx";
+import type { Summary } from "./conversations.tsx";
+import type { Talk } from "./talk.ts";
+
+interface SuggestProps {
+  uuid: string;
+  talk: Talk;
+  row: Summary | null;
+  onClose(): void;
+}
+
+interface Suggestion {
+  conversation_id: string;
+  reply: string;
+  function_calls: unknown[];
+  ai_disabled: boolean;
+}
+
+export function Suggest(props: SuggestProps) {
+  const { talk, row, onClose } = props;
+  const assistants = useAssistants();
+  const uuid = row?.assistant_id ?? talk.assistantUuid;
+  return (
+    <Dialog title="Suggest a reply" onClose={onClose}>
+      <Loaded data={assistants}>
+        {(all) => {
+          const assistant = all.find((one) => one.uuid === uuid);
+          return assistant
+            ? <SuggestForm {...props} assistantId={assistant.id} />
+            : <p>The assistant of this conversation is not there any more.</p>;
+        }}
+      </Loaded>
+    </Dialog>
+  );
+}
+
+function SuggestForm(props: SuggestProps & { assistantId: number }) {
+  const { uuid, talk, row, assistantId, onClose } = props;
+  const api = useApi();
+  const asked = talk.items.findLast(({ role }) => role === "user")?.text ?? "";
+  const [message, setMessage] = useState(asked);
+  const [error, setError] = useState<unknown>(null);
+  const [made, setMade] = useState<Suggestion | null>(null);
+  // Customers of other systems have one conversation each: theirs goes on.
+  const customer = row?.external_identifier;
+  const send = async (): Promise<void> => {
+    setError(null);
+    try {
+      setMade(await unwrap(api.POST("/user/ai/generate-reply", {
+        body: {
+          assistant_id: assistantId, customer_identifier: customer ?? `suggestion:${uuid}`, message,
+          ...(row?.variables ? { variables: row.variables } : {}),
+        },
+      })));
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <>
+      <Form submit={made ? "Suggest again" : "Suggest"} error={error} onSubmit={send} onCancel={onClose}>
+        <p class="soft">
+          {customer
+            ? "The message and its reply are added to this customer's conversation, and charged like any message."
+            : "Asked in a conversation of its own, charged like any message. The customer sees nothing of it."}
+        </p>
+        <TextArea
+          label="The customer's message" value={message} onInput={setMessage}
+          error={fieldErrors(error).message}
+        />
+      </Form>
+      {made && <Suggested made={made} />}
+    </>
+  );
+}
+
+function Suggested({ made }: { made: Suggestion }) {
+  const toasts = useToasts();
+  const copy = (): void => {
+    navigator.clipboard.writeText(made.reply)
+      .then(() => toasts.tell("Copied."), () => toasts.fail(new Error("The browser did not allow it.")));
+  };
+  if (made.ai_disabled) return <Notice tone="warn">The AI is off in that conversation: nothing was answered.</Notice>;
+  return (
+    <section class="conversations-suggestion" role="status" aria-label="Suggestion">
+      <p dir="auto">{made.reply}</p>
+      <FunctionCalls calls={made.function_calls} />
+      <div class="actions">
+        <Button icon="copy" onClick={copy}>Copy</Button>
+        <a href={`#/conversations/${made.conversation_id}`}>Its conversation</a>
+      </div>
+    </section>
+  );
+}

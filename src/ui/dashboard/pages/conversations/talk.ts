@@ -1,0 +1,118 @@
+// A conversation as its page holds it, and how each frame of its stream changes it. The log is read
+// from its beginning, so what is shown and what comes join without a seam; only of a log that is
+// kept no longer is the history loaded as a whole.
+import type { Frame, paths } from "../../../../client/client.ts";
+
+export type History =
+  paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"]["history"];
+
+export interface Item {
+  role: "user" | "assistant";
+  text: string;
+  /** The turn while its reply is being written; null once it is stored. */
+  turn: number | null;
+  wasStopped: boolean;
+  functionCalls: readonly unknown[];
+  /** Functions at work, by call. */
+  working: Record<string, string>;
+  at: string | null;
+  /** Why there is no reply; the text is the server's. */
+  isFailure?: true;
+}
+
+export interface Talk {
+  items: readonly Item[];
+  aiEnabled: boolean | null;
+  hasEnded: boolean;
+  assistantUuid: string | null;
+  type: string | null;
+}
+
+export const EMPTY: Talk = {
+  items: [], aiEnabled: null, hasEnded: false, assistantUuid: null, type: null,
+};
+
+interface MessageBody {
+  role: "user" | "assistant";
+  content: string;
+  function_calls?: unknown[];
+  stopped?: boolean;
+  created_at?: string;
+}
+
+const itemOf = (message: MessageBody): Item => ({
+  role: message.role, text: message.content, turn: null, wasStopped: message.stopped === true,
+  functionCalls: message.function_calls ?? [], working: {}, at: message.created_at ?? null,
+});
+
+const writing = (turn: number): Item => ({
+  role: "assistant", text: "", turn, wasStopped: false, functionCalls: [], working: {}, at: null,
+});
+
+/** Many at a time: the list is copied once. */
+export function applyFrames(talk: Talk, frames: readonly Frame[]): Talk {
+  const items = [...talk.items];
+  const next: Talk = { ...talk, items };
+  for (const frame of frames) {
+    if (typeof frame.turn_id === "number") applyToReply(items, frame, frame.turn_id);
+    else if (frame.type === "message_added") items.push(itemOf(frame.message as MessageBody));
+    if (frame.type === "ai_toggled") next.aiEnabled = frame.ai_enabled === true;
+    if (frame.type === "conversation_ended") next.hasEnded = true;
+    if (frame.type === "conversation_created") {
+      next.assistantUuid = frame.assistant_id as string;
+      next.type = frame.conversation_type as string;
+    }
+  }
+  return next;
+}
+
+/** `items` is changed. */
+function applyToReply(items: Item[], frame: Frame, turn: number): void {
+  const message = frame.message as MessageBody | undefined;
+  if (message?.role === "user") return void items.push(itemOf(message));
+  const index = items.findLastIndex((item) => item.turn === turn);
+  const put = (item: Item): void => {
+    if (index < 0) items.push(item);
+    else items[index] = item;
+  };
+  const reply = items[index] ?? writing(turn);
+  switch (frame.type) {
+    case "reply_start":
+      return put({ ...writing(turn), working: reply.working });
+    case "reply_delta":
+      return put({ ...reply, text: reply.text + String(frame.text ?? "") });
+    case "function_call_start":
+      return put({
+        ...reply, working: { ...reply.working, [String(frame.call_id)]: String(frame.name) },
+      });
+    case "function_call_end": {
+      const { [String(frame.call_id)]: _, ...working } = reply.working;
+      return put({ ...reply, working });
+    }
+    case "message_added":
+      return message && put(itemOf(message));
+    case "reply_failed":
+      if (index >= 0) items.splice(index, 1);
+      if (frame.reason !== "stopped") {
+        items.push({ ...writing(turn), turn: null, text: String(frame.error), isFailure: true });
+      }
+      return;
+    default:
+  }
+}
+
+const isSame = (one: Item | undefined, other: Item | undefined): boolean =>
+  one?.role === other?.role && one?.text === other?.text;
+
+/** All that was said, then what the stream told since the gap; what is in both is there once. */
+export function withHistory(talk: Talk, history: History): Talk {
+  const whole = history.map(itemOf);
+  const isStored = (item: Item): boolean => item.turn === null && !item.isFailure;
+  const told = talk.items.filter(isStored);
+  let shared = Math.min(told.length, whole.length);
+  const isEnd = (length: number): boolean => told.slice(0, length).every((item, at) =>
+    isSame(item, whole[whole.length - length + at]));
+  while (!isEnd(shared)) shared -= 1;
+  const known = new Set(told.slice(0, shared));
+  return { ...talk, items: [...whole, ...talk.items.filter((item) => !known.has(item))] };
+}

@@ -1,0 +1,70 @@
+// A conversation as it is written, from its first message on, over its own stream.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Frame } from "../../../../client/client.ts";
+import { MISSED } from "../../data/live.tsx";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { applyFrames, EMPTY, withHistory, type Talk } from "./talk.ts";
+
+export interface Watch {
+  /** Null until the stream is there. */
+  talk: Talk | null;
+  /** When the stream was lost; null: what is shown is current. */
+  lostAt: Date | null;
+  error: unknown;
+  /** Takes in what the server answered, ahead of its event. */
+  tell(frame: Frame): void;
+}
+
+/** Frames come in bursts: they are drawn together. */
+const GATHER_MS = 30;
+
+export function useWatch(uuid: string): Watch {
+  const api = useApi();
+  const [state, setState] = useState<Omit<Watch, "tell">>({ talk: null, lostAt: null, error: null });
+  const waiting = useRef<Frame[]>([]);
+  const tell = useCallback((frame: Frame) => setState((before) => ({
+    ...before, talk: before.talk && applyFrames(before.talk, [frame]),
+  })), []);
+  useEffect(() => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const draw = (): void => {
+      timer = null;
+      const frames = waiting.current.splice(0);
+      setState((before) => ({ ...before, talk: applyFrames(before.talk ?? EMPTY, frames) }));
+    };
+    const onState = (isConnected: boolean): void => {
+      if (isConnected) timer ??= setTimeout(draw, GATHER_MS);
+      setState((before) => ({
+        ...before, lostAt: isConnected ? null : before.lostAt ?? new Date(),
+      }));
+    };
+    const loadHistory = async (): Promise<void> => {
+      waiting.current = [];
+      setState((before) => ({ ...before, talk: EMPTY }));
+      const params = { params: { path: { uuid } } };
+      const { history } = await unwrap(api.GET("/conversations/{uuid}", params));
+      if (signal.aborted) return;
+      draw();
+      setState((before) => ({ ...before, talk: withHistory(before.talk ?? EMPTY, history) }));
+    };
+    const fail = (error: unknown): void => {
+      if (!signal.aborted) setState((before) => ({ ...before, error }));
+    };
+    const follow = async (): Promise<void> => {
+      for await (const frame of api.watchConversation(uuid, { after: "0", signal, onState })) {
+        if (frame.type === MISSED.type) loadHistory().catch(fail);
+        else waiting.current.push(frame);
+        timer ??= setTimeout(draw, GATHER_MS);
+      }
+    };
+    follow().catch(fail);
+    return () => {
+      abort.abort();
+      if (timer !== null) clearTimeout(timer);
+      waiting.current = [];
+    };
+  }, [api, uuid]);
+  return { ...state, tell };
+}

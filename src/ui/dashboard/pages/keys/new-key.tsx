@@ -1,0 +1,93 @@
+// A new key: what it is for, what it may do, how long. Its token is shown once.
+import { useState } from "preact/hooks";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Button, Form, SelectField, TextField } from "../../kit/controls.tsx";
+import { Copyable } from "../../kit/copy.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+import { Notice } from "../../kit/layout.tsx";
+
+const DAY_MS = 24 * 3600 * 1000;
+const EXPIRIES = [
+  { value: "", label: "Never" }, { value: "7", label: "In 7 days" },
+  { value: "30", label: "In 30 days" }, { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" }, { value: "day", label: "On a day…" },
+];
+const SCOPES = [
+  { value: "read write", label: "Read and write" },
+  { value: "read", label: "Read only" },
+];
+
+/** The API's instants; null: never. */
+function expiryOf(choice: string, day: string): string | null {
+  if (choice === "") return null;
+  // A day is meant to its end, where the reader is.
+  if (choice === "day") return new Date(`${day}T23:59:59`).toISOString();
+  return new Date(Date.now() + Number(choice) * DAY_MS).toISOString();
+}
+
+export function NewKey({ onClose, onCreated }: { onClose(): void; onCreated(): void }) {
+  const [token, setToken] = useState<string | null>(null);
+  const take = (given: string): void => {
+    setToken(given);
+    onCreated();
+  };
+  return (
+    <Dialog title={token === null ? "New API key" : "Your new key"} onClose={onClose}>
+      {token === null
+        ? <KeyForm onClose={onClose} onToken={take} />
+        : (
+          <>
+            <Notice tone="warn">This is the only time it is shown. Keep it where passwords are kept.</Notice>
+            <Copyable label="Token" text={token} />
+            <div class="form-actions"><Button kind="main" onClick={onClose}>I have it</Button></div>
+          </>
+        )}
+    </Dialog>
+  );
+}
+
+function KeyForm({ onClose, onToken }: { onClose(): void; onToken(token: string): void }) {
+  const api = useApi();
+  const [name, setName] = useState("");
+  const [scopes, setScopes] = useState("read write");
+  const [expiry, setExpiry] = useState("");
+  const [day, setDay] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const errors = fieldErrors(error);
+  const create = async (): Promise<void> => {
+    try {
+      const { api_key: key } = await unwrap(api.POST("/user/api-keys", {
+        body: {
+          name: name.trim(), scopes: scopes.split(" ") as ("read" | "write")[],
+          expires_at: expiryOf(expiry, day),
+        },
+      }));
+      onToken(key.token);
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <Form submit="Create" onSubmit={create} error={error} onCancel={onClose}>
+      <TextField
+        label="Name" value={name} onInput={setName} required maxLength={255} error={errors.name}
+        placeholder="Website backend" autoComplete="off" hint="What uses it, to know it later."
+      />
+      <div class="form-row">
+        <SelectField
+          label="Access" value={scopes} onInput={setScopes} options={SCOPES} error={errors.scopes}
+        />
+        <SelectField
+          label="Expires" value={expiry} onInput={setExpiry} options={EXPIRIES}
+          error={expiry === "day" ? undefined : errors.expires_at}
+        />
+        {expiry === "day" && (
+          <TextField
+            label="Last day" type="date" value={day} onInput={setDay} required
+            error={errors.expires_at}
+          />
+        )}
+      </div>
+    </Form>
+  );
+}

@@ -1,0 +1,50 @@
+// Name and description, of a knowledgebase or a document, new or not.
+import { useState } from "preact/hooks";
+import { fieldErrors } from "../../data/session.tsx";
+import { Form, TextArea, TextField } from "../../kit/controls.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+
+export interface Named {
+  name: string;
+  description: string | null;
+}
+
+const CHARS_MAX = 255;
+
+export function NameDialog({ title, submit, value, onSave, onClose }: {
+  title: string; submit: string; value?: Named | undefined;
+  /** What it throws is shown. */
+  onSave(value: Named): Promise<void>; onClose(): void;
+}) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <NameForm submit={submit} value={value} onSave={onSave} onClose={onClose} />
+    </Dialog>
+  );
+}
+
+export function NameForm({ submit, value, onSave, onClose }: {
+  submit: string; value?: Named | undefined;
+  onSave(value: Named): Promise<void>; onClose(): void;
+}) {
+  const [name, setName] = useState(value?.name ?? "");
+  const [description, setDescription] = useState(value?.description ?? "");
+  const [error, setError] = useState<unknown>(null);
+  const errors = fieldErrors(error);
+  return (
+    <Form
+      submit={submit} error={error} onCancel={onClose}
+      onSubmit={() => onSave({ name: name.trim(), description: description.trim() || null })
+        .then(onClose, setError)}
+    >
+      <TextField
+        label="Name" required maxLength={CHARS_MAX} value={name} onInput={setName}
+        error={errors.name} autoComplete="off"
+      />
+      <TextArea
+        label="Description" rows={2} maxLength={CHARS_MAX} value={description}
+        onInput={setDescription} hint="For you and your colleagues" error={errors.description}
+      />
+    </Form>
+  );
+}

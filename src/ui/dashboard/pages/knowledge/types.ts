@@ -1,0 +1,10 @@
+// What the API says of knowledgebases and documents.
+import type { paths } from "../../../../client/client.ts";
+
+type Data<P extends "/user/knowledgebases" | "/user/knowledgebases/{id}/documents"> =
+  paths[P]["get"]["responses"][200]["content"]["application/json"]["data"][number];
+
+export type Knowledgebase = Data<"/user/knowledgebases">;
+export type Document = Data<"/user/knowledgebases/{id}/documents">;
+
+export const CHANGES = ["document_status_changed"];

@@ -1,0 +1,142 @@
+// Files on their way into a knowledgebase: one after the other, each with its own end. They go on
+// while people look at other pages, so the queue is kept outside of any.
+import { useEffect, useReducer } from "preact/hooks";
+import { ParleyError } from "../../../../client/client.ts";
+import { messageOf } from "../../data/session.tsx";
+import { FILE_BYTES_MAX, upload } from "../../data/upload.ts";
+
+export interface Item {
+  id: number;
+  file: File;
+  /** `refused`: never sent. */
+  state: "waiting" | "sending" | "failed" | "refused";
+  /** From 0 to 1. */
+  share: number;
+  problem: string | null;
+}
+
+const TYPES: Record<string, "pdf" | "txt" | "docx"> = { pdf: "pdf", txt: "txt", docx: "docx" };
+export const ACCEPTED = ".pdf,.txt,.docx";
+const NAME_CHARS_MAX = 255;
+
+const typeOf = ({ name }: File) => TYPES[name.split(".").at(-1)?.toLowerCase() ?? ""];
+
+/** Why the server would not take it; null: it may. */
+export function problemOf(file: File): string | null {
+  if (!typeOf(file)) return "Only PDF, TXT and DOCX files can be read.";
+  if (file.size === 0) return "The file is empty.";
+  return file.size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
+}
+
+export class UploadQueue {
+  items: readonly Item[] = [];
+  readonly #path: string;
+  readonly #listeners = new Set<(isDone: boolean) => void>();
+  readonly #aborts = new Map<number, AbortController>();
+  #newest = 0;
+  #isRunning = false;
+
+  constructor(knowledgebaseId: number) {
+    this.#path = `/user/knowledgebases/${knowledgebaseId}/documents`;
+  }
+
+  /** Told of every change; `isDone`: one has arrived. */
+  listen(listener: (isDone: boolean) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  get isBusy(): boolean {
+    return this.items.some(({ state }) => state === "waiting" || state === "sending");
+  }
+
+  add(files: File[], apiKey: string): void {
+    const added = files.map((file): Item => {
+      const problem = problemOf(file);
+      this.#newest += 1;
+      return { id: this.#newest, file, state: problem ? "refused" : "waiting", share: 0, problem };
+    });
+    this.items = [...this.items, ...added];
+    this.#tell();
+    void this.#run(apiKey);
+  }
+
+  again(id: number, apiKey: string): void {
+    this.#change(id, { state: "waiting", share: 0, problem: null });
+    void this.#run(apiKey);
+  }
+
+  /** Stops it when it is on its way. */
+  remove(id: number): void {
+    this.#aborts.get(id)?.abort();
+    this.items = this.items.filter((item) => item.id !== id);
+    this.#tell();
+  }
+
+  #tell(isDone = false): void {
+    for (const listener of [...this.#listeners]) listener(isDone);
+  }
+
+  #change(id: number, changes: Partial<Item>): void {
+    this.items = this.items.map((item) => item.id === id ? { ...item, ...changes } : item);
+    this.#tell();
+  }
+
+  async #run(apiKey: string): Promise<void> {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    for (let next = this.#next(); next; next = this.#next()) await this.#send(next, apiKey);
+    this.#isRunning = false;
+  }
+
+  #next(): Item | undefined {
+    return this.items.find(({ state }) => state === "waiting");
+  }
+
+  async #send({ id, file }: Item, apiKey: string): Promise<void> {
+    const abort = new AbortController();
+    this.#aborts.set(id, abort);
+    this.#change(id, { state: "sending" });
+    try {
+      await upload({
+        path: this.#path, apiKey, file, signal: abort.signal,
+        fields: { name: file.name.slice(-NAME_CHARS_MAX), type: typeOf(file) ?? "txt" },
+        onProgress: (share) => this.#change(id, { share }),
+      });
+      this.items = this.items.filter((item) => item.id !== id);
+      this.#tell(true);
+    } catch (error) {
+      if (error instanceof ParleyError && error.status === 429) await this.#wait(id, error);
+      else this.#change(id, { state: "failed", problem: messageOf(error) });
+    } finally {
+      this.#aborts.delete(id);
+    }
+  }
+
+  /** The key has asked too often: nothing was taken, and the file goes again by itself. */
+  async #wait(id: number, { body }: ParleyError): Promise<void> {
+    const seconds = Number((body as { retry_after?: unknown } | null)?.retry_after) || 10;
+    this.#change(id, { state: "waiting", share: 0 });
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  }
+}
+
+const queues = new Map<number, UploadQueue>();
+
+export function useUploads(knowledgebaseId: number, onDone: () => void): UploadQueue {
+  const [, changed] = useReducer((version: number) => version + 1, 0);
+  let queue = queues.get(knowledgebaseId);
+  if (!queue) queues.set(knowledgebaseId, queue = new UploadQueue(knowledgebaseId));
+  const { isBusy } = queue;
+  useEffect(() => queue.listen((isDone) => {
+    changed(undefined);
+    if (isDone) onDone();
+  }), [queue, onDone]);
+  useEffect(() => {
+    if (!isBusy) return;
+    const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener("beforeunload", onUnload);
+    return () => removeEventListener("beforeunload", onUnload);
+  }, [isBusy]);
+  return queue;
+}

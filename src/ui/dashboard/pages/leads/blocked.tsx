@@ -1,0 +1,119 @@
+// The do-not-call list: numbers nobody of the account calls.
+import { useState } from "preact/hooks";
+import type { paths } from "../../../../client/client.ts";
+import { usePages } from "../../data/rows.ts";
+import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
+import { Button, TextField, useWork } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { when, whenExactly } from "../../kit/format.ts";
+import { Card, Empty, Page, Tabs } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { TwoLines } from "../../kit/two-lines.tsx";
+import { TABS } from "./leads.tsx";
+import "./leads.css";
+
+type BlockedGet = paths["/user/blocked-numbers"]["get"];
+type Blocked = BlockedGet["responses"][200]["content"]["application/json"]["data"][number];
+
+const columnsFor = (remove: (number: string) => void): Column<Blocked>[] => [
+  {
+    title: "Number", grow: 2.2,
+    cell: ({ phone_number: number, reason }) => <TwoLines main={number} sub={reason} />,
+  },
+  {
+    title: "Since", priority: 2, align: "end",
+    cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
+  {
+    title: "Remove", align: "end",
+    cell: ({ phone_number: number }) => (
+      <Button kind="quiet" label={`Remove ${number}`} onClick={() => remove(number)}>
+        Remove
+      </Button>
+    ),
+  },
+];
+
+export function BlockedNumbers() {
+  const api = useApi();
+  const toasts = useToasts();
+  const [removing, setRemoving] = useState<string | null>(null);
+  const rows = usePages<Blocked>("blocked numbers", async (page, perPage) => {
+    const { data, total } = await unwrap(api.GET("/user/blocked-numbers", {
+      params: { query: { page, per_page: perPage } },
+    }));
+    return { rows: data, total };
+  });
+  return (
+    <Page title="Blocked numbers">
+      <Tabs tabs={TABS} current="blocked" />
+      <Card title="Block a number"><Block onDone={rows.reload} /></Card>
+      <Card class="flush">
+        <Table
+          label="Blocked numbers" columns={columnsFor(setRemoving)} rows={rows}
+          rowKey={({ phone_number: number }) => number}
+          empty={(
+            <Empty icon="leads" title="No number is blocked">
+              No campaign and no call of yours rings a number on this list.
+            </Empty>
+          )}
+        />
+      </Card>
+      {removing !== null && (
+        <Confirm
+          title={`Take ${removing} off the list?`} action="Remove"
+          onClose={() => setRemoving(null)}
+          onConfirm={async () => {
+            const { message } = await unwrap(api.DELETE("/user/blocked-numbers", {
+              params: { query: { phone_number: removing } },
+            }));
+            toasts.tell(message);
+            rows.reload();
+          }}
+        >
+          It may be called again. Its leads stay blacklisted until you put them back in the queue.
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function Block({ onDone }: { onDone(): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [number, setNumber] = useState("");
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const work = useWork(setError);
+  const errors = fieldErrors(error);
+  const save = async (): Promise<void> => {
+    const { message } = await unwrap(api.POST("/user/blocked-numbers", {
+      body: { phone_number: number.trim(), reason: reason.trim() || null },
+    }));
+    toasts.tell(message);
+    setNumber("");
+    setReason("");
+    setError(null);
+    onDone();
+  };
+  return (
+    <form
+      class="leads-block"
+      onSubmit={(event) => {
+        event.preventDefault();
+        work.run(save);
+      }}
+    >
+      <TextField
+        label="Phone number" type="tel" required value={number} onInput={setNumber}
+        placeholder="+15550100123" maxLength={64} autoComplete="off"
+        error={errors.phone_number ?? (error && !errors.reason ? messageOf(error) : undefined)}
+      />
+      <TextField
+        label="Reason" value={reason} onInput={setReason} maxLength={255} autoComplete="off"
+        placeholder="Asked not to be called" error={errors.reason}
+      />
+      <Button kind="main" type="submit" isBusy={work.isBusy}>Block</Button>
+    </form>
+  );
+}

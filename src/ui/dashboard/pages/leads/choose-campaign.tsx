@@ -1,0 +1,29 @@
+// What a new lead and an import begin with: whose campaign they are for.
+import type { ComponentChildren } from "preact";
+import { useCampaigns, type Campaign } from "../../data/lists.ts";
+import { SelectField } from "../../kit/controls.tsx";
+import { Loaded } from "../../kit/layout.tsx";
+
+export function WithCampaigns({ children }: {
+  children: (campaigns: Campaign[]) => ComponentChildren;
+}) {
+  const campaigns = useCampaigns();
+  return (
+    <Loaded data={campaigns}>
+      {(all) => all.length > 0
+        ? children(all)
+        : <p>There is no campaign yet. <a href="#/campaigns/new">Create one</a> first.</p>}
+    </Loaded>
+  );
+}
+
+export function CampaignField({ campaigns, value, onInput, error }: {
+  campaigns: Campaign[]; value: string; onInput(value: string): void; error?: string | undefined;
+}) {
+  return (
+    <SelectField
+      label="Campaign" value={value} onInput={onInput} error={error}
+      options={campaigns.map(({ id, name }) => ({ value: String(id), label: name }))}
+    />
+  );
+}

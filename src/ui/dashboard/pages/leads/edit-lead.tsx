@@ -1,0 +1,115 @@
+// Changing a lead: only what people have touched is theirs, all else follows the server.
+import { useState } from "preact/hooks";
+import { useCampaigns } from "../../data/lists.ts";
+import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
+import { SelectField, TextField, useWork } from "../../kit/controls.tsx";
+import { useToasts } from "../../kit/dialog.tsx";
+import { Card } from "../../kit/layout.tsx";
+import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
+import type { Lead } from "./live-leads.ts";
+import { pairsOf, Variables, variablesOf, type Pair } from "./variables.tsx";
+
+interface Draft {
+  number?: string;
+  campaign?: string;
+  status?: string;
+  /** Values by name, of those the lead has. */
+  values?: Record<string, string>;
+  added?: Pair[];
+}
+
+type Settable = "created" | "completed" | "reached-max-retries";
+
+const STATUSES = [
+  { value: "", label: "Leave as it is" },
+  { value: "created", label: "Back in the queue" },
+  { value: "completed", label: "Completed" },
+  { value: "reached-max-retries", label: "Reached max retries" },
+];
+
+/** What of the draft is not so already. */
+function changesOf(draft: Draft, lead: Lead) {
+  const { number, campaign, status, values = {}, added = [] } = draft;
+  const variables = Object.fromEntries(
+    Object.entries({ ...values, ...variablesOf(added) })
+      .filter(([name, value]) => lead.variables[name] !== value));
+  return {
+    ...(number !== undefined && number.trim() !== lead.phone_number
+      ? { phone_number: number.trim() }
+      : {}),
+    ...(campaign !== undefined && Number(campaign) !== lead.campaign_id
+      ? { campaign_id: Number(campaign) }
+      : {}),
+    ...(status ? { status: status as Settable } : {}),
+    ...(Object.keys(variables).length > 0 ? { variables } : {}),
+  };
+}
+
+export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const campaigns = useCampaigns().value ?? [{ id: lead.campaign_id, name: lead.campaign.name }];
+  const [draft, setDraft] = useState<Draft>({});
+  const [error, setError] = useState<unknown>(null);
+  const work = useWork(setError);
+  const change = (part: Draft): void => setDraft((before) => ({ ...before, ...part }));
+  const changes = changesOf(draft, lead);
+  const errors = fieldErrors(error);
+  const save = async (): Promise<void> => {
+    const { message, data } = await unwrap(api.PATCH("/user/leads/{id}", {
+      params: { path: { id: lead.id } }, body: changes,
+    }));
+    setDraft({});
+    setError(null);
+    onSaved(data);
+    toasts.tell(message);
+  };
+  const discard = (): void => {
+    setDraft({});
+    setError(null);
+  };
+  const isDirty = Object.keys(changes).length > 0;
+  return (
+    <Card title="Change it" class="stack">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isDirty) work.run(save);
+        }}
+      >
+        <div class="form-row">
+          <TextField
+            label="Phone number" type="tel" required value={draft.number ?? lead.phone_number}
+            onInput={(number) => change({ number })} autoComplete="off" maxLength={64}
+            error={errors.phone_number}
+          />
+          <SelectField
+            label="Campaign" value={draft.campaign ?? String(lead.campaign_id)}
+            onInput={(campaign) => change({ campaign })} error={errors.campaign_id}
+            options={campaigns.map(({ id, name }) => ({ value: String(id), label: name }))}
+          />
+        </div>
+        <SelectField
+          label="Set the status" value={draft.status ?? ""} options={STATUSES}
+          onInput={(status) => change({ status })} error={errors.status}
+          hint="Back in the queue: it is called anew, with all its tries"
+        />
+        <Variables
+          pairs={[...pairsOf({ ...lead.variables, ...draft.values }), ...draft.added ?? []]}
+          onInput={(pairs) => change({
+            values: variablesOf(pairs.filter(({ isKept }) => isKept)),
+            added: pairs.filter(({ isKept }) => !isKept),
+          })}
+          error={errors.variables}
+        />
+      </form>
+      {isDirty && (
+        <UnsavedBar
+          isBusy={work.isBusy} note={error ? messageOf(error) : null}
+          onSave={() => work.run(save)} onDiscard={discard}
+        />
+      )}
+      <LeaveGuard isDirty={isDirty} home={`#/leads/${lead.id}`} />
+    </Card>
+  );
+}

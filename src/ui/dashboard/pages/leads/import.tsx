@@ -1,0 +1,140 @@
+// Importing leads from a CSV file, and what became of its rows.
+import { useRef, useState } from "preact/hooks";
+import type { paths } from "../../../../client/client.ts";
+import type { Campaign } from "../../data/lists.ts";
+import { fieldErrors, messageOf, useSession } from "../../data/session.tsx";
+import { FILE_BYTES_MAX, upload } from "../../data/upload.ts";
+import { Button, Toggle } from "../../kit/controls.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+import { DropZone, SentBar } from "../../kit/drop.tsx";
+import { bytes, count } from "../../kit/format.ts";
+import { Figure, Notice } from "../../kit/layout.tsx";
+import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
+import "./leads.css";
+
+type Answer = paths["/user/leads/import"]["post"]["responses"][200]["content"]["application/json"];
+type Report = Answer["data"];
+
+interface Props {
+  /** The one to begin with; empty: any. */
+  campaignId: string;
+  onDone(): void;
+  onClose(): void;
+}
+
+export function ImportDialog(props: Props) {
+  return (
+    <Dialog title="Import leads" onClose={props.onClose}>
+      <WithCampaigns>{(campaigns) => <Import {...props} campaigns={campaigns} />}</WithCampaigns>
+    </Dialog>
+  );
+}
+
+const problemOf = ({ size }: File): string | null =>
+  size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
+
+function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns: Campaign[] }) {
+  const { apiKey } = useSession();
+  const [campaign, setCampaign] = useState(campaignId || String(campaigns.at(-1)?.id ?? ""));
+  const [isTwice, setTwice] = useState(false);
+  const [file, setFile] = useState<File | null>(null);
+  const [share, setShare] = useState<number | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [report, setReport] = useState<Report | null>(null);
+  const key = useRef(0);
+  if (report) return <Outcome report={report} onAgain={() => setReport(null)} onClose={onClose} />;
+  const problem = file && problemOf(file);
+  const send = async (chosen: File): Promise<void> => {
+    const run = (key.current += 1);
+    setError(null);
+    setShare(0);
+    try {
+      const { data } = await upload<Answer>({
+        path: "/user/leads/import", apiKey, file: chosen,
+        fields: { campaign_id: campaign, allow_dupplicate: String(isTwice) },
+        onProgress: (sent) => run === key.current && setShare(sent),
+      });
+      setReport(data);
+      setFile(null);
+      onDone();
+    } catch (failure) {
+      setError(failure);
+    }
+    setShare(null);
+  };
+  const errors = fieldErrors(error);
+  const text = problem ?? (error ? errors.file ?? messageOf(error) : null);
+  return (
+    <>
+      <CampaignField
+        campaigns={campaigns} value={campaign} onInput={setCampaign} error={errors.campaign_id}
+      />
+      <DropZone
+        label={file ? `${file.name}, ${bytes(file.size)}` : "Drop a CSV file here, or choose it"}
+        accept=".csv,text/csv" disabled={share !== null}
+        onFiles={([first]) => {
+          setFile(first ?? null);
+          setError(null);
+        }}
+      >
+        A column phone_number, with country codes; every other column is a variable. At most 20 MB.
+      </DropZone>
+      <Toggle
+        label="Add numbers the campaign has already once more" value={isTwice} onInput={setTwice}
+      />
+      {text && <p class="form-error" role="alert">{text}</p>}
+      {share !== null && <SentBar label="Import" share={share} />}
+      {share !== null && (
+        <p class="soft" role="status">
+          {share < 1 ? "Sending…" : "Sent. The rows are being read…"}
+        </p>
+      )}
+      <div class="form-actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button
+          kind="main" disabled={!file || problem !== null} isBusy={share !== null}
+          onClick={() => void (file && send(file))}
+        >
+          Import
+        </Button>
+      </div>
+    </>
+  );
+}
+
+function Outcome({ report, onAgain, onClose }: {
+  report: Report; onAgain(): void; onClose(): void;
+}) {
+  const { imported, duplicates, failed, errors, errors_truncated: isCut } = report;
+  return (
+    <div class="leads-report">
+      <div role="group" aria-label="What became of the rows">
+        <dl class="figures-row">
+          <Figure label="Imported" value={count(imported)} />
+          <Figure label="There already" value={count(duplicates)} />
+          <Figure label="Refused" value={count(failed)} />
+        </dl>
+      </div>
+      {failed === 0 && <Notice tone="good">Every row was taken.</Notice>}
+      {errors.length > 0 && (
+        <div class="scrolls" tabIndex={0} role="region" aria-label="Refused rows">
+          <table class="figures">
+            <thead>
+              <tr><th scope="col">Row</th><th scope="col">Number</th><th scope="col">Why</th></tr>
+            </thead>
+            <tbody>
+              {errors.map(({ row, phone_number: number, message }) => (
+                <tr key={row}><td>{row}</td><td>{number}</td><td>{message}</td></tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {isCut && <p class="soft">Only the first {errors.length} refused rows are listed.</p>}
+      <div class="form-actions">
+        <Button onClick={onAgain}>Import another</Button>
+        <Button kind="main" onClick={onClose}>Done</Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+// Has the server recompute the whole ledger, and says in plain words what it found.
+import { useState } from "preact/hooks";
+import type { paths, Parley } from "../../../../client/client.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { Button, useWork } from "../../kit/controls.tsx";
+import { count, money, whenExactly } from "../../kit/format.ts";
+import { Card, Failure, Notice } from "../../kit/layout.tsx";
+
+type Found = paths["/user/ledger/verification"]["get"]["responses"][200]["content"]["application/json"];
+
+interface Checked {
+  found: Found;
+  /** The hash of the newest of the entries checked; null: another came since, or there is none. */
+  head: string | null;
+}
+
+async function check(api: Parley): Promise<Checked> {
+  const found = await unwrap(api.GET("/user/ledger/verification"));
+  const { data: [newest] } = await unwrap(api.GET("/user/ledger", {
+    params: { query: { per_page: 1 } },
+  }));
+  return { found, head: newest?.number === found.entries ? newest.hash : null };
+}
+
+export function Verification() {
+  const api = useApi();
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const { isBusy, run } = useWork(setError);
+  const verify = (): void => run(async () => {
+    setChecked(await check(api));
+    setError(null);
+  });
+  return (
+    <Card
+      title="Proof"
+      actions={<Button icon="check" isBusy={isBusy} onClick={verify}>Verify the ledger</Button>}
+    >
+      <div class="stack" aria-live="polite">
+        {!checked && !error && (
+          <p class="soft">
+            Each entry carries a hash over itself and the one before it: none can be changed or
+            left out later without being noticed. Verifying recomputes them all.
+          </p>
+        )}
+        {Boolean(error) && <Failure error={error} retry={verify} />}
+        {checked && !error && <Result {...checked} />}
+      </div>
+    </Card>
+  );
+}
+
+function Result({ found, head }: Checked) {
+  const { ok, entries, balance, sum, problem, verified_at: at } = found;
+  const what = entries === 1 ? "1 entry" : `${count(entries)} entries`;
+  return (
+    <>
+      {ok
+        ? <Notice tone="good">All is right: {what} checked, none changed or missing.</Notice>
+        : (
+          <Notice tone="bad">
+            <span>
+              Something is wrong{problem?.number ? ` at entry ${count(problem.number)}` : ""}: {problem?.what}
+            </span>
+          </Notice>
+        )}
+      <p>
+        {sum === balance
+          ? `The amounts add up to ${money(sum)}, and that is the balance.`
+          : `The amounts add up to ${money(sum)}, but the balance is ${money(balance)}.`}
+      </p>
+      {head !== null && <p class="ledger-head"><small>Hash of the newest entry</small><code>{head}</code></p>}
+      <p><small>Verified {whenExactly(at)}</small></p>
+    </>
+  );
+}

@@ -1,0 +1,179 @@
+// Buying a number: searched by country and digits, bought with the balance in view, after the price
+// was named and agreed to.
+import { useRef, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { ParleyError } from "../../../../client/client.ts";
+import { rowsOf } from "../../data/rows.ts";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { Button, SelectField, TextField } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { money } from "../../kit/format.ts";
+import { Card, Empty } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { TwoLines } from "../../kit/two-lines.tsx";
+import { countryName, SOLD_OPTIONS } from "./countries.ts";
+
+interface Offer {
+  phone_number: string;
+  phone_number_formatted: string;
+  country_code: string;
+  price: number;
+  address_requirements: string;
+  sms_capable: boolean;
+}
+
+interface Search {
+  country: string;
+  digits: string;
+}
+
+const DIGITS_MAX = 10;
+const NO_SEARCH: Search = { country: "US", digits: "" };
+
+/** As it was when people left. */
+let lastSearch = NO_SEARCH;
+
+const columnsFor = (choose: (offer: Offer) => void): Column<Offer>[] => [
+  {
+    title: "Number", grow: 1.9,
+    cell: ({ phone_number_formatted: text, address_requirements: address }) => (
+      <TwoLines
+        main={<span class="numbers-number">{text}</span>}
+        sub={address === "none" ? null : `Needs an address: ${address}`}
+      />
+    ),
+  },
+  { title: "Country", cell: ({ country_code: code }) => countryName(code), priority: 2 },
+  { title: "Text messages", cell: ({ sms_capable: can }) => can ? "Yes" : "No", priority: 2 },
+  { title: "A month", cell: ({ price }) => money(price), align: "end", grow: 0.9 },
+  {
+    title: "Buy", align: "end", grow: 1,
+    cell: (offer) => (
+      <Button label={`Buy ${offer.phone_number_formatted}`} onClick={() => choose(offer)}>
+        Buy
+      </Button>
+    ),
+  },
+];
+
+export function Buy() {
+  const api = useApi();
+  const [search, setSearch] = useState(lastSearch);
+  const [sent, setSent] = useState(lastSearch);
+  const [offer, setOffer] = useState<Offer | null>(null);
+  const offers = useData(`offers ${sent.country} ${sent.digits}`, async () =>
+    (await unwrap(api.GET("/user/phone-numbers/search", {
+      params: {
+        query: { country_code: sent.country, ...(sent.digits ? { contains: sent.digits } : {}) },
+      },
+    }))).data);
+  const change = (part: Partial<Search>): void => {
+    lastSearch = { ...search, ...part };
+    setSearch(lastSearch);
+  };
+  const submit = (): void => {
+    if (search.country === sent.country && search.digits === sent.digits) offers.reload();
+    else setSent(search);
+  };
+  const errors = fieldErrors(offers.error);
+  const isAtFault = Object.keys(errors).length > 0;
+  return (
+    <>
+      <Card>
+        <form
+          class="numbers-search" role="search" aria-label="Numbers for sale"
+          onSubmit={(event) => {
+            event.preventDefault();
+            submit();
+          }}
+        >
+          <SelectField
+            label="Country" value={search.country} options={SOLD_OPTIONS}
+            onInput={(country) => change({ country })} error={errors.country_code}
+          />
+          <TextField
+            label="Digits in it" value={search.digits} type="tel" autoComplete="off"
+            onInput={(text) => change({ digits: text.replaceAll(/\D/g, "").slice(0, DIGITS_MAX) })}
+            placeholder="415" error={errors.contains}
+          />
+          <Button kind="main" icon="search" type="submit" isBusy={offers.isLoading}>Search</Button>
+          <Balance />
+        </form>
+      </Card>
+      <Card class="flush numbers-offers">
+        <Table
+          label="Numbers for sale" columns={columnsFor(setOffer)}
+          rows={isAtFault ? rowsOf([]) : rowsOf(offers.value, offers.error, offers.reload)}
+          rowKey={({ phone_number: number }) => number}
+          empty={(
+            <Empty icon="search" title="No number is like that">
+              Try fewer digits or another country.
+            </Empty>
+          )}
+        />
+      </Card>
+      {offer && (
+        <BuyDialog
+          key={offer.phone_number} offer={offer} onClose={() => setOffer(null)}
+          onRefused={offers.reload}
+        />
+      )}
+    </>
+  );
+}
+
+function useBalance() {
+  const api = useApi();
+  return useData("me", () => unwrap(api.GET("/user/me")), ["balance_changed"]);
+}
+
+function Balance() {
+  const { value } = useBalance();
+  return value && (
+    <p class="numbers-balance">Balance <b>{money(value.total_balance)}</b></p>
+  );
+}
+
+/** Works on plain `http` too, where `randomUUID` is not there. */
+const newKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** The server has decided: another try is a new one. All else may have been bought. */
+const isDecided = (error: unknown): boolean =>
+  error instanceof ParleyError && error.status < 500 && ![409, 429].includes(error.status);
+
+function BuyDialog({ offer, onClose, onRefused }: {
+  offer: Offer; onClose(): void; onRefused(): void;
+}) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [, navigate] = useLocation();
+  const has = useBalance().value?.total_balance;
+  const key = useRef(newKey());
+  const { phone_number: number, phone_number_formatted: text, price } = offer;
+  const buy = async (): Promise<void> => {
+    try {
+      await unwrap(api.POST("/user/phone-numbers/purchase", {
+        body: { phone_number: number }, headers: { "Idempotency-Key": key.current },
+      }));
+    } catch (error) {
+      if (isDecided(error)) {
+        key.current = newKey();
+        onRefused();
+      }
+      throw error;
+    }
+    toasts.tell(`${text} is yours`);
+    navigate("/numbers");
+  };
+  return (
+    <Confirm title={`Buy ${text}?`} action={`Buy for ${money(price)}`} onConfirm={buy} onClose={onClose}>
+      {money(price)} are charged now and every month until you release it.{" "}
+      {has !== undefined && (has >= price
+        ? <>Your balance is {money(has)}; {money(has - price)} are left.</>
+        : <>Your balance is {money(has)}, which is not enough.</>)}
+    </Confirm>
+  );
+}

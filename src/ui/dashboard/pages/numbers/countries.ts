@@ -1,0 +1,30 @@
+// Countries by their two letters, in words.
+import type { Option } from "../../kit/controls.tsx";
+
+const NAMES = new Intl.DisplayNames(["en"], { type: "region" });
+
+export function countryName(code: string): string {
+  try {
+    return NAMES.of(code) ?? code;
+  } catch {
+    // What is no code has no name.
+    return code;
+  }
+}
+
+/** Where numbers are sold. */
+const SOLD = ["US", "CA", "GB", "AU", "IL", "PL", "FI", "NL", "DK", "IT", "DE"];
+
+const optionsOf = (codes: string[]): Option[] =>
+  codes.map((value) => ({ value, label: countryName(value) }))
+    .toSorted((a, b) => a.label.localeCompare(b.label));
+
+export const SOLD_OPTIONS = optionsOf(SOLD);
+
+const LETTERS = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
+/** User-assigned codes and groups of countries have names too, but no telephones. */
+const NO_COUNTRIES = new Set(["EU", "EZ", "UN", "QO", "XA", "XB", "ZZ"]);
+
+/** Every country that has a name; the server says which of them have telephones. */
+export const ALL_OPTIONS = optionsOf(LETTERS.flatMap((first) => LETTERS.map((next) => first + next))
+  .filter((code) => !NO_COUNTRIES.has(code) && countryName(code) !== code));

@@ -1,0 +1,108 @@
+// The numbers the account has: what each costs, until when it is paid, who uses it.
+import { useState } from "preact/hooks";
+import { useAssistants, useCampaigns, useOwnNumbers, type OwnNumber } from "../../data/lists.ts";
+import { rowsOf } from "../../data/rows.ts";
+import { Icon } from "../../kit/icons.tsx";
+import { day, instant, money, whenExactly } from "../../kit/format.ts";
+import { Card, Empty, Status } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { TwoLines } from "../../kit/two-lines.tsx";
+import { countryName } from "./countries.ts";
+import { NumberDialog } from "./number-dialog.tsx";
+
+export interface User {
+  href: string;
+  name: string;
+}
+
+/** Assistants and campaigns, by the number's id. */
+function useUsers(): (numberId: number) => User[] {
+  const assistants = useAssistants().value ?? [];
+  const campaigns = useCampaigns().value ?? [];
+  return (numberId) => [
+    ...assistants.filter((one) => one.phone_number_id === numberId)
+      .map(({ id, name }) => ({ href: `#/assistants/${id}`, name })),
+    ...campaigns.filter((one) => one.phone_number_ids.includes(numberId))
+      .map(({ id, name }) => ({ href: `#/campaigns/${id}`, name })),
+  ];
+}
+
+/** What its state means in days; the server has the last word on them. */
+export function untilOf(number: OwnNumber): string | null {
+  const { released_at: released, paid_until: paid, grace_until: grace, status } = number;
+  if (status === "grace" && grace) return `unpaid, works until ${day(instant(grace))}`;
+  if (status === "suspended" && grace) return `unpaid, lost on ${day(instant(grace))}`;
+  if (released && paid) return `until ${day(instant(paid))}`;
+  return paid ? `paid until ${day(instant(paid))}` : null;
+}
+
+export function NumberStatus({ number }: { number: OwnNumber }) {
+  return number.released_at && number.status === "active"
+    ? <Status code="released" tone="warn" />
+    : <Status code={number.status} />;
+}
+
+const columnsFor = (usersOf: (numberId: number) => User[]): Column<OwnNumber>[] => [
+  {
+    title: "Number", grow: 1.6,
+    cell: ({ phone_number: text, nickname }) => (
+      <TwoLines main={<span class="numbers-number">{text}</span>} sub={nickname} />
+    ),
+  },
+  { title: "Type", cell: ({ type_label: type }) => type, priority: 3, grow: 1.2 },
+  { title: "Country", cell: ({ country_code: code }) => countryName(code), priority: 3 },
+  {
+    title: "Status", grow: 1.3,
+    cell: (number) => {
+      const paid = number.paid_until;
+      return (
+        <span title={paid ? whenExactly(paid) : undefined}>
+          <TwoLines main={<NumberStatus number={number} />} sub={untilOf(number)} />
+        </span>
+      );
+    },
+  },
+  {
+    title: "A month", align: "end", priority: 2, grow: 0.7,
+    cell: ({ monthly_price: price }) => price > 0 ? money(price) : "–",
+  },
+  {
+    title: "Used by", priority: 2, grow: 1.5,
+    cell: ({ id }) => {
+      const [first, ...more] = usersOf(id);
+      if (!first) return <span class="soft">Nobody</span>;
+      return <><a href={first.href}>{first.name}</a>{more.length > 0 && ` +${more.length}`}</>;
+    },
+  },
+];
+
+export function OwnNumbers() {
+  const numbers = useOwnNumbers();
+  const usersOf = useUsers();
+  const [openId, setOpenId] = useState<number | null>(null);
+  const open = numbers.value?.find(({ id }) => id === openId);
+  return (
+    <Card class="flush">
+      <Table
+        label="Numbers" columns={columnsFor(usersOf)} rowKey={({ id }) => id}
+        rows={rowsOf(numbers.value, numbers.error, numbers.reload)}
+        onClick={({ id }) => setOpenId(id)}
+        empty={(
+          <Empty icon="numbers" title="No numbers yet">
+            <p>Buy one to be called at, or connect your own telephone system.</p>
+            <p class="actions">
+              <a class="button main" href="#/numbers/buy"><Icon name="add" />Buy a number</a>
+              <a class="button" href="#/numbers/sip-trunks">SIP trunks</a>
+            </p>
+          </Empty>
+        )}
+      />
+      {open && (
+        <NumberDialog
+          number={open} users={usersOf(open.id)} onChange={numbers.reload}
+          onClose={() => setOpenId(null)}
+        />
+      )}
+    </Card>
+  );
+}

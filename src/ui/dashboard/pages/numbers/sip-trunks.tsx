@@ -1,0 +1,94 @@
+// SIP trunks: numbers of the account's own telephone system.
+import { useState } from "preact/hooks";
+import { rowsOf } from "../../data/rows.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { Button } from "../../kit/controls.tsx";
+import { Confirm, useToasts } from "../../kit/dialog.tsx";
+import { when, whenExactly } from "../../kit/format.ts";
+import { Card, Empty } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { TwoLines } from "../../kit/two-lines.tsx";
+import { AUTHS, type Trunk } from "./trunk-fields.ts";
+import { TrunkDialog } from "./trunk-form.tsx";
+
+const serverOf = ({ sip_address: host, sip_port: port, sip_transport: transport }: Trunk): string =>
+  `${host}${port === null ? "" : `:${port}`} ${transport.toUpperCase()}`;
+
+const authWords = (auth: string): string =>
+  AUTHS.find(({ value }) => value === auth)?.label ?? auth;
+
+const columnsFor = (remove: (trunk: Trunk) => void): Column<Trunk>[] => [
+  {
+    title: "Number", grow: 1.5,
+    cell: ({ phone_number: text, nickname }) => (
+      <TwoLines main={<span class="numbers-number">{text}</span>} sub={nickname} />
+    ),
+  },
+  { title: "Server", grow: 1.8, priority: 2, cell: serverOf },
+  { title: "User name", priority: 3, cell: ({ sip_username: name }) => name },
+  {
+    title: "Rings in by", priority: 3, grow: 1.4,
+    cell: ({ inbound_authorization_type: auth, allowed_inbound_ips: networks }) => (
+      <TwoLines main={authWords(auth)} sub={networks?.join(", ")} />
+    ),
+  },
+  {
+    title: "Changed", priority: 3, align: "end", grow: 0.9,
+    cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
+  {
+    title: "Delete", align: "end", grow: 0.8,
+    cell: (trunk) => (
+      <Button kind="quiet" label={`Delete ${trunk.phone_number}`} onClick={() => remove(trunk)}>
+        Delete
+      </Button>
+    ),
+  },
+];
+
+export function SipTrunks() {
+  const api = useApi();
+  const toasts = useToasts();
+  const [editing, setEditing] = useState<Trunk | "new" | null>(null);
+  const [deleting, setDeleting] = useState<Trunk | null>(null);
+  const list = useData("sip trunks", async () =>
+    (await unwrap(api.GET("/user/phone-numbers/sip-trunks"))).data, ["phone_number_released"]);
+  const add = <Button kind="main" icon="add" onClick={() => setEditing("new")}>New trunk</Button>;
+  const isNone = list.value?.length === 0;
+  return (
+    <Card class="flush" {...(isNone ? {} : { title: "SIP trunks", actions: add })}>
+      <Table
+        label="SIP trunks" columns={columnsFor(setDeleting)} rowKey={({ id }) => id}
+        rows={rowsOf(list.value, list.error, list.reload)} onClick={setEditing}
+        empty={(
+          <Empty icon="numbers" title="No SIP trunks yet">
+            <p>Connect a number or an extension of your own telephone system.</p>
+            <p>{add}</p>
+          </Empty>
+        )}
+      />
+      {editing && (
+        <TrunkDialog
+          trunk={editing === "new" ? null : editing} onSaved={list.reload}
+          onClose={() => setEditing(null)}
+        />
+      )}
+      {deleting && (
+        <Confirm
+          title={`Delete ${deleting.phone_number}?`} action="Delete"
+          onClose={() => setDeleting(null)}
+          onConfirm={async () => {
+            const { message } = await unwrap(api.DELETE("/user/phone-numbers/{id}", {
+              params: { path: { id: deleting.id } },
+            }));
+            toasts.tell(message);
+            list.reload();
+          }}
+        >
+          It is gone at once. Assistants and campaigns that use it go on without.
+        </Confirm>
+      )}
+    </Card>
+  );
+}

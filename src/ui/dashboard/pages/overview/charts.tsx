@@ -1,0 +1,145 @@
+// The days as charts: money, conversations, calls, and how quickly people were answered.
+import { Chart } from "../../kit/chart.tsx";
+import { count, day, money } from "../../kit/format.ts";
+import { Card } from "../../kit/layout.tsx";
+import type { OverviewData } from "./overview.tsx";
+
+/** The API's days are UTC's: at noon they are the same day for nearly everybody. */
+const dayOf = ({ date }: { date: string }): string => day(new Date(`${date}T12:00:00`));
+
+const seconds = (ms: number): string =>
+  ms < 1000 ? `${count(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+
+/** Parts of a cent say something only where there are few cents. */
+export const dollars = (amount: number): string =>
+  money(Math.abs(amount) < 1 ? amount : Math.round(amount * 100) / 100);
+
+const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+
+export function Charts({ overview }: { overview: OverviewData }) {
+  return (
+    <div class="grid two overview-charts">
+      <Card><Spend {...overview.spend} /></Card>
+      <Card><Calls {...overview.calls} /></Card>
+      <Card><Conversations {...overview.conversations} /></Card>
+      <Card><ReplyTimes {...overview.latency} /></Card>
+      <Card class="overview-wide"><CallTimes {...overview.latency} /></Card>
+    </div>
+  );
+}
+
+const KINDS = [
+  { name: "Messages", kind: "messages", colour: 1 },
+  { name: "Calls", kind: "calls", colour: 2 },
+  { name: "Numbers", kind: "numbers", colour: 3 },
+  { name: "Other", kind: "other", colour: 4 },
+] as const;
+
+/** Kinds that nothing was spent on are not spoken of. */
+function Spend({ by_day: days }: OverviewData["spend"]) {
+  const series = KINDS.map(({ name, kind, colour }) =>
+    ({ name, colour, values: days.map((row) => row[kind]) }));
+  const used = series.filter(({ values }) => values.some((value) => value !== 0));
+  return (
+    <Chart
+      title="Spend" kind="bars" labels={days.map(dayOf)} format={dollars}
+      totals={Object.fromEntries(used.map(({ name, values }) => [name, dollars(sum(values))]))}
+      series={used} empty="Nothing was billed in these days."
+    />
+  );
+}
+
+function Calls({ by_day: days }: OverviewData["calls"]) {
+  const answered = days.map((row) => row.answered);
+  const missed = days.map((row) => row.calls - row.answered);
+  return (
+    <Chart
+      title="Calls" kind="bars" labels={days.map(dayOf)} format={count} isWhole
+      totals={{ Answered: count(sum(answered)), "Not answered": count(sum(missed)) }}
+      series={[
+        { name: "Answered", colour: 2, values: answered },
+        { name: "Not answered", colour: 3, values: missed },
+      ]}
+      empty="No calls in these days."
+    />
+  );
+}
+
+function Conversations({ by_day: days }: OverviewData["conversations"]) {
+  const conversations = days.map((row) => row.conversations);
+  const messages = days.map((row) => row.messages);
+  return (
+    <Chart
+      title="Conversations" kind="lines" labels={days.map(dayOf)} format={count} isWhole
+      totals={{ Conversations: count(sum(conversations)), Messages: count(sum(messages)) }}
+      series={[
+        { name: "Conversations", colour: 1, values: conversations },
+        { name: "Messages", colour: 4, values: messages },
+      ]}
+      empty="No conversations in these days."
+    />
+  );
+}
+
+type Figures = { p50: number; p95: number } | null;
+
+const percentiles = (days: Figures[]) => [
+  { name: "Half within", colour: 1 as const, values: days.map((figures) => figures?.p50 ?? null) },
+  { name: "95% within", colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
+];
+
+const totalsOf = (figures: Figures): Record<string, string> => figures
+  ? { "Half within": seconds(figures.p50), "95% within": seconds(figures.p95) }
+  : {};
+
+function ReplyTimes({ messages }: OverviewData["latency"]) {
+  return (
+    <Chart
+      title="Time to a written reply" kind="lines" labels={messages.by_day.map(dayOf)}
+      format={seconds} totals={totalsOf(messages.reply_ms)}
+      series={percentiles(messages.by_day.map((row) => row.reply_ms))}
+      empty="No replies in these days."
+    />
+  );
+}
+
+const STAGES = [
+  { name: "End of speech noticed", stage: "endpoint_ms" },
+  { name: "Words understood", stage: "final_transcript_ms" },
+  { name: "Model’s first word", stage: "first_token_ms" },
+  { name: "Voice’s first sound", stage: "first_audio_ms" },
+  { name: "Heard by the caller", stage: "heard_ms" },
+] as const;
+
+function CallTimes(latency: OverviewData["latency"]) {
+  const { by_day: days, turns } = latency;
+  const known = STAGES.filter(({ stage }) => latency[stage] !== null);
+  return (
+    <div class="overview-latency">
+      <Chart
+        title="Time to an answer on calls" kind="lines" labels={days.map(dayOf)} format={seconds}
+        totals={totalsOf(latency.heard_ms)} series={percentiles(days.map((row) => row.heard_ms))}
+        empty="Nobody was answered on a call in these days."
+      />
+      {known.length > 0 && (
+        <table class="figures overview-stages">
+          <caption>
+            Since the caller stopped speaking, in {count(turns)} {turns === 1 ? "answer" : "answers"}
+          </caption>
+          <thead>
+            <tr><th scope="col">Stage</th><th scope="col">Half</th><th scope="col">95%</th></tr>
+          </thead>
+          <tbody>
+            {known.map(({ name, stage }) => (
+              <tr key={stage}>
+                <th scope="row">{name}</th>
+                <td>{seconds(latency[stage]?.p50 ?? 0)}</td>
+                <td>{seconds(latency[stage]?.p95 ?? 0)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,124 @@
+// Events of the account in words. What comes by the dozen, as every message and every cent does, is
+// no news: it is in the figures.
+import type { Frame } from "../../../../client/client.ts";
+import { money, words } from "../../kit/format.ts";
+import type { IconName } from "../../kit/icons.tsx";
+
+export interface Happening {
+  icon: IconName;
+  text: string;
+  href: string;
+  isBad?: boolean;
+}
+
+const textOf = (value: unknown): string =>
+  typeof value === "string" || typeof value === "number" ? String(value) : "";
+const lower = (code: unknown): string => words(textOf(code)).toLowerCase();
+/** `: reason`, where there is one. */
+const because = (reason: unknown): string => reason ? `: ${lower(reason)}` : "";
+
+type Tell = (frame: Frame) => Happening | null;
+
+const callOf = (frame: Frame) => ({ icon: "calls", href: `#/calls/${textOf(frame.call_id)}` }) as const;
+const talkOf = (frame: Frame) =>
+  ({ icon: "conversations", href: `#/conversations/${textOf(frame.conversation_id)}` }) as const;
+const NUMBERS = { icon: "numbers", href: "#/numbers" } as const;
+const number = (frame: Frame): string => textOf(frame.phone_number);
+
+const FINISHED = new Set(["completed", "ended_by_customer", "ended_by_assistant"]);
+const LEAD_NEWS = new Set(["completed", "failed", "reached-max-retries", "blacklisted"]);
+
+const TELL: Record<string, Tell> = {
+  conversation_created: (frame) =>
+    ({ ...talkOf(frame), text: `A ${lower(frame.conversation_type)} conversation began` }),
+  conversation_ended: (frame) =>
+    ({ ...talkOf(frame), text: `A conversation ended${because(frame.reason)}` }),
+  reply_failed: (frame) => frame.reason === "stopped"
+    ? null
+    : { ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true },
+  ai_toggled: (frame) => ({
+    ...talkOf(frame), text: `The assistant was switched ${frame.ai_enabled ? "on" : "off"} in a conversation`,
+  }),
+  call_created: (frame) => ({
+    ...callOf(frame),
+    text: `${words(textOf((frame.call as { type?: string } | undefined)?.type))} call ${textOf(frame.call_id)} began`,
+  }),
+  call_ended: (frame) => {
+    const isFine = FINISHED.has(textOf(frame.status));
+    const cost = Number(frame.total_cost);
+    const how = isFine ? because(frame.end_reason) : `: ${lower(frame.status)}`;
+    return {
+      ...callOf(frame), isBad: frame.status === "failed",
+      text: `Call ${textOf(frame.call_id)} ended${how}${cost > 0 ? ` (${money(cost)})` : ""}`,
+    };
+  },
+  call_deleted: (frame) => ({ icon: "calls", href: "#/calls", text: `Call ${textOf(frame.call_id)} was deleted` }),
+  document_status_changed: (frame) => frame.status === "processing" ? null : {
+    icon: "knowledge", href: `#/knowledgebases/${textOf(frame.knowledgebase_id)}`,
+    text: frame.status === "failed"
+      ? `“${textOf(frame.name)}” could not be read: ${textOf(frame.reason)}`
+      : `“${textOf(frame.name)}” is ready`,
+    isBad: frame.status === "failed",
+  },
+  lead_status_changed: (frame) => LEAD_NEWS.has(textOf(frame.status)) ? {
+    icon: "leads", href: `#/leads/${textOf(frame.lead_id)}`,
+    text: `Lead ${number(frame)}: ${lower(frame.status)}`,
+  } : null,
+  campaign_status_changed: (frame) => ({
+    icon: "campaigns",
+    href: frame.reason === "deleted" ? "#/campaigns" : `#/campaigns/${textOf(frame.campaign_id)}`,
+    text: `Campaign “${textOf(frame.name)}” is ${lower(frame.status)}`
+      + (frame.reason === "requested" ? "" : because(frame.reason)),
+    isBad: frame.reason === "balance_too_low" || frame.reason === "carrier_failures",
+  }),
+  phone_number_purchased: (frame) => ({ ...NUMBERS, text: `${number(frame)} was bought` }),
+  phone_number_renewed: (frame) => ({ ...NUMBERS, text: `${number(frame)} was renewed` }),
+  phone_number_grace: (frame) =>
+    ({ ...NUMBERS, text: `${number(frame)} could not be paid`, isBad: true }),
+  phone_number_suspended: (frame) =>
+    ({ ...NUMBERS, text: `${number(frame)} is suspended`, isBad: true }),
+  phone_number_released: (frame) => ({ ...NUMBERS, text: `${number(frame)} was given back` }),
+  balance_changed: (frame) => frame.kind === "credit" ? {
+    icon: "ledger", href: "#/ledger",
+    text: Number(frame.change) < 0
+      ? `${money(-Number(frame.change))} were taken from the balance`
+      : `${money(Number(frame.change))} were added to the balance`,
+  } : null,
+};
+
+/** The types of events that may be news. */
+export const NEWS = Object.keys(TELL);
+
+/** Null: it is no news. */
+export const happeningOf = (frame: Frame): Happening | null =>
+  Object.hasOwn(TELL, frame.type) ? TELL[frame.type]?.(frame) ?? null : null;
+
+/**
+ * Events hardly say when they were: a call's do, and a conversation begins with its first message.
+ * Puts `time` where it can be told.
+ */
+export function timed(frames: Frame[]): Frame[] {
+  const ended = new Map<unknown, string>();
+  const begun = new Map<unknown, string>();
+  for (const { type, status, at, call_id: call, conversation_id: talk, message } of frames) {
+    if (type === "call_status_changed" && status === "ended") ended.set(call, textOf(at));
+    if (type === "message_added" && !begun.has(talk)) {
+      begun.set(talk, textOf((message as { created_at?: string } | undefined)?.created_at));
+    }
+  }
+  return frames.map((frame) => {
+    const time = timeOf(frame, ended, begun);
+    return time ? { ...frame, time } : frame;
+  });
+}
+
+function timeOf(
+  frame: Frame, ended: Map<unknown, string>, begun: Map<unknown, string>,
+): string | undefined {
+  switch (frame.type) {
+    case "conversation_created": return begun.get(frame.conversation_id);
+    case "call_created": return (frame.call as { created_at?: string } | undefined)?.created_at;
+    case "call_ended": return ended.get(frame.call_id);
+    default: return undefined;
+  }
+}

@@ -1,0 +1,112 @@
+// What happened lately, newest first: the end of the account's log, then what its stream tells.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Frame, Parley } from "../../../../client/client.ts";
+import { MISSED, useEvents, useFreshness } from "../../data/live.tsx";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { count, when, whenExactly } from "../../kit/format.ts";
+import { Icon } from "../../kit/icons.tsx";
+import { Card, Failure, Skeleton } from "../../kit/layout.tsx";
+import { happeningOf, NEWS, timed, type Happening } from "./happenings.ts";
+
+/** As many as the server gives at once. */
+const LOOKED_THROUGH = 500;
+const PAGES_MAX = 8;
+const KEPT_MAX = 200;
+const ROWS_MAX = 12;
+
+const numberOf = (frame: Frame): number => Number(frame.id ?? 0);
+
+/** Of both, each once, newest first. */
+function joined(one: Frame[], other: Frame[]): Frame[] {
+  const news = [...one, ...other].filter(happeningOf);
+  const all = new Map(news.map((frame) => [numberOf(frame), frame]));
+  return [...all.values()].sort((a, b) => numberOf(b) - numberOf(a)).slice(0, KEPT_MAX);
+}
+
+/** The log from behind `after` to its end, or as far as is bearable. */
+async function readOn(api: Parley, after: number): Promise<Frame[]> {
+  const found: Frame[] = [];
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const { data, next, has_more: hasMore } = await unwrap(api.GET("/user/events", {
+      params: { query: { after, limit: LOOKED_THROUGH } },
+    }));
+    found.push(...timed(data as Frame[]));
+    if (!hasMore) break;
+    after = Number(next);
+  }
+  return found;
+}
+
+/** `newest`: number of an event that was the newest a moment ago. */
+function useLately(newest: number) {
+  const api = useApi();
+  const { isLive } = useFreshness();
+  const [frames, setFrames] = useState<Frame[] | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const known = useRef(newest);
+  known.current = Math.max(known.current, newest);
+  const load = useCallback(() => {
+    readOn(api, Math.max(0, known.current - LOOKED_THROUGH)).then((found) => {
+      setError(null);
+      setFrames((before) => joined(before ?? [], found));
+    }, setError);
+  }, [api]);
+  // What happened before the stream was there is told by nobody else.
+  useEffect(load, [load, isLive]);
+  useEvents(NEWS, useCallback((frame) => {
+    if (frame.type === MISSED.type) return load();
+    known.current = Math.max(known.current, numberOf(frame));
+    setFrames((before) => joined(before ?? [], [{ ...frame, time: new Date().toISOString() }]));
+  }, [load]));
+  return { frames, error, load };
+}
+
+export function Lately({ newest }: { newest: number }) {
+  const { frames, error, load } = useLately(newest);
+  return (
+    <Card class="overview-lately" title="Lately">
+      {Boolean(error) && <Failure error={error} retry={load} />}
+      {!frames && !error && <Skeleton lines={3} />}
+      {frames?.length === 0 && <p class="soft">Nothing yet. What happens appears here by itself.</p>}
+      {frames && frames.length > 0 && (
+        <ol class="overview-list" aria-label="What happened lately">
+          {rowsOf(frames).map((row) => <Item key={row.number} {...row} />)}
+        </ol>
+      )}
+    </Card>
+  );
+}
+
+interface LatelyRow {
+  number: number;
+  happening: Happening;
+  time: string | undefined;
+  times: number;
+}
+
+/** The same thing many times in a row is one row. */
+function rowsOf(frames: Frame[]): LatelyRow[] {
+  const rows: LatelyRow[] = [];
+  for (const frame of frames) {
+    const happening = happeningOf(frame);
+    const last = rows.at(-1);
+    if (!happening) continue;
+    if (last?.happening.text === happening.text) last.times += 1;
+    else {
+      rows.push({
+        number: numberOf(frame), happening, time: frame.time as string | undefined, times: 1,
+      });
+    }
+  }
+  return rows.slice(0, ROWS_MAX);
+}
+
+function Item({ happening: { isBad, icon, href, text }, time, times }: LatelyRow) {
+  return (
+    <li class={isBad ? "bad" : undefined}>
+      <Icon name={icon} />
+      <a href={href}>{text}{times > 1 && <small>{count(times)}{times === KEPT_MAX && "+"} times</small>}</a>
+      {time && <time title={whenExactly(time)}>{when(time)}</time>}
+    </li>
+  );
+}

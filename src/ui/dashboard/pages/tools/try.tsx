@@ -1,0 +1,160 @@
+// Trying a tool: its endpoint is really called, with what a model would fill in, and all that went
+// there and came back is shown.
+import { useState } from "preact/hooks";
+import type { paths } from "../../../../client/client.ts";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Form, NumberField, SelectField, TextField } from "../../kit/controls.tsx";
+import { count } from "../../kit/format.ts";
+import { Card, Notice } from "../../kit/layout.tsx";
+import type { Parameter, Tool } from "./tool-fields.ts";
+
+type Trial =
+  paths["/user/tools/{id}/try"]["post"]["responses"][200]["content"]["application/json"];
+type Given = Record<string, string | number | null>;
+
+/** Variables the address and the headers take. */
+function variablesOf({ endpoint, headers }: Tool): string[] {
+  const texts = [endpoint, ...headers.map(({ value }) => value)];
+  const names = texts.flatMap((text) =>
+    [...text.matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g)].map((match) => match[1] ?? ""));
+  return [...new Set(names)];
+}
+
+/** As a model would give them; what was left empty is left out. */
+function argumentsOf(schema: Parameter[], given: Given): Record<string, unknown> {
+  const pairs = schema.map(({ name, type }): [string, unknown] => {
+    const value = given[name] ?? "";
+    return [name, type === "boolean" && value !== "" ? value === "true" : value];
+  });
+  return Object.fromEntries(pairs.filter(([, value]) => value !== ""));
+}
+
+export function TryTool({ tool, isStale }: { tool: Tool; isStale: boolean }) {
+  const api = useApi();
+  const [given, setGiven] = useState<Given>({});
+  const [variables, setVariables] = useState<Record<string, string>>({});
+  const [trial, setTrial] = useState<Trial | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const run = async (): Promise<void> => {
+    try {
+      setTrial(await unwrap(api.POST("/user/tools/{id}/try", {
+        params: { path: { id: tool.id } },
+        body: { arguments: argumentsOf(tool.schema, given), variables },
+      })));
+      setError(null);
+    } catch (failure) {
+      setTrial(null);
+      setError(failure);
+    }
+  };
+  const wrong = fieldErrors(error);
+  return (
+    <Card title="Try it">
+      <div class="stack">
+        {isStale && <Notice tone="warn">What is called is the tool as it is saved.</Notice>}
+        <Form submit="Call the endpoint" error={error} onSubmit={run}>
+          {tool.schema.map((parameter) => (
+            <Argument
+              key={parameter.name} parameter={parameter} value={given[parameter.name] ?? null}
+              error={wrong[`arguments.${parameter.name}`]}
+              onInput={(value) => setGiven((before) => ({ ...before, [parameter.name]: value }))}
+            />
+          ))}
+          {variablesOf(tool).map((name) => (
+            <TextField
+              key={name} label={`Variable ${name}`} value={variables[name] ?? ""}
+              error={wrong[`variables.${name}`]}
+              onInput={(text) => setVariables((before) => ({ ...before, [name]: text }))}
+            />
+          ))}
+          <p><small>This is a real request: whatever the endpoint does, it does.</small></p>
+        </Form>
+        {trial && <Outcome trial={trial} />}
+      </div>
+    </Card>
+  );
+}
+
+function Argument({ parameter, value, error, onInput }: {
+  parameter: Parameter; value: string | number | null; error: string | undefined;
+  onInput(value: string | number | null): void;
+}) {
+  const { name, type, description } = parameter;
+  const field = { label: name, hint: description, error };
+  if (type === "number") {
+    return (
+      <NumberField
+        {...field} step={0.01} value={typeof value === "number" ? value : null} onInput={onInput}
+      />
+    );
+  }
+  const text = String(value ?? "");
+  if (type === "string") return <TextField {...field} value={text} onInput={onInput} />;
+  return (
+    <SelectField
+      {...field} value={text} onInput={onInput}
+      options={[
+        { value: "", label: "Not given" }, { value: "true", label: "Yes" },
+        { value: "false", label: "No" },
+      ]}
+    />
+  );
+}
+
+/** JSON in lines, anything else as it is. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function Outcome({ trial }: { trial: Trial }) {
+  const { ok, duration_ms, request, response, result, error } = trial;
+  return (
+    <section class="tools-outcome stack" aria-label="What came of it">
+      <div role="status">
+        <Notice tone={ok ? "good" : "bad"}>
+          <strong>{response ? `Status ${response.status}` : "No answer"}</strong>
+          <span>{count(duration_ms)} ms</span>
+        </Notice>
+      </div>
+      {error !== null && <p class="form-error">{error}</p>}
+      <div>
+        <h3>Sent</h3>
+        <p><code><b>{request.method}</b> {request.url}</code></p>
+        <HeaderList headers={request.headers} />
+        {request.body !== null && <Text label="Body sent" text={pretty(request.body)} />}
+      </div>
+      {response && (
+        <div>
+          <h3>Came back</h3>
+          <HeaderList headers={response.headers} />
+          {response.body === ""
+            ? <p><small>An empty body.</small></p>
+            : <Text label="Body that came back" text={pretty(response.body)} />}
+        </div>
+      )}
+      <div>
+        <h3>What the model is told</h3>
+        <Text label="What the model is told" text={JSON.stringify(result, null, 2)} />
+      </div>
+    </section>
+  );
+}
+
+const Text = ({ label, text }: { label: string; text: string }) =>
+  <pre class="tools-text" tabIndex={0} aria-label={label}>{text}</pre>;
+
+function HeaderList({ headers }: { headers: Record<string, string> }) {
+  const rows = Object.entries(headers);
+  return (
+    <details class="tools-headers">
+      <summary>{rows.length === 1 ? "1 header" : `${rows.length} headers`}</summary>
+      <dl>
+        {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+      </dl>
+    </details>
+  );
+}

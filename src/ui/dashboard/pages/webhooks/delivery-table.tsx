@@ -1,0 +1,77 @@
+// Deliveries as a list, of one endpoint or of all.
+import { unwrap, useApi } from "../../data/session.tsx";
+import { usePages, type Rows } from "../../data/rows.ts";
+import { useFocusReload } from "../../data/use-focus.ts";
+import { when, whenExactly, words } from "../../kit/format.ts";
+import { Empty, Status } from "../../kit/layout.tsx";
+import { Table, type Column } from "../../kit/table.tsx";
+import { EVENT_TYPES } from "./event-types.ts";
+import { shortUrl, type Delivery } from "./webhooks-data.ts";
+
+export const NO_FILTER = { state: "", type: "", endpoint: "" };
+export type Filter = typeof NO_FILTER;
+
+const queryOf = ({ state, type, endpoint }: Filter) => ({
+  ...(state ? { state: state as Delivery["state"] } : {}),
+  ...(type ? { type } : {}),
+  ...(endpoint ? { endpoint_id: Number(endpoint) } : {}),
+});
+
+/** Every event may have been sent somewhere; that it has arrived is told by none. */
+export function useDeliveries(filter: Filter): Rows<Delivery> {
+  const api = useApi();
+  const rows = usePages<Delivery>(`deliveries ${JSON.stringify(filter)}`, async (page, perPage) => {
+    const { data, total } = await unwrap(api.GET("/user/webhook-deliveries", {
+      params: { query: { ...queryOf(filter), page, per_page: perPage } },
+    }));
+    return { rows: data, total };
+  }, EVENT_TYPES);
+  useFocusReload(rows.reload);
+  return rows;
+}
+
+/** In a word, and why. */
+export function Outcome({ delivery }: { delivery: Delivery }) {
+  const { state, last_error: error, last_status: status } = delivery;
+  if (state === "pending" && delivery.attempts > 0) return <Status code="Trying again" tone="warn" />;
+  return <span title={error ?? (status ? `HTTP ${status}` : undefined)}><Status code={state} /></span>;
+}
+
+const COLUMNS: Column<Delivery>[] = [
+  { title: "Type", grow: 1.5, cell: ({ type }) => <span title={type}>{words(type)}</span> },
+  { title: "State", grow: 1.1, cell: (delivery) => <Outcome delivery={delivery} /> },
+  {
+    title: "Answer", priority: 2, grow: 1.3,
+    cell: ({ last_status: status, last_error: error }) =>
+      <span title={error ?? undefined}>{error ?? (status ? `HTTP ${status}` : "–")}</span>,
+  },
+  { title: "Attempts", priority: 3, align: "end", grow: 0.7, cell: ({ attempts }) => attempts },
+  {
+    title: "Created", priority: 2, align: "end",
+    cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
+];
+const URL_COLUMN: Column<Delivery> = {
+  title: "Sent to", priority: 3, grow: 1.6,
+  cell: ({ url }) => <span title={url}>{shortUrl(url)}</span>,
+};
+
+export function DeliveryTable({ rows, isFiltered, ofOne = false }: {
+  rows: Rows<Delivery>; isFiltered: boolean; ofOne?: boolean;
+}) {
+  const [first, ...rest] = COLUMNS;
+  const columns = ofOne || !first ? COLUMNS : [first, URL_COLUMN, ...rest];
+  return (
+    <Table
+      label="Deliveries" columns={columns} rows={rows} rowKey={({ id }) => id}
+      href={({ id }) => `#/webhooks/deliveries/${id}`}
+      empty={isFiltered
+        ? <Empty icon="search" title="No delivery fits these filters." />
+        : (
+          <Empty icon="webhooks" title="Nothing was sent yet">
+            {ofOne ? "“Send test” sends a first message." : <a href="#/webhooks">Set up an endpoint</a>}
+          </Empty>
+        )}
+    />
+  );
+}

@@ -1,0 +1,94 @@
+// An endpoint of the account, to be made or changed: where, and which events.
+import { useId, useState } from "preact/hooks";
+import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { Form, TextField, Toggle } from "../../kit/controls.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+import { EVENT_GROUPS, EVENT_TYPES } from "./event-types.ts";
+import type { Endpoint } from "./webhooks-data.ts";
+
+export function EndpointDialog({ endpoint, onClose, onSaved }: {
+  /** The one to be changed. */
+  endpoint?: Endpoint; onClose(): void; onSaved(endpoint: Endpoint): void;
+}) {
+  const api = useApi();
+  const [url, setUrl] = useState(endpoint?.url ?? "");
+  const [events, setEvents] = useState(endpoint?.events ?? ["*"]);
+  const [error, setError] = useState<unknown>(null);
+  const errors = fieldErrors(error);
+  const save = async (): Promise<void> => {
+    const body = { url: url.trim(), events };
+    try {
+      const { data } = endpoint
+        ? await unwrap(api.PUT("/user/webhook-endpoints/{id}", {
+          params: { path: { id: endpoint.id } }, body,
+        }))
+        : await unwrap(api.POST("/user/webhook-endpoints", { body }));
+      onSaved(data);
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <Dialog title={endpoint ? "Edit endpoint" : "New endpoint"} isWide onClose={onClose}>
+      <Form submit={endpoint ? "Save" : "Create"} onSubmit={save} error={error} onCancel={onClose}>
+        <TextField
+          label="URL" type="url" value={url} onInput={setUrl} required error={errors.url}
+          placeholder="https://example.com/parley" autoComplete="off"
+          hint="Is sent a POST with JSON for each event, in order, until it answers 2xx."
+        />
+        <Events chosen={events} onChoose={setEvents} error={errors.events} />
+      </Form>
+    </Dialog>
+  );
+}
+
+/** `*` stands for all, also those there may be one day. */
+function Events({ chosen, onChoose, error }: {
+  chosen: string[]; onChoose(events: string[]): void; error: string | undefined;
+}) {
+  const isAll = chosen.includes("*");
+  // What was set up through the API and has no name here stays.
+  const others = chosen.filter((type) => type !== "*" && !EVENT_TYPES.includes(type));
+  const toggle = (type: string, isOn: boolean): void =>
+    onChoose(isOn ? [...chosen, type] : chosen.filter((one) => one !== type));
+  return (
+    <>
+      <Toggle
+        label="All events" value={isAll} error={error}
+        hint="Also kinds that are new one day."
+        onInput={(isOn) => onChoose(isOn ? ["*"] : [])}
+      />
+      {!isAll && (
+        <div class="webhooks-events">
+          {[...EVENT_GROUPS, ...(others.length > 0
+            ? [["Others", others.map((type) => ({ type, text: type }))] as const] : [])].map(([group, choices]) => (
+            <fieldset key={group}>
+              <legend>{group}</legend>
+              {choices.map(({ type, text }) => (
+                <Choice
+                  key={type} text={text} type={type} isOn={chosen.includes(type)}
+                  onToggle={(isOn) => toggle(type, isOn)}
+                />
+              ))}
+            </fieldset>
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Choice({ text, type, isOn, onToggle }: {
+  text: string; type: string; isOn: boolean; onToggle(isOn: boolean): void;
+}) {
+  const id = useId();
+  return (
+    <div class="webhooks-choice">
+      <input
+        id={id} type="checkbox" checked={isOn}
+        onChange={(event) => onToggle(event.currentTarget.checked)}
+      />
+      <label for={id}>{text}<small class="mono">{type}</small></label>
+    </div>
+  );
+}

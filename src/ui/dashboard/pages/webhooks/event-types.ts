@@ -1,0 +1,54 @@
+// The types of events an endpoint can ask for, in words. Complete: the compiler minds one that is
+// missing.
+import type { CommittedData } from "../../../../events/events.ts";
+
+type EventType = CommittedData["type"];
+type Group = "Conversations" | "Calls" | "Campaigns" | "Knowledge" | "Numbers" | "Account";
+
+const EVENTS: Record<EventType, [group: Group, text: string]> = {
+  conversation_created: ["Conversations", "A conversation began"],
+  message_added: ["Conversations", "A message was written"],
+  reply_failed: ["Conversations", "A reply failed"],
+  ai_toggled: ["Conversations", "The assistant was switched on or off"],
+  conversation_ended: ["Conversations", "A conversation ended"],
+  call_created: ["Calls", "A call began"],
+  call_status_changed: ["Calls", "A call’s status changed"],
+  transcript_added: ["Calls", "Something was said"],
+  call_ended: ["Calls", "A call ended"],
+  call_deleted: ["Calls", "A call was deleted"],
+  lead_status_changed: ["Campaigns", "A lead’s status changed"],
+  campaign_status_changed: ["Campaigns", "A campaign’s status changed"],
+  document_status_changed: ["Knowledge", "A document’s status changed"],
+  phone_number_purchased: ["Numbers", "A number was bought"],
+  phone_number_renewed: ["Numbers", "A number was renewed"],
+  phone_number_grace: ["Numbers", "A number could not be paid"],
+  phone_number_suspended: ["Numbers", "A number was suspended"],
+  phone_number_released: ["Numbers", "A number was given back"],
+  balance_changed: ["Account", "The balance changed"],
+};
+
+export interface EventChoice {
+  type: string;
+  text: string;
+}
+
+export const EVENT_TYPES: string[] = Object.keys(EVENTS);
+
+export const EVENT_GROUPS: [group: string, choices: EventChoice[]][] = [
+  ...Map.groupBy(Object.entries(EVENTS), ([, [group]]) => group),
+].map(([group, entries]) => [group, entries.map(([type, [, text]]) => ({ type, text }))]);
+
+/** Beside the account's events, endpoints are sent these. */
+export const DELIVERY_TYPES: string[] = [...EVENT_TYPES, "post_call", "test"];
+
+export const PURPOSES: Record<string, string> = {
+  account: "Events of the account",
+  post_call: "After a call",
+  conversation_ended: "After a conversation",
+  inbound_call: "Before an inbound call",
+};
+
+export const eventsInShort = (events: string[]): string => {
+  if (events.includes("*")) return "All events";
+  return events.length === 1 ? events[0] ?? "" : `${events.length} types`;
+};

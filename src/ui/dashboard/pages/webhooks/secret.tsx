@@ -1,0 +1,25 @@
+// The secret of an endpoint, right after it was made: what receivers check signatures with.
+import { Button } from "../../kit/controls.tsx";
+import { Copyable } from "../../kit/copy.tsx";
+import { Dialog } from "../../kit/dialog.tsx";
+import type { Endpoint } from "./webhooks-data.ts";
+
+export function Secret({ endpoint, isRotated = false, onClose }: {
+  endpoint: Endpoint; isRotated?: boolean; onClose(): void;
+}) {
+  return (
+    <Dialog title={isRotated ? "New secret" : "Endpoint created"} onClose={onClose}>
+      <p>
+        Your server checks with this secret that a message is from here. It is not shown again on
+        this page.
+      </p>
+      <Copyable label="Secret" text={endpoint.secret} />
+      <p><small>
+        {isRotated && "For a day, messages are signed with the one before as well. "}
+        Any library for <a href="https://www.standardwebhooks.com" rel="noopener" target="_blank">Standard
+        Webhooks</a> can check them.
+      </small></p>
+      <div class="form-actions"><Button kind="main" onClick={onClose}>Done</Button></div>
+    </Dialog>
+  );
+}

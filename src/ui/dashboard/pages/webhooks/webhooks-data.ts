@@ -1,0 +1,27 @@
+// What the pages of webhooks share: the records, and how they are asked for.
+import type { paths } from "../../../../client/client.ts";
+import { unwrap, useApi } from "../../data/session.tsx";
+import { useData } from "../../data/use-data.ts";
+import { useFocusReload } from "../../data/use-focus.ts";
+
+export type Endpoint =
+  paths["/user/webhook-endpoints/{id}"]["get"]["responses"][200]["content"]["application/json"]["data"];
+export type Delivery =
+  paths["/user/webhook-deliveries/{id}"]["get"]["responses"][200]["content"]["application/json"]["data"];
+
+export const TABS = [
+  { id: "endpoints", label: "Endpoints", href: "#/webhooks" },
+  { id: "deliveries", label: "Deliveries", href: "#/webhooks/deliveries" },
+];
+
+/** No event tells of endpoints. */
+export function useEndpoints() {
+  const api = useApi();
+  const data = useData("webhook endpoints", async () =>
+    (await unwrap(api.GET("/user/webhook-endpoints"))).data);
+  useFocusReload(data.reload);
+  return data;
+}
+
+/** Without what every address begins with. */
+export const shortUrl = (url: string): string => url.replace(/^https?:\/\//, "");

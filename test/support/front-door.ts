@@ -1,0 +1,30 @@
+// A port that stays while servers behind it come and go, as a proxy's does: for pages that have to
+// survive a restart.
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+export async function openFrontDoor(portBehind: () => number) {
+  const open = new Set<Socket>();
+  const server = createServer((outside) => {
+    const inside = connect(portBehind(), "127.0.0.1");
+    for (const [one, other] of [[outside, inside], [inside, outside]] as const) {
+      open.add(one);
+      one.pipe(other);
+      // Either side ends both.
+      one.on("error", () => one.destroy());
+      one.on("close", () => {
+        open.delete(one);
+        other.destroy();
+      });
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
