@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { unwrap, useApi } from "../../data/session.tsx";
 import { usePages } from "../../data/rows.ts";
 import { Button, SelectField, TextField } from "../../kit/controls.tsx";
+import { DayFields, daysQuery } from "../../kit/days.tsx";
 import { duration, money, when, whenExactly, words } from "../../kit/format.ts";
 import { Card, Empty, Status } from "../../kit/layout.tsx";
 import { Table, type Column } from "../../kit/table.tsx";
@@ -40,13 +41,12 @@ const COLUMNS: Column<CallRecord>[] = [
   },
 ];
 
-const queryOf = ({ status, type, assistant, phone, from, to }: Filter) => ({
+const queryOf = ({ status, type, assistant, phone, ...days }: Filter) => ({
   ...(status ? { status: status as (typeof STATUSES)[number] } : {}),
   ...(type ? { type: type as (typeof TYPES)[number] } : {}),
   ...(assistant ? { assistant_id: Number(assistant) } : {}),
   ...(phone.trim() ? { phone_number: phone.trim() } : {}),
-  ...(from ? { date_from: from } : {}),
-  ...(to ? { date_to: to } : {}),
+  ...daysQuery(days),
 });
 
 export function CallList() {
@@ -106,12 +106,7 @@ function Filters({ filter, change, children }: {
         label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}
         placeholder="+15550100000" autoComplete="off" maxLength={255}
       />
-      <TextField
-        label="From day (UTC)" type="date" value={filter.from} onInput={(from) => change({ from })}
-      />
-      <TextField
-        label="To day (UTC)" type="date" value={filter.to} onInput={(to) => change({ to })}
-      />
+      <DayFields days={filter} change={change} />
       {children}
     </div>
   );

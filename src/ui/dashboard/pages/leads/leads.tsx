@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useCampaigns } from "../../data/lists.ts";
 import { Button, SelectField, TextField } from "../../kit/controls.tsx";
+import { DayFields } from "../../kit/days.tsx";
 import { count, words } from "../../kit/format.ts";
 import { Card, Empty, Page, Tabs } from "../../kit/layout.tsx";
 import { useSettled } from "../../data/use-settled.ts";
@@ -91,12 +92,7 @@ function Filters({ filter, change, children }: {
         label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}
         placeholder="Part of it" autoComplete="off" maxLength={64}
       />
-      <TextField
-        label="From day (UTC)" type="date" value={filter.from} onInput={(from) => change({ from })}
-      />
-      <TextField
-        label="To day (UTC)" type="date" value={filter.to} onInput={(to) => change({ to })}
-      />
+      <DayFields days={filter} change={change} />
       {children}
     </div>
   );

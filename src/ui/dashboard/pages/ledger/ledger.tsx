@@ -5,6 +5,7 @@ import { unwrap, useApi } from "../../data/session.tsx";
 import { useData } from "../../data/use-data.ts";
 import { usePages } from "../../data/rows.ts";
 import { Button, SelectField, TextField } from "../../kit/controls.tsx";
+import { DayFields, daysQuery } from "../../kit/days.tsx";
 import { count, money, when, whenExactly, words } from "../../kit/format.ts";
 import { Card, Empty, Figure, Loaded, Page } from "../../kit/layout.tsx";
 import { Table, type Column } from "../../kit/table.tsx";
@@ -47,11 +48,10 @@ function Reference({ text }: { text: string }) {
   return href ? <a class="ledger-ref" href={href} title={text}>{name}</a> : <span title={text}>{name}</span>;
 }
 
-const queryOf = ({ kind, reference, from, to }: Filter) => ({
+const queryOf = ({ kind, reference, ...days }: Filter) => ({
   ...(kind ? { kind: kind as Kind } : {}),
   ...(reference.trim() ? { reference: reference.trim() } : {}),
-  ...(from ? { date_from: from } : {}),
-  ...(to ? { date_to: to } : {}),
+  ...daysQuery(days),
 });
 
 export function Ledger() {
@@ -127,12 +127,7 @@ function Filters({ filter, change, children }: {
         label="Reference" type="search" value={filter.reference} maxLength={255}
         onInput={(reference) => change({ reference })} placeholder="call:12 or number:*"
       />
-      <TextField
-        label="From day (UTC)" type="date" value={filter.from} onInput={(from) => change({ from })}
-      />
-      <TextField
-        label="To day (UTC)" type="date" value={filter.to} onInput={(to) => change({ to })}
-      />
+      <DayFields days={filter} change={change} />
       {children}
     </div>
   );
