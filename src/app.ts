@@ -10,6 +10,7 @@ import { groupRoutes } from "./assistants/group-routes.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
 import { assistantRoutes } from "./assistants/routes.ts";
 import { calendarRoutes } from "./calendar/routes.ts";
+import { hostedRoutes } from "./calls/hosted-routes.ts";
 import { callSocket, listenSocket, liveCallRoutes, type LiveCallOptions } from "./calls/live-routes.ts";
 import { callRoutes } from "./calls/routes.ts";
 import { webCall } from "./calls/web-call.ts";
@@ -157,6 +158,7 @@ function mountEverything(
   routes.push(...called.routes);
   mountRoutes(options, features, api, routes);
   for (const socket of called.sockets) server.socket(socket);
+  mountHosted(options, features, server, draining);
   server.socket(conversationSocket({ conversations, access, streams, log }));
   server.socket(accountSocket(account));
   const openApi = (): object => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT });
@@ -250,6 +252,17 @@ function mountCalls(
   };
 }
 
+/** Where a hosted carrier brings calls. */
+function mountHosted(
+  { log }: AppOptions, { voice }: Features, server: HttpServer, draining: () => boolean,
+): void {
+  const { hosted, calling } = voice;
+  if (!hosted) return;
+  const { routes, socket } = hostedRoutes({ hosted, calling, draining, log });
+  for (const route of routes) server.route(route);
+  server.socket(socket);
+}
+
 function liveCallOptions(
   options: AppOptions,
   { events }: Storage,
@@ -268,11 +281,11 @@ function liveCallOptions(
 
 function placedCallRoutes(options: AppOptions, storage: Storage, features: Features): Route[] {
   const { calls, voice, assistants, recordings } = features;
-  const { assertCanTalk, calling } = voice;
+  const { assertCanTalk, assertHasLine, calling } = voice;
   return [
     recordings.route,
     ...callRoutes({
-      calls, calling, assertCanTalk, log: options.log,
+      calls, calling, assertCanTalk, assertHasLine, log: options.log,
       recordingUrl: recordingUrlOf(options, features),
       findAssistant: (accountId, id) => assistants.find(accountId, id),
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),

@@ -2,17 +2,16 @@
 // All mistakes are reported at once; a secret may come from a file named by `<NAME>_FILE`.
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { isSupportedCountry } from "libphonenumber-js/min";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import {
+  countries, dollars, file, integer, list, networks, onOff, oneOf, origins, portRange, problem,
+  secondsList, secret, sherpaModel, text, twilioSid, url, type Parse,
+} from "./config-values.ts";
 import { LIMITS } from "./core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
-import { microsFromDecimal } from "./core/money.ts";
-import { parseNetwork } from "./core/networks.ts";
-import { parseHttpUrl } from "./core/values.ts";
+import { formatMicros } from "./core/money.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "./providers/models/catalog.ts";
-import { findSherpaModel, type SherpaModel } from "./providers/speech/sherpa-model.ts";
-
-type Parse<T> = (text: string) => T | { problem: string };
+import type { SherpaModel } from "./providers/speech/sherpa-model.ts";
 
 interface Setting<T> {
   default: T;
@@ -20,74 +19,9 @@ interface Setting<T> {
   parse: Parse<T>;
   /** May come from a file and is never printed. */
   secret?: boolean;
+  /** How the default is spelt, where it is not as it is kept. */
+  spell?: (value: NonNullable<T>) => string;
 }
-
-const problem = (text: string): { problem: string } => ({ problem: text });
-
-const text: Parse<string> = (value) => value;
-const integer = (minimum: number, maximum: number): Parse<number> => (value) => {
-  const number = Number(value);
-  return /^\d{1,12}$/.test(value) && number >= minimum && number <= maximum
-    ? number
-    : problem(`must be a whole number from ${minimum} to ${maximum}`);
-};
-const onOff: Parse<boolean> = (value) => {
-  if (/^(on|1|true|yes)$/i.test(value)) return true;
-  return /^(off|0|false|no)$/i.test(value) ? false : problem("must be on or off");
-};
-const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (value) =>
-  values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
-const url: Parse<string | null> = (value) =>
-  parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
-const file: Parse<string | null> = (value) =>
-  existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
-const sherpaModel: Parse<SherpaModel | null> = (value) => {
-  if (!existsSync(value)) return problem(`names a folder that does not exist: ${value}`);
-  const found = findSherpaModel(value);
-  return typeof found === "string" ? problem(found) : found;
-};
-const list: Parse<string[]> = (value) =>
-  value.split(",").map((item) => item.trim()).filter((item) => item !== "");
-const countries: Parse<string[]> = (value) => {
-  const codes = (list(value) as string[]).map((code) => code.toUpperCase());
-  const bad = codes.find((code) => !isSupportedCountry(code));
-  return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
-};
-const RETRIES_MAX = 100;
-const secondsList: Parse<number[]> = (value) => {
-  const seconds = (list(value) as string[]).map(Number);
-  const isRight = seconds.length > 0 && seconds.length <= RETRIES_MAX
-    && seconds.every((one) => one >= 0 && one <= 604_800);
-  return isRight ? seconds : problem("must be seconds separated by commas, such as 5,300,1800");
-};
-const networks: Parse<string[]> = (value) => {
-  const items = list(value) as string[];
-  const bad = items.find((item) => parseNetwork(item) === null);
-  return bad === undefined ? items : problem(`has an entry that is no network: ${bad}`);
-};
-const origins: Parse<string[]> = (value) => {
-  const items = list(value) as string[];
-  const bad = items.find((item) => item !== "*" && (!URL.canParse(item) || new URL(item).origin !== item));
-  return bad === undefined ? items : problem(`has an entry that is no origin: ${bad}`);
-};
-const dollars: Parse<number | null> = (value) => {
-  const micros = microsFromDecimal(value);
-  return micros !== null && micros >= 0 ? micros : problem("must be an amount such as 5.00");
-};
-const secret: Parse<string | null> = (value) =>
-  value.length >= 16 ? value : problem("must have at least 16 characters");
-
-const RTP_PORTS_MIN = 20;
-const portRange: Parse<{ min: number; max: number } | null> = (value) => {
-  const [, low, high] = /^(\d{4,5})-(\d{4,5})$/.exec(value) ?? [];
-  const [min, max] = [Number(low), Number(high)];
-  return min >= 1024 && max <= 65_535 && max - min >= RTP_PORTS_MIN
-    ? { min, max }
-    : problem(`must be a range of at least ${RTP_PORTS_MIN} ports, such as 10000-10999`);
-};
-
-const twilioSid: Parse<string | null> = (value) =>
-  /^AC[0-9a-fA-F]{32}$/.test(value) ? value : problem("must be AC and 32 hexadecimal digits");
 
 const setting = <T>(value: Setting<T>): Setting<T> => value;
 
@@ -218,7 +152,7 @@ const SETTINGS = {
   }),
   PARLEY_CALL_PRICE: setting<number | null>({
     default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on",
-    parse: dollars,
+    parse: dollars, spell: formatMicros,
   }),
   PARLEY_WEBHOOK_SECONDS_MAX: setting({
     default: LIMITS.webhookMs / 1000, description: "Longest the receiver of a webhook may take", parse: integer(1, 120),
@@ -229,13 +163,19 @@ const SETTINGS = {
     parse: secondsList,
   }),
   PARLEY_TWILIO_ACCOUNT_SID: setting<string | null>({
-    default: null, description: "Twilio account that phone numbers are bought from", parse: twilioSid,
+    default: null, description: "Twilio account that phone numbers are bought from and calls go over; calls need PARLEY_PUBLIC_URL",
+    parse: twilioSid,
   }),
   PARLEY_TWILIO_AUTH_TOKEN: setting<string | null>({
     default: null, description: "Token of PARLEY_TWILIO_ACCOUNT_SID", parse: text, secret: true,
   }),
   PARLEY_TWILIO_URL: setting<string | null>({
-    default: "https://api.twilio.com", description: "Server of PARLEY_TWILIO_ACCOUNT_SID", parse: url,
+    default: "https://api.twilio.com", description: "Server of PARLEY_TWILIO_ACCOUNT_SID; for SignalWire https://<space>.signalwire.com/api/laml",
+    parse: url,
+  }),
+  PARLEY_TWILIO_SIGNING_KEY: setting<string | null>({
+    default: null, description: "What webhooks are signed with where it is not the token: SignalWire's signing key",
+    parse: text, secret: true,
   }),
   PARLEY_NUMBER_GRACE_DAYS: setting({
     default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",
@@ -400,14 +340,15 @@ export interface SettingDescription {
 export function describeSettings(): SettingDescription[] {
   return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
     name,
-    default: describeDefault(definition.default),
+    default: spellDefault(definition),
     description: definition.description,
     secret: definition.secret ?? false,
   }));
 }
 
-function describeDefault(value: unknown): string {
-  if (value === null) return "";
+function spellDefault({ default: value, spell }: Setting<unknown>): string {
+  if (value === null || value === undefined) return "";
+  if (spell) return spell(value);
   if (typeof value === "boolean") return value ? "on" : "off";
   return Array.isArray(value) ? value.join(",") : String(value);
 }

@@ -1,6 +1,7 @@
 // Composition of phone numbers: which providers there are, purchases and renewals over them, the
 // sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
 // features.ts; app.ts runs the sweep.
+import { HOSTED_PATHS } from "./calls/hosted.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./core/logger.ts";
 import { createSecretBox, loadSecret } from "./core/secrets.ts";
@@ -23,7 +24,7 @@ export interface NumbersOptions {
     Config,
     | "PARLEY_TWILIO_ACCOUNT_SID" | "PARLEY_TWILIO_AUTH_TOKEN" | "PARLEY_TWILIO_URL"
     | "PARLEY_NUMBER_GRACE_DAYS"
-  >;
+  > & Partial<Pick<Config, "PARLEY_PUBLIC_URL">>;
   storage: Pick<Storage, "phoneNumbers" | "numberInventory">;
   bus: EventBus;
   system: System;
@@ -34,12 +35,13 @@ export interface NumbersOptions {
 function createProviders({ config, storage }: NumbersOptions): NumberProvider[] {
   const {
     PARLEY_TWILIO_URL: url, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
-    PARLEY_TWILIO_AUTH_TOKEN: authToken,
+    PARLEY_TWILIO_AUTH_TOKEN: authToken, PARLEY_PUBLIC_URL: publicUrl = null,
   } = config;
+  const voiceUrl = publicUrl === null ? null : publicUrl + HOSTED_PATHS.voice;
   const inventory = createInventoryProvider(storage.numberInventory);
   return url === null || accountSid === null || authToken === null
     ? [inventory]
-    : [inventory, createTwilioNumbers({ url, accountSid, authToken })];
+    : [inventory, createTwilioNumbers({ url, accountSid, authToken, voiceUrl })];
 }
 
 export function createNumbers(options: NumbersOptions) {

@@ -9,7 +9,8 @@ import { wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import type { CarrierName, LegEvent, Offer } from "../providers/carriers/port.ts";
-import { admit, withInboundVariables } from "./inbound.ts";
+import { HOSTED_LEG, type Hosted, type HostedParty, type Receive } from "./hosted.ts";
+import { admit, withInboundVariables, type Admitted } from "./inbound.ts";
 import type { AnsweredStatus, CallStatus } from "./machine.ts";
 import type { Call, EndReason } from "./records.ts";
 import {
@@ -31,6 +32,8 @@ export interface Calling {
     variables: Record<string, string>;
     face: Face;
   }): Promise<{ callId: number; leg: (event: LegEvent) => void }>;
+  /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
+  receiveHosted: Receive;
   control: {
     say(callId: number, text: string): boolean;
     mute(callId: number, on: boolean): boolean;
@@ -70,9 +73,11 @@ export function createCalling(options: CallingOptions): Calling {
   const place: Place = (call, assistant, args) => {
     try {
       open(call, assistant, args);
+      return true;
     } catch (error) {
       log.error({ err: error, call_id: call.id }, "a call could not be opened");
       keep("call status", calls.change(call.id, "failed", { reason: "speech_failed" }));
+      return false;
     }
   };
   media.onOffer((carrier, offer) => keep("inbound call", take(options, carrier, offer, place)));
@@ -83,11 +88,9 @@ export function createCalling(options: CallingOptions): Calling {
 
   return {
     dial: (call, assistant, secondsMax) => {
-      const line = options.lineOf(call, assistant);
-      if (!line) {
-        return keep("call status", calls.change(call.id, "failed", { reason: "carrier_failed" }));
-      }
-      place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
+      const begun = { call, assistant, secondsMax };
+      if (dial(options, begun, place)) return;
+      keep("call status", calls.change(call.id, "failed", { reason: "carrier_failed" }));
     },
     receive: async (call, assistant, secondsMax, lines) => {
       const known = await withInboundVariables(options, call, assistant);
@@ -107,6 +110,7 @@ export function createCalling(options: CallingOptions): Calling {
         leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
       };
     },
+    receiveHosted: (arrival, join) => takeHosted(options, arrival, join, place),
     ...createControl(media, live, end),
     finishLate: async (callIds) => {
       for (const callId of callIds) await finish(options, callId);
@@ -118,7 +122,8 @@ export function createCalling(options: CallingOptions): Calling {
   };
 }
 
-type Place = (call: Call, assistant: Assistant, args: OpenArgs) => void;
+/** False: it could not be opened. */
+type Place = (call: Call, assistant: Assistant, args: OpenArgs) => boolean;
 
 /** Answers a call that came in, or has it refused. */
 async function take(
@@ -136,7 +141,52 @@ async function take(
   place(call, assistant, { leg, face: null, secondsMax });
 }
 
-const legTo = (call: Call, assistant: Assistant, line: Line) => ({
+const partyOf = ({ media }: CallingOptions, { id, assistantPhone }: Call): HostedParty => ({
+  callId: id,
+  callerId: assistantPhone,
+  tell: (event) => media.send({ kind: "leg", callId: id, event }),
+});
+
+/** False: there is no way out. */
+function dial(options: CallingOptions, begun: Admitted, place: Place): boolean {
+  const { call, assistant, secondsMax } = begun;
+  const line = options.lineOf(call, assistant);
+  if (line?.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
+  else if (line) {
+    place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
+  }
+  return line !== null;
+}
+
+function dialHosted(
+  options: CallingOptions, hosted: Hosted, { call, assistant, secondsMax }: Admitted, place: Place,
+): void {
+  const { ringing_time: ringingS, end_call_on_voicemail: detectMachine } = assistant.settings;
+  const far = hosted.call(partyOf(options, call));
+  if (!place(call, assistant, { leg: HOSTED_LEG, face: far.face, secondsMax })) {
+    return far.face.over("speech_failed");
+  }
+  far.dial({
+    to: call.customerPhone ?? "", from: call.assistantPhone ?? "", ringingMs: ringingS * 1000,
+    detectMachine,
+  });
+}
+
+async function takeHosted(
+  options: CallingOptions, { to, from }: Parameters<Receive>[0], join: Parameters<Receive>[1],
+  place: Place,
+): ReturnType<Receive> {
+  const admitted = await admit(options, { to, from, trunkId: null, sourceAddress: null });
+  if (typeof admitted === "string") return admitted;
+  const { assistant, secondsMax } = admitted;
+  const call = await withInboundVariables(options, admitted.call, assistant);
+  const face = join(partyOf(options, call));
+  return place(call, assistant, { leg: HOSTED_LEG, face, secondsMax }) ? null : "unavailable";
+}
+
+type MediaLine = Exclude<Line, { carrier: "hosted" }>;
+
+const legTo = (call: Call, assistant: Assistant, line: MediaLine) => ({
   kind: "dialled" as const,
   to: call.customerPhone ?? "",
   from: call.assistantPhone,

@@ -18,6 +18,7 @@ import type { Pcm } from "../providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { callFunctions, type CallDeeds } from "./functions.ts";
+import type { Hosted } from "./hosted.ts";
 import type { Recordings } from "./recordings.ts";
 import type { Call, EndReason, TranscriptEntry } from "./records.ts";
 import type { CallSetup, EngineCodes, FromMedia, MediaThread } from "./voice/protocol.ts";
@@ -41,6 +42,8 @@ export interface Face {
 /** The way out to a telephone; `to` is spelt as the carrier wants it. */
 export type Line =
   | { carrier: "loopback" }
+  /** Over the operator's account at a hosted carrier. */
+  | { carrier: "hosted"; hosted: Hosted }
   | { carrier: "sip"; trunkId: number; to: string };
 
 /** How an assistant hears and speaks. */

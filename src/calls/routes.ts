@@ -26,6 +26,8 @@ export interface CallRouteOptions {
   findAssistantByUuid(uuid: string): Assistant | null;
   /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
   assertCanTalk(assistant: Assistant): void;
+  /** Throws Fault 422 when no call can be made from the number. */
+  assertHasLine(accountId: number, phoneNumber: string | null): void;
   /** The number an assistant calls from; null: the carrier's own. */
   numberOf(assistant: Assistant): string | null;
 }
@@ -212,9 +214,10 @@ function makeCallRoute(options: CallRouteOptions): Route {
     handle: async ({ caller, body }) => {
       const number = numberFrom(body.phone_number);
       const assistant = readyAssistant(options, caller.accountId, body.assistant_id);
+      const assistantPhone = options.numberOf(assistant);
+      options.assertHasLine(caller.accountId, assistantPhone);
       const { call, secondsMax } = await calls.begin({
-        assistant, type: "outbound", conversationUuid: null,
-        assistantPhone: options.numberOf(assistant), customerPhone: number,
+        assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
         variables: readVariables(body.variables),
       });
       calling.dial(call, assistant, secondsMax);

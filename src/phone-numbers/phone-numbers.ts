@@ -18,6 +18,8 @@ export interface PhoneNumber {
   /** Two letters. */
   countryCode: string;
   type: PhoneNumberType;
+  /** Whom it was bought from; null: nobody, it is a trunk's or only shown. */
+  provider: string | null;
   nickname: string | null;
   smsCapable: boolean;
   region: string | null;

@@ -9,7 +9,10 @@ import {
 import { createTwilioClient, type TwilioAccount } from "../carriers/hosted/twilio-client.ts";
 import type { NumberProvider, OfferedNumber, Provisioning } from "./port.ts";
 
-export type TwilioOptions = TwilioAccount;
+export interface TwilioOptions extends TwilioAccount {
+  /** Who is asked what to do with calls to numbers bought; null: nobody, they are not answered. */
+  voiceUrl: string | null;
+}
 
 const Capabilities = Type.Object({
   sms: Type.Optional(Type.Boolean()),
@@ -67,6 +70,7 @@ function provisioningOf(answer: RestAnswer, reason: string): Provisioning {
 }
 
 export function createTwilioNumbers(options: TwilioOptions): NumberProvider {
+  const { voiceUrl } = options;
   const client = createTwilioClient(options, "Twilio", {
     answerMs: LIMITS.numberProviderMs,
     connections: LIMITS.numberProviderConnectionsMax,
@@ -105,6 +109,7 @@ export function createTwilioNumbers(options: TwilioOptions): NumberProvider {
       const form: [string, string][] = [
         ["PhoneNumber", phoneNumber], ["FriendlyName", nameOf(purchaseId)],
       ];
+      if (voiceUrl !== null) form.push(["VoiceUrl", voiceUrl], ["VoiceMethod", "POST"]);
       try {
         const answer = await client.send("POST", "/IncomingPhoneNumbers.json", { form });
         return provisioningOf(answer, client.refusal(answer).message);

@@ -38,6 +38,7 @@ function phoneNumberFromRow(row: PhoneNumberRow): PhoneNumber {
     phoneNumber: row.phone_number,
     countryCode: row.country_code,
     type: row.type,
+    provider: row.provider,
     nickname: row.nickname,
     smsCapable: row.sms_capable === 1,
     region: row.region,

@@ -65,6 +65,8 @@ export interface CallReport {
 export interface HostedCalls {
   readonly name: "twilio" | "signalwire";
   readonly dialect: DialectName;
+  /** Whether the opening of a WebSocket is signed too. */
+  readonly signsSockets: boolean;
   /** Whether it comes from the carrier. Never throws. */
   isGenuine(request: CarrierRequest): boolean;
   /** Null: about no call. Only for what is genuine. Never throws. */

@@ -15,12 +15,15 @@ import { connectTwiml, dialTwiml, rejectTwiml } from "./twiml.ts";
 
 export interface TwilioCallsOptions extends TwilioAccount {
   name: "twilio" | "signalwire";
+  /** What webhooks are signed with: SignalWire's own key for that; absent: the token, as Twilio. */
+  signingKey?: string | null;
   limits?: Partial<RestLimits>;
 }
 
 const Call = TypeCompiler.Compile(Type.Object({ sid: Type.String({ minLength: 1 }) }));
 
 const VENDORS = { twilio: "Twilio", signalwire: "SignalWire" };
+const SIGNATURES = { twilio: "x-twilio-signature", signalwire: "x-signalwire-signature" };
 const EVENTS = ["initiated", "ringing", "answered", "completed"];
 /** "Call is not in-progress": it is over, or was never answered. */
 const NOT_IN_PROGRESS = "21220";
@@ -76,7 +79,7 @@ function formOf({ to, from, ringingMs, join, statusUrl, detectMachine }: HostedD
 }
 
 export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
-  const { name, authToken, limits } = options;
+  const { name, authToken, signingKey, limits } = options;
   const vendor = VENDORS[name];
   const client = createTwilioClient(options, vendor, { ...HOSTED_REST_LIMITS, ...limits });
   const dialled = (answer: RestAnswer): Dialled => {
@@ -91,9 +94,11 @@ export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
   return {
     name,
     dialect: name,
+    // SignalWire promises it of webhooks alone.
+    signsSockets: name === "twilio",
     isGenuine: (request) => isFromTwilio({
-      authToken, signature: request.header("x-twilio-signature"), url: request.url,
-      body: bodyOf(request),
+      authToken: signingKey ?? authToken, signature: request.header(SIGNATURES[name]),
+      url: request.url, body: bodyOf(request),
     }),
     read,
     dial: async (request) => {

@@ -1,0 +1,149 @@
+// What stands between the server under test and Vercel's emulator of Twilio: passes REST requests
+// on and keeps them, sells the numbers the emulator only keeps, and can lose or refuse an answer.
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { createTold, type Told } from "./told.ts";
+
+export interface RestRequest {
+  /** `dial`, `update`, or what else was asked for; `dialled` once the emulator has answered. */
+  kind: string;
+  path: string;
+  /** Of the call, of `dialled` and `update`. */
+  sid: string;
+  form: URLSearchParams;
+}
+
+export type Behaviour =
+  | "pass"
+  /** The emulator acts and its answer is lost. */
+  | "lose"
+  | { status: number; body: object };
+
+export interface TwilioFront {
+  url: string;
+  /** For sale. */
+  numbers: string[];
+  told: Told<RestRequest>;
+  /** The first request that hangs the call up, or changes it otherwise. */
+  update(sid: string, number?: number): Promise<URLSearchParams>;
+  /** How many requests of this kind there were, of one call or of all. */
+  count(kind: string, sid?: string): number;
+  /** Asked before every request goes on; null: all pass. */
+  behave(how: ((request: RestRequest) => Behaviour | Promise<Behaviour>) | null): void;
+  close(): Promise<void>;
+}
+
+const kindOf = (method: string, path: string): string => {
+  if (method === "POST" && path.endsWith("/Calls.json")) return "dial";
+  return method === "POST" && path.includes("/Calls/") ? "update" : `${method} ${path}`;
+};
+
+/** `prefix` is taken off every path, as SignalWire's is put before it. */
+export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promise<TwilioFront> {
+  const told = createTold<RestRequest>();
+  const numbers: string[] = [];
+  let behave: Parameters<TwilioFront["behave"]>[0] = null;
+  const sell = (path: string): object | null => !path.includes("/AvailablePhoneNumbers/") ? null : {
+    available_phone_numbers: numbers.map((number) => ({
+      phone_number: number, iso_country: "US", address_requirements: "none",
+      capabilities: { voice: true, SMS: true, MMS: false },
+    })),
+  };
+  const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { method = "", url = "", headers } = incoming;
+    let body = "";
+    for await (const chunk of incoming) body += String(chunk);
+    const path = url.replace(prefix, "").split("?")[0] ?? "";
+    const sid = /\/Calls\/(\w+)\.json$/.exec(path)?.[1] ?? "";
+    const request = { kind: kindOf(method, path), path, sid, form: new URLSearchParams(body) };
+    const reply = (status: number, text: string): void =>
+      void response.writeHead(status, { "content-type": "application/json" }).end(text);
+    const offered = sell(path);
+    if (offered) return reply(200, JSON.stringify(offered));
+    told.tell(request);
+    if (sid !== "") told.tell({ ...request, kind: `update ${sid}` });
+    const how = await behave?.(request) ?? "pass";
+    if (typeof how === "object") return reply(how.status, JSON.stringify(how.body));
+    const answer = await fetch(emulatorUrl + url.replace(prefix, ""), {
+      method,
+      headers: {
+        authorization: headers.authorization ?? "",
+        "content-type": headers["content-type"] ?? "",
+      },
+      ...(method === "POST" ? { body } : {}),
+    });
+    const text = await answer.text();
+    if (request.kind === "dial" && answer.ok) {
+      told.tell({ ...request, kind: "dialled", sid: (JSON.parse(text) as { sid: string }).sid });
+    }
+    if (how === "lose") response.destroy();
+    else reply(answer.status, text);
+  };
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch(() => response.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
+    numbers,
+    told,
+    update: async (sid, number = 0) => (await told.event<string>(`update ${sid}`, number)).form,
+    count: (kind, sid) => told.events.filter((one) =>
+      one.kind === kind && (sid === undefined || one.sid === sid)).length,
+    behave: (next) => (behave = next),
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+export interface PublicDoor {
+  url: string;
+  port: number;
+  /** Where the server is, once it is. */
+  lead(port: number): void;
+  /** TwiML that went out through it. */
+  documents: string[];
+  close(): Promise<void>;
+}
+
+/** The address the world knows the server by, before there is a server. */
+export async function openPublicDoor(): Promise<PublicDoor> {
+  let portBehind = 0;
+  const open = new Set<Socket>();
+  const documents: string[] = [];
+  const server = createTcpServer((outside) => {
+    const inside = connect(portBehind, "127.0.0.1");
+    inside.on("data", (chunk: Buffer) => {
+      const document = /<\?xml.*<\/Response>/s.exec(chunk.toString("utf8"))?.[0];
+      if (document !== undefined) documents.push(document);
+    });
+    for (const [one, other] of [[outside, inside], [inside, outside]] as const) {
+      open.add(one);
+      one.pipe(other);
+      one.on("error", () => one.destroy());
+      one.on("close", () => {
+        open.delete(one);
+        other.destroy();
+      });
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    lead: (next) => (portBehind = next),
+    documents,
+    close: async () => {
+      for (const socket of open) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
