@@ -6,7 +6,9 @@ import fc from "fast-check";
 import { createStatements } from "../src/accounts/statements.ts";
 import { createCommands } from "../src/storage/sqlite/commands.ts";
 import { openWriter } from "../src/storage/sqlite/database.ts";
-import { createLedger, createStatementStore } from "../src/storage/sqlite/ledger.ts";
+import {
+  createLedger, createLedgerReader, createStatementStore,
+} from "../src/storage/sqlite/ledger.ts";
 import { createManualSystem } from "./support/clock.ts";
 import { startTestServer, testDataDir } from "./support/server.ts";
 
@@ -195,4 +197,33 @@ test("[BL86] other work runs between a thousand entries, and what it enters dist
   assert.deepEqual([found?.entries, found?.problem], [5000, null]);
   const again = await statements.verify(accountId);
   assert.deepEqual([again?.entries, again?.problem], [5000 + turns, null]);
+});
+
+test("[BL87] strays among 20,000 billed things are found in less than two seconds", () => {
+  const purchases = 20_000;
+  const accountId = newLedger(1);
+  db.prepare(`
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < @purchases)
+    INSERT INTO number_purchases (uuid, account_id, phone_number, country_code, sms_capable,
+      provider, price_micros, state, created_at)
+    SELECT 'BL87-' || i, @accountId, '+1' || i, 'US', 0, 'none', 10000, 'completed', 0 FROM n`)
+    .run({ accountId, purchases });
+  // The last one is bought and not entered, the one before entered at another price.
+  db.transaction(() => {
+    for (let count = 1; count < purchases; count += 1) {
+      ledger.enter({
+        accountId, kind: "number", reference: `number-purchase:BL87-${count}`,
+        amountMicros: count === purchases - 1 ? -5000 : -10_000, now: system.now(),
+      });
+    }
+  })();
+  const begun = performance.now();
+  const strays = createLedgerReader(db).strayReferences()
+    .filter((reference) => reference.includes("BL87"));
+  const tookMs = performance.now() - begun;
+  assert.deepEqual(strays, [
+    `number-purchase:BL87-${purchases - 1} is in the ledger, but nothing like it was completed`,
+    `number-purchase:BL87-${purchases} was completed, but is not in the ledger`,
+  ]);
+  assert.ok(tookMs < 2000, `${tookMs} ms`);
 });
