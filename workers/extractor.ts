@@ -1,6 +1,7 @@
 // An extractor process: takes one document at a time over IPC and reads it in a thread, which can
 // be stopped. It may die of a document at any moment; src/knowledgebases/extraction.ts starts the
 // next one.
+import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";
 import type { ExtractionResult, ExtractionSource } from "./extract.ts";
 
@@ -18,6 +19,9 @@ export type ExtractorMessage =
 
 const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
+
+// A document can wait, a call cannot.
+setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 const [allowPrivateNetworks = ""] = process.argv.slice(2);
 const pool = new Piscina({

@@ -1,5 +1,6 @@
 // The media thread: live audio of all calls, so that nothing in the main thread ever delays a
 // frame. Started by calls/media.ts.
+import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "../src/audio/tones.ts";
 import { createAmbience } from "../src/audio/ambience.ts";
@@ -17,6 +18,7 @@ import { createSipCarrier } from "../src/providers/carriers/sip/sip.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/media.ts runs as a worker thread");
+preferThisThread();
 const { speech, logLevel, sip, reachableNetworks } = workerData as MediaWorkerData;
 const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
@@ -71,3 +73,14 @@ port.on("message", (message: ToMedia | ToCarrier) => {
       return host.take(message);
   }
 });
+
+/** Where the system permits it audio goes before everything else: on Linux this is of a thread. */
+function preferThisThread(): void {
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(0, constants.priority.PRIORITY_HIGH);
+  } catch (error) {
+    // Most servers do not run as somebody who may.
+    if ((error as { code?: string }).code !== "ERR_SYSTEM_ERROR") throw error;
+  }
+}

@@ -20,9 +20,10 @@ export function identify(
   roster: TrunkRoster, digest: ReturnType<typeof createDigestServer>, invite: IncomingInvite,
 ): Sender {
   const { request, peer } = invite;
-  const registered = roster.registeredAt(peer.host, userOf(request.uri));
+  const called = userOf(request.uri);
+  const registered = roster.registeredAt(peer.host, called);
   if (registered) return { kind: "known", trunk: registered };
-  if (roster.admits(peer.host)) return { kind: "known", trunk: null };
+  if (roster.admits(peer.host, called)) return { kind: "known", trunk: null };
   const shown = request.headers.get("Authorization");
   let isStale = false;
   if (shown !== null) {
@@ -35,7 +36,9 @@ export function identify(
     }
     if (!isStale) return { kind: "refused", status: 403, headers: [] };
   }
-  const headers = digest.challenges(isStale)
+  // MD5 first: telephone systems that know nothing else look at the first and give up on it; those
+  // that know better choose.
+  const headers = digest.challenges(isStale).toReversed()
     .map((challenge): [string, string] => ["WWW-Authenticate", challenge]);
   return { kind: "refused", status: 401, headers };
 }

@@ -157,7 +157,7 @@ async function place(
       leg.end(causeOf({ status, q850 }));
     },
   });
-  leg.onGivenUp(call.cancel);
+  leg.onGivenUp(() => call.cancel());
 }
 
 async function answer(

@@ -4,8 +4,8 @@ import { lookup as lookupName, resolveSrv } from "node:dns/promises";
 import { isIP } from "node:net";
 import { isInside, parseNetworks } from "../../../core/networks.ts";
 import type { Logger } from "../../../core/logger.ts";
-import type { System } from "../../../core/system.ts";
-import { plainHost, type Peer } from "./peer.ts";
+import type { System, Timer } from "../../../core/system.ts";
+import { peerKey, plainHost, type Peer } from "./peer.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import type { Registration, UserAgent } from "./user-agent.ts";
 
@@ -29,16 +29,24 @@ export interface RosterOptions {
 interface Entry {
   trunk: TrunkSetup;
   peers: Peer[];
+  /** Which of the peers is used: goes on when one cannot be reached. */
+  turn: number;
   resolvedAtMs: number;
   registration: Registration | null;
+  /** The registrar has taken us, and has not refused us since. */
+  isTaken: boolean;
+  /** Tries again, or elsewhere. */
+  retry: Timer | null;
   isGone: boolean;
 }
 
 const EXPIRES_S = 300;
 /** How long what DNS said is believed. */
 const RESOLVED_MS = 60_000;
-/** Until a name that could not be resolved is tried again for its registration. */
-const UNRESOLVED_MS = 30_000;
+/** Until a name that could not be resolved, or whose address is silent, is looked up again. */
+const RETRY_MS = 30_000;
+/** Digits of a number that tell it from any other, whatever stands before them. */
+const TELLING_DIGITS = 7;
 const PEERS_MAX = 8;
 const PORTS = { udp: 5060, tcp: 5060, tls: 5061 } as const;
 const SERVICES = { udp: "_sip._udp", tcp: "_sip._tcp", tls: "_sips._tcp" } as const;
@@ -63,7 +71,14 @@ export function identityOf(
     : { user: username, domain: isIP(address) === 6 ? `[${address}]` : address };
 }
 
+/** What of a trunk makes a difference here: its owner may call it what he likes. */
+const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
+  trunk.phoneNumber, trunk.username, trunk.password, trunk.address, trunk.port, trunk.transport,
+  trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy,
+]);
+
 /** In the Contact we register: tells by which trunk a call comes. */
+const CONTACT_USER = /^trunk-\d+$/;
 export const contactUserOf = ({ id }: Pick<TrunkSetup, "id">): string => `trunk-${id}`;
 
 export async function resolveTrunk(
@@ -95,17 +110,21 @@ export class TrunkRoster {
   /** Those that are not among them, or are different now, take leave of their registrars. */
   set(trunks: readonly TrunkSetup[]): void {
     const wanted = new Map(trunks.map((trunk) => [trunk.id, trunk]));
+    const leaving = new Map<number, Promise<void>>();
     for (const [id, entry] of this.#entries) {
       const next = wanted.get(id);
-      if (next && JSON.stringify(next) === JSON.stringify(entry.trunk)) wanted.delete(id);
-      else void this.#remove(entry);
+      if (next && signatureOf(next) === signatureOf(entry.trunk)) wanted.delete(id);
+      else leaving.set(id, this.#remove(entry));
     }
     for (const trunk of wanted.values()) {
       const entry: Entry = {
-        trunk, peers: [], resolvedAtMs: -Infinity, registration: null, isGone: false,
+        trunk, peers: [], turn: 0, resolvedAtMs: -Infinity, registration: null, isTaken: false,
+        retry: null, isGone: false,
       };
       this.#entries.set(trunk.id, entry);
-      if (trunk.inboundAuth === "auth") void this.#register(entry);
+      if (trunk.inboundAuth !== "auth") continue;
+      // Not before its former self has taken leave: that would undo the new registration.
+      void (leaving.get(trunk.id) ?? Promise.resolve()).then(() => this.#register(entry));
     }
   }
 
@@ -113,24 +132,42 @@ export class TrunkRoster {
   async find(trunkId: number): Promise<{ trunk: TrunkSetup; peer: Peer } | null> {
     const entry = this.#entries.get(trunkId);
     if (!entry) return null;
-    const [peer] = await this.#resolve(entry);
+    await this.#resolve(entry);
+    const peer = peerOf(entry);
     return peer ? { trunk: entry.trunk, peer } : null;
   }
 
-  /** Whose registration brought the call: it comes from there, and names what we registered. */
-  registeredAt(address: string, contactUser: string | null): TrunkSetup | null {
+  /**
+   * Whose registration brought the call: it comes from there, and names what we registered, or a
+   * number that one of those registered there has.
+   */
+  registeredAt(address: string, called: string | null): TrunkSetup | null {
     const host = plainHost(address);
-    const there = [...this.#entries.values()].filter(({ registration, peers }) =>
-      registration !== null && peers.some((peer) => plainHost(peer.host) === host));
-    const meant = there.find(({ trunk }) => contactUserOf(trunk) === contactUser);
-    // Of several at one registrar, only what it was told can say which is meant.
-    return meant?.trunk ?? (there.length === 1 ? there[0]?.trunk ?? null : null);
+    const there = [...this.#entries.values()]
+      .filter(({ isTaken, peers }) =>
+        isTaken && peers.some((peer) => plainHost(peer.host) === host))
+      .map(({ trunk }) => trunk);
+    const meant = there.find((trunk) => contactUserOf(trunk) === called);
+    if (meant || CONTACT_USER.test(called ?? "")) return meant ?? null;
+    const [only, ...others] = there.filter((trunk) => isSameNumber(trunk.phoneNumber, called ?? ""));
+    if (only && others.length === 0) return only;
+    // Where calls of others may come from as well, only what it was told can say which is meant.
+    const [sole, ...rest] = there;
+    return sole && rest.length === 0 && !this.admits(address, called) ? sole : null;
   }
 
-  /** Callers from this address need show nothing. */
-  admits(address: string): boolean {
-    return [...this.#entries.values()].some(({ trunk }) => trunk.inboundAuth === "ip"
-      && isInside(plainHost(address), parseNetworks(trunk.allowedNetworks ?? [])));
+  /**
+   * Callers from this address need show nothing, unless they call a number whose trunk logs in: one
+   * machine may be the telephone system of several accounts.
+   */
+  admits(address: string, called: string | null): boolean {
+    const trunks = [...this.#entries.values()].map(({ trunk }) => trunk);
+    const open = trunks.filter(({ inboundAuth, allowedNetworks }) => inboundAuth === "ip"
+      && isInside(plainHost(address), parseNetworks(allowedNetworks ?? [])));
+    const isMeant = ({ phoneNumber }: TrunkSetup): boolean =>
+      isSameNumber(phoneNumber, called ?? "");
+    if (open.length === 0 || open.some(isMeant)) return open.length > 0;
+    return !trunks.some((trunk) => trunk.inboundAuth === "auth" && isMeant(trunk));
   }
 
   /** Trunks whose callers show name and password. */
@@ -147,7 +184,9 @@ export class TrunkRoster {
 
   async #remove(entry: Entry): Promise<void> {
     entry.isGone = true;
-    this.#entries.delete(entry.trunk.id);
+    entry.retry?.cancel();
+    // One that was changed is there already, under the same id.
+    if (this.#entries.get(entry.trunk.id) === entry) this.#entries.delete(entry.trunk.id);
     await entry.registration?.close();
   }
 
@@ -171,10 +210,11 @@ export class TrunkRoster {
   }
 
   async #register(entry: Entry): Promise<void> {
-    const { agent, system, log } = this.#options;
-    const [peer] = await this.#resolve(entry);
+    const { agent, log } = this.#options;
+    await this.#resolve(entry);
     if (entry.isGone) return;
-    if (!peer) return void system.after(UNRESOLVED_MS, () => void this.#register(entry));
+    const peer = peerOf(entry);
+    if (!peer) return this.#later(entry, () => void this.#register(entry));
     const { trunk } = entry;
     const { user, domain } = identityOf(trunk);
     entry.registration = agent.register({
@@ -184,6 +224,41 @@ export class TrunkRoster {
       contactUser: contactUserOf(trunk),
       credentials: { username: user, password: trunk.password },
       expiresS: EXPIRES_S,
-    }, (state) => log.info({ trunk_id: trunk.id, state }, "registration of a SIP trunk"));
+    }, (state) => {
+      if (entry.isGone) return;
+      log.info({ trunk_id: trunk.id, state }, "registration of a SIP trunk");
+      entry.retry?.cancel();
+      if (state === "registered") entry.isTaken = true;
+      else if (state === "refused") entry.isTaken = false;
+      else this.#later(entry, () => void this.#lookElsewhere(entry, peer));
+    });
   }
+
+  #later(entry: Entry, run: () => void): void {
+    entry.retry = this.#options.system.after(RETRY_MS, run);
+  }
+
+  /** The name may lead elsewhere by now, or to more than one address; else it is asked on. */
+  async #lookElsewhere(entry: Entry, silent: Peer): Promise<void> {
+    entry.resolvedAtMs = -Infinity;
+    await this.#resolve(entry);
+    if (entry.isGone) return;
+    entry.turn += 1;
+    const next = peerOf(entry);
+    if (!next || peerKey(next) === peerKey(silent)) {
+      return this.#later(entry, () => void this.#lookElsewhere(entry, silent));
+    }
+    await entry.registration?.close();
+    if (!entry.isGone) await this.#register(entry);
+  }
+}
+
+const peerOf = ({ peers, turn }: Entry): Peer | null => peers[turn % peers.length] ?? null;
+
+/** Whether they may be one number: how it is spelt is not for the carrier to judge. */
+function isSameNumber(one: string, other: string): boolean {
+  if (one === other) return true;
+  const [a, b] = [one, other].map((number) => number.replace(/[^0-9]/g, "")) as [string, string];
+  const isLong = Math.min(a.length, b.length) >= TELLING_DIGITS;
+  return isLong && a.slice(-TELLING_DIGITS) === b.slice(-TELLING_DIGITS);
 }

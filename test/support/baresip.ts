@@ -1,0 +1,181 @@
+// Debian's baresip as the telephone at the far end: it plays a file for a microphone, writes down
+// both directions as it sends and hears them, and is steered over its control port. Tests skip
+// where it is not installed.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort, isBound } from "./sipp.ts";
+import { createTold, type Told } from "./told.ts";
+
+const EXECUTABLE = "/usr/bin/baresip";
+const MODULES = "/usr/lib/baresip/modules";
+const NEEDED = ["account", "aubridge", "aufile", "ctrl_tcp", "g711", "menu", "sndfile"];
+/** It takes leave of whom it talks to within that. */
+const QUIT_S = 90;
+
+/** Why tests with baresip cannot run here; false: they can. */
+export function noBaresip(): string | false {
+  const isThere = existsSync(EXECUTABLE)
+    && NEEDED.every((name) => existsSync(join(MODULES, `${name}.so`)));
+  return isThere ? false : "Debian's baresip is not installed";
+}
+
+export const RATE = 8000;
+
+/** A mono WAV. */
+export function wavOf(samples: Int16Array, rate = RATE): Buffer {
+  const head = Buffer.alloc(44);
+  head.write("RIFF", 0, "latin1");
+  head.writeUInt32LE(36 + samples.byteLength, 4);
+  head.write("WAVEfmt ", 8, "latin1");
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(1, 22);
+  head.writeUInt32LE(rate, 24);
+  head.writeUInt32LE(2 * rate, 28);
+  head.writeUInt16LE(2, 32);
+  head.writeUInt16LE(16, 34);
+  head.write("data", 36, "latin1");
+  head.writeUInt32LE(samples.byteLength, 40);
+  return Buffer.concat([
+    head, Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength),
+  ]);
+}
+
+/** Samples of a mono WAV; the sizes in the head of one that was cut off are not believed. */
+function samplesOf(wav: Buffer): Int16Array {
+  const at = wav.indexOf("data", 12, "latin1") + 8;
+  const count = (wav.length - at) >> 1;
+  return Int16Array.from({ length: count }, (_, index) => wav.readInt16LE(at + 2 * index));
+}
+
+export interface Recordings {
+  /** What it sent, and what it heard: both as they were when it hung up, at `RATE`. */
+  sent: Int16Array;
+  heard: Int16Array;
+}
+
+export interface Baresip {
+  port: number;
+  /** `CALL_ESTABLISHED` and so on. */
+  events: Told<{ kind: string; param: string }>;
+  /** For example `dial` with an address, `hangup`, `sndcode` with a key. */
+  command(name: string, params?: string): Promise<void>;
+  /** Ends it, when it has not ended yet, and reads what it wrote down. Idempotent. */
+  close(): Promise<Recordings>;
+}
+
+export interface BaresipOptions {
+  /** What it says from the moment a call is answered, at `RATE`; silence after that. */
+  microphone: Int16Array;
+  /** Its number; calls to it are answered at once. Absent: it only calls. */
+  number?: string;
+}
+
+export async function startBaresip(
+  { microphone, number }: BaresipOptions,
+): Promise<Baresip> {
+  const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
+  const file = (name: string): string => join(folder, name);
+  const [port, control] = [await freePort(), await freePort()];
+  writeFileSync(file("microphone.wav"), wavOf(microphone));
+  writeFileSync(file("accounts"),
+    `<sip:${number ?? "telephone"}@127.0.0.1:${port}>;regint=0`
+    + `${number === undefined ? "" : ";answermode=auto"}\n`);
+  writeFileSync(file("config"), [
+    `sip_listen 127.0.0.1:${port}`,
+    `module_path ${MODULES}`,
+    ...NEEDED.filter((name) => name !== "account" && name !== "menu" && name !== "ctrl_tcp")
+      .map((name) => `module ${name}.so`),
+    ...["account", "menu", "ctrl_tcp"].map((name) => `module_app ${name}.so`),
+    `ctrl_tcp_listen 127.0.0.1:${control}`,
+    `audio_source aufile,${file("microphone.wav")}`,
+    "audio_player aubridge,nobody",
+    "audio_alert aubridge,nobody",
+    `ausrc_srate ${RATE}`, `auplay_srate ${RATE}`,
+    "ausrc_channels 1", "auplay_channels 1",
+    "audio_channels 1-1",
+    `snd_path ${folder}`,
+    "rtp_timeout 0", "jitter_buffer_delay 1-2",
+    "",
+  ].join("\n"));
+  const child = spawn(EXECUTABLE, ["-4", "-f", folder, "-t", String(QUIT_S)], {
+    cwd: folder, stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  }
+  const exit = once(child, "close");
+  let isOver = false;
+  void exit.then(() => (isOver = true));
+  await Promise.race([isBound(port), exit]);
+  if (isOver) throw new Error(`baresip did not start:\n${output.slice(-2000)}`);
+  const events = createTold<{ kind: string; param: string }>();
+  const socket = await openControl(control, events);
+  let closing: Promise<Recordings> | null = null;
+  const end = async (): Promise<Recordings> => {
+    socket.destroy();
+    // It closes its files when it is asked to end.
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+    await exit;
+    const recorded = (which: "enc" | "dec"): Int16Array => {
+      const name = readdirSync(folder).find((one) => one.endsWith(`${which}.wav`));
+      return name === undefined ? new Int16Array(0) : samplesOf(readFileSync(file(name)));
+    };
+    const recordings = { sent: recorded("enc"), heard: recorded("dec") };
+    rmSync(folder, { recursive: true, force: true });
+    return recordings;
+  };
+  return {
+    port,
+    events,
+    command: async (name, params = "") => {
+      const token = `${name} ${events.events.length}`;
+      send(socket, { command: name, params, token });
+      const { param } = await events.event<string>(`answer ${token}`);
+      if (param !== "true") throw new Error(`baresip refused ${name} ${params}:\n${output.slice(-2000)}`);
+    },
+    close: () => (closing ??= end()),
+  };
+}
+
+/** Netstrings of JSON. */
+async function openControl(port: number, events: Told<{ kind: string; param: string }>) {
+  let socket: Socket | null = null;
+  // Its ports are opened one after the other.
+  for (let attempt = 0; socket === null; attempt += 1) {
+    const next = connect(port, "127.0.0.1");
+    try {
+      await once(next, "connect");
+      socket = next;
+    } catch (error) {
+      if (attempt > 200) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+  let rest = Buffer.alloc(0);
+  socket.on("data", (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      const colon = rest.indexOf(":");
+      const length = Number(rest.subarray(0, Math.max(0, colon)).toString());
+      if (colon < 0 || rest.length < colon + length + 2) return;
+      const message = JSON.parse(rest.subarray(colon + 1, colon + 1 + length).toString()) as
+        { event?: boolean; type?: string; param?: string; ok?: boolean; token?: string };
+      rest = rest.subarray(colon + length + 2);
+      if (message.event) events.tell({ kind: message.type ?? "", param: message.param ?? "" });
+      else events.tell({ kind: `answer ${message.token}`, param: String(message.ok) });
+    }
+  });
+  socket.on("error", () => undefined);
+  return socket;
+}
+
+function send(socket: Socket, message: object): void {
+  const text = JSON.stringify(message);
+  socket.write(`${Buffer.byteLength(text)}:${text},`);
+}

@@ -1,0 +1,196 @@
+// Debian's sipp as the far end: plays one of the scenarios in test/sipp, and tells what it sent and
+// heard, message by message. Tests skip where it is not installed.
+import { spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as nextLook } from "node:timers/promises";
+
+const EXECUTABLE = "/usr/bin/sipp";
+const SCENARIOS = new URL("../sipp/", import.meta.url).pathname;
+const TIMEOUT_S = 30;
+const LOOK_MS = 10;
+
+/** Why tests with sipp cannot run here; false: they can. */
+export const noSipp = (): string | false =>
+  existsSync(EXECUTABLE) ? false : "Debian's sip-tester is not installed";
+
+export interface SippMessage {
+  direction: "sent" | "received";
+  /** Its first line. */
+  line: string;
+  text: string;
+}
+
+/** Value of a header, null where there is none. */
+export function headerOf({ text }: SippMessage, name: string): string | null {
+  const line = text.split(/\r?\n/).find((one) =>
+    one.toLowerCase().startsWith(`${name.toLowerCase()}:`));
+  return line === undefined ? null : line.slice(name.length + 1).trim();
+}
+
+export interface SippOptions {
+  /** Name of a file in test/sipp, without its ending. */
+  scenario: string;
+  /** Port of the server; absent: sipp waits to be called. */
+  to?: number;
+  /** What stands for [name] in the scenario: statuses, whole headers, ports. */
+  keys?: Record<string, string>;
+  /** What is dialled; of `numbers`, in turn, those scenarios dial that are for many calls. */
+  number?: string;
+  numbers?: string[];
+  username?: string;
+  password?: string;
+  /** How long pauses last that the scenario gives no length. */
+  pauseMs?: number;
+  /** Calls, and how many of them begin in a second; one. */
+  calls?: number;
+  perSecond?: number;
+  atOnce?: number;
+  host?: string;
+}
+
+export interface Sipp {
+  /** Where it listens. */
+  port: number;
+  /** What it has sent and heard up to now. */
+  messages(): SippMessage[];
+  /** The message of that direction and beginning, and number, from 0, once it is there. */
+  saw(direction: SippMessage["direction"], beginning: string, number?: number): Promise<SippMessage>;
+  /** All calls are over. Rejects, with what it complains about, when one did not go as written. */
+  done: Promise<SippMessage[]>;
+  /** Ends it however far it is; idempotent. */
+  stop(): Promise<void>;
+}
+
+/** A UDP port nobody has just now. */
+export async function freePort(host = "127.0.0.1"): Promise<number> {
+  const socket = createSocket("udp4");
+  socket.bind(0, host);
+  await once(socket, "listening");
+  const { port } = socket.address();
+  socket.close();
+  await once(socket, "close");
+  return port;
+}
+
+/** Until the system lists the port; what has it tells nobody. */
+export async function isBound(port: number): Promise<void> {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
+  const lists = (): boolean =>
+    readFileSync("/proc/net/udp", "utf8").split("\n").some((line) => line.slice(0, 25).includes(local));
+  while (!lists()) await nextLook(LOOK_MS);
+}
+
+export async function startSipp(options: SippOptions): Promise<Sipp> {
+  const { scenario, to, host = "127.0.0.1", calls = 1 } = options;
+  const folder = mkdtempSync(join(tmpdir(), "parley-sipp-"));
+  const file = (name: string): string => join(folder, name);
+  const port = await freePort(host);
+  const mediaPort = await freePort(host) & ~1;
+  writeFileSync(file("messages"), "");
+  const keys = {
+    rtp_port: String(mediaPort), caller: "+14155550199", called: options.number ?? "nobody",
+    extra: "X-Parley: none", ...options.keys,
+  };
+  // Not left to sipp: it wants to see statuses when it reads the scenario.
+  const text = Object.entries(keys).reduce(
+    (so, [name, value]) => so.replaceAll(`[${name}]`, value),
+    readFileSync(join(SCENARIOS, `${scenario}.xml`), "utf8"));
+  writeFileSync(file("scenario.xml"), text);
+  writeFileSync(file("numbers.csv"), ["SEQUENTIAL", ...options.numbers ?? []].join("\n"));
+  const child = spawn(EXECUTABLE, [
+    ...(to === undefined ? [] : [`127.0.0.1:${to}`]),
+    "-sf", file("scenario.xml"),
+    "-i", host, "-p", String(port), "-mi", host,
+    "-mp", String(mediaPort),
+    "-m", String(calls), "-r", String(options.perSecond ?? 10), "-l", String(options.atOnce ?? calls),
+    "-nostdin", "-timeout", `${TIMEOUT_S}s`, "-timeout_error",
+    "-trace_msg", "-message_file", file("messages"), "-trace_err", "-error_file", file("errors"),
+    ...(options.number === undefined ? [] : ["-s", options.number]),
+    ...(options.numbers === undefined ? [] : ["-inf", file("numbers.csv")]),
+    ...(options.username === undefined ? [] : ["-au", options.username]),
+    ...(options.password === undefined ? [] : ["-ap", options.password]),
+    ...(options.pauseMs === undefined ? [] : ["-d", String(options.pauseMs)]),
+  ], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  const output: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => output.push(chunk));
+  const exit = once(child, "close") as Promise<[number | null]>;
+  const messages = (): SippMessage[] => readMessages(file("messages"));
+  const done = exit.then(([code]) => {
+    const heard = messages();
+    const complaint = code === 0 ? "" : readText(file("errors"));
+    rmSync(folder, { recursive: true, force: true });
+    if (code === 0) return heard;
+    const said = complaint || Buffer.concat(output).toString().slice(-2000);
+    const lines = heard.map(({ direction, line }) => `  ${direction} ${line}`).join("\n");
+    throw new Error(`sipp ${scenario} ended with ${code}:\n${lines}\n${said}`);
+  });
+  // Whoever does not wait for the end must not die of it.
+  done.catch(() => undefined);
+  await Promise.race([isBound(port), exit]);
+  return {
+    port,
+    messages,
+    saw: (direction, beginning, number = 0) =>
+      awaitMessage({ file: file("messages"), done, direction, beginning, number }),
+    done,
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+      await exit;
+    },
+  };
+}
+
+const readText = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
+
+function readMessages(file: string): SippMessage[] {
+  const parts = readText(file).split(/^-{20,} [-\d]+.*$/m).slice(1);
+  return parts.flatMap((part): SippMessage[] => {
+    const found = /^(?:UDP|TCP) message (sent|received) .*?:\n\n([\s\S]*)$/m.exec(part);
+    const [, direction, text] = found ?? [];
+    if (text === undefined) return [];
+    const line = text.split(/\r?\n/, 1)[0] ?? "";
+    return [{ direction: direction === "sent" ? "sent" : "received", line, text }];
+  });
+}
+
+interface Awaited {
+  file: string;
+  done: Promise<SippMessage[]>;
+  direction: SippMessage["direction"];
+  beginning: string;
+  number: number;
+}
+
+async function awaitMessage(
+  { file, done, direction, beginning, number }: Awaited,
+): Promise<SippMessage> {
+  const find = (messages: SippMessage[]): SippMessage | undefined =>
+    messages.filter((one) => one.direction === direction && one.line.startsWith(beginning))[number];
+  const known = existsSync(file) ? find(readMessages(file)) : undefined;
+  if (known) return known;
+  let watcher: ReturnType<typeof watch> | null = null;
+  try {
+    return await new Promise<SippMessage>((resolve, reject) => {
+      const look = (): void => {
+        const found = find(readMessages(file));
+        if (found) resolve(found);
+      };
+      done.then((messages) => {
+        const found = find(messages);
+        if (found) resolve(found);
+        else reject(new Error(`sipp never ${direction} ${beginning} (${number})`));
+      }, reject);
+      if (existsSync(file)) {
+        watcher = watch(file, look);
+        look();
+      }
+    });
+  } finally {
+    (watcher as ReturnType<typeof watch> | null)?.close();
+  }
+}
