@@ -15,8 +15,8 @@ import type {
 import { createManualSystem } from "./support/clock.ts";
 
 const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
-  id: 1, phoneNumber: "+14155550100", username: "alice", password: "s3cret",
-  address: "sip.example.com", port: null, transport: "udp", inboundAuth: "auth",
+  id: 1, trunkType: "number", phoneNumber: "+14155550100",
+  username: "alice", password: "s3cret", address: "sip.example.com", port: null, transport: "udp", inboundAuth: "auth",
   allowedNetworks: null, outboundProxy: false, ...changes,
 });
 

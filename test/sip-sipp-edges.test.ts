@@ -131,6 +131,23 @@ async function replied(callId: number, words: string): Promise<void> {
   });
 }
 
+test("[SC20] a call that is not taken where it was handed on goes on with the assistant", LIMITED, async () => {
+  model!.script(({ messages }) => messages.at(-1)?.role === "tool"
+    ? { tokens: ["One ", "moment."] }
+    : { toolCalls: [{ id: "c1", name: "transfer_call", arguments: "{}" }] });
+  const { number } = await world!.desk({
+    tools: [{ type: "call_transfer", description: "", phone_number: "+15550177" }],
+  });
+  const phone = await caller("refuse-refer", number, { pauseMs: 700 });
+  const callId = await arrived(phone, number);
+  await replied(callId, "could not put you through");
+  await world!.server.call("POST", `/user/calls/${callId}/end`);
+  await phone.done;
+  model!.script(null);
+  const call = await world!.when(callId, "ended_by_assistant");
+  assert.match(String(call.transcript), /One moment\.\nAI: I am sorry, I could not put you/);
+});
+
 test("[SC14] a call on hold is silent, goes on where it was taken up, and is one call", LIMITED, async () => {
   const { number } = await world!.desk({ initial_message: "Hello and welcome. ".repeat(10) });
   const sink = await openRtpSink();

@@ -5,6 +5,7 @@ interface Phrases {
   again: string;
   timeIsUp: string;
   sorry: string;
+  notConnected: string;
 }
 
 const ENGLISH: Phrases = {
@@ -12,6 +13,7 @@ const ENGLISH: Phrases = {
   again: "I am sorry, I did not get that. Could you say it again?",
   timeIsUp: "I am sorry, our time is up. Goodbye.",
   sorry: "I am sorry, something is not working. Please try again later. Goodbye.",
+  notConnected: "I am sorry, I could not put you through. Is there anything else I can do?",
 };
 
 const BY_LANGUAGE: Record<string, Phrases> = {
@@ -21,18 +23,21 @@ const BY_LANGUAGE: Record<string, Phrases> = {
     again: "Entschuldigung, das habe ich nicht verstanden. Können Sie es noch einmal sagen?",
     timeIsUp: "Es tut mir leid, unsere Zeit ist um. Auf Wiederhören.",
     sorry: "Es tut mir leid, etwas funktioniert nicht. Bitte versuchen Sie es später noch einmal.",
+    notConnected: "Es tut mir leid, ich konnte Sie nicht verbinden. Kann ich sonst etwas für Sie tun?",
   },
   es: {
     stillThere: "¿Sigue ahí?",
     again: "Perdone, no le he entendido. ¿Puede repetirlo?",
     timeIsUp: "Lo siento, se nos ha acabado el tiempo. Adiós.",
     sorry: "Lo siento, algo no funciona. Inténtelo más tarde. Adiós.",
+    notConnected: "Lo siento, no he podido pasarle. ¿Puedo ayudarle en algo más?",
   },
   fr: {
     stillThere: "Êtes-vous toujours là ?",
     again: "Excusez-moi, je n'ai pas compris. Pouvez-vous répéter ?",
     timeIsUp: "Je suis désolé, notre temps est écoulé. Au revoir.",
     sorry: "Je suis désolé, quelque chose ne fonctionne pas. Réessayez plus tard. Au revoir.",
+    notConnected: "Je suis désolé, je n'ai pas pu vous mettre en relation. Puis-je faire autre chose ?",
   },
 };
 

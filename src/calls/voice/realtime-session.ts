@@ -145,6 +145,9 @@ export class RealtimeSession implements CallSession {
         return this.#mixer.cleared(event.droppedMs);
       case "answered_by":
         return this.#options.brain.answeredBy(event.by);
+      case "transfer_failed":
+        this.#ending = null;
+        return void this.say(phrasesOf(this.#settings.language).notConnected);
       case "ended":
         return this.#end(reasonOf(event.cause), event.cause);
     }

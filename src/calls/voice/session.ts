@@ -170,6 +170,9 @@ export class VoiceSession implements CallSession {
         return this.#mixer.cleared(event.droppedMs);
       case "answered_by":
         return this.#feed(event);
+      case "transfer_failed":
+        this.#feed(event);
+        return void this.say(phrasesOf(this.#settings.language).notConnected);
       case "ended":
         return this.#end(reasonOf(event.cause), event.cause);
     }

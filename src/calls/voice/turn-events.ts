@@ -38,6 +38,8 @@ export type TurnEvent =
   | { kind: "saying" }
   /** End the call once what is being said has been played. */
   | { kind: "end_after_speech"; reason: EndReason }
+  /** The call was to be handed on and was not: the talk goes on. */
+  | { kind: "transfer_failed" }
   | { kind: "beep" }
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" };
 

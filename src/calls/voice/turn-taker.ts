@@ -54,7 +54,8 @@ export function reduceTurn(
   event: TurnEvent,
   nowMs: number,
 ): Reduced {
-  if (state.phase === "over") return { state, actions: NOTHING };
+  // A talk that was handed on, and came back, is not over.
+  if (state.phase === "over" && event.kind !== "transfer_failed") return { state, actions: NOTHING };
   const draft: Draft = { state: { ...state }, actions: [], settings, nowMs };
   take(draft, event);
   if (draft.state.phase !== "dialling") settle(draft);
@@ -106,6 +107,12 @@ function take(draft: Draft, event: TurnEvent): void {
     case "end_after_speech":
       state.ending = event.reason;
       if (state.phase === "listening" || state.phase === "waiting") hangUp(draft, event.reason);
+      return;
+    case "transfer_failed":
+      state.ending = null;
+      state.phase = "listening";
+      state.quietMs = nowMs;
+      state.lastVoiceMs = nowMs;
       return;
     case "beep":
       if (state.listener === "machine") leaveMessage(draft);

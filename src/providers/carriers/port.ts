@@ -15,6 +15,8 @@ export type LegEvent =
   | { kind: "cleared"; droppedMs: number }
   /** What the carrier's own detection says. */
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
+  /** Nobody took the call that was handed on: it goes on here. */
+  | { kind: "transfer_failed" }
   /** Nothing follows. `far` hung up means the person at the other end did. */
   | { kind: "ended"; cause: LegEndCause };
 
@@ -31,7 +33,7 @@ export interface Leg {
   sendDtmf(digits: string): void;
   /** Asks to be told when what was sent before is heard; absent: the carrier cannot tell. */
   mark?(): void;
-  /** Null when the carrier cannot; else the leg ends as `transferred` once it went through. */
+  /** Null when the carrier cannot; else `ended` as `transferred`, or `transfer_failed`, follows. */
   transfer: ((to: string) => void) | null;
   /** Idempotent; `ended` follows. */
   hangUp(): void;

@@ -1,4 +1,5 @@
-// Answers challenges for one set of credentials: once, and once more when only the nonce was stale.
+// Answers challenges for one set of credentials: once, and once more when only the nonce was stale
+// or another algorithm is asked for.
 // The last challenge is kept, so that what follows is not challenged again.
 import type { System } from "../../../core/system.ts";
 import { answerChallenge, chooseChallenge, type Challenge } from "./digest.ts";
@@ -45,6 +46,7 @@ export function createAuthenticator(system: System, credentials: Credentials | n
     begin(): Authenticator {
       const tried = new Set<Status>();
       let wasStale = false;
+      let wasOther = false;
       /** What was answered from memory: being challenged anew is then no refusal. */
       const remembered = new Set(known.keys());
       return {
@@ -53,7 +55,11 @@ export function createAuthenticator(system: System, credentials: Credentials | n
           if (!credentials || (status !== 401 && status !== 407)) return false;
           const challenge = chooseChallenge(headers.all(PAIRS[status][0]));
           if (!challenge) return false;
-          if (tried.has(status)) {
+          const before = known.get(status)?.challenge.algorithm;
+          // Asked for by MD5 until the far end knew the name, and now by what the name has.
+          const isAnother = before !== undefined && before !== challenge.algorithm && !wasOther;
+          if (tried.has(status) && isAnother) wasOther = true;
+          else if (tried.has(status)) {
             if (!challenge.stale || wasStale) {
               known.delete(status);
               return false;

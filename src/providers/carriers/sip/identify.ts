@@ -2,7 +2,7 @@
 // and password it shows. And what the call says about both ends. Used by sip.ts.
 import type { createDigestServer } from "./digest.ts";
 import { parseNameAddr } from "./message.ts";
-import { contactUserOf, type TrunkRoster } from "./trunk-roster.ts";
+import { contactUserOf, identityOf, type TrunkRoster } from "./trunk-roster.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import { parseUri } from "./uri.ts";
 import type { IncomingInvite } from "./user-agent.ts";
@@ -43,13 +43,15 @@ export function identify(
   return { kind: "refused", status: 401, headers };
 }
 
-/** Registrars call what was registered: then the number dialled is in To. */
+/**
+ * Registrars call what was registered, and some put only that, or the name of the line, in To as
+ * well: then the trunk's own number is meant.
+ */
 export function calledNumber({ request }: IncomingInvite, trunk: TrunkSetup | null): string {
-  const called = userOf(request.uri);
-  const isContact = trunk !== null && called === contactUserOf(trunk);
   const to = userOf(parseNameAddr(request.headers.get("To") ?? "")?.uri ?? "");
-  const number = isContact ? to ?? trunk.phoneNumber : called ?? to;
-  return (number ?? "").slice(0, NUMBER_CHARS_MAX);
+  const names = trunk ? [contactUserOf(trunk), identityOf(trunk).user] : [];
+  const number = [userOf(request.uri), to].find((user) => user !== null && !names.includes(user));
+  return (number ?? trunk?.phoneNumber ?? "").slice(0, NUMBER_CHARS_MAX);
 }
 
 /** Null: withheld. What a trusted network asserts comes before what the caller says. */

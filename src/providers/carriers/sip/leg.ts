@@ -1,7 +1,7 @@
 // One call over SIP as the voice session sees it: signalling and media of it joined. Made by
 // sip.ts, for calls we place and calls we answer.
 import type { Logger } from "../../../core/logger.ts";
-import type { System } from "../../../core/system.ts";
+import type { System, Timer } from "../../../core/system.ts";
 import type { Pcm } from "../../speech/port.ts";
 import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "../port.ts";
 import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
@@ -32,6 +32,8 @@ export interface Failure {
   q850: number | null;
 }
 
+/** Until a transfer nobody has told the end of has failed. */
+const TRANSFER_MS = 45_000;
 const KEY_BYTES = 30;
 const NOT_ACCEPTABLE = 488;
 
@@ -54,6 +56,8 @@ export class SipLeg implements Leg {
   #isOver = false;
   #hasRung = false;
   #isAnswered = false;
+  /** Runs out while nobody has told what became of a transfer. */
+  #transferring: Timer | null = null;
   /** Breaks off what is not a dialog yet. */
   #giveUp: (() => void) | null = null;
 
@@ -157,6 +161,7 @@ export class SipLeg implements Leg {
   end(cause: LegEndCause): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#transferring?.cancel();
     this.#rtp?.close();
     this.#dialog?.bye();
     this.#giveUp?.();
@@ -185,15 +190,27 @@ export class SipLeg implements Leg {
       info: (digit) => this.#tell({ kind: "dtmf", digit }),
       referred: (status) => {
         if (status >= 200 && status < 300) this.end("transferred");
-        else if (status >= 300) this.#options.log.warn({ status }, "a transfer was refused");
+        else if (status >= 300) this.#notTransferred(status);
       },
-      ended: (end) => this.end(endCause(end)),
+      // Whoever took the call on need not say so first.
+      ended: (end) => this.end(
+        end.by === "far" && this.#transferring !== null ? "transferred" : endCause(end)),
     };
   }
 
   #refer(to: string): void {
     const uri = /^sips?:/i.test(to) ? to : `sip:${to}@${this.#domain}`;
+    this.#transferring?.cancel();
+    this.#transferring = this.#options.system.after(TRANSFER_MS, () => this.#notTransferred(null));
     this.#dialog?.refer(uri);
+  }
+
+  #notTransferred(status: number | null): void {
+    if (this.#transferring === null) return;
+    this.#transferring.cancel();
+    this.#transferring = null;
+    this.#options.log.warn({ status }, "a transfer failed");
+    this.#tell({ kind: "transfer_failed" });
   }
 }
 

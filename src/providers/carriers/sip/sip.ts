@@ -128,11 +128,13 @@ async function place(
   const host = await agent.localHost(peer);
   if (!await leg.open({ host, domain, isEncrypted: trunk.transport === "tls" })) return;
   const number = from ?? trunk.phoneNumber;
+  // A telephone system knows its lines by name, a provider its customers by number.
+  const caller = trunk.trunkType === "extension" ? user : number;
   const uri = `sip:${to}@${domain}`;
   const call = agent.call({
     peer,
     uri,
-    from: `<sip:${number}@${domain}>`,
+    from: `<sip:${caller}@${domain}>`,
     to: `<${uri}>`,
     sdp: leg.offer(),
     credentials: { username: user, password: trunk.password },

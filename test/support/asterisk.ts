@@ -1,0 +1,347 @@
+// Asterisk as the telephone system at the far end: a registrar and a trunk on 127.0.0.1, started in
+// the foreground with a configuration of the test's own in a temporary folder, and steered and
+// watched over its manager interface. Tests skip where there is none. Debian 12 has no Asterisk;
+// a folder with that of Debian sid does as well, and is used without chroot or privileges:
+//   mmdebstrap --variant=minbase --include=asterisk,asterisk-modules \
+//     --aptopt='Acquire::Check-Valid-Until "false"' sid "$FOLDER"
+//   ASTERISK_ROOT="$FOLDER" npm test
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+} from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { freePort } from "./sipp.ts";
+
+const MODULES = [
+  "app_chanspy", "app_dial", "app_echo", "app_milliwatt", "app_mixmonitor", "app_playback",
+  "app_read", "app_senddtmf", "app_userevent", "bridge_native_rtp", "bridge_simple",
+  "bridge_softmix", "chan_pjsip", "codec_alaw", "codec_ulaw", "format_wav", "func_callerid",
+  "func_channel", "func_cut", "func_groupcount", "func_periodic_hook", "func_uri",
+  "pbx_config", "res_clioriginate", "res_crypto", "res_pjproject", "res_pjsip",
+  "res_pjsip_authenticator_digest", "res_pjsip_caller_id", "res_pjsip_dtmf_info",
+  "res_pjsip_endpoint_identifier_user", "res_pjsip_history", "res_pjsip_nat",
+  "res_pjsip_outbound_authenticator_digest", "res_pjsip_pubsub", "res_pjsip_refer",
+  "res_pjsip_registrar", "res_pjsip_rfc3326", "res_pjsip_sdp_rtp", "res_pjsip_session",
+  "res_rtp_asterisk", "res_sorcery_astdb", "res_sorcery_config", "res_sorcery_memory", "res_srtp",
+  "res_timing_timerfd",
+];
+const SECRET = "manager";
+const RTP_PORTS = 100;
+const READY = "Asterisk Ready";
+
+interface Installation {
+  /** What is run, with what comes before its own arguments. */
+  command: string;
+  before: string[];
+  modules: string;
+  data: string;
+}
+
+function findInstallation(): Installation | null {
+  const root = process.env.ASTERISK_ROOT;
+  const places = root === undefined
+    ? (process.env.PATH ?? "").split(delimiter).concat("/usr/sbin")
+    : [join(root, "usr/sbin")];
+  const command = places.map((place) => join(place, "asterisk")).find((file) => existsSync(file));
+  const libraries = ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib"]
+    .map((path) => join(root ?? "/", path));
+  const modules = libraries.map((path) => join(path, "asterisk/modules"))
+    .find((path) => existsSync(join(path, "chan_pjsip.so")));
+  if (command === undefined || modules === undefined) return null;
+  const data = join(root ?? "/", "usr/share/asterisk");
+  if (root === undefined) return { command, before: [], modules, data };
+  // Its own loader and libraries: it was built against others than this system has.
+  const loader = ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"]
+    .map((path) => join(root, path)).find((path) => existsSync(path));
+  if (loader === undefined) return null;
+  return {
+    command: loader, before: ["--library-path", libraries.join(":"), command], modules, data,
+  };
+}
+
+/** Why tests with Asterisk cannot run here; false: they can. */
+export const noAsterisk = (): string | false =>
+  findInstallation() === null
+    ? "Asterisk is neither installed nor in the folder ASTERISK_ROOT names" : false;
+
+/** What the manager interface tells; its names are Asterisk's. */
+export type AsteriskEvent = Record<string, string>;
+
+export interface Asterisk {
+  port: number;
+  tlsPort: number | null;
+  /** Sounds it plays (`name.wav` in it is `FOLDER/name`) and recordings it makes. */
+  folder: string;
+  /** The event with these values, and number, from 0, once it is there. */
+  saw(name: string, values?: AsteriskEvent, number?: number): Promise<AsteriskEvent>;
+  /** How many of them there have been. */
+  count(name: string, values?: AsteriskEvent): number;
+  /** A command of its console; resolves to what it says. */
+  command(text: string): Promise<string>;
+  /**
+   * Calls the line, and once it has answered sends it to the extension; `more` of the action.
+   * Rejects when it does not answer.
+   */
+  originate(line: string, extension: string, caller: string, more?: AsteriskEvent): Promise<void>;
+  /** Samples of a WAV it has written. */
+  recording(name: string): Int16Array;
+  /** Ends as when it is pulled out, and is started again knowing nothing, on the same ports. */
+  restart(): Promise<void>;
+  /** Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface AsteriskOptions {
+  /** Sections of pjsip.conf besides the transports; `FOLDER` stands for the folder. */
+  pjsip: string;
+  /** Of the context `far` in extensions.conf; `FOLDER` stands for the folder. */
+  extensions: string;
+  sounds?: Record<string, Buffer>;
+  /** Files (PEM); with them TLS is listened for. */
+  tls?: { key: string; cert: string };
+  /** Told what it writes on its console. */
+  print?(text: string): void;
+}
+
+/** The extension's steps, one after the other. */
+export const extension = (name: string, ...steps: string[]): string =>
+  steps.map((step, at) => `exten => ${name},${at === 0 ? "1" : "n"},${step}\n`).join("");
+
+export const LINE_PASSWORD = "correct horse";
+
+/** Sections of a line as an administrator sets it up; more settings for each of the three. */
+export const line = (
+  name: string, endpoint: string[] = [], aor: string[] = [], auth: string[] = [],
+): string => [
+  `[${name}]`, "type=endpoint", "context=far", `auth=${name}`, `aors=${name}`,
+  "identify_by=username,auth_username", "media_address=127.0.0.1",
+  "bind_rtp_to_media_address=yes", "disallow=all",
+  ...(endpoint.some((one) => one.startsWith("allow=")) ? [] : ["allow=ulaw,alaw"]),
+  ...(endpoint.some((one) => one.startsWith("direct_media=")) ? [] : ["direct_media=no"]),
+  ...endpoint,
+  `[${name}]`, "type=auth", `username=${name}`, `password=${LINE_PASSWORD}`, ...auth,
+  `[${name}]`, "type=aor", "max_contacts=1", "remove_existing=yes", "qualify_frequency=60",
+  "minimum_expiration=1", ...aor, "",
+].join("\n");
+
+async function freeTcpPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export async function startAsterisk(options: AsteriskOptions): Promise<Asterisk> {
+  const installation = findInstallation();
+  if (!installation) throw new Error(String(noAsterisk()));
+  const folder = mkdtempSync(join(tmpdir(), "parley-asterisk-"));
+  const port = await freePort();
+  const tlsPort = options.tls ? await freeTcpPort() : null;
+  const managerPort = await freeTcpPort();
+  const firstRtpPort = await freePort();
+  const configuration = configure(
+    { ...options, folder, port, tlsPort, managerPort, firstRtpPort }, installation);
+  // `keys` it wants to see below the folder of keys; it is never looked into.
+  for (const name of ["conf", "run", "lib", "keys", "agi", "spool", "log"]) {
+    mkdirSync(join(folder, name));
+  }
+  for (const [name, text] of Object.entries(configuration)) {
+    writeFileSync(join(folder, "conf", name), text);
+  }
+  for (const [name, wav] of Object.entries(options.sounds ?? {})) {
+    writeFileSync(join(folder, `${name}.wav`), wav);
+  }
+  const events = createEvents();
+  let running = await run(installation, folder, managerPort, events, options.print);
+  let closing: Promise<void> | null = null;
+  const end = async (): Promise<void> => {
+    await running.end("SIGTERM");
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return {
+    port,
+    tlsPort,
+    folder,
+    saw: events.saw,
+    count: events.count,
+    command: async (text) => (await running.act({ Action: "Command", Command: text })).Output ?? "",
+    originate: async (name, to, caller, more = {}) => {
+      const { ActionID = "", Response: said, Message: why } = await running.act({
+        Action: "Originate", Channel: `PJSIP/${name}`, Context: "far", Exten: to, Priority: "1",
+        CallerID: caller, Async: "true", ...more,
+      });
+      if (said !== "Success") throw new Error(`Asterisk does not call ${name}: ${why}`);
+      const { Response: became } = await events.saw("OriginateResponse", { ActionID });
+      if (became !== "Success") throw new Error(`Asterisk's call to ${name} was not answered`);
+    },
+    recording: (name) => {
+      const wav = readFileSync(join(folder, `${name}.wav`));
+      const length = (wav.length - 44) >> 1;
+      return Int16Array.from({ length }, (_, at) => wav.readInt16LE(44 + 2 * at));
+    },
+    restart: async () => {
+      await running.end("SIGKILL");
+      for (const name of readdirSync(join(folder, "lib"))) rmSync(join(folder, "lib", name));
+      rmSync(join(folder, "run"), { recursive: true });
+      mkdirSync(join(folder, "run"));
+      running = await run(installation, folder, managerPort, events, options.print);
+    },
+    close: () => (closing ??= end()),
+  };
+}
+
+interface Places extends AsteriskOptions {
+  folder: string;
+  port: number;
+  tlsPort: number | null;
+  managerPort: number;
+  firstRtpPort: number;
+}
+
+/** Its files, by name. */
+function configure(places: Places, { modules, data }: Installation): Record<string, string> {
+  const { folder, port, tlsPort, managerPort, tls } = places;
+  const firstRtpPort = Math.min(places.firstRtpPort, 65_535 - RTP_PORTS);
+  const fill = (text: string): string => text.replaceAll("FOLDER", folder);
+  return {
+    "asterisk.conf": [
+      "[directories]", `astetcdir => ${folder}/conf`, `astmoddir => ${modules}`,
+      `astdatadir => ${data}`, `astvarlibdir => ${folder}/lib`, `astdbdir => ${folder}/lib`,
+      `astkeydir => ${folder}`, `astagidir => ${folder}/agi`, `astspooldir => ${folder}/spool`,
+      `astrundir => ${folder}/run`, `astlogdir => ${folder}/log`,
+      "[options]", "verbose = 3", "nocolor = yes", "",
+    ].join("\n"),
+    "modules.conf": `[modules]\nautoload=no\n${MODULES.map((name) => `load = ${name}.so\n`).join("")}`,
+    "logger.conf": "[general]\n[logfiles]\nconsole => notice,warning,error,verbose\n",
+    "rtp.conf": `[general]\nrtpstart=${firstRtpPort}\nrtpend=${firstRtpPort + RTP_PORTS}\n`,
+    "manager.conf": [
+      "[general]", "enabled=yes", "bindaddr=127.0.0.1", `port=${managerPort}`,
+      "[test]", `secret=${SECRET}`, "read=system,call,user,dialplan,security,command", "write=all", "",
+    ].join("\n"),
+    "extensions.conf": `[far]\n${fill(places.extensions)}`,
+    "pjsip.conf": [
+      // Callers here say in From which number they are, in the credentials who they are.
+      "[global]", "type=global", "endpoint_identifier_order=auth_username,username",
+      "[udp]", "type=transport", "protocol=udp", `bind=127.0.0.1:${port}`,
+      ...(tls && tlsPort ? [
+        "[tls]", "type=transport", "protocol=tls", `bind=127.0.0.1:${tlsPort}`,
+        `cert_file=${tls.cert}`, `priv_key_file=${tls.key}`, "method=tlsv1_2",
+      ] : []),
+      fill(places.pjsip),
+    ].join("\n"),
+  };
+}
+
+function createEvents() {
+  const events: AsteriskEvent[] = [];
+  let waiting: (() => boolean)[] = [];
+  const found = (name: string, values: AsteriskEvent): AsteriskEvent[] =>
+    events.filter((event) => event.Event === name
+      && Object.entries(values).every(([key, value]) => event[key] === value));
+  return {
+    tell: (event: AsteriskEvent): void => {
+      events.push(event);
+      waiting = waiting.filter((isDone) => !isDone());
+    },
+    count: (name: string, values: AsteriskEvent = {}): number => found(name, values).length,
+    saw: (name: string, values: AsteriskEvent = {}, number = 0): Promise<AsteriskEvent> =>
+      new Promise((resolve) => {
+        const isDone = (): boolean => {
+          const event = found(name, values)[number];
+          if (event) resolve(event);
+          return event !== undefined;
+        };
+        if (!isDone()) waiting.push(isDone);
+      }),
+  };
+}
+
+interface Running {
+  act(action: AsteriskEvent): Promise<AsteriskEvent>;
+  end(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+}
+
+async function run(
+  { command, before }: Installation, folder: string, managerPort: number,
+  events: ReturnType<typeof createEvents>, print?: (text: string) => void,
+): Promise<Running> {
+  const child = spawn(
+    command, [...before, "-f", "-C", join(folder, "conf/asterisk.conf")],
+    { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  const exit = once(child, "close");
+  await isReady(child, print);
+  const manager = await openManager(managerPort, events);
+  return {
+    act: manager.act,
+    end: async (signal) => {
+      manager.close();
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      await exit;
+    },
+  };
+}
+
+async function isReady(
+  child: ChildProcess, print: ((text: string) => void) | undefined,
+): Promise<void> {
+  let output = "";
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout!, child.stderr!]) {
+      stream.on("data", (chunk: Buffer) => {
+        output = `${output}${chunk.toString()}`.slice(-20_000);
+        if (output.includes(READY)) resolve();
+        print?.(chunk.toString());
+      });
+    }
+    child.once("error", reject);
+    child.once("close", () => reject(new Error(`Asterisk did not start:\n${output}`)));
+  });
+}
+
+/** Actions and events, both as lines `Name: value` with an empty line behind. */
+async function openManager(port: number, events: ReturnType<typeof createEvents>) {
+  const socket: Socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.on("error", () => undefined);
+  const answers = new Map<string, (answer: AsteriskEvent) => void>();
+  let rest = "";
+  socket.on("data", (chunk: Buffer) => {
+    // A greeting of one line comes first.
+    rest = `${rest}${chunk.toString()}`.replace(/^Asterisk Call Manager.*\r\n/, "");
+    const blocks = rest.split("\r\n\r\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const message = messageOf(block);
+      if (message.Event !== undefined) events.tell(message);
+      else answers.get(message.ActionID ?? "")?.(message);
+    }
+  });
+  // Unlike those of the one before it, when there was one.
+  const first = Date.now();
+  let actions = 0;
+  const act = (action: AsteriskEvent): Promise<AsteriskEvent> => new Promise((resolve) => {
+    const ActionID = `${first}-${actions += 1}`;
+    answers.set(ActionID, resolve);
+    const lines = Object.entries({ ...action, ActionID }).map(([key, value]) => `${key}: ${value}`);
+    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+  });
+  const { Response: said } = await act({ Action: "Login", Username: "test", Secret: SECRET });
+  if (said !== "Success") throw new Error("Asterisk's manager interface lets nobody in");
+  return { act, close: () => void socket.destroy() };
+}
+
+function messageOf(block: string): AsteriskEvent {
+  const message: AsteriskEvent = {};
+  for (const line of block.split("\r\n")) {
+    const colon = line.indexOf(":");
+    const [key, value] = [line.slice(0, colon), line.slice(colon + 1).trim()];
+    // Of a command each line is an `Output` of its own.
+    message[key] = key in message ? `${message[key]}\n${value}` : value;
+  }
+  return message;
+}
