@@ -27,6 +27,8 @@ interface Source {
 }
 
 const WIDGET: Source = { entry: join(import.meta.dirname, "widget", "main.ts"), format: "iife" };
+/** What the widget loads when somebody calls. */
+const CALL: Source = { entry: join(import.meta.dirname, "widget", "call.ts"), format: "esm" };
 const DASHBOARD: Source = {
   entry: join(import.meta.dirname, "dashboard", "main.tsx"), format: "esm",
 };
@@ -72,6 +74,7 @@ function bundle(source: Source): Promise<Bundle> {
 }
 
 export const bundleWidget = async (): Promise<Asset> => (await bundle(WIDGET)).js;
+export const bundleCall = async (): Promise<Asset> => (await bundle(CALL)).js;
 export const bundleDashboard = (): Promise<Bundle> => bundle(DASHBOARD);
 
 /** Bundles at the first request; a failure is tried again by the next. */
@@ -105,6 +108,8 @@ export function mountBundles(server: HttpServer): void {
   for (const pattern of ["/widget.js", "/embed.js"]) {
     get(pattern, async (http) => reply((await widget()).js, JAVASCRIPT, http, WIDGET_HEADERS));
   }
+  const call = once(CALL);
+  get("/widget-call.js", async (http) => reply((await call()).js, JAVASCRIPT, http, WIDGET_HEADERS));
   const dashboard = once(DASHBOARD);
   get("/dashboard/dashboard.js", async (http) =>
     reply((await dashboard()).js, JAVASCRIPT, http, PAGE_HEADERS));

@@ -21,10 +21,18 @@ const TYPES: Record<string, string> = {
 };
 const TALK_ASSETS = ["talk.css", "talk.js", "call.js", "worklet.js", "resample.js"];
 
-function file(folder: string, name: string): () => Reply {
+/** What calls are made of is also loaded by the chat widget, on pages of any origin. */
+const SHARED_HEADERS: HeaderMap = {
+  ...PAGE_HEADERS,
+  "Access-Control-Allow-Origin": "*",
+  "Cross-Origin-Resource-Policy": "cross-origin",
+};
+const SHARED_ASSETS = ["worklet.js", "resample.js"];
+
+function file(folder: string, name: string, headers = PAGE_HEADERS): () => Reply {
   const content = readFileSync(join(folder, name));
   const contentType = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-  return () => ({ status: 200, contentType, content, headers: PAGE_HEADERS });
+  return () => ({ status: 200, contentType, content, headers });
 }
 
 export function mountUi(server: HttpServer): void {
@@ -32,6 +40,9 @@ export function mountUi(server: HttpServer): void {
     server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
   get("/", file(DASHBOARD, "index.html"));
   // `/talk/{assistant uuid}`: a call with the assistant, from any browser with a microphone.
-  for (const name of TALK_ASSETS) get(`/talk/${name}`, file(TALK, name));
+  for (const name of TALK_ASSETS) {
+    const headers = SHARED_ASSETS.includes(name) ? SHARED_HEADERS : PAGE_HEADERS;
+    get(`/talk/${name}`, file(TALK, name, headers));
+  }
   get("/talk/:uuid", file(TALK, "talk.html"));
 }

@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
-import { noBrowser, openBrowser } from "./browser.ts";
+import { createSystem } from "../../src/core/system.ts";
+import { noBrowser, openBrowser, until, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { newAssistant, startTestServer } from "./server.ts";
 
@@ -14,6 +15,8 @@ export interface HostPage {
   attributes: Record<string, string>;
   dir?: "ltr" | "rtl";
   script?: "widget.js" | "embed.js" | null;
+  /** Beside or instead of the strict policy. */
+  headers?: Record<string, string>;
 }
 
 export interface Host {
@@ -37,14 +40,19 @@ function html({ attributes, dir = "ltr", script = "widget.js" }: HostPage, widge
 <p>We repair and rent bicycles of all kinds. <a href="#more">More</a></p></main>${tag}</body></html>`;
 }
 
+/** Nothing but the widget; calls need its WebSocket, which no `http:` source allows. */
+export const strictPolicy = (connect: string, scripts: string): string =>
+  `default-src 'none'; script-src ${scripts}; connect-src ${connect}; img-src data:; `
+    + "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'";
+
 export async function startHost(widget: string): Promise<Host> {
   const pages: HostPage[] = [];
-  const policy = `default-src 'none'; script-src ${widget}; connect-src ${widget}; img-src data:; `
-    + "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'";
+  const policy = strictPolicy(`${widget} ${widget.replace("http", "ws")}`, widget);
   const server = createServer((request, response) => {
     const page = pages[Number(request.url?.slice(1))];
     response.writeHead(page ? 200 : 404, {
       "content-type": "text/html; charset=utf-8", "content-security-policy": policy,
+      ...page?.headers,
     });
     response.end(page ? html(page, widget) : "");
   });
@@ -79,7 +87,7 @@ const REPORT = `document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI));`;
 
 export async function openPage(
-  browser: Browser, url: string, options: BrowserContextOptions = {},
+  browser: Browser, url: string, options: BrowserContextOptions = {}, prepare = "",
 ): Promise<Seen> {
   const context = await browser.newContext({ ...options, bypassCSP: false });
   const page = await context.newPage();
@@ -90,7 +98,7 @@ export async function openPage(
     const isNetwork = message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !isNetwork) problems.push(message.text());
   });
-  await page.addInitScript(REPORT);
+  await page.addInitScript(REPORT + prepare);
   await page.goto(url);
   const log = page.getByRole("log");
   const box = page.getByRole("textbox", { name: "Your message" });
@@ -112,19 +120,24 @@ export interface Given extends Omit<Partial<HostPage>, "attributes"> {
   attributes?: Record<string, string>;
   context?: BrowserContextOptions;
   key?: string;
+  /** Runs before the page's own code. */
+  prepare?: string;
+  /** What of the page's problems is meant to be. */
+  expects?: RegExp;
 }
 
 /** Everything the widget's tests share. */
-export async function startWorld() {
+export async function startWorld(microphone: Microphone = "refused", system = createSystem()) {
   const model = await startScriptedModel();
   const server = await startTestServer({
+    system,
     env: {
       PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
       PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
     },
   });
   const host = await startHost(server.url);
-  const browser = noBrowser() ? null : await openBrowser("refused");
+  const browser = noBrowser() ? null : await openBrowser(microphone);
   return {
     model, server, host, browser,
     /** Opens a page with an assistant of its own; afterwards nothing may have gone wrong in it. */
@@ -132,13 +145,13 @@ export async function startWorld() {
       given: Given, work: (seen: Seen, uuid: string) => Promise<void>,
     ): Promise<void> => {
       assert.ok(browser);
-      const { settings, attributes, context, key, ...page } = given;
+      const { settings, attributes, context, key, prepare, expects, ...page } = given;
       const { uuid } = await newAssistant(server, { initial_message: "Hi!", ...settings }, key);
       const url = host.add({ attributes: { "data-assistant": uuid, ...attributes }, ...page });
-      const seen = await openPage(browser, url, context);
+      const seen = await openPage(browser, url, context, prepare);
       try {
         await work(seen, uuid);
-        assert.deepEqual(seen.problems, []);
+        assert.deepEqual(seen.problems.filter((text) => !expects?.test(text)), []);
       } finally {
         model.script(null);
         await seen.page.context().close();
@@ -157,6 +170,76 @@ export async function startWorld() {
       await model.close();
     },
   };
+}
+
+export interface Load {
+  /** Compiling and running the script's text; the thread's time, not what others took meanwhile. */
+  evaluationMs: number;
+  /** Of tasks longer than 50 ms, what is beyond that, from the first paint on. */
+  blockingMs: number;
+  layoutShift: number;
+  /** From the beginning of the navigation; null: there is no widget. */
+  launcherMs: number | null;
+  /** Sent to the page for the script, with its headers. */
+  scriptBytes: number;
+}
+
+/** What the page itself can tell; under its policy as under any. */
+const OBSERVE = `{
+  const seen = window.measured = { blockingMs: 0, layoutShift: 0, launcherMs: null };
+  const observe = (type, take) => new PerformanceObserver((list) => list.getEntries().forEach(take))
+    .observe({ type, buffered: true });
+  observe("longtask", ({ duration }) => seen.blockingMs += Math.max(0, duration - 50));
+  observe("layout-shift", ({ value }) => seen.layoutShift += value);
+  const look = () => {
+    const host = document.querySelector("assistant-chat");
+    if (host?.shadowRoot.querySelector(".launcher")?.checkVisibility()) {
+      seen.launcherMs = performance.now();
+    } else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}`;
+
+interface TraceEvent {
+  name: string;
+  tdur?: number;
+  args: { data?: { url?: string } };
+}
+
+/** A page opened for the first time by a browser that has nothing of it, and what that costs. */
+export async function measureLoad(browser: Browser, url: string, hasWidget = true): Promise<Load> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  const events: TraceEvent[] = [];
+  session.on("Tracing.dataCollected", ({ value }) => events.push(...value as unknown as TraceEvent[]));
+  let scriptBytes = 0;
+  let scriptId = "";
+  session.on("Network.responseReceived", ({ requestId, response }) => {
+    if (/\/\w+\.js$/.test(response.url)) scriptId = requestId;
+  });
+  session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    if (requestId === scriptId) scriptBytes = encodedDataLength;
+  });
+  await session.send("Network.enable");
+  await session.send("Tracing.start", {
+    transferMode: "ReportEvents", traceConfig: { includedCategories: ["devtools.timeline"] },
+  });
+  await page.addInitScript(OBSERVE);
+  await page.goto(url, { waitUntil: "load" });
+  if (hasWidget) await until(page, "measured.launcherMs !== null");
+  // Two frames later what was drawn has been laid out and told of.
+  for (let frame = 0; frame < 2; frame += 1) await until(page, "true");
+  const over = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
+  await session.send("Tracing.end");
+  await over;
+  const measured = await page.evaluate("measured") as Omit<Load, "evaluationMs" | "scriptBytes">;
+  await context.close();
+  const micros = events
+    .filter(({ name, args }) =>
+      name === "EvaluateScript" && args.data?.url?.endsWith(".js") === true)
+    .reduce((sum, { tdur = 0 }) => sum + tdur, 0);
+  return { ...measured, scriptBytes, evaluationMs: micros / 1000 };
 }
 
 export async function open({ launcher, box, log }: Seen): Promise<void> {

@@ -1,5 +1,6 @@
 // One call from a page: conversation, ticket, socket, microphone and loudspeaker. Tells what
 // happens by `handlers`; knows nothing of the page. Everything it opens is freed by one signal.
+// Used as it lies by the talk page, and bundled for the chat widget on pages of other people.
 
 const MICROPHONE = {
   audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
@@ -8,11 +9,36 @@ const FORMAT = { encoding: "pcm_s16le", rate: 16000 };
 /** More than this waiting to be sent: the network is behind, and late speech is worse than none. */
 const SEND_BUFFER_BYTES_MAX = 64 * 1024;
 
-/** A failure in words for the person at the page. */
-class CallError extends Error {}
+/** What a call is doing, in words. */
+export const STATES = {
+  connecting: "Connecting…",
+  listening: "Listening",
+  thinking: "Thinking…",
+  speaking: "Speaking",
+};
+/** Why a call ended, where that is not plain. */
+export const REASONS = {
+  balance: "The call ended because the account's balance is used up.",
+  speech_failed: "The call ended because speech does not work at the moment.",
+  server_restarted: "The call ended because the server was restarted.",
+  silence: "The call ended because nobody spoke.",
+  no_first_words: "The call ended because nobody spoke.",
+  max_duration: "The call reached its longest duration.",
+};
 
-async function post(path, body, signal) {
-  const response = await fetch(path, {
+/** A failure in words for the person at the page. */
+class CallError extends Error {
+  /** @param {"" | "microphone" | "forbidden"} [cause] what another page might be allowed */
+  constructor(message, cause = "") {
+    super(message);
+    this.cause = cause;
+  }
+}
+
+const FORBIDDEN = "The call could not be started on this page.";
+
+async function post(url, body, signal) {
+  const response = await fetch(url, {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json" },
     body: JSON.stringify(body),
@@ -25,15 +51,20 @@ async function post(path, body, signal) {
 
 async function openMicrophone(signal) {
   if (!window.isSecureContext || !navigator.mediaDevices) {
-    throw new CallError("Browsers give the microphone only to pages served over https or localhost.");
+    throw new CallError(
+      "Browsers give the microphone only to pages served over https or localhost.", "forbidden");
   }
   let microphone;
   try {
     microphone = await navigator.mediaDevices.getUserMedia(MICROPHONE);
   } catch (error) {
-    throw new CallError(error.name === "NotFoundError"
-      ? "No microphone was found."
-      : "The microphone may not be used. Allow it in the browser's settings and try again.");
+    if (error.name === "NotFoundError") throw new CallError("No microphone was found.");
+    if (error.name === "NotReadableError") {
+      throw new CallError("The microphone is used by another program or does not work.");
+    }
+    throw new CallError(
+      "The microphone may not be used. Allow it in the browser's settings and try again.",
+      "microphone");
   }
   const free = () => microphone.getTracks().forEach((track) => track.stop());
   signal.addEventListener("abort", free);
@@ -45,30 +76,28 @@ async function openMicrophone(signal) {
 
 /**
  * To be called in the click itself, since browsers let only what begins there be heard.
- * @param {string} assistant uuid
- * @param {{
- *   message(message: object): void,
- *   notice(text: string): void,
- *   closed(problem: string): void,
- * }} handlers `notice` is empty when all is well again; `closed` comes once and last, its problem
- *   empty when the call ended as it should.
+ * Types: call.d.ts.
  */
-export function startCall(assistant, handlers) {
+export function startCall(assistant, handlers, given = {}) {
   const over = new AbortController();
   const { signal } = over;
-  const finish = (problem) => {
+  const finish = (problem, cause = "") => {
     if (signal.aborted) return;
     over.abort();
-    handlers.closed(problem);
+    handlers.closed(problem, cause);
   };
-  const context = openContext(signal);
+  const { origin = location.origin } = given;
+  const context = openContext(signal, given.context ?? new AudioContext());
+  const conversation = given.conversation ?? (() => createConversation(assistant, origin, signal));
   const call = {
-    context, signal, finish, handlers, isMuted: false, microphone: null, socket: null,
+    origin, conversation, context, signal, finish, handlers,
+    isMuted: false, microphone: null, socket: null,
   };
   window.addEventListener("pagehide", () =>
     finish("The call ended when the page was left."), { signal });
-  connect(assistant, call).catch((error) =>
-    finish(error instanceof CallError ? error.message : "The call could not be started."));
+  connect(call).catch((error) => error instanceof CallError
+    ? finish(error.message, error.cause)
+    : finish("The call could not be started."));
   return {
     hangUp: () => finish(""),
     mute: (on) => {
@@ -79,8 +108,7 @@ export function startCall(assistant, handlers) {
   };
 }
 
-function openContext(signal) {
-  const context = new AudioContext();
+function openContext(signal, context) {
   // Fails only for a context that is closed, whose call is over.
   const wake = () => void context.resume().catch(() => undefined);
   wake();
@@ -97,20 +125,32 @@ function send(socket, message) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
 }
 
-async function connect(assistant, call) {
-  const { context, signal } = call;
+async function createConversation(assistant, origin, signal) {
+  const { conversation_id: conversation } = await post(`${origin}/api/conversations`, {
+    assistant_id: assistant, type: "widget",
+  }, signal);
+  return conversation;
+}
+
+async function connect(call) {
+  const { context, signal, origin } = call;
+  // Before the microphone: nobody is asked for it where a page's policy allows no call.
+  await context.audioWorklet?.addModule(`${origin}/talk/worklet.js`).catch(() => {
+    throw new CallError(FORBIDDEN, "forbidden");
+  });
+  signal.throwIfAborted();
   call.microphone = await openMicrophone(signal);
   applyMute(call);
   watchSound(call);
-  await context.audioWorklet.addModule("/talk/worklet.js");
-  const { conversation_id: conversation } = await post("/api/conversations", {
-    assistant_id: assistant, type: "widget",
-  }, signal);
-  const { ticket } = await post(`/api/conversations/${conversation}/call-ticket`, {}, signal);
+  const path = `/api/conversations/${await call.conversation()}`;
+  const { ticket } = await post(`${origin}${path}/call-ticket`, {}, signal);
   signal.throwIfAborted();
-  const origin = location.origin.replace(/^http/, "ws");
-  call.socket = new WebSocket(
-    `${origin}/api/conversations/${conversation}/call?ticket=${ticket}`);
+  const socketOrigin = origin.replace(/^http/, "ws");
+  // Told of before the socket's own error, which says nothing.
+  document.addEventListener("securitypolicyviolation", ({ blockedURI }) => {
+    if (blockedURI.startsWith(socketOrigin)) call.finish(FORBIDDEN, "forbidden");
+  }, { signal });
+  call.socket = new WebSocket(`${socketOrigin}${path}/call?ticket=${ticket}`);
   signal.addEventListener("abort", () => call.socket.close());
   talk(call);
 }
@@ -169,7 +209,10 @@ function talk({ context, microphone, socket, signal, finish, handlers }) {
     for (const track of microphone.getTracks()) track.stop();
     playback.port.postMessage("drain");
   }, { signal });
-  socket.addEventListener("close", () => {
+  const lost = () => {
     if (!isEnded) finish(isReady ? "The connection was lost." : refusal);
-  }, { signal });
+  };
+  socket.addEventListener("close", lost, { signal });
+  // Chromium tells of a socket that a policy forbids by an error alone.
+  socket.addEventListener("error", lost, { signal });
 }

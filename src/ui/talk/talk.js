@@ -1,27 +1,12 @@
 // The page of a web call: shows what call.js tells, in words and with the keyboard.
-import { startCall } from "./call.js";
+import { REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
 const [start, end, mute, keys, keypad, state, log, lines, notice] =
   ["start", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice"].map(element);
 const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
-const STATES = {
-  idle: "Ready when you are",
-  connecting: "Connecting…",
-  listening: "Listening",
-  thinking: "Thinking…",
-  speaking: "Speaking",
-  over: "The call has ended",
-};
-const REASONS = {
-  balance: "The call ended because the account's balance is used up.",
-  speech_failed: "The call ended because speech does not work at the moment.",
-  server_restarted: "The call ended because the server was restarted.",
-  silence: "The call ended because nobody spoke.",
-  no_first_words: "The call ended because nobody spoke.",
-  max_duration: "The call reached its longest duration.",
-};
+const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
 let call = null;
 let isMuted = false;
@@ -31,7 +16,7 @@ const open = new Map();
 function show(name) {
   document.body.dataset.state = name;
   const isLive = name !== "idle" && name !== "over";
-  state.textContent = (STATES[name] ?? name) + (isLive && isMuted ? " (you are muted)" : "");
+  state.textContent = (WORDS[name] ?? name) + (isLive && isMuted ? " (you are muted)" : "");
   start.hidden = isLive;
   end.hidden = mute.hidden = keys.hidden = !isLive;
   keys.disabled = name === "connecting";

@@ -1,5 +1,6 @@
 // Joins the parts: what people do becomes state and requests, state is drawn and kept.
 import { Refusal, type Api } from "./api.ts";
+import { createCalling, noCall } from "./calling.ts";
 import type { Options } from "./options.ts";
 import { createSession, type Session, type State } from "./session.ts";
 import { createMemory, isAnswering, renewed } from "./store.ts";
@@ -22,6 +23,7 @@ function createState(options: Options, draw: () => void): State & { keep(): void
     talk: memory.load(),
     isOffline: false,
     isUnread: false,
+    call: noCall(),
     keep: () => memory.save(state.talk),
     set: (next) => {
       state.talk = next;
@@ -38,7 +40,7 @@ function createState(options: Options, draw: () => void): State & { keep(): void
 
 function createActions(
   state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
-): Actions {
+): Omit<Actions, "call"> {
   return {
     open: () => {
       state.isUnread = false;
@@ -50,10 +52,11 @@ function createActions(
       state.set({ ...state.talk, isOpen: false });
       showNow();
       // An idle stream would be held for nobody; a reply under way is still waited for.
-      if (state.talk.pending === null) session.unwatch();
+      if (state.talk.pending === null && !state.call.isLive) session.unwatch();
     },
     send: (text) => {
       const { talk } = state;
+      state.call = { ...state.call, problem: "", offersWindow: false };
       state.set({
         ...talk,
         items: [...talk.items, { role: "user", text, isStored: false }],
@@ -90,14 +93,18 @@ function createActions(
 export function startWidget(shadow: ShadowRoot, options: Options, api: Api): void {
   // Nothing is shown before it is known that the assistant exists and may be used here.
   const draw = (): void => {
-    if (state.talk.settings) view.draw(state.talk, state.isOffline, state.isUnread);
+    if (state.talk.settings) view.draw(state);
   };
   const state = createState(options, draw);
   const session = createSession(state, options, api);
-  const view: View = createView(shadow, options, createActions(state, session, api, () => {
+  const actions = createActions(state, session, api, () => {
     draw();
     view.focus();
-  }));
+  });
+  const call = createCalling({
+    state, session, options, shadow, place: (bar) => view.placeCall(bar),
+  });
+  const view: View = createView(shadow, options, { ...actions, call });
 
   addEventListener("online", () => {
     if (state.talk.isUnreached) void session.deliver();

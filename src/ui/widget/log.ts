@@ -14,9 +14,14 @@ function remark(text: string, isBusy = false): HTMLElement {
 
 const spoken = (name: string): string => name.replaceAll(/[_-]+/g, " ");
 
+const speakerOf = (item: Item): string => (item.role === "spoken" ? item.by : item.role);
+const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFinal;
+
 function fill(element: HTMLElement, item: Item): void {
-  const who = make("span", { class: "quiet" }, item.role === "user" ? "You: " : "Assistant: ");
-  if (item.role === "user") return element.replaceChildren(who, item.text);
+  if (item.role === "note") return element.replaceChildren(item.text);
+  const isUser = speakerOf(item) === "user";
+  const who = make("span", { class: "quiet" }, isUser ? "You: " : "Assistant: ");
+  if (item.role !== "assistant") return element.replaceChildren(who, item.text);
   const atWork = [...new Set(Object.values(item.tools))];
   const remarks = atWork.map((name) => remark(`Using ${spoken(name)}…`, true));
   if (item.turn !== null && item.text === "" && atWork.length === 0) {
@@ -71,7 +76,7 @@ export function createLog(announcer: Announcer): Log {
           element.append(row.element);
         } else if (row.item === item) continue;
         row.item = item;
-        row.element.className = `item ${item.role}`;
+        row.element.className = `item ${speakerOf(item)}${isPartial(item) ? " partial" : ""}`;
         fill(row.element, item);
       }
       if (isAtEnd || last?.role === "user") element.scrollTop = element.scrollHeight;

@@ -1,6 +1,7 @@
 // The conversation with the server: made, watched, and handed the pending message under one key
 // until it is taken. The stream alone says what was said. Told of by controller.ts.
 import { Refusal, type Api } from "./api.ts";
+import type { CallState } from "./calling.ts";
 import type { Options } from "./options.ts";
 import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
@@ -12,6 +13,7 @@ export interface State {
   talk: Talk;
   isOffline: boolean;
   isUnread: boolean;
+  call: CallState;
   set(next: Talk): void;
 }
 
@@ -77,7 +79,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
 }
 
 export function createSession(state: State, options: Options, api: Api): Session {
-  let isCreating = false;
+  let creating: Promise<void> | null = null;
   let isSending = false;
   const { follow, unwatch } = createFollower(state, api, () => {
     state.set(renewed(state.talk));
@@ -90,16 +92,19 @@ export function createSession(state: State, options: Options, api: Api): Session
     const { conversation, variables } = state.talk;
     if (options.fields.length > 0 && variables === null) return;
     if (conversation !== null) return follow(conversation);
-    if (isCreating) return;
-    isCreating = true;
+    // Whoever comes while it is being made waits for the same one.
+    creating ??= create({ ...options.variables, ...variables }).finally(() => {
+      creating = null;
+    });
+    return creating;
+  };
+  const create = async (variables: Record<string, string>): Promise<void> => {
     try {
-      const made = await api.create(options.assistant, { ...options.variables, ...variables });
+      const made = await api.create(options.assistant, variables);
       state.set({ ...state.talk, conversation: made, problem: "", isUnreached: false });
       follow(made);
     } catch (error) {
       refuse(state, error);
-    } finally {
-      isCreating = false;
     }
   };
   const deliver = async (): Promise<void> => {

@@ -14,7 +14,12 @@ export type Item =
       wasStopped: boolean;
       /** Tools at work, by call. */
       tools: Record<string, string>;
-    };
+    }
+  /** Said in a call: no part of the conversation's own messages. */
+  | { role: "spoken"; by: Speaker; text: string; isFinal: boolean }
+  | { role: "note"; text: string };
+
+export type Speaker = "user" | "assistant";
 
 export interface Talk {
   settings: Settings | null;
@@ -70,6 +75,12 @@ function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): 
   return items.with(index, change(found));
 }
 
+/** What the log holds already comes before what is still on its way to it: a greeting, say. */
+function beforeUnsent(items: Item[], item: Item): Item[] {
+  const unsent = items.findIndex((one) => one.role === "user" && !one.isStored);
+  return unsent < 0 ? [...items, item] : items.toSpliced(unsent, 0, item);
+}
+
 function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
   const { items } = talk;
   if (message.role === "user") {
@@ -77,15 +88,16 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
       item.role === "user" && !item.isStored && item.text === message.content);
     const item: Item = { role: "user", text: message.content, isStored: true };
     const problem = talk.isUnreached ? "" : talk.problem;
+    // A message opens a conversation again that had ended before it came.
     return index < 0
-      ? { ...talk, items: [...items, item] }
-      : { ...talk, items: items.with(index, item), problem, isUnreached: false };
+      ? { ...talk, items: [...items, item], hasEnded: false }
+      : { ...talk, items: items.with(index, item), problem, isUnreached: false, hasEnded: false };
   }
   const reply: Reply = {
     role: "assistant", text: message.content, turn: null,
     wasStopped: message.stopped === true, tools: {},
   };
-  if (turn === null) return { ...talk, items: [...items, reply] };
+  if (turn === null) return { ...talk, items: beforeUnsent(items, reply) };
   return {
     ...talk, items: onReply(items, turn, () => reply), pending: null, problem: "",
     isUnreached: false,
@@ -154,6 +166,22 @@ export const fromHistory = (talk: Talk, messages: Message[]): Talk => ({
     ? { role, text: content, isStored: true }
     : { role, text: content, turn: null, wasStopped: stopped === true, tools: {} }),
 });
+
+/** What is being said in a call; a line may be told many times until it is final. */
+export function heard({ items, ...talk }: Talk, by: Speaker, text: string, isFinal: boolean): Talk {
+  const line: Item = { role: "spoken", by, text, isFinal };
+  const index = items.findLastIndex((item) =>
+    item.role === "spoken" && item.by === by && !item.isFinal);
+  return { ...talk, items: index < 0 ? [...items, line] : items.with(index, line) };
+}
+
+/** The call is over: what was being said stays as it is. */
+export function hungUp(talk: Talk): Talk {
+  if (talk.items.at(-1)?.role !== "spoken") return talk;
+  const items = talk.items.map((item): Item =>
+    item.role === "spoken" ? { ...item, isFinal: true } : item);
+  return { ...talk, items: [...items, { role: "note", text: "The call has ended." }] };
+}
 
 /** Pages may be forbidden to store anything; then the talk lives as long as the page. */
 export function createMemory(name: string) {

@@ -22,7 +22,7 @@ const FRAME = `
 *, *::before { box-sizing: border-box; }
 [hidden] { display: none !important; }
 button, textarea, input { font: inherit; color: inherit; }
-button, a.call {
+button, a.call, .notice a {
   display: inline-flex; align-items: center; justify-content: center; gap: 8px; flex: none;
   min-width: 44px; min-height: 44px; padding: 0 10px; border: 0; border-radius: 12px;
   background: none; cursor: pointer; text-decoration: none;
@@ -67,7 +67,7 @@ header div { flex: 1; min-width: 0; }
 h2, header p { margin: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 h2 { font-size: 17px; line-height: 1.3; font-weight: 650; }
 header p { font-size: 14px; }
-header a.call { color: inherit; font-size: 15px; font-weight: 600; }
+header .call { color: inherit; font-size: 15px; font-weight: 600; }
 `;
 
 const TALK = `
@@ -81,6 +81,8 @@ const TALK = `
   align-self: flex-end; background: var(--accent); color: var(--on-accent);
   border: 1px solid var(--edge); border-end-end-radius: 4px; white-space: pre-wrap;
 }
+.item.partial { font-style: italic; }
+.item.note { align-self: center; padding: 0; color: var(--soft); font-size: 14px; }
 .item.assistant { align-self: flex-start; background: var(--paper); border-end-start-radius: 4px; }
 .item > * { margin: 0; }
 .item > * + * { margin-top: 8px; }
@@ -107,7 +109,7 @@ const TALK = `
 }
 .notice p { flex: 1; min-width: 140px; margin: 0; }
 .notice.bad p { color: var(--danger); }
-.notice button { border: 1px solid var(--strong); color: var(--strong); font-weight: 600; }
+.notice button, .notice a { border: 1px solid var(--strong); color: var(--strong); font-weight: 600; }
 form.say {
   display: flex; align-items: flex-end; gap: 8px; padding: 10px; border-top: 1px solid var(--line);
   padding-bottom: max(10px, env(safe-area-inset-bottom));
@@ -118,6 +120,7 @@ textarea, input {
 }
 textarea { max-height: 132px; resize: none; field-sizing: content; flex: 1; }
 ::placeholder { color: var(--soft); opacity: 1; }
+header [aria-disabled="true"] { opacity: 0.55; cursor: default; }
 .main { background: var(--strong); color: var(--on-strong); font-weight: 600; }
 .main[aria-disabled="true"] { opacity: 0.55; cursor: default; }
 form.ask { flex: 1; overflow-y: auto; padding: 18px; display: grid; gap: 14px; align-content: start; }

@@ -1,6 +1,7 @@
 // What is seen and pressed: the launcher, the panel with its log, notices and the message box.
 // Draws what it is told and passes on what people do; knows neither server nor storage.
 import { createAnnouncer } from "./announce.ts";
+import { windowOf, type CallState } from "./calling.ts";
 import { palette } from "./colour.ts";
 import { icon, ICONS, make } from "./elements.ts";
 import { createForm } from "./form.ts";
@@ -17,10 +18,21 @@ export interface Actions {
   renew(): void;
   draft(text: string): void;
   answerForm(variables: Record<string, string>): void;
+  call(): void;
+}
+
+/** What there is to draw. */
+export interface Shown {
+  talk: Talk;
+  isOffline: boolean;
+  isUnread: boolean;
+  call: CallState;
 }
 
 export interface View {
-  draw(talk: Talk, isOffline: boolean, isUnread: boolean): void;
+  draw(shown: Shown): void;
+  /** Puts a call's controls in place of the message box; null: takes them away. */
+  placeCall(bar: HTMLElement | null): void;
   /** Puts the focus where one types, or back to where one came from. */
   focus(): void;
 }
@@ -30,9 +42,14 @@ const MESSAGE_CHARS_MAX = "2000";
 function createParts(options: Options) {
   const title = make("h2", { id: "title", dir: "auto" });
   const subtitle = make("p", { dir: "auto" }, options.subtitle ?? "");
-  const call = make("a", { class: "call", target: "_blank", rel: "noopener" },
-    icon(ICONS.call), make("span", options.callText ? {} : { class: "quiet" },
-      options.callText ?? "Start a call (opens a new window)"));
+  const callWords = (words: string): HTMLElement => options.callText === undefined
+    ? make("span", { class: "quiet" }, words)
+    : make("span", {}, options.callText);
+  const elsewhere = { target: "_blank", rel: "noopener", href: windowOf(options) };
+  const call = make("button", { class: "call", type: "button" },
+    icon(ICONS.call), callWords("Start a call"));
+  const callWindow = make("a", { class: "call", ...elsewhere },
+    icon(ICONS.call), callWords("Start a call (opens a new window)"));
   const close = make("button", { type: "button", "aria-label": "Close the chat" }, icon(ICONS.close));
   const box = make("textarea", {
     rows: "1", maxlength: MESSAGE_CHARS_MAX, placeholder: "Your message…", dir: "auto",
@@ -44,14 +61,15 @@ function createParts(options: Options) {
   const words = make("p");
   const retry = make("button", { type: "button" }, "Try again");
   const renew = make("button", { type: "button" }, "New conversation");
+  const openWindow = make("a", elsewhere, "Call in a new window");
   return {
     launcher: make("button", { class: "launcher", type: "button", "aria-haspopup": "dialog" }),
     panel: make("dialog", { class: "panel", "aria-labelledby": "title" }),
-    header: make("header", {}, make("div", {}, title, subtitle), call, close),
-    notice: make("div", { class: "notice", role: "status" }, words, retry, renew),
+    header: make("header", {}, make("div", {}, title, subtitle), call, callWindow, close),
+    notice: make("div", { class: "notice", role: "status" }, words, retry, openWindow, renew),
     say: make("form", { class: "say" }, box, send, stop),
     region: make("div", { class: "quiet", "aria-live": "polite" }),
-    title, subtitle, call, close, box, send, stop, words, retry, renew,
+    title, subtitle, call, callWindow, openWindow, close, box, send, stop, words, retry, renew,
   };
 }
 
@@ -68,6 +86,7 @@ function listen(parts: Parts, actions: Actions): void {
   };
   parts.launcher.addEventListener("click", actions.open);
   parts.close.addEventListener("click", actions.close);
+  parts.call.addEventListener("click", actions.call);
   parts.retry.addEventListener("click", () => {
     actions.retry();
     box.focus();
@@ -82,7 +101,8 @@ function listen(parts: Parts, actions: Actions): void {
     // Enter also ends the composing of a Japanese or Chinese word.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    submit();
+    // Held down since it pressed the button whose place the box has taken.
+    if (!event.repeat) submit();
   });
   say.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -106,16 +126,20 @@ function followKeyboard(root: HTMLElement): void {
     root.style.setProperty("--height", `${Math.round(viewport.height)}px`));
 }
 
-function fillLauncher({ launcher }: Parts, options: Options, name: string): void {
+function fillLauncher(
+  { launcher }: Parts, options: Options, name: string, isCalling: boolean,
+): void {
   const { launcherText: text, launcherSubtext: more } = options;
-  launcher.replaceChildren(icon(ICONS.chat));
-  if (text === undefined) return launcher.setAttribute("aria-label", `Chat with ${name}`);
+  launcher.replaceChildren(icon(isCalling ? ICONS.call : ICONS.chat));
+  launcher.classList.toggle("calling", isCalling);
+  launcher.ariaLabel = isCalling ? "Back to the call" : text ? null : `Chat with ${name}`;
+  if (text === undefined || isCalling) return;
   launcher.append(make("span", { dir: "auto" }, text, ...(more ? [make("small", {}, more)] : [])));
 }
 
 /** What the assistant's settings and the page's attributes decide. */
-function dress(root: HTMLElement, parts: Parts, options: Options, talk: Talk): void {
-  const { name = "", widget_settings: widget = {}, calls = false } = talk.settings ?? {};
+function dress(root: HTMLElement, parts: Parts, options: Options, { talk, call }: Shown): void {
+  const { name = "", widget_settings: widget = {} } = talk.settings ?? {};
   const theme = options.theme ?? widget.theme;
   const isDark = theme === "dark"
     || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
@@ -128,20 +152,21 @@ function dress(root: HTMLElement, parts: Parts, options: Options, talk: Talk): v
   root.dir = getComputedStyle(document.documentElement).direction;
   parts.title.textContent = options.title ?? name;
   parts.subtitle.hidden = options.subtitle === undefined;
-  parts.call.hidden = !calls;
-  parts.call.href = `${options.origin}/talk/${encodeURIComponent(options.assistant)}`;
-  fillLauncher(parts, options, name);
+  fillLauncher(parts, options, name, call.isLive);
 }
 
-function drawNotice({ notice, words, retry, renew }: Parts, talk: Talk, isOffline: boolean): void {
-  const isBad = talk.problem !== "";
-  const text = isBad ? talk.problem
+function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
+  const { notice, words, retry, renew } = parts;
+  const problem = talk.problem || call.problem;
+  const isBad = problem !== "";
+  const text = isBad ? problem
     : talk.hasEnded ? "This conversation has ended."
     : isOffline ? "No connection. The chat goes on as soon as it is back." : "";
   if (words.textContent !== text) words.textContent = text;
   notice.classList.toggle("bad", isBad);
   notice.hidden = text === "";
-  retry.hidden = !isBad;
+  retry.hidden = talk.problem === "";
+  parts.openWindow.hidden = !call.offersWindow || talk.problem !== "";
   renew.hidden = !talk.hasEnded;
 }
 
@@ -158,7 +183,8 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
   listen(parts, actions);
   followKeyboard(root);
   let dressed: Talk["settings"] = null;
-  let last: Talk | null = null;
+  let last: Shown | null = null;
+  let wasCalling = false;
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     if (last) dress(root, parts, options, last);
   });
@@ -171,29 +197,48 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
     else if (matchMedia("(max-width: 480px)").matches) panel.showModal();
     else panel.show();
   };
-  return {
-    draw: (talk, isOffline, isUnread) => {
-      if (talk.settings !== dressed) dress(root, parts, options, talk);
+  let bar: HTMLElement | null = null;
+  const view: View = {
+    draw: (shown) => {
+      const { talk, call } = shown;
+      if (talk.settings !== dressed || call.isLive !== wasCalling) {
+        dress(root, parts, options, shown);
+      }
       if (last === null) box.value = talk.draft;
       dressed = talk.settings;
-      last = talk;
+      wasCalling = call.isLive;
+      last = { ...shown };
       const asks = options.fields.length > 0 && talk.variables === null;
       const isBusy = isAnswering(talk);
       form.element.hidden = !asks;
       log.element.hidden = asks;
-      parts.say.hidden = asks || talk.hasEnded;
+      parts.say.hidden = asks || talk.hasEnded || bar !== null;
+      const calls = talk.settings?.calls === true && !asks;
+      parts.call.hidden = !calls || call.isForbidden;
+      parts.callWindow.hidden = !calls || !call.isForbidden;
+      parts.call.ariaDisabled = String(call.isLive);
       parts.send.hidden = isBusy;
       parts.send.ariaDisabled = String(talk.pending !== null);
       parts.stop.hidden = !isBusy;
-      launcher.classList.toggle("unread", isUnread);
-      drawNotice(parts, talk, isOffline);
+      launcher.classList.toggle("unread", shown.isUnread);
+      drawNotice(parts, shown);
       show(talk.isOpen);
       log.draw(talk);
     },
+    placeCall: (next) => {
+      const isHere = panel.open && (bar ?? panel).contains(shadow.activeElement);
+      bar?.remove();
+      bar = next;
+      if (bar) panel.insertBefore(bar, parts.say);
+      parts.say.hidden = bar !== null;
+      if (isHere) view.focus();
+    },
     focus: () => {
       if (!panel.open) return launcher.focus();
+      if (bar) return bar.querySelector<HTMLElement>(".end")?.focus();
       const first = form.element.hidden ? box : form.element.querySelector("input, textarea");
       if (first instanceof HTMLElement) first.focus();
     },
   };
+  return view;
 }

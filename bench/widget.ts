@@ -1,0 +1,83 @@
+// What the chat widget costs a page: a page of another origin is opened by a browser that has
+// nothing of it, in turn with the widget and with an empty script by the same tag, at the same
+// distance and with the same headers. The ratio is that of the two evaluations.
+//
+// Evaluation is Chromium's own trace ("EvaluateScript": compiling and running the text, time of the
+// thread alone), blocking is what tasks take beyond 50 ms, layout shift is Chromium's own figure,
+// and the bytes are those on the wire, headers included.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
+import { bundleCall, bundleWidget } from "../src/ui/build.ts";
+import { noBrowser } from "../test/support/browser.ts";
+import { newAssistant } from "../test/support/server.ts";
+import { measureLoad, startHost, startWorld, type Load } from "../test/support/widget-page.ts";
+import { median, percentile, print, printResult } from "./report.ts";
+
+const LOADS = Number(process.env.BENCH_LOADS ?? 11);
+const WARM_UP = 2;
+
+const missing = noBrowser();
+if (missing !== false) {
+  print(missing);
+  process.exit(0);
+}
+const world = await startWorld();
+const { browser, server, host } = world;
+if (!browser) throw new Error("the browser is gone");
+
+const empty = gzipSync("");
+const other = createServer((_, response) => {
+  response.writeHead(200, {
+    "content-type": "text/javascript; charset=utf-8", "content-encoding": "gzip",
+    "access-control-allow-origin": "*", "content-length": empty.length,
+  });
+  response.end(empty);
+});
+other.listen(0, "127.0.0.1");
+await once(other, "listening");
+const otherHost = await startHost(`http://127.0.0.1:${(other.address() as AddressInfo).port}`);
+
+const { uuid } = await newAssistant(server);
+const attributes = { "data-assistant": uuid };
+const withWidget = host.add({ attributes });
+const without = otherHost.add({ attributes });
+const loads: { widget: Load[]; empty: Load[] } = { widget: [], empty: [] };
+for (let count = 0; count < WARM_UP + LOADS; count += 1) {
+  const widget = await measureLoad(browser, withWidget);
+  const bare = await measureLoad(browser, without, false);
+  if (count < WARM_UP) continue;
+  loads.widget.push(widget);
+  loads.empty.push(bare);
+}
+const [main, call] = [await bundleWidget(), await bundleCall()];
+await otherHost.close();
+other.close();
+await world.close();
+
+const rounded = (value: number): number => Number(value.toFixed(3));
+function figures(of: Load[]) {
+  const middle = (read: (load: Load) => number): number => rounded(median(of.map(read)));
+  return {
+    evaluation_ms: middle(({ evaluationMs }) => evaluationMs),
+    evaluation_p90_ms: rounded(percentile(of.map(({ evaluationMs }) => evaluationMs), 90)),
+    blocking_ms: middle(({ blockingMs }) => blockingMs),
+    layout_shift_max: Math.max(...of.map(({ layoutShift }) => layoutShift)),
+    script_bytes: middle(({ scriptBytes }) => scriptBytes),
+    launcher_ms: of[0]?.launcherMs === null ? null : middle(({ launcherMs }) => launcherMs ?? 0),
+  };
+}
+const widget = figures(loads.widget);
+const bare = figures(loads.empty);
+for (const [name, values] of Object.entries({ widget, empty: bare })) {
+  print(`${name.padEnd(7)} evaluation ${values.evaluation_ms} ms (p90 ${values.evaluation_p90_ms}), `
+    + `blocking ${values.blocking_ms} ms, layout shift ${values.layout_shift_max}, `
+    + `${values.script_bytes} bytes, launcher ${values.launcher_ms ?? "none"} ms`);
+}
+printResult("widget", {
+  loads: LOADS, widget, empty: bare,
+  gzip_bytes: main.gzip.length, call_gzip_bytes: call.gzip.length,
+  evaluation_to_empty: rounded(widget.evaluation_ms / bare.evaluation_ms),
+  added_evaluation_ms: rounded(widget.evaluation_ms - bare.evaluation_ms),
+});

@@ -1,0 +1,42 @@
+// What call.js offers, for the chat widget, which is written in TypeScript.
+
+/** What the server says beside the sound, as in the README's streaming protocol. */
+export interface CallMessage {
+  type: string;
+  state?: string;
+  role?: "customer" | "assistant";
+  text?: string;
+  final?: boolean;
+  reason?: string;
+  error?: string;
+}
+
+/** `microphone`, `forbidden`: another page may be allowed what this one is not. */
+export type Cause = "" | "microphone" | "forbidden";
+
+export interface CallHandlers {
+  message(message: CallMessage): void;
+  /** Empty when all is well again. */
+  notice(text: string): void;
+  /** Comes once and last; the problem is empty when the call ended as it should. */
+  closed(problem: string, cause: Cause): void;
+}
+
+export interface CallGiven {
+  /** The server's; unless given, the page's own. */
+  origin?: string;
+  /** The conversation to talk in; unless given, a new one. */
+  conversation?(): Promise<string>;
+  /** Made in the click, where this module is loaded later than that. */
+  context?: AudioContext;
+}
+
+export interface Call {
+  hangUp(): void;
+  mute(on: boolean): void;
+  press(digit: string): void;
+}
+
+export const STATES: Record<string, string>;
+export const REASONS: Record<string, string>;
+export function startCall(assistant: string, handlers: CallHandlers, given?: CallGiven): Call;

@@ -1,0 +1,117 @@
+// A call inside the chat: state, mute and hanging up, in place of the message box. A bundle of its
+// own that calling.ts loads when somebody calls, so that nobody else waits for it.
+/// <reference lib="dom" />
+import { REASONS, startCall, STATES, type CallMessage, type Cause } from "../talk/call.js";
+import { icon, make } from "./elements.ts";
+
+export interface CallOptions {
+  shadow: ShadowRoot;
+  context: AudioContext;
+  origin: string;
+  assistant: string;
+  conversation(): Promise<string>;
+  heard(by: "user" | "assistant", text: string, isFinal: boolean): void;
+  /** Comes once; the problem is empty when the call ended as it should. */
+  over(problem: string, cause: Cause): void;
+}
+
+const MICROPHONE = "M12 3a3 3 0 0 1 3 3v5a3 3 0 0 1-6 0V6a3 3 0 0 1 3-3zM6 11a6 6 0 0 0 12 0M12 17v4";
+const STRUCK = `${MICROPHONE}M4 4l16 16`;
+const HANG_UP = "M3 14v-2c5-4 13-4 18 0v2l-2 2-3.500-1.500V12a12 12 0 0 0-7 0v2.500L5 16z";
+
+const STYLES = `
+.in-call {
+  display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 10px 16px;
+  border-top: 1px solid var(--line); padding-bottom: max(10px, env(safe-area-inset-bottom));
+}
+.in-call p { margin: 0; }
+.in-call .state { flex: 1; min-width: 0; display: flex; align-items: center; gap: 10px; font-weight: 600; }
+.in-call .trouble { flex-basis: 100%; color: var(--danger); font-size: 15px; }
+.in-call .dot { flex: none; width: 12px; height: 12px; border-radius: 50%; background: var(--strong); }
+.in-call button { border: 1px solid var(--edge); font-weight: 600; }
+.in-call [aria-pressed="true"] { background: var(--ink); color: var(--card); }
+.in-call .end { border-color: #c62f37; background: #c62f37; color: #fff; }
+@media (prefers-reduced-motion: no-preference) {
+  .in-call:not([data-state="listening"]) .dot { animation: breathe 0.9s ease-in-out infinite alternate; }
+}
+@media (forced-colors: active) { .in-call .dot { background: CanvasText; } }
+`;
+
+function dress(shadow: ShadowRoot): CSSStyleSheet {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(STYLES);
+  shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
+  return sheet;
+}
+
+function createBar() {
+  const words = make("span");
+  const trouble = make("p", { class: "trouble", role: "alert", hidden: "" });
+  const mute = make("button", { type: "button", "aria-pressed": "false", "aria-label": "Mute" });
+  const end = make("button", { type: "button", class: "end", "aria-label": "Hang up" }, icon(HANG_UP));
+  const element = make("div", { class: "in-call", role: "group", "aria-label": "Call" }, trouble,
+    make("p", { class: "state", role: "status" }, make("span", { class: "dot" }), words), mute, end);
+  let state = "connecting";
+  let isMuted = false;
+  const draw = (): void => {
+    element.dataset.state = state;
+    words.textContent = (STATES[state] ?? state) + (isMuted ? " (you are muted)" : "");
+    mute.ariaPressed = String(isMuted);
+    mute.replaceChildren(icon(isMuted ? STRUCK : MICROPHONE));
+  };
+  // Whoever keeps Enter pressed has not pressed the button that takes the place of another.
+  element.addEventListener("keydown", (event) => {
+    if (event.repeat && event.key === "Enter") event.preventDefault();
+  });
+  draw();
+  return {
+    element, mute, end,
+    show: (next: string): void => {
+      state = next;
+      draw();
+    },
+    toggle: (): boolean => {
+      isMuted = !isMuted;
+      draw();
+      return isMuted;
+    },
+    trouble: (text: string): void => {
+      trouble.textContent = text;
+      trouble.hidden = text === "";
+    },
+  };
+}
+
+/** Starts the call; what it returns is to be shown until `over`. */
+export function openCall(options: CallOptions): HTMLElement {
+  const { shadow, assistant, context, origin, conversation } = options;
+  const bar = createBar();
+  const sheet = dress(shadow);
+  let reason = "";
+  const message = (told: CallMessage): void => {
+    switch (told.type) {
+      case "ready":
+        return bar.show("listening");
+      case "state":
+        return bar.show(told.state ?? "");
+      case "transcript":
+        return options.heard(
+          told.role === "customer" ? "user" : "assistant", told.text ?? "", told.final === true);
+      case "error":
+        return bar.trouble(told.error ?? "");
+      case "end":
+        reason = REASONS[told.reason ?? ""] ?? "";
+    }
+  };
+  const call = startCall(assistant, {
+    message,
+    notice: bar.trouble,
+    closed: (problem, cause) => {
+      shadow.adoptedStyleSheets = shadow.adoptedStyleSheets.filter((one) => one !== sheet);
+      options.over(problem || reason, cause);
+    },
+  }, { context, origin, conversation });
+  bar.mute.addEventListener("click", () => call.mute(bar.toggle()));
+  bar.end.addEventListener("click", call.hangUp);
+  return bar.element;
+}

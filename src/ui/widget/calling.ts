@@ -1,0 +1,90 @@
+// Web calls as far as the chat itself has to know of them: when one begins, its code is loaded
+// (call.ts, a bundle of its own), what is said is put into the log, and afterwards the chat goes
+// on. Where the page allows no call, one opens in a window of the server's own.
+import type { openCall } from "./call.ts";
+import type { Options } from "./options.ts";
+import type { Session, State } from "./session.ts";
+import { heard, hungUp, renewed } from "./store.ts";
+
+export interface CallState {
+  isLive: boolean;
+  /** Why there is no call (any more), in words. */
+  problem: string;
+  /** Another window may be allowed what this page is not. */
+  offersWindow: boolean;
+  /** Known not to work in this page: the next goes to the window at once. */
+  isForbidden: boolean;
+}
+
+/** Where the browser can tell beforehand; the rest shows when it is tried. */
+export function canCallHere(): boolean {
+  const { featurePolicy: policy } = document as {
+    featurePolicy?: { allowsFeature(name: string): boolean };
+  };
+  return isSecureContext && "mediaDevices" in navigator && "AudioWorkletNode" in window
+    && policy?.allowsFeature("microphone") !== false;
+}
+
+export const noCall = (): CallState =>
+  ({ isLive: false, problem: "", offersWindow: false, isForbidden: !canCallHere() });
+
+export const windowOf = ({ origin, assistant }: Options): string =>
+  `${origin}/talk/${encodeURIComponent(assistant)}`;
+
+const FORBIDDEN = "Calls do not work inside this page. This one opens in a new window.";
+const UNREACHED = "The call could not be started. Please check the connection.";
+
+interface Parts {
+  state: State;
+  session: Session;
+  options: Options;
+  shadow: ShadowRoot;
+  /** Shows the call's own controls, and takes them away again. */
+  place(bar: HTMLElement | null): void;
+}
+
+export function createCalling({ state, session, options, shadow, place }: Parts): () => void {
+  const tell = (call: Partial<CallState>): void => {
+    state.call = { ...state.call, ...call };
+    state.set(state.talk);
+  };
+  const forbidden = (): void => {
+    // Browsers that stop it have the link beside the words.
+    if (!state.isOffline) window.open(windowOf(options), "_blank", "noopener");
+    tell(state.isOffline
+      ? { isLive: false, problem: UNREACHED }
+      : { isLive: false, problem: FORBIDDEN, offersWindow: true, isForbidden: true });
+  };
+  const conversation = async (): Promise<string> => {
+    if (state.talk.hasEnded) {
+      session.unwatch();
+      state.set(renewed(state.talk));
+    }
+    await session.begin();
+    if (state.talk.conversation === null) throw new Error("there is no conversation");
+    return state.talk.conversation;
+  };
+  const open = (call: typeof openCall, context: AudioContext): void => place(call({
+    shadow, context, conversation, origin: options.origin, assistant: options.assistant,
+    heard: (by, text, isFinal) => state.set(heard(state.talk, by, text, isFinal)),
+    over: (problem, cause) => {
+      place(null);
+      state.talk = hungUp(state.talk);
+      if (cause === "forbidden") return forbidden();
+      tell({ isLive: false, problem, offersWindow: cause === "microphone" });
+    },
+  }));
+  return () => {
+    if (state.call.isLive) return;
+    tell({ isLive: true, problem: "", offersWindow: false });
+    // Made in the click itself, since browsers let only what begins there be heard.
+    const context = new AudioContext();
+    void context.resume().catch(() => undefined);
+    import(`${options.origin}/widget-call.js`).then(
+      ({ openCall: call }: { openCall: typeof openCall }) => open(call, context),
+      () => {
+        void context.close();
+        forbidden();
+      });
+  };
+}
