@@ -3,7 +3,7 @@
 // says about it. The scenarios are in test/sipp.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, test } from "node:test";
+import { after, test, type TestContext } from "node:test";
 import { startEndpoint } from "./support/endpoint.ts";
 import { headerOf, noSipp, startSipp, type Sipp, type SippOptions } from "./support/sipp.ts";
 import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "./support/sip-world.ts";
@@ -171,9 +171,10 @@ for (const [status, challenge, authorization] of [
   });
 }
 
-test("[SC7] a caller who gives up while it rings was not answered", LIMITED, async () => {
+test("[SC7] a caller who gives up while it rings was not answered", LIMITED, async (t: TestContext) => {
   // Rings as long as nobody has said who is calling.
   const endpoint = await startEndpoint();
+  t.after(endpoint.close);
   let release = (): void => undefined;
   endpoint.answer((_, response) => {
     release = () => void response.end("{}");
@@ -185,11 +186,11 @@ test("[SC7] a caller who gives up while it rings was not answered", LIMITED, asy
   release();
   const call = await world!.when(callId, "no-answer");
   assert.deepEqual([call.end_reason, call.total_cost], ["customer_hung_up", 0]);
-  await endpoint.close();
 });
 
-test("[SC8] what the inbound webhook answers is in the greeting", LIMITED, async () => {
+test("[SC8] what the inbound webhook answers is in the greeting", LIMITED, async (t: TestContext) => {
   const endpoint = await startEndpoint();
+  t.after(endpoint.close);
   endpoint.answer(({ body }, response) => {
     const told = JSON.parse(body) as Record<string, string>;
     const who = `Eva ${told.customer_phone} ${told.assistant_phone}`;
@@ -203,5 +204,4 @@ test("[SC8] what the inbound webhook answers is in the greeting", LIMITED, async
   await phone.done;
   const call = await world!.when(callId, "ended_by_customer");
   assert.match(call.transcript as string, new RegExp(`^AI: Hi Eva \\+14155550199 \\${number}`));
-  await endpoint.close();
 });

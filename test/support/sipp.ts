@@ -65,15 +65,30 @@ export interface Sipp {
   stop(): Promise<void>;
 }
 
-/** A UDP port nobody has just now. */
-export async function freePort(host = "127.0.0.1"): Promise<number> {
+/** A UDP port nobody has just now; `wanted` 0 is any. Rejects when somebody has the one wanted. */
+export async function freePort(host = "127.0.0.1", wanted = 0): Promise<number> {
   const socket = createSocket("udp4");
-  socket.bind(0, host);
+  socket.bind(wanted, host);
   await once(socket, "listening");
   const { port } = socket.address();
   socket.close();
   await once(socket, "close");
   return port;
+}
+
+/** Below the ports the system gives to whoever asks for any. */
+const MEDIA_PORTS = { min: 12_000, max: 30_000 };
+
+/** The first of four in a row: sipp takes them for sound and pictures, needed or not. */
+async function freeMediaPorts(host: string): Promise<number> {
+  const first = (MEDIA_PORTS.min
+    + Math.floor(Math.random() * (MEDIA_PORTS.max - MEDIA_PORTS.min))) & ~3;
+  try {
+    for (let port = first; port < first + 4; port += 1) await freePort(host, port);
+    return first;
+  } catch {
+    return freeMediaPorts(host);
+  }
 }
 
 /** Until the system lists the port; what has it tells nobody. */
@@ -89,7 +104,7 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   const folder = mkdtempSync(join(tmpdir(), "parley-sipp-"));
   const file = (name: string): string => join(folder, name);
   const port = await freePort(host);
-  const mediaPort = await freePort(host) & ~1;
+  const mediaPort = await freeMediaPorts(host);
   writeFileSync(file("messages"), "");
   const keys = {
     rtp_port: String(mediaPort), caller: "+14155550199", called: options.number ?? "nobody",
