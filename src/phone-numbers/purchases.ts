@@ -312,14 +312,19 @@ export function createPurchases(options: PurchaseOptions): Purchases {
       const number = parseNumber(text);
       if (!number) throw new Fault(422, UNPARSABLE);
       const { phoneNumber } = number;
-      const known = idempotencyKey === null
-        ? null
-        : store.findPurchaseByKey(accountId, idempotencyKey);
+      const findKnown = (): Purchase | null =>
+        idempotencyKey === null ? null : store.findPurchaseByKey(accountId, idempotencyKey);
+      const known = findKnown();
       if (known) return replay(known.uuid, phoneNumber);
       if (!store.hasPaymentMethod(accountId)) throw refusals.noPaymentMethod();
       if (store.isInUse(phoneNumber)) throw refusals.inUse();
       const found = await findOffer(number);
-      if (!found) throw refusals.notAvailable();
+      if (!found) {
+        // Sold while it was looked for: perhaps to the same request, which had come before.
+        const meanwhile = findKnown();
+        if (meanwhile) return replay(meanwhile.uuid, phoneNumber);
+        throw refusals.notAvailable();
+      }
       const [provider, { countryCode, smsCapable, region, monthlyMicros }] = found;
       return order({
         uuid: system.uuid(), accountId, idempotencyKey, phoneNumber, countryCode, smsCapable,
