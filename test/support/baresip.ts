@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, isBound } from "./sipp.ts";
@@ -80,7 +80,7 @@ export async function startBaresip(
 ): Promise<Baresip> {
   const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
   const file = (name: string): string => join(folder, name);
-  const [port, control] = [await freePort(), await freePort()];
+  const [port, control] = [await freePort(), await freeControlPort()];
   writeFileSync(file("microphone.wav"), wavOf(microphone));
   writeFileSync(file("accounts"),
     `<sip:${number ?? "telephone"}@127.0.0.1:${port}>;regint=0`
@@ -144,6 +144,17 @@ export async function startBaresip(
 }
 
 /** Netstrings of JSON. */
+/** Below the ports the system gives to connections, or one of them may have it by then. */
+async function freeControlPort(): Promise<number> {
+  const port = 12_000 + Math.floor(Math.random() * 18_000);
+  const server = createServer().listen(port, "127.0.0.1");
+  const isFree = await once(server, "listening").then(() => true, () => false);
+  if (!isFree) return freeControlPort();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
 async function openControl(port: number, events: Told<{ kind: string; param: string }>) {
   let socket: Socket | null = null;
   // Its ports are opened one after the other.
@@ -153,7 +164,7 @@ async function openControl(port: number, events: Told<{ kind: string; param: str
       await once(next, "connect");
       socket = next;
     } catch (error) {
-      if (attempt > 200) throw error;
+      if (attempt > 1000) throw error;
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   }
