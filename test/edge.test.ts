@@ -65,6 +65,25 @@ test("[ER4] unknown paths are 404, wrong methods 405 with Allow, both JSON", asy
   assert.equal(wrong.headers.get("allow"), "GET");
 });
 
+test("[ER6] HEAD answers the head of what GET answers, and nothing of a stream", async () => {
+  for (const path of ["/", "/widget.js", "/livez", "/api/user/me", "/api/user/stream", "/docs", "/none"]) {
+    const ask = (method: string) => fetch(`${server.url}${path}`, {
+      method, headers: { Authorization: `Bearer ${server.key}`, "Accept-Encoding": "identity" },
+    });
+    const headers = (response: Response) => [...response.headers].filter(([name]) =>
+      !["date", "x-request-id", "transfer-encoding", "content-length"].includes(name));
+    const [head, got] = [await ask("HEAD"), await ask("GET")];
+    assert.deepEqual([head.status, headers(head)], [got.status, headers(got)], path);
+    const isStream = path === "/api/user/stream";
+    const body = isStream ? null : Buffer.from(await got.arrayBuffer());
+    if (isStream) await got.body?.cancel();
+    assert.equal(head.headers.get("content-length"), body && String(body.length), path);
+    // Whatever followed the head would be taken for the next answer of the connection.
+    const rest = await raw(`HEAD ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`, /$^/);
+    assert.match(rest, /^HTTP[^]*?\r\n\r\n$/);
+  }
+});
+
 test("[ER5] a safe request id is echoed, another is replaced", async () => {
   const echoed = await server.call("GET", "/user/me", { headers: { "X-Request-Id": "abc-1" } });
   assert.equal(echoed.headers.get("x-request-id"), "abc-1");

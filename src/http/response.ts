@@ -49,6 +49,11 @@ export class Exchange {
     if ("stream" in reply) return this.#startStream(raw, reply);
     const body = "json" in reply ? JSON.stringify(reply.json) : reply.content;
     const type = "json" in reply ? "application/json" : reply.contentType;
+    if (this.#isHead) {
+      return this.#endHead(raw, reply.status, type, {
+        ...reply.headers, "Content-Length": String(Buffer.byteLength(body)),
+      });
+    }
     raw.cork(() => {
       this.#writeHead(raw, reply.status, type, reply.headers);
       raw.end(body, options.close ?? false);
@@ -65,7 +70,24 @@ export class Exchange {
     }
   }
 
+  get #isHead(): boolean {
+    return this.request?.method === "HEAD";
+  }
+
+  /** The length is a header: given to endWithoutBody, the connection may take no more. */
+  #endHead(raw: RawResponse, status: number, type: string, headers?: HeaderMap): void {
+    raw.cork(() => {
+      this.#writeHead(raw, status, type, headers);
+      raw.endWithoutBody();
+    });
+    this.#finish();
+  }
+
   #startStream(raw: RawResponse, reply: Extract<Reply, { stream: unknown }>): void {
+    if (this.#isHead) {
+      this.#endHead(raw, reply.status, reply.contentType, reply.headers);
+      return reply.stream(this.#stream());
+    }
     raw.onWritable(() => {
       this.#guard(() => this.#drainCallback?.());
       return true;

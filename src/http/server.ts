@@ -31,6 +31,7 @@ export interface HttpServerOptions {
 }
 
 export interface HttpServer {
+  /** What answers GET answers HEAD. */
   route(route: HttpRoute): void;
   socket(route: SocketRoute): void;
   /** Everything no route matched. */
@@ -232,7 +233,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const open = createOpener(options, readRequest);
 
   return {
-    route: (route) => app[METHODS[route.method]](route.pattern, open(route)),
+    route: (route) => {
+      app[METHODS[route.method]](route.pattern, open(route));
+      if (route.method === "GET") app.head(route.pattern, open(route));
+    },
     socket: (route) => mountSocket(app, route, readRequest, options),
     fallback: (handle) =>
       app.any("/*", open({ pattern: "/*", bodyBytesMax: LIMITS.bodyBytesMax, handle })),
