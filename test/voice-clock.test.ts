@@ -1,0 +1,51 @@
+// The 20 ms clock of the media thread: spread, punctual, and what becomes of ticks it missed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createMediaClock } from "../src/calls/voice/clock.ts";
+import { createManualSystem } from "./support/clock.ts";
+
+/** When each of so many subscribers, begun together, was told. */
+function createSubscribers(count: number, checkMs = 5) {
+  const system = createManualSystem();
+  const late: number[] = [];
+  const clock = createMediaClock(system, checkMs, (ms) => late.push(ms));
+  const times: number[][] = Array.from({ length: count }, () => []);
+  const timers = times.map((told) => clock.subscribe(() => told.push(system.monotonicMs())));
+  return { system, late, clock, times, timers };
+}
+
+test("[VL40] calls are spread over a frame, and each is told every 20 ms", () => {
+  const { system, late, times, timers } = createSubscribers(8);
+  system.advance(200);
+  for (const [at, told] of times.entries()) {
+    const first = 20 + (at % 4) * 5;
+    const count = Math.floor((200 - first) / 20) + 1;
+    assert.deepEqual(told, Array.from({ length: count }, (_, index) => first + index * 20));
+  }
+  assert.deepEqual([...new Set(late)], [0]);
+  for (const timer of timers) timer.cancel();
+  assert.equal(system.pending(), 0);
+});
+
+test("[VL40] the place of a call that ends is the next one's, in step", () => {
+  const { system, clock, times, timers } = createSubscribers(4);
+  system.advance(103);
+  timers[2]!.cancel();
+  const heard = times[2]!.length;
+  const told: number[] = [];
+  clock.subscribe(() => told.push(system.monotonicMs()));
+  system.advance(100);
+  assert.equal(times[2]!.length, heard);
+  assert.deepEqual(told, [110, 130, 150, 170, 190]);
+});
+
+test("[VL41] a late look makes up for what it missed; after a long stall it is dropped", () => {
+  const slow = createSubscribers(1, 50);
+  slow.system.advance(100);
+  assert.deepEqual(slow.times[0], [50, 50, 100, 100, 100]);
+  assert.deepEqual(slow.late, [30, 10, 40, 20, 0]);
+  const stalled = createSubscribers(2, 5001);
+  stalled.system.advance(5001);
+  for (const told of stalled.times) assert.equal(told.length, 1);
+  assert.deepEqual(stalled.late.map(Math.round), [4981, 1, 4976, 16]);
+});
