@@ -51,6 +51,8 @@ export interface Dialog {
   /** Asks the far end to call this URI in our place. */
   refer(to: string): void;
   setEvents(events: DialogEvents): void;
+  /** Presses keys in INFO; false: over, or the far end has not said that it takes them so. */
+  press(keys: string): boolean;
   /** Offers new media. */
   reinvite(sdp: string): void;
 }

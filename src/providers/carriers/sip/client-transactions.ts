@@ -21,6 +21,8 @@ export interface ClientHandlers {
 export interface ClientTransaction {
   readonly request: SipRequest;
   readonly peer: Peer;
+  /** Sends it no more and tells no failure; what is answered within this time is told as ever. */
+  hush(forMs: number): void;
   /** Ends it silently: no more retransmissions, no more events. */
   stop(): void;
 }
@@ -97,6 +99,7 @@ class Client implements ClientTransaction {
   #again: Timer | null = null;
   #end: Timer | null = null;
   #ack: Buffer | null = null;
+  #isHushed = false;
 
   constructor(parts: ClientParts, changed: (isGone: boolean) => void) {
     this.#parts = parts;
@@ -123,6 +126,13 @@ class Client implements ClientTransaction {
     if (response.status < 200) this.#provisional(response, peer);
     else if (this.#isInvite && response.status < 300) this.#accepted(response, peer);
     else this.#final(response, peer);
+  }
+
+  hush(forMs: number): void {
+    if (!this.isOpen) return;
+    this.#isHushed = true;
+    this.#again?.cancel();
+    this.#goneAfter(forMs);
   }
 
   stop(): void {
@@ -194,9 +204,10 @@ class Client implements ClientTransaction {
   }
 
   #fail(why: "timeout" | "transport"): void {
-    if (!this.isOpen) return;
-    this.stop();
+    if (!this.isOpen || this.#isHushed) return;
     this.#parts.handlers.failed(why);
+    // Whoever was told may still want to hear what comes late.
+    if (!this.#isHushed) this.stop();
   }
 }
 

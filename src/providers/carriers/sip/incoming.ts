@@ -89,6 +89,7 @@ export class Incoming implements IncomingInvite {
       sdp,
       terms: terms.kind === "agreed" ? terms.terms : null,
       allow: tokensOf(this.request.headers, "Allow"),
+      accept: tokensOf(this.request.headers, "Accept"),
       isCaller: false,
     });
     if (!wasOpen) {

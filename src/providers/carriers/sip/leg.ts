@@ -7,7 +7,7 @@ import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "../por
 import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
 import { openRtpSession, type RtpSession } from "./rtp-session.ts";
 import {
-  buildAnswer, buildOffer, parseSdp, readAnswer, type LocalMedia, type SrtpKey,
+  buildAnswer, buildOffer, parseSdp, readAnswer, type Agreed, type LocalMedia, type SrtpKey,
 } from "./sdp.ts";
 
 export interface LegOptions {
@@ -56,6 +56,8 @@ export class SipLeg implements Leg {
   #isOver = false;
   #hasRung = false;
   #isAnswered = false;
+  /** Telephone events were agreed on, or nothing is agreed on yet. */
+  #hasEvents = true;
   /** Runs out while nobody has told what became of a transfer. */
   #transferring: Timer | null = null;
   /** Breaks off what is not a dialog yet. */
@@ -75,6 +77,7 @@ export class SipLeg implements Leg {
   }
 
   sendDtmf(digits: string): void {
+    if (!this.#hasEvents && this.#dialog?.press(digits)) return;
     this.#rtp?.sendDtmf(digits);
   }
 
@@ -108,9 +111,10 @@ export class SipLeg implements Leg {
     return true;
   }
 
-  /** The SDP to offer; only after `open`. */
-  offer(): string {
-    return buildOffer(this.#opened());
+  /** The SDP to offer; only after `open`. `host`: our address, where this peer sees another. */
+  offer(host = this.#opened().host): string {
+    this.#local = { ...this.#opened(), host };
+    return buildOffer(this.#local);
   }
 
   /** The answer to an offer, null when there is nothing in common. An offer that is none: ours. */
@@ -119,7 +123,7 @@ export class SipLeg implements Leg {
     const offered = parseSdp(sdp);
     const answered = offered && buildAnswer(offered, this.#opened());
     if (!answered) return null;
-    this.#rtp?.agree(answered.agreed);
+    this.#agreed(answered.agreed);
     return answered.sdp;
   }
 
@@ -127,7 +131,7 @@ export class SipLeg implements Leg {
   agree(sdp: string): boolean {
     const answer = parseSdp(sdp);
     const agreed = answer && readAnswer(answer, this.#opened());
-    if (agreed) this.#rtp?.agree(agreed);
+    if (agreed) this.#agreed(agreed);
     return agreed !== null;
   }
 
@@ -166,6 +170,11 @@ export class SipLeg implements Leg {
     this.#dialog?.bye();
     this.#giveUp?.();
     this.#options.tell({ kind: "ended", cause });
+  }
+
+  #agreed(agreed: Agreed): void {
+    this.#hasEvents = agreed.telephoneEvent !== null;
+    this.#rtp?.agree(agreed);
   }
 
   #tell(event: LegEvent): void {

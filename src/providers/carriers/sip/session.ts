@@ -7,6 +7,7 @@ import {
   ALLOW, keyOfDialog, refreshTarget, setSdp, SUPPORTED, type DialogState, type InDialog,
   type Signalling,
 } from "./dialog.ts";
+import { createInfoKeys, KEYS_TYPE, type InfoKeys } from "./info-keys.ts";
 import { parseCseq, responseTo, type SipRequest, type SipResponse } from "./message.ts";
 import { plainHost, type Peer } from "./peer.ts";
 import {
@@ -25,6 +26,7 @@ export interface SessionParts {
   terms: SessionTerms | null;
   /** Of the INVITE or its 2xx: what the far end says it understands. */
   allow: string[];
+  accept: string[];
   /** We called: decides who waits longer after a collision. */
   isCaller: boolean;
 }
@@ -38,6 +40,7 @@ export class Session implements Dialog, InDialog {
   readonly #parts: SessionParts;
   readonly #timer: SessionTimer;
   readonly #unacknowledged: Unacknowledged;
+  readonly #keys: InfoKeys;
   #events: DialogEvents | null = null;
   #end: DialogEnd | null = null;
   #sdp: string;
@@ -69,6 +72,7 @@ export class Session implements Dialog, InDialog {
         if (this.#isLeaving) this.#sendBye();
       },
     });
+    this.#keys = createInfoKeys(system, (fill, done) => this.#ask("INFO", fill, done));
     this.#timer.agree(parts.terms);
     parts.signalling.sessions.add(keyOfDialog(parts.dialog), this);
   }
@@ -107,6 +111,13 @@ export class Session implements Dialog, InDialog {
       tell(status < 300 ? 100 : status);
       if (status === 481) this.#over({ by: "far", status });
     });
+  }
+
+  press(keys: string): boolean {
+    const { allow, accept } = this.#parts;
+    if (this.#end || !allow.includes("info") || !accept.includes(KEYS_TYPE)) return false;
+    this.#keys.add(keys);
+    return true;
   }
 
   reinvite(sdp: string): void {
@@ -188,6 +199,7 @@ export class Session implements Dialog, InDialog {
 
   #finish(end: DialogEnd): void {
     this.#timer.stop();
+    this.#keys.stop();
     this.#transfer?.patience.cancel();
     if (this.#end) return;
     this.#end = end;

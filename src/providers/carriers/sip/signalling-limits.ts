@@ -9,6 +9,13 @@ export const SIGNALLING_LIMITS = {
   /** 64 × T1: timers B, D, F, H, J, L and M. */
   transactionMs: 32 * SECOND_MS,
 
+  // Addresses of one name (RFC 3263 4.3)
+  hopsMax: 4,
+  /** An INVITE without any answer: the next address, where there is one. */
+  hopMs: 4 * SECOND_MS,
+  /** Over a connection: longer than connecting may take, or an INVITE given up still leaves. */
+  hopStreamMs: 6 * SECOND_MS,
+
   // Floods
   serverTransactionsMax: 2000,
   /** Of those, how many may be for something new: the rest is for calls that exist. */

@@ -13,7 +13,8 @@ import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
 import { parseNameAddr } from "./message.ts";
 import { uriHost } from "./peer.ts";
 import { parseSdp } from "./sdp.ts";
-import { identityOf, systemNames, TrunkRoster, type Names } from "./trunk-roster.ts";
+import { createSystemNames } from "./srv.ts";
+import { identityOf, TrunkRoster, type Names } from "./trunk-roster.ts";
 import type { SipListener, TrunkSetup } from "./trunk.ts";
 import { parseUri } from "./uri.ts";
 import { createUserAgent, type IncomingInvite, type UserAgent } from "./user-agent.ts";
@@ -56,7 +57,8 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     userAgent: USER_AGENT,
     onInvite: (invite) => take(invite),
   });
-  const roster = new TrunkRoster({ ...options, agent, names: options.names ?? systemNames });
+  const names = options.names ?? createSystemNames(system);
+  const roster = new TrunkRoster({ ...options, agent, names });
   const rtp = { host: options.host, ports: options.rtpPorts };
   const parts = { agent, roster, rtp, system, log };
 
@@ -119,13 +121,14 @@ function begin(
 }
 
 async function place(
-  { agent, roster, log }: Parts, leg: SipLeg, { to, from, trunkId, ringingMs }: DialRequest,
+  { agent, roster, rtp, log }: Parts, leg: SipLeg, { to, from, trunkId, ringingMs }: DialRequest,
 ): Promise<void> {
   const way = trunkId === undefined ? null : await roster.find(trunkId);
   if (!way) return leg.end("failed");
-  const { trunk, peer } = way;
+  const { trunk, peer, others } = way;
   const { user, domain } = identityOf(trunk);
-  const host = await agent.localHost(peer);
+  // Which of our addresses is seen depends on where the call goes: the offer says it.
+  const { host } = rtp;
   if (!await leg.open({ host, domain, isEncrypted: trunk.transport === "tls" })) return;
   const number = from ?? trunk.phoneNumber;
   // A telephone system knows its lines by name, a provider its customers by number.
@@ -133,10 +136,11 @@ async function place(
   const uri = `sip:${to}@${domain}`;
   const call = agent.call({
     peer,
+    others,
     uri,
     from: `<sip:${caller}@${domain}>`,
     to: `<${uri}>`,
-    sdp: leg.offer(),
+    sdp: (seen) => leg.offer(seen),
     credentials: { username: user, password: trunk.password },
     headers: [
       ["P-Asserted-Identity", `<sip:${number}@${domain}>`],

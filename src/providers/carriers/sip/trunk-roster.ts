@@ -1,6 +1,5 @@
 // The trunks there are: where each one's telephone system is, the registrations that keep us
 // reachable there, and whose trunk a caller's side turns out to be. Used by sip.ts.
-import { lookup as lookupName, resolveSrv } from "node:dns/promises";
 import { isIP } from "node:net";
 import { isInside, parseNetworks } from "../../../core/networks.ts";
 import type { Logger } from "../../../core/logger.ts";
@@ -9,7 +8,7 @@ import { peerKey, plainHost, type Peer } from "./peer.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import type { Registration, UserAgent } from "./user-agent.ts";
 
-/** Names, as the system resolves them; tests have their own. */
+/** Names, as srv.ts resolves them; tests have their own. */
 export interface Names {
   addresses(name: string): Promise<string[]>;
   /** Best first; none where the name has no such records. */
@@ -51,16 +50,6 @@ const PEERS_MAX = 8;
 const PORTS = { udp: 5060, tcp: 5060, tls: 5061 } as const;
 const SERVICES = { udp: "_sip._udp", tcp: "_sip._tcp", tls: "_sips._tcp" } as const;
 
-export const systemNames: Names = {
-  addresses: async (name) =>
-    (await lookupName(name, { all: true })).map(({ address }) => address),
-  services: async (name) => {
-    const records = await resolveSrv(name).catch(() => []);
-    return records.sort((one, other) =>
-      one.priority - other.priority || other.weight - one.weight);
-  },
-};
-
 /** `user@domain` in parts; the domain is the address where none is named. */
 export function identityOf(
   { username, address }: Pick<TrunkSetup, "username" | "address">,
@@ -81,6 +70,7 @@ const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
 const CONTACT_USER = /^trunk-\d+$/;
 export const contactUserOf = ({ id }: Pick<TrunkSetup, "id">): string => `trunk-${id}`;
 
+/** Best first, each once. Rejects when none of the names leads anywhere. */
 export async function resolveTrunk(
   { address, port, transport }: TrunkSetup, names: Names,
 ): Promise<Peer[]> {
@@ -88,15 +78,22 @@ export async function resolveTrunk(
   const services = port === null ? await names.services(`${SERVICES[transport]}.${address}`) : [];
   const itself = { name: address, port: port ?? PORTS[transport] };
   const hosts = services.length > 0 ? services : [itself];
-  const peers: Peer[] = [];
+  const peers = new Map<string, Peer>();
+  let why: unknown = null;
   // The certificate is for the name people gave, wherever DNS leads.
   const proof = transport === "tls" ? { serverName: address } : {};
   for (const { name, port: at } of hosts.slice(0, PEERS_MAX)) {
-    for (const host of await names.addresses(name)) {
-      peers.push({ host, port: at, transport, ...proof });
+    const addresses = await names.addresses(name).catch((error: unknown) => {
+      why ??= error;
+      return [];
+    });
+    for (const host of addresses) {
+      const peer: Peer = { host, port: at, transport, ...proof };
+      if (!peers.has(peerKey(peer))) peers.set(peerKey(peer), peer);
     }
   }
-  return peers.slice(0, PEERS_MAX);
+  if (peers.size === 0 && why !== null) throw why;
+  return [...peers.values()].slice(0, PEERS_MAX);
 }
 
 export class TrunkRoster {
@@ -128,13 +125,19 @@ export class TrunkRoster {
     }
   }
 
-  /** Where its calls go; null: there is no such trunk, or nowhere they may go. */
-  async find(trunkId: number): Promise<{ trunk: TrunkSetup; peer: Peer } | null> {
+  /**
+   * Where its calls go, and where else when nobody is there; null: there is no such trunk, or
+   * nowhere they may go.
+   */
+  async find(
+    trunkId: number,
+  ): Promise<{ trunk: TrunkSetup; peer: Peer; others: Peer[] } | null> {
     const entry = this.#entries.get(trunkId);
     if (!entry) return null;
     await this.#resolve(entry);
     const peer = peerOf(entry);
-    return peer ? { trunk: entry.trunk, peer } : null;
+    const others = entry.peers.filter((other) => other !== peer);
+    return peer ? { trunk: entry.trunk, peer, others } : null;
   }
 
   /**

@@ -1,0 +1,96 @@
+// For tests of calls that may go to several addresses: a carrier with one trunk whose name leads
+// to them, and a bare TCP server that hears what connections bring it and says what it is told to.
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createLogger } from "../../src/core/logger.ts";
+import type { LegEvent } from "../../src/providers/carriers/port.ts";
+import {
+  createFramer, parseMessage, type SipMessage,
+} from "../../src/providers/carriers/sip/message.ts";
+import type { Peer } from "../../src/providers/carriers/sip/peer.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "../../src/providers/carriers/sip/signalling-limits.ts";
+import { createSipCarrier, type SipCarrier } from "../../src/providers/carriers/sip/sip.ts";
+import type { Names } from "../../src/providers/carriers/sip/trunk-roster.ts";
+import type { TrunkSetup } from "../../src/providers/carriers/sip/trunk.ts";
+import { createManualSystem, type ManualSystem } from "./clock.ts";
+import type { Wire } from "./sip-phones.ts";
+import { createTold } from "./told.ts";
+
+export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
+  id: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
+  address: "sip.example.com", port: null, transport: "udp", inboundAuth: "ip",
+  allowedNetworks: ["127.0.0.1"], outboundProxy: false, ...changes,
+});
+
+/** The carrier with one trunk whose name leads to these peers, best first. */
+export async function createCarrierTo(
+  hops: readonly { peer: Peer }[], changes: Partial<TrunkSetup> = {},
+  mayReach: (address: string) => boolean = () => true,
+) {
+  const system = createManualSystem();
+  const names: Names = {
+    services: () => Promise.resolve(hops.map(({ peer }) =>
+      ({ name: `at-${peer.host}`, port: peer.port }))),
+    addresses: (name) => Promise.resolve([name.slice("at-".length)]),
+  };
+  const carrier = await createSipCarrier({
+    host: "127.0.0.1", port: 0, publicHost: null, tls: null, rtpPorts: null, mayReach,
+    onOffer: () => undefined, names, system, log: createLogger("silent"),
+  });
+  carrier.setTrunks([trunkOf(changes)]);
+  const at: Peer = { host: "127.0.0.1", port: carrier.port, transport: "udp" };
+  const dial = (ringingMs = 30_000) => {
+    const told = createTold<LegEvent>();
+    const leg = carrier.dial({ to: "+14155550199", from: null, trunkId: 1, ringingMs }, told.tell);
+    return { told, leg };
+  };
+  return { system, at, dial, close: () => closing(carrier, system) };
+}
+
+/** Where the test owns time, nobody else lets patience come to its end. */
+async function closing(carrier: SipCarrier, system: ManualSystem): Promise<void> {
+  const isClosed = carrier.close().then(() => true);
+  const nextTurn = () => new Promise<false>((resolve) => setImmediate(() => resolve(false)));
+  while (!await Promise.race([isClosed, nextTurn()])) system.advance(LIMITS.farewellMs);
+}
+
+export interface TcpWire {
+  peer: Peer;
+  heard: Wire["heard"];
+  /** To whom the last message came from. */
+  say(text: string): void;
+  close(): Promise<unknown>;
+}
+
+export async function createTcpWire(): Promise<TcpWire> {
+  const heard = createTold<{ kind: string; message: SipMessage; port: number }>();
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    const framer = createFramer();
+    socket.on("error", () => undefined).on("data", (bytes: Buffer) => {
+      for (const frame of framer.push(bytes).frames) {
+        const parsed = parseMessage(frame);
+        if (parsed.kind !== "message") continue;
+        const { message } = parsed;
+        const kind = message.kind === "request" ? message.method : String(message.status);
+        heard.tell({ kind, message, port: socket.remotePort! });
+      }
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    peer: { host: "127.0.0.1", port: (server.address() as AddressInfo).port, transport: "tcp" },
+    heard: {
+      events: heard.events,
+      kinds: heard.kinds,
+      event: (kind, number) => heard.event<string>(kind, number),
+    },
+    say: (text) => void sockets.at(-1)!.write(text),
+    close: () => new Promise((resolve) => {
+      for (const socket of sockets) socket.destroy();
+      server.close(resolve);
+    }),
+  };
+}
