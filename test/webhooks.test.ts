@@ -133,7 +133,7 @@ test("[WH2] an event comes once, signed as Standard Webhooks say, with its place
   const [delivery] = await settled(deliveries, (all) => all[0]?.state === "delivered");
   assert.deepEqual([delivery?.attempts, delivery?.message_id], [1, message.id]);
   const { body: page } = await call("GET", `/user/events?after=${Number(id) - 1}`);
-  assert.deepEqual(page.data[0], { ...data, type, id });
+  assert.deepEqual(page.data[0], { ...data, type, id, created_at: timestamp });
   // A type that is not wanted is not sent.
   await call("PUT", `/user/webhook-endpoints/${endpoint.id}`, { body: { events: ["call_ended"] } });
   await credit(1);

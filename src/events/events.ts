@@ -1,6 +1,8 @@
 // The union of all events and the names of the topics they are read from. Committed events are
 // rows of the log; live ones exist only while a reply is being written.
 
+import type { Instant } from "../core/system.ts";
+
 export type Topic = `conversation:${string}` | `call:${number}` | `account:${number}`;
 
 export const conversationTopic = (uuid: string): Topic => `conversation:${uuid}`;
@@ -102,4 +104,5 @@ export interface CommittedEvent {
   type: CommittedData["type"];
   /** The event's members as JSON text, `type` included, `id` not. */
   json: string;
+  createdAt: Instant;
 }

@@ -285,8 +285,10 @@ function eventsRoute({ events }: WebhookRouteOptions): Route {
       200: {
         description: "`gap`: what came right after the position is past its retention",
         schema: Type.Object({
-          data: Type.Array(Type.Object({ id: Type.String(), type: Type.String() },
-            { additionalProperties: true })),
+          data: Type.Array(Type.Object(
+            { id: Type.String(), type: Type.String(), created_at: Type.String() },
+            { additionalProperties: true },
+          )),
           next: Type.String(),
           has_more: Type.Boolean(),
           gap: Type.Boolean(),
@@ -301,8 +303,9 @@ function eventsRoute({ events }: WebhookRouteOptions): Route {
       const page = found.slice(0, limit);
       const first = page[0]?.accountSequence ?? newest + 1;
       return json(200, {
-        data: page.map(({ accountSequence, json: text }) => ({
-          ...JSON.parse(text) as { type: string }, id: String(accountSequence),
+        data: page.map(({ accountSequence, json: text, createdAt }) => ({
+          created_at: isoMicros(createdAt), ...JSON.parse(text) as { type: string },
+          id: String(accountSequence),
         })),
         next: String(page.at(-1)?.accountSequence ?? Math.max(after, newest)),
         has_more: found.length > limit,

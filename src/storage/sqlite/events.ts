@@ -15,6 +15,7 @@ interface EventRow {
   sequence: number;
   type: CommittedData["type"];
   data: string;
+  created_at: number;
 }
 
 function eventFromRow(row: EventRow): CommittedEvent {
@@ -27,6 +28,7 @@ function eventFromRow(row: EventRow): CommittedEvent {
     sequence: row.sequence,
     type: row.type,
     json: row.data,
+    createdAt: row.created_at,
   };
 }
 
@@ -73,6 +75,7 @@ export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent
       sequence,
       type: data.type,
       json,
+      createdAt: now,
     };
     enqueue(event, now);
     return event;
@@ -102,7 +105,7 @@ export function eventCommands(db: Db) {
 }
 
 const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
-  c.uuid AS conversation_uuid FROM events e LEFT JOIN conversations c ON c.id = e.conversation_id`;
+  e.created_at, c.uuid AS conversation_uuid FROM events e LEFT JOIN conversations c ON c.id = e.conversation_id`;
 
 export function createEventLog(db: Db): EventLog {
   const ofConversation = db.prepare<[object], EventRow>(`${EVENT}

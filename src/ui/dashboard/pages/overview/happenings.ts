@@ -92,33 +92,3 @@ export const NEWS = Object.keys(TELL);
 /** Null: it is no news. */
 export const happeningOf = (frame: Frame): Happening | null =>
   Object.hasOwn(TELL, frame.type) ? TELL[frame.type]?.(frame) ?? null : null;
-
-/**
- * Events hardly say when they were: a call's do, and a conversation begins with its first message.
- * Puts `time` where it can be told.
- */
-export function timed(frames: Frame[]): Frame[] {
-  const ended = new Map<unknown, string>();
-  const begun = new Map<unknown, string>();
-  for (const { type, status, at, call_id: call, conversation_id: talk, message } of frames) {
-    if (type === "call_status_changed" && status === "ended") ended.set(call, textOf(at));
-    if (type === "message_added" && !begun.has(talk)) {
-      begun.set(talk, textOf((message as { created_at?: string } | undefined)?.created_at));
-    }
-  }
-  return frames.map((frame) => {
-    const time = timeOf(frame, ended, begun);
-    return time ? { ...frame, time } : frame;
-  });
-}
-
-function timeOf(
-  frame: Frame, ended: Map<unknown, string>, begun: Map<unknown, string>,
-): string | undefined {
-  switch (frame.type) {
-    case "conversation_created": return begun.get(frame.conversation_id);
-    case "call_created": return (frame.call as { created_at?: string } | undefined)?.created_at;
-    case "call_ended": return ended.get(frame.call_id);
-    default: return undefined;
-  }
-}

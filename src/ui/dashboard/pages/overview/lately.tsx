@@ -6,7 +6,7 @@ import { unwrap, useApi } from "../../data/session.tsx";
 import { count, when, whenExactly } from "../../kit/format.ts";
 import { Icon } from "../../kit/icons.tsx";
 import { Card, Failure, Skeleton } from "../../kit/layout.tsx";
-import { happeningOf, NEWS, timed, type Happening } from "./happenings.ts";
+import { happeningOf, NEWS, type Happening } from "./happenings.ts";
 
 /** As many as the server gives at once. */
 const LOOKED_THROUGH = 500;
@@ -30,7 +30,7 @@ async function readOn(api: Parley, after: number): Promise<Frame[]> {
     const { data, next, has_more: hasMore } = await unwrap(api.GET("/user/events", {
       params: { query: { after, limit: LOOKED_THROUGH } },
     }));
-    found.push(...timed(data as Frame[]));
+    found.push(...(data as Frame[]));
     if (!hasMore) break;
     after = Number(next);
   }
@@ -56,7 +56,8 @@ function useLately(newest: number) {
   useEvents(NEWS, useCallback((frame) => {
     if (frame.type === MISSED.type) return load();
     known.current = Math.max(known.current, numberOf(frame));
-    setFrames((before) => joined(before ?? [], [{ ...frame, time: new Date().toISOString() }]));
+    const now = { ...frame, created_at: new Date().toISOString() };
+    setFrames((before) => joined(before ?? [], [now]));
   }, [load]));
   return { frames, error, load };
 }
@@ -94,7 +95,7 @@ function rowsOf(frames: Frame[]): LatelyRow[] {
     if (last?.happening.text === happening.text) last.times += 1;
     else {
       rows.push({
-        number: numberOf(frame), happening, time: frame.time as string | undefined, times: 1,
+        number: numberOf(frame), happening, time: frame.created_at as string | undefined, times: 1,
       });
     }
   }
