@@ -6,15 +6,21 @@ import { WEEKDAYS, type Weekday } from "../src/calendar/slots.ts";
 import { isOpenAt } from "../src/campaigns/hours.ts";
 import { outcomeOf, breakerAfter, type EndedCall } from "../src/campaigns/rules.ts";
 import { createSystem } from "../src/core/system.ts";
+import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, startTestServer } from "./support/server.ts";
 
 const real = createSystem();
 let aheadMicros = 0;
+// Says little, so that real calls are short.
+const model = await startScriptedModel({ tokens: 1 });
 const server = await startTestServer({
-  env: { PARLEY_SPEECH: "loopback", PARLEY_CALL_PRICE: "0.01" },
+  env: { PARLEY_SPEECH: "loopback", PARLEY_CALL_PRICE: "0.01", PARLEY_MODEL_URL: model.url },
   system: { ...real, now: () => real.now() + aheadMicros },
 });
-after(() => server.close());
+after(async () => {
+  await server.close();
+  await model.close();
+});
 const assistant = await newAssistant(server, {
   type: "outbound", status: "active", timezone: "Europe/Vienna", initial_message: "Hi there.",
   post_call_evaluation: false, endpoint_sensitivity: 1,

@@ -46,9 +46,8 @@ const gone = (locator: Locator): Promise<void> => locator.waitFor({ state: "deta
 const answer = (...tokens: string[]): void => model.script(() => ({ tokens }));
 
 test("[DB50] the list: filters, what is new by itself, and told to whoever has scrolled down", { skip }, async () => {
-  for (let index = 0; index < 110; index += 1) {
-    await newConversation(server, assistant.uuid, { type: index % 2 ? "test" : "widget" });
-  }
+  await Promise.all(Array.from({ length: 110 }, (_, index) =>
+    newConversation(server, assistant.uuid, { type: index % 2 ? "test" : "widget" })));
   const night = await newConversation(server, other.uuid);
   await withDashboard(async ({ page, go, look }) => {
     await go("/conversations");

@@ -1,5 +1,8 @@
 // Knowledge in the dashboard: knowledgebases, adding documents by hand, what becomes of them.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, until } from "./support/browser.ts";
@@ -8,7 +11,11 @@ import { newAssistant } from "./support/server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
-after(close);
+const folder = mkdtempSync(join(tmpdir(), "parley-files-"));
+after(async () => {
+  await close();
+  rmSync(folder, { recursive: true });
+});
 
 const LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik".repeat(3);
 
@@ -126,10 +133,15 @@ test("[DB63] what the server would not take is told before anything is sent", { 
     await page.getByText("No documents yet").waitFor();
     let sent = 0;
     page.on("request", (request) => void (sent += Number(request.method() === "POST")));
-    await page.getByLabel("Drop files here").setInputFiles([
-      textFile(`${LONG}.exe`, "x"), textFile("empty.txt", ""),
-      textFile("large.txt", "x".repeat(20 * 1024 * 1024 + 1)),
-    ]);
+    // From the disk, as people's files: handed over in a message, the large one takes seconds.
+    const sizes = { [`${LONG}.exe`]: 1, "empty.txt": 0, "large.txt": 20 * 1024 * 1024 + 1 };
+    const files = Object.entries(sizes).map(([name, bytes]) => {
+      const file = join(folder, name);
+      writeFileSync(file, "");
+      truncateSync(file, bytes);
+      return file;
+    });
+    await page.getByLabel("Drop files here").setInputFiles(files);
     await page.getByText("Only PDF, TXT and DOCX files can be read.").waitFor();
     await page.getByText("The file is empty.").waitFor();
     await page.getByText("The file is larger than 20 MB.").waitFor();

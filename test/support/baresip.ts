@@ -56,6 +56,8 @@ export interface Recordings {
   /** What it sent, and what it heard: both as they were when it hung up, at `RATE`. */
   sent: Int16Array;
   heard: Int16Array;
+  /** What was in its folder and what it said at last, for when something is missing. */
+  log: string;
 }
 
 export interface Baresip {
@@ -126,7 +128,8 @@ export async function startBaresip(
       const name = readdirSync(folder).find((one) => one.endsWith(`${which}.wav`));
       return name === undefined ? new Int16Array(0) : samplesOf(readFileSync(file(name)));
     };
-    const recordings = { sent: recorded("enc"), heard: recorded("dec") };
+    const log = `${readdirSync(folder).join(" ")}\n${output.slice(-2000)}`;
+    const recordings = { sent: recorded("enc"), heard: recorded("dec"), log };
     rmSync(folder, { recursive: true, force: true });
     return recordings;
   };

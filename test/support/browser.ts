@@ -77,8 +77,9 @@ export const ALL_FREE = `opened.contexts.every(({ state }) => state === "closed"
 
 /** Looks at every frame the page draws; its policy forbids Playwright's own `waitForFunction`. */
 export async function until(page: Page, condition: string): Promise<void> {
-  const look = `new Promise(requestAnimationFrame).then(() => Boolean(${condition}))`;
-  while (!(await page.evaluate(look)));
+  // In the page: an answer for every frame would keep both processes busy while they wait.
+  await page.evaluate(
+    `(async () => { do await new Promise(requestAnimationFrame); while (!(${condition})); })()`);
 }
 
 /** Every text on the page with less than WCAG's contrast of 4.5 against what is painted behind. */

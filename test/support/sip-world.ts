@@ -63,8 +63,11 @@ export async function startSipWorld(env: Record<string, string> = {}): Promise<S
   assert.ok(sipPort);
   const news = createTold<CallNews>();
   const seen = new Map<number, string[]>();
+  const told = new Set<number>();
   server.app.features.bus.subscribe(`account:${server.accountId}`, (notice) => {
-    if (notice.kind !== "committed") return;
+    // The bus may tell an event twice.
+    if (notice.kind !== "committed" || told.has(notice.event.id)) return;
+    told.add(notice.event.id);
     const event = JSON.parse(notice.event.json) as WireEvent;
     const status = event.type === "call_created" ? "created"
       : event.type === "call_status_changed" ? event.status : undefined;
