@@ -114,7 +114,7 @@ function mountEverything(
   features: Features,
   server: HttpServer,
   draining: () => boolean,
-): { openApi(): object } {
+): { openApi(): object; connectCarriers(): void } {
   const { config, log, system } = options;
   const { accounts, assistants, conversations, streams, metrics } = features;
   const limiters = createLimiters(options);
@@ -158,7 +158,7 @@ function mountEverything(
   routes.push(...called.routes);
   mountRoutes(options, features, api, routes);
   for (const socket of called.sockets) server.socket(socket);
-  mountHosted(options, features, server, draining);
+  const connectCarriers = mountHosted(options, features, server, draining);
   server.socket(conversationSocket({ conversations, access, streams, log }));
   server.socket(accountSocket(account));
   const openApi = (): object => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT });
@@ -173,7 +173,7 @@ function mountEverything(
   mountUi(server);
   mountBundles(server);
   mountFallback(server, routes);
-  return { openApi };
+  return { openApi, connectCarriers };
 }
 
 /** The API, over HTTP and as the tools of MCP clients. */
@@ -252,15 +252,19 @@ function mountCalls(
   };
 }
 
-/** Where a hosted carrier brings calls. */
+/** Where hosted carriers bring calls; those that wait to be asked for them are, by the result. */
 function mountHosted(
   { log }: AppOptions, { voice }: Features, server: HttpServer, draining: () => boolean,
-): void {
-  const { hosted, calling } = voice;
-  if (!hosted) return;
-  const { routes, socket } = hostedRoutes({ hosted, calling, draining, log });
-  for (const route of routes) server.route(route);
-  server.socket(socket);
+): () => void {
+  const mounted = [...voice.hosted.values()].map((hosted) =>
+    hostedRoutes({ hosted, calling: voice.calling, draining, log }));
+  for (const { routes, socket } of mounted) {
+    for (const route of routes) server.route(route);
+    server.socket(socket);
+  }
+  return () => {
+    for (const { connect } of mounted) connect();
+  };
 }
 
 function liveCallOptions(
@@ -355,7 +359,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     renderError: (error, request, shape = "message") =>
       renderFault(toFault(error, log, request), shape),
   });
-  const { openApi } = mountEverything(options, storage, features, server, () => isDraining);
+  const { openApi, connectCarriers } = mountEverything(
+    options, storage, features, server, () => isDraining);
   const timers = startTimers(options, storage, features);
 
   const stop = async (): Promise<void> => {
@@ -385,6 +390,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     listen: async () => {
       const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
       const sip = await features.voice.listen();
+      connectCarriers();
       features.knowledge.processor.start();
       features.dialler.start();
       features.delivery.start();

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { microsFromDecimal } from "./core/money.ts";
 import { parseNetwork } from "./core/networks.ts";
 import { isUuid, parseHttpUrl } from "./core/values.ts";
+import { vonageKeyProblem } from "./providers/carriers/hosted/vonage-token.ts";
 import { findSherpaModel, type SherpaModel } from "./providers/speech/sherpa-model.ts";
 
 export type Parse<T> = (text: string) => T | { problem: string };
@@ -73,8 +74,35 @@ export const portRange: Parse<{ min: number; max: number } | null> = (value) => 
     : problem(`must be a range of at least ${RTP_PORTS_MIN} ports, such as 10000-10999`);
 };
 
+export const uuid: Parse<string | null> = (value) =>
+  isUuid(value) ? value : problem("must be a UUID");
+
+const ED25519_KEY_BYTES = 32;
+export const ed25519Key: Parse<string | null> = (value) =>
+  Buffer.from(value, "base64").length === ED25519_KEY_BYTES
+    ? value
+    : problem(`must be the base64 of ${ED25519_KEY_BYTES} bytes`);
+
+/** Of an environment file, where a line feed may have to be written as \n. */
+export const rsaKey: Parse<string | null> = (value) => {
+  const pem = value.replaceAll("\\n", "\n");
+  const why = vonageKeyProblem(pem);
+  return why === null ? pem : problem(why);
+};
+
 /** SignalWire, which speaks Twilio's interface, names its projects by UUID. */
 export const twilioSid: Parse<string | null> = (value) =>
   /^AC[0-9a-fA-F]{32}$/.test(value) || isUuid(value)
     ? value
     : problem("must be AC and 32 hexadecimal digits (or, of SignalWire, a project's id)");
+
+export const asteriskEndpoint: Parse<string | null> = (value) =>
+  /^[\w.-]+\/\S*\{number\}\S*$/.test(value)
+    ? value
+    : problem("must be a technology and what it dials, such as PJSIP/{number}@trunk");
+
+/** It becomes part of names at Asterisk. */
+export const asteriskName: Parse<string> = (value) =>
+  /^[A-Za-z0-9][\w-]{0,39}$/.test(value)
+    ? value
+    : problem("must be at most 40 letters, digits, - and _");

@@ -4,8 +4,9 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readFileSync } from "node:fs";
 import {
-  countries, dollars, file, integer, list, networks, onOff, oneOf, origins, portRange, problem,
-  secondsList, secret, sherpaModel, text, twilioSid, url, type Parse,
+  asteriskEndpoint, asteriskName, countries, dollars, ed25519Key, file, integer, list, networks,
+  onOff, oneOf, origins, portRange, problem, rsaKey, secondsList, secret, sherpaModel, text,
+  twilioSid, url, uuid, type Parse,
 } from "./config-values.ts";
 import { LIMITS } from "./core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
@@ -177,6 +178,61 @@ const SETTINGS = {
     default: null, description: "What webhooks are signed with where it is not the token: SignalWire's signing key",
     parse: text, secret: true,
   }),
+  PARLEY_TELNYX_API_KEY: setting<string | null>({
+    default: null, description: "Key of a Telnyx account that calls go over; like those below, calls need PARLEY_PUBLIC_URL",
+    parse: text, secret: true,
+  }),
+  PARLEY_TELNYX_PUBLIC_KEY: setting<string | null>({
+    default: null, description: "What Telnyx signs webhooks with, from its portal (base64)", parse: ed25519Key,
+  }),
+  PARLEY_TELNYX_CONNECTION_ID: setting<string | null>({
+    default: null, description: "Id of the Voice API application calls are placed with", parse: text,
+  }),
+  PARLEY_TELNYX_URL: setting<string | null>({
+    default: "https://api.telnyx.com", description: "Server of PARLEY_TELNYX_API_KEY", parse: url,
+  }),
+  PARLEY_PLIVO_AUTH_ID: setting<string | null>({
+    default: null, description: "Plivo account that calls go over", parse: text,
+  }),
+  PARLEY_PLIVO_AUTH_TOKEN: setting<string | null>({
+    default: null, description: "Token of PARLEY_PLIVO_AUTH_ID", parse: text, secret: true,
+  }),
+  PARLEY_PLIVO_URL: setting<string | null>({
+    default: "https://api.plivo.com", description: "Server of PARLEY_PLIVO_AUTH_ID", parse: url,
+  }),
+  PARLEY_VONAGE_APPLICATION_ID: setting<string | null>({
+    default: null, description: "Vonage application that calls go over", parse: uuid,
+  }),
+  PARLEY_VONAGE_PRIVATE_KEY: setting<string | null>({
+    default: null, description: "Private key of PARLEY_VONAGE_APPLICATION_ID (PEM)", parse: rsaKey, secret: true,
+  }),
+  PARLEY_VONAGE_SIGNATURE_SECRET: setting<string | null>({
+    default: null, description: "What Vonage signs webhooks with, from its dashboard", parse: text, secret: true,
+  }),
+  PARLEY_VONAGE_URL: setting<string | null>({
+    default: "https://api.nexmo.com", description: "Server of PARLEY_VONAGE_APPLICATION_ID", parse: url,
+  }),
+  PARLEY_ASTERISK_URL: setting<string | null>({
+    default: null, description: "Asterisk (20.18, 22.8 or later) that calls go over: its HTTP server, e.g. http://127.0.0.1:8088",
+    parse: url,
+  }),
+  PARLEY_ASTERISK_USER: setting<string | null>({
+    default: null, description: "User of its ari.conf", parse: text,
+  }),
+  PARLEY_ASTERISK_PASSWORD: setting<string | null>({
+    default: null, description: "Password of PARLEY_ASTERISK_USER", parse: text, secret: true,
+  }),
+  PARLEY_ASTERISK_ENDPOINT: setting<string | null>({
+    default: null, description: "What it dials, e.g. PJSIP/{number}@trunk", parse: asteriskEndpoint,
+  }),
+  PARLEY_ASTERISK_APP: setting({
+    default: "parley", description: "Stasis application, and context of transfers in its dialplan; one for each server",
+    parse: asteriskName,
+  }),
+  PARLEY_ASTERISK_MEDIA: setting({
+    default: "parley", description: "Entry of its websocket_client.conf that leads here, to /carriers/asterisk/media",
+    parse: asteriskName,
+  }),
   PARLEY_NUMBER_GRACE_DAYS: setting({
     default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",
     parse: integer(1, 365),
@@ -295,6 +351,21 @@ function closestName(unknown: string): string | null {
   return best.changes <= 0.4 * (best.name.length - "PARLEY".length) ? best.name : null;
 }
 
+/** Of no use one without the other. */
+const TOGETHER: (keyof typeof SETTINGS)[][] = [
+  ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
+  ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],
+  ["PARLEY_TELNYX_API_KEY", "PARLEY_TELNYX_PUBLIC_KEY", "PARLEY_TELNYX_CONNECTION_ID"],
+  ["PARLEY_PLIVO_AUTH_ID", "PARLEY_PLIVO_AUTH_TOKEN"],
+  [
+    "PARLEY_VONAGE_APPLICATION_ID", "PARLEY_VONAGE_PRIVATE_KEY", "PARLEY_VONAGE_SIGNATURE_SECRET",
+  ],
+  [
+    "PARLEY_ASTERISK_URL", "PARLEY_ASTERISK_USER", "PARLEY_ASTERISK_PASSWORD",
+    "PARLEY_ASTERISK_ENDPOINT",
+  ],
+];
+
 export function readConfig(environment: Environment = process.env): ConfigOutcome {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
@@ -312,11 +383,10 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
       } else values[name] = parsed;
     }
   }
-  if ((values.PARLEY_TLS_KEY_FILE === null) !== (values.PARLEY_TLS_CERT_FILE === null)) {
-    problems.push("PARLEY_TLS_KEY_FILE and PARLEY_TLS_CERT_FILE must be set together");
-  }
-  if ((values.PARLEY_TWILIO_ACCOUNT_SID === null) !== (values.PARLEY_TWILIO_AUTH_TOKEN === null)) {
-    problems.push("PARLEY_TWILIO_ACCOUNT_SID and PARLEY_TWILIO_AUTH_TOKEN must be set together");
+  for (const names of TOGETHER) {
+    const isSet = names.filter((name) => values[name] !== null).length;
+    if (isSet === 0 || isSet === names.length) continue;
+    problems.push(`${names.slice(0, -1).join(", ")} and ${names.at(-1) ?? ""} must be set together`);
   }
   const warnings = Object.keys(environment)
     .filter((name) => name.startsWith("PARLEY_") && !known.has(name))

@@ -186,7 +186,7 @@ function createCallFeatures(
     ...answering, config, catalogs, calls, recordings, system, log, limits: turnLimits(config),
     askInbound: delivery.askInbound,
     findAssistant: (accountId, id) => assistants.find(accountId, id),
-    findProvided: (number) => storage.phoneNumbers.findProvided(number),
+    findHosted: (number) => storage.phoneNumbers.findHosted(number),
   });
   const campaigning = createCampaigning({
     storage, bus, system, log, accounts, assistants, catalogs, calls,

@@ -1,7 +1,7 @@
 // Composition of phone numbers: which providers there are, purchases and renewals over them, the
 // sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
 // features.ts; app.ts runs the sweep.
-import { HOSTED_PATHS } from "./calls/hosted.ts";
+import { hostedPaths } from "./calls/hosted.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./core/logger.ts";
 import { createSecretBox, loadSecret } from "./core/secrets.ts";
@@ -37,7 +37,7 @@ function createProviders({ config, storage }: NumbersOptions): NumberProvider[] 
     PARLEY_TWILIO_URL: url, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
     PARLEY_TWILIO_AUTH_TOKEN: authToken, PARLEY_PUBLIC_URL: publicUrl = null,
   } = config;
-  const voiceUrl = publicUrl === null ? null : publicUrl + HOSTED_PATHS.voice;
+  const voiceUrl = publicUrl === null ? null : publicUrl + hostedPaths("twilio").voice;
   const inventory = createInventoryProvider(storage.numberInventory);
   return url === null || accountSid === null || authToken === null
     ? [inventory]

@@ -10,9 +10,9 @@ import { createEvaluate } from "./calls/evaluation.ts";
 import { createMediaThread } from "./calls/media.ts";
 import type { MediaThread } from "./calls/voice/protocol.ts";
 import type { Recordings } from "./calls/recordings.ts";
-import { createHosted, type Hosted } from "./calls/hosted.ts";
 import type { CallingOptions, ChosenVoice, VoiceOf } from "./calls/replies.ts";
 import { voiceSettingsOf } from "./calls/voice/settings.ts";
+import { createHostedLines, type HostedLines } from "./carriers.ts";
 import type { Config } from "./config.ts";
 import { Fault } from "./core/faults.ts";
 import type { Logger } from "./core/logger.ts";
@@ -20,7 +20,7 @@ import type { System } from "./core/system.ts";
 import { formatForTrunk } from "./phone-numbers/dialled.ts";
 import type { InboundStore } from "./phone-numbers/inbound.ts";
 import type { SipTrunks } from "./phone-numbers/sip-trunks.ts";
-import { createTwilioCalls } from "./providers/carriers/hosted/twilio-calls.ts";
+import type { HostedAccount } from "./providers/carriers/hosted/port.ts";
 import type { SipListener } from "./providers/carriers/sip/trunk.ts";
 import {
   chooseSynthesizer, chooseTranscriber, whyNoTranscriber, type SpeechConfig, type VendorConfig,
@@ -33,7 +33,7 @@ export interface VoiceOptions
     | "routeInbound"
   > {
   sipTrunks: SipTrunks;
-  findProvided: InboundStore["findProvided"];
+  findHosted: InboundStore["findHosted"];
   config: Config;
   catalogs: Catalogs;
   calls: Calls;
@@ -46,8 +46,8 @@ export interface VoiceOptions
 
 export interface Voice {
   calling: Calling;
-  /** Null: no account at a hosted carrier, or it cannot reach this server. */
-  hosted: Hosted | null;
+  /** Without those that could not reach this server. */
+  hosted: HostedLines;
   /** Throws Fault 422 when no call can be made from the number. */
   assertHasLine(accountId: number, phoneNumber: string | null): void;
   /** Calls may come in from now on. */
@@ -75,7 +75,7 @@ export function createVoice(options: VoiceOptions): Voice {
   trunks.onChange(media.trunksChanged);
   const voiceOf: VoiceOf = (assistant, call) =>
     chooseVoice(speech, options.catalogs, assistant, call);
-  const hosted = createHostedOver(options);
+  const hosted = createHostedLines(options);
   const lines = createLines(options, hosted);
   const calling = createCalling({
     ...options,
@@ -93,60 +93,38 @@ export function createVoice(options: VoiceOptions): Voice {
     assertCanTalk: (assistant) => void voiceOf(assistant, { isOutbound: false }),
     close: async () => {
       await calling.drain();
-      await hosted?.close();
+      await Promise.all([...hosted.values()].map((one) => one.close()));
       await media.close();
     },
   };
 }
 
-/** By the address of PARLEY_TWILIO_URL. */
-const isSignalWire = (url: string): boolean => new URL(url).pathname.endsWith("/laml");
-
-/** Null: the operator has no account at a hosted carrier, or it cannot reach this server. */
-function createHostedOver({ config, system, log }: VoiceOptions): Hosted | null {
-  const {
-    PARLEY_TWILIO_URL: url, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
-    PARLEY_TWILIO_AUTH_TOKEN: authToken, PARLEY_TWILIO_SIGNING_KEY: signingKey,
-    PARLEY_PUBLIC_URL: publicUrl,
-  } = config;
-  if (url === null || accountSid === null || authToken === null) return null;
-  if (publicUrl === null) {
-    log.warn("PARLEY_PUBLIC_URL is not set: no calls over Twilio, which could not reach this server");
-    return null;
-  }
-  if (!publicUrl.startsWith("https:")) {
-    log.warn("PARLEY_PUBLIC_URL is not https: Twilio brings the sound of calls to no such address");
-  }
-  const name = isSignalWire(url) ? "signalwire" : "twilio";
-  const carrier = createTwilioCalls({ name, url, accountSid, authToken, signingKey });
-  return createHosted({ carrier, publicUrl, system, log });
-}
-
-/** As numbers.ts calls the provider of its numbers. */
-const HOSTED_PROVIDER = "twilio";
-const NO_HOSTED_LINE = "Calls over Twilio need PARLEY_TWILIO_ACCOUNT_SID, PARLEY_TWILIO_AUTH_TOKEN "
-  + "and PARLEY_PUBLIC_URL to be set.";
+const whyNoLine = (carrier: HostedAccount): string =>
+  `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_… and `
+  + "PARLEY_PUBLIC_URL.";
 
 /** The way a call leaves by is the one its own number came by. */
-function createLines(options: VoiceOptions, hosted: Hosted | null) {
-  const { config, sipTrunks, findProvided, log } = options;
+function createLines(options: VoiceOptions, hosted: HostedLines) {
+  const { config, sipTrunks, findHosted, log } = options;
   const trunksOf = (accountId: number, phoneNumber: string | null) =>
     sipTrunks.all().filter((one) =>
       one.accountId === accountId && one.phoneNumber === phoneNumber);
-  const isHosted = (accountId: number, phoneNumber: string | null): boolean => {
-    const number = phoneNumber === null ? null : findProvided(phoneNumber);
-    return number?.provider === HOSTED_PROVIDER && number.accountId === accountId;
+  const carrierOf = (accountId: number, phoneNumber: string | null): HostedAccount | null => {
+    const number = phoneNumber === null ? null : findHosted(phoneNumber);
+    return number?.accountId === accountId ? number.carrier : null;
   };
   const of: CallingOptions["lineOf"] = (call, { phoneNumberId }) => {
     const { id, accountId, assistantPhone, customerPhone } = call;
     const trunks = trunksOf(accountId, assistantPhone);
     // A number may be reached over several trunks: the assistant's own goes before the others.
     const trunk = trunks.find((one) => one.id === phoneNumberId) ?? trunks[0];
-    if (!trunk && isHosted(accountId, assistantPhone)) {
-      if (!hosted) log.warn({ call_id: id }, NO_HOSTED_LINE);
-      return hosted && { carrier: "hosted", hosted };
+    if (!trunk) {
+      const carrier = carrierOf(accountId, assistantPhone);
+      if (carrier === null) return { carrier: "loopback" };
+      const line = hosted.get(carrier);
+      if (!line) log.warn({ call_id: id }, whyNoLine(carrier));
+      return line ? { carrier: "hosted", hosted: line } : null;
     }
-    if (!trunk) return { carrier: "loopback" };
     if (config.PARLEY_SIP_PORT === null) {
       log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
       return null;
@@ -154,8 +132,9 @@ function createLines(options: VoiceOptions, hosted: Hosted | null) {
     return { carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? "") };
   };
   const assert: Voice["assertHasLine"] = (accountId, phoneNumber) => {
-    if (hosted || trunksOf(accountId, phoneNumber).length > 0) return;
-    if (isHosted(accountId, phoneNumber)) throw new Fault(422, NO_HOSTED_LINE);
+    if (trunksOf(accountId, phoneNumber).length > 0) return;
+    const carrier = carrierOf(accountId, phoneNumber);
+    if (carrier !== null && !hosted.has(carrier)) throw new Fault(422, whyNoLine(carrier));
   };
   return { of, assert };
 }

@@ -5,7 +5,9 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import twilio from "twilio";
 import { ProviderError } from "../src/core/faults.ts";
-import type { CarrierRequest, HostedCalls, HostedDial } from "../src/providers/carriers/hosted/port.ts";
+import type {
+  CarrierRequest, Handover, HostedCalls, HostedDial,
+} from "../src/providers/carriers/hosted/port.ts";
 import { createCallProgress, twilioEvents } from "../src/providers/carriers/hosted/status.ts";
 import {
   createTwilioCalls, type TwilioCallsOptions,
@@ -98,9 +100,15 @@ const asCarrier = ({ method, url, headers, body }: EndpointRequest): CarrierRequ
 
 const request = (more: Partial<HostedDial> = {}): HostedDial => ({
   to: "+14155550100", from: EMULATED_NUMBER, ringingMs: 30_000,
-  join: { url: "wss://a.example/media", parameters: { token: "t&1" } },
-  statusUrl: `${receiver.url}/status/1`, detectMachine: true, ...more,
+  join: {
+    url: "wss://a.example/media", parameters: { token: "t&1" },
+    statusUrl: `${receiver.url}/status/1`,
+  },
+  detectMachine: true, ...more,
 });
+
+const handover = (callId: string, callerId: string | null = null): Handover =>
+  ({ callId, to: "+14155550199", callerId, statusUrl: `${receiver.url}/status/1` });
 
 const CALL = { to: "+14155550100", from: EMULATED_NUMBER, direction: "outbound" as const };
 
@@ -123,7 +131,7 @@ test("[TW50] a call at the emulator: placed, reported, ended; every report is ge
     assert.equal(calls.isGenuine({ ...carrier, url: `${carrier.url}2` }), false);
     const report = calls.read(carrier)!;
     const { events, ...rest } = report;
-    assert.deepEqual(rest, { ...CALL, callId, isOffer: false });
+    assert.deepEqual(rest, { ...CALL, callId, isOffer: false, reply: null });
     return progress.take(events);
   });
   assert.deepEqual(told, [{ kind: "ringing" }, { kind: "answered" }, { kind: "ended", cause: "far_hung_up" }]);
@@ -139,7 +147,7 @@ test("[TW51] an inbound call is an offer, answered with a document", async () =>
   assert.ok(calls.isGenuine(carrier));
   const { events: _events, ...report } = calls.read(carrier)!;
   assert.deepEqual(report, {
-    callId: sid, direction: "inbound", from: "+14155550100", to: EMULATED_NUMBER, isOffer: true,
+    callId: sid, direction: "inbound", from: "+14155550100", to: EMULATED_NUMBER, isOffer: true, reply: null,
   });
   const xml = { status: 200, contentType: "text/xml; charset=utf-8" };
   assert.deepEqual(await calls.answer(sid, request().join),
@@ -155,10 +163,10 @@ test("[TW52] hanging up what is over is done, transferring it is not", async () 
   const calls = callsAt(emulator.url);
   const placed = await calls.dial(request());
   assert.ok(placed.kind === "placed");
-  await calls.transfer(placed.callId, "+14155550199", null);
+  await calls.transfer(handover(placed.callId));
   await calls.hangUp(placed.callId);
   await calls.hangUp(`CA${"0".repeat(32)}`);
-  await assert.rejects(calls.transfer(`CA${"0".repeat(32)}`, "+14155550199", null),
+  await assert.rejects(calls.transfer(handover(`CA${"0".repeat(32)}`)),
     (error) => error instanceof ProviderError && /the call is over/.test(error.message) && !error.retryable);
   await assert.rejects(calls.hangUp(".."), /no call has such an id/);
 });
@@ -171,7 +179,7 @@ test("[TW53] our requests are the ones Twilio's SDK makes", async () => {
   await calls.dial(request());
   vendor.answer((_, response) => void response.writeHead(200).end('{"sid":"CA1"}'));
   await calls.hangUp("CA1");
-  await calls.transfer("CA1", "+14155550199", EMULATED_NUMBER);
+  await calls.transfer(handover("CA1", EMULATED_NUMBER));
   const theirs: { uri: string; data: Record<string, unknown> }[] = [];
   const sdk = twilio(EMULATED_SID, EMULATED_TOKEN, {
     httpClient: {

@@ -22,7 +22,7 @@ function createWorld(outcome: Dialled = { kind: "placed", callId: "CA1" }) {
   const hungUp: string[] = [];
   const dials: HostedDial[] = [];
   const carrier: HostedCalls = {
-    name: "twilio", dialect: "twilio", signsSockets: true, sendDtmf: null,
+    account: "twilio", vendor: "Twilio", dialect: "twilio", signsSockets: true, sendDtmf: null,
     isGenuine: () => true, read: () => null,
     dial: (request) => {
       dials.push(request);
@@ -65,15 +65,14 @@ function createWorld(outcome: Dialled = { kind: "placed", callId: "CA1" }) {
     const far = hosted.call(party);
     far.dial({ to: "+1", from: "+2", ringingMs: RINGING_MS, detectMachine: false });
     await settled();
-    const [{ join, statusUrl } = assert.fail()] = dials.slice(-1);
-    return {
-      face: far.face, token: join.parameters.token ?? "", statusToken: statusUrl.split("/").at(-1) ?? "",
-    };
+    const [{ join } = assert.fail()] = dials.slice(-1);
+    const statusToken = join.statusUrl.split("/").at(-1) ?? "";
+    return { face: far.face, token: join.parameters.token ?? "", statusToken };
   };
   const report = (statusToken: string, ...kinds: ("ringing" | "answered")[]) =>
     hosted.report(statusToken, {
       callId: "CA1", direction: "outbound", from: null, to: null, isOffer: false,
-      events: kinds.map((kind) => ({ kind })),
+      events: kinds.map((kind) => ({ kind })), reply: null,
     });
   const talking = async () => {
     const call = await dial();
@@ -211,6 +210,7 @@ test("[TW96] a call that came in and was never connected is over in time, and no
   const { system, hosted, told, party } = createWorld();
   const report: CallReport = {
     callId: "CA7", direction: "inbound", from: null, to: "+1", isOffer: true, events: [],
+    reply: null,
   };
   let asked = 0;
   const receive: Parameters<typeof hosted.offer>[1] = (_, join) => {

@@ -34,7 +34,7 @@ await storage.numberInventory.stock({
   now: 1,
   numbers: Array.from({ length: 300 }, (_, at) => ({
     phoneNumber: `+1201555${String(100 + at).padStart(4, "0")}`, countryCode: "US",
-    smsCapable: true, monthlyMicros: PRICE,
+    smsCapable: true, monthlyMicros: PRICE, carrier: null,
   })),
 });
 let bought = 0;
@@ -318,14 +318,20 @@ test("[PN26] the command imports numbers whole or not at all and lists who has t
   fails(/line 2: 0201[^]*line 3:[^]*no price[^]*line 4:[^]*--country/, "import", file);
   writeFileSync(file, "+441632960961\n");
   assert.deepEqual(run("import", file, "--country", "gb"), { imported: 1, known: 0 });
+  fails(/one of twilio, telnyx/, "import", file, "--carrier", "pigeon");
+  const late = ["import", file, "--country", "gb", "--price", "9"];
+  assert.deepEqual(run(...late, "--carrier", "telnyx"), { imported: 0, known: 1 });
+  assert.deepEqual(run(...late), { imported: 0, known: 1 });
   fails(/two letters/, "import", file, "--country", "GBR");
   fails(/FILE is required/, "import");
-  const item = { sms_capable: true, price: 1.25, account_id: null, country_code: "US" };
+  const item = {
+    sms_capable: true, price: 1.25, carrier: null, account_id: null, country_code: "US",
+  };
   assert.deepEqual(run("list"), [
     { phone_number: "+12015550101", ...item }, { phone_number: "+12015550102", ...item },
     {
       phone_number: "+441632960961", country_code: "GB", sms_capable: false, price: null,
-      account_id: null,
+      carrier: "telnyx", account_id: null,
     },
   ]);
   rmSync(folder, { recursive: true });

@@ -27,13 +27,11 @@ function onSale(country = "US"): string {
   twilio.available.set(number, country);
   return number;
 }
-async function inStock(number: string, changes: object = {}): Promise<void> {
+const STOCKED = { countryCode: "US", smsCapable: false, monthlyMicros: null, carrier: null };
+async function inStock(phoneNumber: string, changes: object = {}): Promise<void> {
   const storage = await openStorage(server.dataDir, "inline");
   await storage.numberInventory.stock({
-    now: 1,
-    numbers: [{
-      phoneNumber: number, countryCode: "US", smsCapable: false, monthlyMicros: null, ...changes,
-    }],
+    now: 1, numbers: [{ phoneNumber, ...STOCKED, ...changes }],
   });
   await storage.close();
 }

@@ -72,7 +72,7 @@ test("[PN48] numbers bought here are rung by hosted carriers alone, and never as
     const storage = await openStorage(server.dataDir, "inline");
     await storage.numberInventory.stock({
       now: 1,
-      numbers: [{ phoneNumber, countryCode: "US", smsCapable: false, monthlyMicros: 0 }],
+      numbers: [{ phoneNumber, countryCode: "US", smsCapable: false, monthlyMicros: 0, carrier: null }],
     });
     await storage.close();
     const { body } = await server.call("POST", "/user/phone-numbers/purchase", {

@@ -9,7 +9,7 @@ import { wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import type { CarrierName, LegEvent, Offer } from "../providers/carriers/port.ts";
-import { HOSTED_LEG, type Hosted, type HostedParty, type Receive } from "./hosted.ts";
+import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound.ts";
 import type { AnsweredStatus, CallStatus } from "./machine.ts";
 import type { Call, EndReason } from "./records.ts";
@@ -33,7 +33,7 @@ export interface Calling {
     face: Face;
   }): Promise<{ callId: number; leg: (event: LegEvent) => void }>;
   /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
-  receiveHosted: Receive;
+  receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
   control: {
     say(callId: number, text: string): boolean;
     mute(callId: number, on: boolean): boolean;
@@ -110,7 +110,7 @@ export function createCalling(options: CallingOptions): Calling {
         leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
       };
     },
-    receiveHosted: (arrival, join) => takeHosted(options, arrival, join, place),
+    receiveHosted: ({ leg }, arrival, join) => takeHosted(options, leg, { arrival, join }, place),
     ...createControl(media, live, end),
     finishLate: async (callIds) => {
       for (const callId of callIds) await finish(options, callId);
@@ -163,7 +163,7 @@ function dialHosted(
 ): void {
   const { ringing_time: ringingS, end_call_on_voicemail: detectMachine } = assistant.settings;
   const far = hosted.call(partyOf(options, call));
-  if (!place(call, assistant, { leg: HOSTED_LEG, face: far.face, secondsMax })) {
+  if (!place(call, assistant, { leg: hosted.leg, face: far.face, secondsMax })) {
     return far.face.over("speech_failed");
   }
   far.dial({
@@ -173,7 +173,8 @@ function dialHosted(
 }
 
 async function takeHosted(
-  options: CallingOptions, { to, from }: Parameters<Receive>[0], join: Parameters<Receive>[1],
+  options: CallingOptions, leg: LegSetup,
+  { arrival: { to, from }, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
   place: Place,
 ): ReturnType<Receive> {
   const admitted = await admit(options, { to, from, trunkId: null, sourceAddress: null });
@@ -181,7 +182,7 @@ async function takeHosted(
   const { assistant, secondsMax } = admitted;
   const call = await withInboundVariables(options, admitted.call, assistant);
   const face = join(partyOf(options, call));
-  return place(call, assistant, { leg: HOSTED_LEG, face, secondsMax }) ? null : "unavailable";
+  return place(call, assistant, { leg, face, secondsMax }) ? null : "unavailable";
 }
 
 type MediaLine = Exclude<Line, { carrier: "hosted" }>;

@@ -29,6 +29,8 @@ export interface HostedCallOptions {
   type: "inbound" | "outbound";
   /** Our number, which those a call is handed on to see. */
   callerId: string | null;
+  /** Where the carrier reports it. */
+  statusUrl: string;
   tell(event: LegEvent): void;
   /** Nothing more is to be expected of it. */
   forget(): void;
@@ -38,9 +40,11 @@ export interface HostedCallOptions {
   log: Logger;
 }
 
-/** It rings or is answered, and has not ended. */
+const UNDER_WAY: LegEvent["kind"][] = ["ringing", "answered", "transfer_failed"];
+
+/** It rings, is answered or is left over by a transfer, and has not ended. */
 export const isUnderWay = ({ events }: CallReport): boolean =>
-  events.some(({ kind }) => kind === "ringing" || kind === "answered")
+  events.some(({ kind }) => UNDER_WAY.includes(kind))
   && !events.some(({ kind }) => kind === "ended");
 
 export class HostedCall {
@@ -112,11 +116,18 @@ export class HostedCall {
     this.#giveUpAfter(HOSTED_MEDIA_LIMITS.startMs);
   }
 
+  /** The carrier does not take the answer. */
+  lost(): void {
+    this.#end("failed");
+  }
+
   /** What the carrier says of it, in whatever order. */
   report(report: CallReport): void {
     const hasEnded = report.events.some(({ kind }) => kind === "ended");
     if (!this.#know(report.callId, hasEnded)) return;
     if (this.#isOver) {
+      // Nobody took it: it is ours again.
+      if (report.events.some(({ kind }) => kind === "transfer_failed")) this.#isHandedOn = false;
       const isLeft = !this.#isGone && !this.#isHandedOn;
       if (isLeft && isUnderWay(report)) this.#hangUp();
       return;
@@ -194,8 +205,7 @@ export class HostedCall {
     if (this.#isOver || this.#isHandingOn) return;
     if (end === "failed") return this.#end("failed");
     if (end === "stopped") {
-      // What follows the stream in the document we gave is nothing: the call is over there too.
-      this.#isGone = true;
+      this.#isGone = !this.#options.carrier.outlivesStream;
       return this.#end("far_hung_up");
     }
     this.#deadline = this.#options.system.after(
@@ -260,13 +270,13 @@ export class HostedCall {
 
   /** The leg ends either way: it has said goodbye. */
   async #handOn(to: string): Promise<void> {
-    const { carrier, callerId, callId, log } = this.#options;
+    const { carrier, callerId, callId, statusUrl, log } = this.#options;
     if (this.#isOver || this.#isHandingOn || this.#carrierId === null) return;
     this.#isHandingOn = true;
     await this.#lastWords();
     if (this.#isOver) return;
     try {
-      await carrier.transfer(this.#carrierId, to, callerId);
+      await carrier.transfer({ callId: this.#carrierId, to, callerId, statusUrl });
       this.#isHandedOn = true;
     } catch (error) {
       log.warn({ err: error, call_id: callId }, "a call could not be handed on");

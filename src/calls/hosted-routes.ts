@@ -5,9 +5,9 @@ import { Fault } from "../core/faults.ts";
 import type { Logger } from "../core/logger.ts";
 import { isUuid } from "../core/values.ts";
 import type { HttpRequest, HttpRoute, Reply, SocketRoute } from "../http/exchange.ts";
-import type { CarrierRequest, WebhookReply } from "../providers/carriers/hosted/port.ts";
+import type { CallReport, CarrierRequest, WebhookReply } from "../providers/carriers/hosted/port.ts";
 import type { Calling } from "./calling.ts";
-import { HOSTED_PATHS, socketUrlOf, type Hosted, type Receive } from "./hosted.ts";
+import { hostedPaths, NO_REPLY, socketUrlOf, type Hosted, type Receive } from "./hosted.ts";
 
 export interface HostedRouteOptions {
   hosted: Hosted;
@@ -29,45 +29,49 @@ const asCarrier = (http: HttpRequest, method: "GET" | "POST", origin: string): C
 const replyOf = ({ status, contentType, body }: WebhookReply): Reply =>
   ({ status, contentType, content: body });
 
-const NOTHING: Reply = { status: 204, contentType: "text/plain", content: "" };
-
 export function hostedRoutes(
   { hosted, calling, draining, log }: HostedRouteOptions,
-): { routes: HttpRoute[]; socket: SocketRoute } {
+): { routes: HttpRoute[]; socket: SocketRoute; connect(): void } {
   const { carrier, publicUrl } = hosted;
+  const receive: Receive = (arrival, join) => (draining()
+    ? Promise.resolve("busy")
+    : calling.receiveHosted(hosted, arrival, join));
+  const paths = hostedPaths(carrier.account);
   const refuse = (what: string): never => {
     // The usual cause is an address other than the one the carrier was given.
-    log.warn({ what }, "a carrier's signature is missing or wrong; is PARLEY_PUBLIC_URL right?");
+    log.warn({ what, carrier: carrier.account }, "a carrier's signature is missing or wrong; is PARLEY_PUBLIC_URL right?");
     throw new Fault(403, "The signature is not valid.");
   };
   const webhook = (
     pattern: string,
-    handle: (request: CarrierRequest, params: readonly string[]) => Reply | Promise<Reply>,
+    handle: (
+      report: CallReport | null, params: readonly string[],
+    ) => WebhookReply | Promise<WebhookReply>,
   ): HttpRoute => ({
     method: "POST",
     pattern,
     bodyBytesMax: BODY_BYTES_MAX,
-    handle: (http) => {
+    handle: async (http) => {
       const request = asCarrier(http, "POST", publicUrl);
-      return carrier.isGenuine(request) ? handle(request, http.params) : refuse("webhook");
+      if (!carrier.isGenuine(request)) refuse("webhook");
+      return replyOf(await handle(carrier.read(request), http.params));
     },
   });
   return {
-    routes: [
-      webhook(HOSTED_PATHS.voice, async (request) => {
-        const report = carrier.read(request);
-        if (!report?.isOffer) return NOTHING;
-        const receive: Receive = draining() ? () => Promise.resolve("busy") : calling.receiveHosted;
-        return replyOf(await hosted.offer(report, receive));
+    connect: () => hosted.connect(receive),
+    // None where the carrier tells of calls over a connection of its own.
+    routes: carrier.connect ? [] : [
+      webhook(paths.voice, (report) => {
+        if (!report?.isOffer) return report?.reply ?? NO_REPLY;
+        return hosted.offer(report, receive);
       }),
-      webhook(`${HOSTED_PATHS.status}/:token`, (request, [token = ""]) => {
-        const report = carrier.read(request);
+      webhook(`${paths.status}/:token`, (report, [token = ""]) => {
         if (report && isUuid(token)) hosted.report(token, report);
-        return NOTHING;
+        return report?.reply ?? NO_REPLY;
       }),
     ],
     socket: {
-      pattern: HOSTED_PATHS.media,
+      pattern: paths.media,
       errorShape: "message",
       accept: (http) => {
         const request = asCarrier(http, "GET", socketUrlOf(publicUrl));

@@ -6,8 +6,9 @@ import type { Logger } from "../core/logger.ts";
 import { wait, type System } from "../core/system.ts";
 import type { Socket, SocketHandlers } from "../http/exchange.ts";
 import type {
-  CallReport, HostedCalls, Join, WebhookReply,
+  CallReport, HostedAccount, HostedCalls, Join, WebhookReply,
 } from "../providers/carriers/hosted/port.ts";
+import { rateOfDialect } from "../providers/carriers/hosted/dialects.ts";
 import type { RefusalCause } from "../providers/carriers/port.ts";
 import { HostedCall, isUnderWay, type HostedCallOptions } from "./hosted-call.ts";
 import { serveStream, TOKEN_PARAMETER } from "./hosted-media.ts";
@@ -15,11 +16,11 @@ import type { Face } from "./replies.ts";
 import type { LegSetup } from "./voice/protocol.ts";
 
 /** Where the carrier reaches us, below PARLEY_PUBLIC_URL. */
-export const HOSTED_PATHS = {
-  voice: "/carriers/twilio/voice",
-  status: "/carriers/twilio/status",
-  media: "/carriers/twilio/media",
-} as const;
+export const hostedPaths = (account: HostedAccount) => ({
+  voice: `/carriers/${account}/voice`,
+  status: `/carriers/${account}/status`,
+  media: `/carriers/${account}/media`,
+});
 
 export interface HostedOptions {
   carrier: HostedCalls;
@@ -45,8 +46,11 @@ export type Receive = (
 ) => Promise<RefusalCause | null>;
 
 export interface Hosted {
-  readonly carrier: Pick<HostedCalls, "name" | "isGenuine" | "read" | "signsSockets">;
+  readonly carrier: Pick<
+    HostedCalls, "account" | "connect" | "isGenuine" | "read" | "signsSockets"
+  >;
   readonly publicUrl: string;
+  readonly leg: LegSetup;
   /** `dial` when whoever is to talk is ready. */
   call(party: HostedParty): {
     face: Face;
@@ -56,15 +60,13 @@ export interface Hosted {
   report(token: string, report: CallReport): void;
   /** What to answer an offer with; asked again, the same. */
   offer(report: CallReport, receive: Receive): Promise<WebhookReply>;
+  /** Has calls told by a carrier that needs no webhooks, from now on; else nothing. */
+  connect(receive: Receive): void;
   /** A stream the carrier has opened. */
   serve(socket: Socket): SocketHandlers;
   /** Waits a little for what is asked of the carrier. Idempotent. */
   close(): Promise<void>;
 }
-
-/** Twilio's streams, which have no other. */
-const RATE = 8000;
-export const HOSTED_LEG: LegSetup = { kind: "remote", rate: RATE, hasLine: true };
 
 const E164 = /^\+[1-9]\d{4,14}$/;
 /** Twilio spells ANONYMOUS, UNAVAILABLE, RESTRICTED, UNKNOWN and BLOCKED on the keypad. */
@@ -80,13 +82,13 @@ const REASONS: Record<RefusalCause, "busy" | "rejected"> = {
 
 interface Entry {
   call: HostedCall;
-  statusUrl: string;
   join: Join;
 }
 
 /** The calls there are, by what the carrier shows of them, and what is under way at the carrier. */
 function createBook(options: HostedOptions) {
-  const { publicUrl, log, system } = options;
+  const { carrier, publicUrl, log, system } = options;
+  const paths = hostedPaths(carrier.account);
   /** By the token of the address they are reported to; kept a while after their end. */
   const reported = new Map<string, HostedCall>();
   /** By the token their stream has to show, until it has. */
@@ -107,9 +109,11 @@ function createBook(options: HostedOptions) {
       party: HostedParty, type: HostedCallOptions["type"], forget: () => void,
     ): Entry => {
       const statusToken = system.uuid();
-      const token = system.uuid();
+      // Plivo takes letters and digits alone.
+      const token = system.uuid().replaceAll("-", "");
+      const statusUrl = `${publicUrl}${paths.status}/${statusToken}`;
       const call = new HostedCall({
-        ...options, ...party, type, underWay,
+        ...options, ...party, type, statusUrl, underWay,
         forget: () => {
           reported.delete(statusToken);
           awaited.delete(token);
@@ -120,10 +124,10 @@ function createBook(options: HostedOptions) {
       awaited.set(token, call);
       return {
         call,
-        statusUrl: `${publicUrl}${HOSTED_PATHS.status}/${statusToken}`,
         join: {
-          url: `${socketUrlOf(publicUrl)}${HOSTED_PATHS.media}`,
+          url: `${socketUrlOf(publicUrl)}${paths.media}`,
           parameters: { [TOKEN_PARAMETER]: token },
+          statusUrl,
         },
       };
     },
@@ -135,24 +139,31 @@ type Book = ReturnType<typeof createBook>;
 export function createHosted(options: HostedOptions): Hosted {
   const { carrier, publicUrl, system, log } = options;
   const book = createBook(options);
+  const offer = createOffers(options, book);
+  const report: Hosted["report"] = (token, told) => {
+    const call = book.reported.get(token);
+    if (call) call.report(told);
+    else if (isUnderWay(told)) {
+      // Of a process that died: nobody will ever talk in it.
+      log.warn({ carrier_call_id: told.callId }, "a call nobody knows is hung up");
+      book.underWay(carrier.hangUp(told.callId));
+    }
+  };
   let closing: Promise<void> | null = null;
   return {
     carrier,
     publicUrl,
+    leg: { kind: "remote", rate: rateOfDialect(carrier.dialect), hasLine: true },
     call: (party) => {
-      const { call, statusUrl, join } = book.begin(party, "outbound", () => undefined);
-      return { face: call.face, dial: (how) => call.dial({ ...how, join, statusUrl }) };
+      const { call, join } = book.begin(party, "outbound", () => undefined);
+      return { face: call.face, dial: (how) => call.dial({ ...how, join }) };
     },
-    report: (token, report) => {
-      const call = book.reported.get(token);
-      if (call) call.report(report);
-      else if (report.direction === "outbound" && isUnderWay(report)) {
-        // Of a process that died: nobody will ever talk in it.
-        log.warn({ carrier_call_id: report.callId }, "a call nobody knows is hung up");
-        book.underWay(carrier.hangUp(report.callId));
-      }
-    },
-    offer: createOffers(carrier, book),
+    report,
+    offer,
+    connect: (receive) => carrier.connect?.({
+      report,
+      offer: (told) => book.underWay(offer(told, receive).then(() => undefined)),
+    }),
     serve: (socket) => serveStream({
       dialect: carrier.dialect, system, log,
       claim: ({ token, callId }, stream) => {
@@ -167,7 +178,10 @@ export function createHosted(options: HostedOptions): Hosted {
   };
 }
 
-function createOffers(carrier: HostedCalls, book: Book): Hosted["offer"] {
+/** The offer is settled already, or there is nothing to say. */
+export const NO_REPLY: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
+
+function createOffers({ carrier, log }: HostedOptions, book: Book): Hosted["offer"] {
   const answers = new Map<string, Promise<WebhookReply>>();
   const decide = async (report: CallReport, receive: Receive): Promise<WebhookReply> => {
     const { callId: id, to, from } = report;
@@ -184,7 +198,12 @@ function createOffers(carrier: HostedCalls, book: Book): Hosted["offer"] {
       return carrier.refuse(id, REASONS[cause ?? "unavailable"]);
     }
     entry.call.answering(id);
-    return carrier.answer(id, entry.join);
+    return carrier.answer(id, entry.join).catch((error: unknown) => {
+      // The caller has given up, most likely.
+      log.warn({ err: error, carrier_call_id: id }, "a call could not be answered");
+      entry.call.lost();
+      return NO_REPLY;
+    });
   };
   return (report, receive) => {
     const known = answers.get(report.callId);

@@ -5,6 +5,7 @@ import { dollarsFromMicros, formatMicros } from "../core/money.ts";
 import { createSystem } from "../core/system.ts";
 import type { NewStock } from "../phone-numbers/inventory.ts";
 import { loadNumberPrices, parseNumber } from "../phone-numbers/prices.ts";
+import { HOSTED_ACCOUNTS, type HostedAccount } from "../providers/carriers/hosted/port.ts";
 import {
   readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
 } from "./command.ts";
@@ -28,6 +29,7 @@ function readStock(lines: string[], values: Invocation["values"]): NewStock[] {
     ? null
     : readAmount(text(values, "price"), "--price");
   if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price is negative");
+  const carrier = readCarrier(values);
   const prices = loadNumberPrices();
   const problems: string[] = [];
   const stock: NewStock[] = [];
@@ -42,7 +44,8 @@ function readStock(lines: string[], values: Invocation["values"]): NewStock[] {
       refuse(`is of ${countryCode}, which has no price in the list: give --price`);
     } else {
       const { phoneNumber } = number;
-      stock.push({ phoneNumber, countryCode, monthlyMicros, smsCapable: values.sms === true });
+      const smsCapable = values.sms === true;
+      stock.push({ phoneNumber, countryCode, monthlyMicros, smsCapable, carrier });
     }
   });
   if (problems.length > 0) throw new Error(`nothing was imported\n${problems.join("\n")}`);
@@ -52,11 +55,22 @@ function readStock(lines: string[], values: Invocation["values"]): NewStock[] {
   return stock;
 }
 
+function readCarrier(values: Invocation["values"]): HostedAccount | null {
+  const given = text(values, "carrier");
+  if (given === undefined) return null;
+  const carrier = HOSTED_ACCOUNTS.find((account) => account === given);
+  if (!carrier) throw new UsageError(`--carrier is one of ${HOSTED_ACCOUNTS.join(", ")}`);
+  return carrier;
+}
+
 const importNumbers: Command = {
   name: "number import",
-  takes: "FILE|- [--country US] [--price 3.99] [--sms]",
-  summary: "Offer numbers of your own, one a line, E.164; those already there stay as they are",
-  options: { country: { type: "string" }, price: { type: "string" }, sms: { type: "boolean" } },
+  takes: "FILE|- [--country US] [--price 3.99] [--sms] [--carrier telnyx]",
+  summary: "Offer numbers of your own, one a line, E.164; of those already there only --carrier counts",
+  options: {
+    country: { type: "string" }, price: { type: "string" }, sms: { type: "boolean" },
+    carrier: { type: "string" },
+  },
   run: ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required; - reads standard input");
     const numbers = readStock(readLines(file), values);
@@ -84,14 +98,15 @@ const listNumbers: Command = {
         country_code: row.countryCode,
         sms_capable: row.smsCapable,
         price: row.monthlyMicros === null ? null : dollarsFromMicros(row.monthlyMicros),
+        carrier: row.carrier,
         account_id: row.accountId,
       }));
       const lines = rows.map((row) => [
         row.phoneNumber, row.countryCode, row.smsCapable ? "sms" : "-",
         row.monthlyMicros === null ? "by country" : formatMicros(row.monthlyMicros),
-        row.accountId ?? "free",
+        row.carrier ?? "-", row.accountId ?? "free",
       ]);
-      const head = ["phone_number", "country", "sms", "price", "account"];
+      const head = ["phone_number", "country", "sms", "price", "carrier", "account"];
       return Promise.resolve({ value, text: table([head, ...lines]) });
     }),
 };

@@ -2,6 +2,7 @@
 // may ring it, and which assistant answers there. Asked by every carrier before it answers.
 import { isInside, parseNetworks } from "../core/networks.ts";
 import { likeliest, likenessOf } from "./dialled.ts";
+import type { HostedAccount } from "../providers/carriers/hosted/port.ts";
 import type { PhoneNumber } from "./phone-numbers.ts";
 import type { SipTrunkRecord } from "./sip-trunks.ts";
 
@@ -25,6 +26,8 @@ export type InboundRoute =
 export interface InboundStore {
   /** The number in E.164, bought here and not suspended; null: nobody has it. */
   findProvided(phoneNumber: string): PhoneNumber | null;
+  /** Whose it is and the hosted carrier it is at; null: nobody's, or at none. */
+  findHosted(phoneNumber: string): { accountId: number; carrier: HostedAccount } | null;
   /** The inbound assistant the number rings at. */
   assistantOn(phoneNumberId: number): { id: number; isActive: boolean } | null;
 }

@@ -2,6 +2,9 @@
 // sold through providers/numbers/inventory.ts.
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
+import type { HostedAccount } from "../providers/carriers/hosted/port.ts";
+
+export type { HostedAccount };
 
 export interface NewStock {
   /** E.164. */
@@ -10,6 +13,8 @@ export interface NewStock {
   smsCapable: boolean;
   /** A month; null: the price list's, by country. */
   monthlyMicros: Micros | null;
+  /** The hosted carrier it is at; null: at none. */
+  carrier: HostedAccount | null;
 }
 
 export interface StockedNumber extends NewStock {
@@ -27,7 +32,7 @@ export interface NumberInventory {
   isTaken(purchaseUuid: string): boolean;
   /** Does nothing once the number is somebody else's. */
   putBack(purchaseUuid: string): Promise<void>;
-  /** Resolves to how many are new; those that are there stay as they are. */
+  /** Resolves to how many are new; those that are there only have their carrier changed, if any. */
   stock(args: { numbers: NewStock[]; now: Instant }): Promise<number>;
   /** All, by number. */
   list(): StockedNumber[];

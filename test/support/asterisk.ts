@@ -28,6 +28,13 @@ const MODULES = [
   "res_rtp_asterisk", "res_sorcery_astdb", "res_sorcery_config", "res_sorcery_memory", "res_srtp",
   "res_timing_timerfd",
 ];
+/** Beside those, for calls steered over its REST interface. */
+const ARI_MODULES = [
+  "app_stasis", "chan_websocket", "codec_resample", "func_dialplan", "res_ari", "res_ari_bridges",
+  "res_ari_channels", "res_ari_events", "res_ari_model", "res_http_websocket", "res_stasis",
+  "res_stasis_answer", "res_stasis_playback", "res_stasis_recording", "res_stasis_snoop",
+  "res_websocket_client",
+];
 const SECRET = "manager";
 const RTP_PORTS = 100;
 const READY = "Asterisk Ready";
@@ -73,6 +80,8 @@ export type AsteriskEvent = Record<string, string>;
 export interface Asterisk {
   port: number;
   tlsPort: number | null;
+  /** Of ARI; null without it. */
+  ariUrl: string | null;
   /** Sounds it plays (`name.wav` in it is `FOLDER/name`) and recordings it makes. */
   folder: string;
   /** The event with these values, and number, from 0, once it is there. */
@@ -95,13 +104,16 @@ export interface Asterisk {
 }
 
 export interface AsteriskOptions {
-  /** Sections of pjsip.conf besides the transports; `FOLDER` stands for the folder. */
+  /** Sections of pjsip.conf besides the transports; `FOLDER` stands for the folder, `SIP_PORT`
+   * for its own port. */
   pjsip: string;
-  /** Of the context `far` in extensions.conf; `FOLDER` stands for the folder. */
+  /** Of the context `far` in extensions.conf, and contexts after it; `FOLDER` as above. */
   extensions: string;
   sounds?: Record<string, Buffer>;
   /** Files (PEM); with them TLS is listened for. */
   tls?: { key: string; cert: string };
+  /** Its REST interface, and where its one client for media (named as the user) connects to. */
+  ari?: { user: string; password: string; mediaUrl: string };
   /** Told what it writes on its console. */
   print?(text: string): void;
 }
@@ -143,9 +155,10 @@ export async function startAsterisk(options: AsteriskOptions): Promise<Asterisk>
   const port = await freePort();
   const tlsPort = options.tls ? await freeTcpPort() : null;
   const managerPort = await freeTcpPort();
+  const ariPort = options.ari ? await freeTcpPort() : null;
   const firstRtpPort = await freePort();
   const configuration = configure(
-    { ...options, folder, port, tlsPort, managerPort, firstRtpPort }, installation);
+    { ...options, folder, port, tlsPort, managerPort, ariPort, firstRtpPort }, installation);
   // `keys` it wants to see below the folder of keys; it is never looked into.
   for (const name of ["conf", "run", "lib", "keys", "agi", "spool", "log"]) {
     mkdirSync(join(folder, name));
@@ -166,6 +179,7 @@ export async function startAsterisk(options: AsteriskOptions): Promise<Asterisk>
   return {
     port,
     tlsPort,
+    ariUrl: ariPort === null ? null : `http://127.0.0.1:${ariPort}`,
     folder,
     saw: events.saw,
     count: events.count,
@@ -200,15 +214,34 @@ interface Places extends AsteriskOptions {
   port: number;
   tlsPort: number | null;
   managerPort: number;
+  ariPort: number | null;
   firstRtpPort: number;
+}
+
+/** What ARI and chan_websocket need, by name of file. */
+function configureAri({ ari, ariPort }: Places): Record<string, string> {
+  if (!ari || ariPort === null) return {};
+  const { user, password, mediaUrl } = ari;
+  return {
+    "http.conf": `[general]\nenabled=yes\nbindaddr=127.0.0.1\nbindport=${ariPort}\n`,
+    "ari.conf": `[general]\nenabled=yes\n[${user}]\ntype=user\npassword=${password}\n`,
+    "websocket_client.conf": [
+      `[${user}]`, "type=websocket_client", `uri=${mediaUrl}`, "protocols=media",
+      "connection_type=per_call_config", "connection_timeout=500", "reconnect_interval=500",
+      "reconnect_attempts=1", "tls_enabled=no", "",
+    ].join("\n"),
+  };
 }
 
 /** Its files, by name. */
 function configure(places: Places, { modules, data }: Installation): Record<string, string> {
   const { folder, port, tlsPort, managerPort, tls } = places;
   const firstRtpPort = Math.min(places.firstRtpPort, 65_535 - RTP_PORTS);
-  const fill = (text: string): string => text.replaceAll("FOLDER", folder);
+  const fill = (text: string): string =>
+    text.replaceAll("FOLDER", folder).replaceAll("SIP_PORT", String(port));
+  const loaded = places.ari ? [...MODULES, ...ARI_MODULES] : MODULES;
   return {
+    ...configureAri(places),
     "asterisk.conf": [
       "[directories]", `astetcdir => ${folder}/conf`, `astmoddir => ${modules}`,
       `astdatadir => ${data}`, `astvarlibdir => ${folder}/lib`, `astdbdir => ${folder}/lib`,
@@ -216,7 +249,7 @@ function configure(places: Places, { modules, data }: Installation): Record<stri
       `astrundir => ${folder}/run`, `astlogdir => ${folder}/log`,
       "[options]", "verbose = 3", "nocolor = yes", "",
     ].join("\n"),
-    "modules.conf": `[modules]\nautoload=no\n${MODULES.map((name) => `load = ${name}.so\n`).join("")}`,
+    "modules.conf": `[modules]\nautoload=no\n${loaded.map((name) => `load = ${name}.so\n`).join("")}`,
     "logger.conf": "[general]\n[logfiles]\nconsole => notice,warning,error,verbose\n",
     "rtp.conf": `[general]\nrtpstart=${firstRtpPort}\nrtpend=${firstRtpPort + RTP_PORTS}\n`,
     "manager.conf": [

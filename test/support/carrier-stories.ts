@@ -197,6 +197,31 @@ export const STORIES: Record<DialectName, Story> = {
       dtmf: null,
     },
   },
+  asterisk: {
+    messages: [
+      json({
+        event: "MEDIA_START", connection_id: "c1", channel: "WebSocket/parley/0x7f1c", channel_id: "parley-media-1",
+        format: "slin16", optimal_frame_size: 640, ptime: 20, channel_variables: { token: "t" },
+      }),
+      LITTLE_ENDIAN,
+      json({ event: "DTMF_END", channel_id: "parley-media-1", digit: "1" }),
+      json({ event: "MEDIA_MARK_PROCESSED", channel_id: "parley-media-1", correlation_id: "heard" }),
+      json({ event: "MEDIA_XOFF", channel_id: "parley-media-1" }),
+    ],
+    frames: [
+      { kind: "start", streamId: "c1", callSid: null, parameters: { token: "t" } },
+      { kind: "audio", pcm: PCM },
+      { kind: "dtmf", digit: "1" },
+      { kind: "mark", name: "heard" },
+      { kind: "ignored" },
+    ],
+    sent: {
+      audio: LITTLE_ENDIAN,
+      clear: { command: "FLUSH_MEDIA" },
+      mark: { command: "MARK_MEDIA", correlation_id: "a" },
+      dtmf: null,
+    },
+  },
   jambonz: {
     messages: [
       json({ callSid: "11aa", direction: "inbound", from: "+1", to: "+2", sampleRate: 16000, mixType: "mono", token: "t" }),

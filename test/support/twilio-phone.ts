@@ -5,12 +5,9 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import twilio from "twilio";
 import { WebSocket } from "ws";
-import { encodeG711, LAWS } from "../../src/providers/carriers/sip/g711.ts";
+import { FRAME_MS, MulawFarEnd } from "./mulaw-far-end.ts";
 
-const FRAME = 160;
-const FRAME_MS = 20;
-const LOUD = 3000;
-const SILENCE = 0xff;
+export { rhythmOf } from "./mulaw-far-end.ts";
 
 export interface StreamDocument {
   url: string;
@@ -30,10 +27,6 @@ export function readStream(document: string): StreamDocument {
   return { url: unescapeXml(url), parameters };
 }
 
-/** How many frames each word of a line lasts in the loopback speech. */
-export const rhythmOf = (line: string): number[] =>
-  line.split(" ").map((word) => Math.max(6, [...word].length * 3));
-
 export interface PhoneOptions {
   document: string;
   callSid: string;
@@ -49,25 +42,15 @@ export interface PhoneOptions {
 }
 
 export class TwilioPhone {
-  /** How many loud frames were heard in a row, each time it was quiet again. */
-  readonly words: number[] = [];
   /** Every message of the server. */
   readonly messages: Record<string, unknown>[] = [];
-  frames = 0;
-  /** Everything heard. */
-  readonly heard: Int16Array[] = [];
-  closedWith: { code: number; reason: string } | null = null;
   readonly streamSid = `MZ${randomBytes(16).toString("hex")}`;
   readonly #socket: WebSocket;
   readonly #options: PhoneOptions;
-  readonly #waiting = new Set<() => void>();
+  readonly #far = new MulawFarEnd((name) => this.#tell("mark", { mark: { name } }));
   #sequence = 0;
   #chunk = 0;
-  #line: Uint8Array = new Uint8Array(0);
   #pace: NodeJS.Timeout | null = null;
-  #loud = 0;
-  #playedUntilMs = 0;
-  readonly #marks = new Map<string, NodeJS.Timeout>();
 
   private constructor(socket: WebSocket, options: PhoneOptions) {
     this.#socket = socket;
@@ -75,13 +58,11 @@ export class TwilioPhone {
     socket.on("message", (data: Buffer, isBinary: boolean) => {
       assert.equal(isBinary, false);
       this.#take(JSON.parse(data.toString("utf8")) as Record<string, unknown>);
-      this.#changed();
+      this.#far.changed();
     });
     socket.on("close", (code: number, reason: Buffer) => {
-      this.closedWith = { code, reason: reason.toString() };
       if (this.#pace) clearInterval(this.#pace);
-      for (const timer of this.#marks.values()) clearTimeout(timer);
-      this.#changed();
+      this.#far.close(code, reason.toString());
     });
     socket.on("error", () => undefined);
   }
@@ -112,6 +93,23 @@ export class TwilioPhone {
     return phone;
   }
 
+  /** How many loud frames were heard in a row, each time it was quiet again. */
+  get words(): readonly number[] {
+    return this.#far.words;
+  }
+
+  get frames(): number {
+    return this.#far.frames;
+  }
+
+  get heard(): readonly Int16Array[] {
+    return this.#far.heard;
+  }
+
+  get closedWith(): { code: number; reason: string } | null {
+    return this.#far.closedWith;
+  }
+
   start(): void {
     const { callSid, accountSid, parameters, mediaFormat, document } = this.#options;
     this.#tell("start", {
@@ -131,9 +129,7 @@ export class TwilioPhone {
 
   /** Speaks, from the next frame on. */
   say(pcm: Int16Array): void {
-    const codes = new Uint8Array(pcm.length);
-    encodeG711(LAWS.PCMU, pcm, codes, 0);
-    this.#line = codes;
+    this.#far.say(pcm);
   }
 
   press(digits: string): void {
@@ -158,18 +154,7 @@ export class TwilioPhone {
   }
 
   until(condition: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        if (!condition() && !this.closedWith) return;
-        this.#waiting.delete(look);
-        if (condition()) resolve();
-        else {
-          reject(new Error(`closed: ${JSON.stringify(this.closedWith)} after ${this.words.join()}`));
-        }
-      };
-      this.#waiting.add(look);
-      look();
-    });
+    return this.#far.until(condition);
   }
 
   closed(): Promise<void> {
@@ -177,10 +162,8 @@ export class TwilioPhone {
   }
 
   /** Resolves once these words were heard, after so many others. */
-  async hears(line: string, after = 0): Promise<void> {
-    const rhythm = rhythmOf(line);
-    await this.until(() => this.words.length >= after + rhythm.length);
-    assert.deepEqual(this.words.slice(after, after + rhythm.length), rhythm);
+  hears(line: string, after = 0): Promise<void> {
+    return this.#far.hears(line, after);
   }
 
   #tell(event: string, members: object): void {
@@ -190,14 +173,11 @@ export class TwilioPhone {
   }
 
   #frame(): void {
-    const payload = new Uint8Array(FRAME).fill(SILENCE);
-    payload.set(this.#line.subarray(0, FRAME));
-    this.#line = this.#line.subarray(FRAME);
     this.#chunk += 1;
     this.#tell("media", {
       media: {
         track: "inbound", chunk: String(this.#chunk), timestamp: String(this.#chunk * FRAME_MS),
-        payload: Buffer.from(payload).toString("base64"),
+        payload: this.#far.speak(),
       },
     });
   }
@@ -207,42 +187,13 @@ export class TwilioPhone {
     assert.equal(message.streamSid, this.streamSid);
     if (message.event === "media") {
       const { media } = message as { media: { payload: string } };
-      return this.#hear(Buffer.from(media.payload, "base64"));
+      return this.#far.hear(media.payload);
     }
     if (message.event === "mark") {
       const { mark } = message as { mark: { name: string } };
-      const delayMs = Math.max(0, this.#playedUntilMs - performance.now());
-      this.#marks.set(mark.name, setTimeout(() => this.#played(mark.name), delayMs));
-      return;
+      return this.#far.mark(mark.name);
     }
     assert.equal(message.event, "clear");
-    this.#playedUntilMs = 0;
-    for (const [name, timer] of this.#marks) {
-      clearTimeout(timer);
-      this.#played(name);
-    }
-  }
-
-  #played(name: string): void {
-    this.#marks.delete(name);
-    this.#tell("mark", { mark: { name } });
-  }
-
-  #hear(codes: Uint8Array): void {
-    assert.equal(codes.length, FRAME);
-    const pcm = Int16Array.from(codes, (code) => LAWS.PCMU.samples[code] ?? 0);
-    this.frames += 1;
-    this.heard.push(pcm);
-    this.#playedUntilMs = Math.max(this.#playedUntilMs, performance.now()) + FRAME_MS;
-    const isLoud = pcm.slice(FRAME / 2).some((sample) => Math.abs(sample) > LOUD);
-    if (isLoud) this.#loud += 1;
-    else if (this.#loud > 0) {
-      this.words.push(this.#loud);
-      this.#loud = 0;
-    }
-  }
-
-  #changed(): void {
-    for (const look of [...this.#waiting]) look();
+    this.#far.clear();
   }
 }

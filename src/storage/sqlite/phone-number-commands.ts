@@ -285,9 +285,12 @@ function stockCommands(db: Db) {
   const putBack = db.prepare(`
     UPDATE number_inventory SET purchase_uuid = NULL WHERE purchase_uuid = @purchaseUuid`);
   const insert = db.prepare(`
-    INSERT INTO number_inventory (phone_number, country_code, sms_capable, price_micros, created_at)
-    VALUES (@phoneNumber, @countryCode, @smsCapable, @monthlyMicros, @now)
+    INSERT INTO number_inventory (
+      phone_number, country_code, sms_capable, price_micros, carrier, created_at)
+    VALUES (@phoneNumber, @countryCode, @smsCapable, @monthlyMicros, @carrier, @now)
     ON CONFLICT (phone_number) DO NOTHING`);
+  const move = db.prepare(
+    "UPDATE number_inventory SET carrier = @carrier WHERE phone_number = @phoneNumber");
   return {
     "phoneNumbers.take": (args: Parameters<NumberInventory["take"]>[0]): boolean =>
       take.run(args).changes > 0,
@@ -295,8 +298,11 @@ function stockCommands(db: Db) {
       putBack.run(args);
     },
     "phoneNumbers.stock": ({ numbers, now }: Parameters<NumberInventory["stock"]>[0]): number =>
-      numbers.reduce((added, number) => added + insert.run({
-        ...number, smsCapable: number.smsCapable ? 1 : 0, now,
-      }).changes, 0),
+      numbers.filter((number) => {
+        const row = { ...number, smsCapable: number.smsCapable ? 1 : 0, now };
+        const isNew = insert.run(row).changes > 0;
+        if (!isNew && number.carrier !== null) move.run(number);
+        return isNew;
+      }).length,
   };
 }

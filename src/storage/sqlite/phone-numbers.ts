@@ -1,7 +1,7 @@
 // Phone numbers, their purchases and the operator's stock in SQLite: reads for the main thread. The
 // writes are in phone-number-commands.ts.
 import type { InboundStore } from "../../phone-numbers/inbound.ts";
-import type { NumberInventory, StockedNumber } from "../../phone-numbers/inventory.ts";
+import type { HostedAccount, NumberInventory, StockedNumber } from "../../phone-numbers/inventory.ts";
 import type {
   OwnedNumberStore, PhoneNumber, PhoneNumberType,
 } from "../../phone-numbers/phone-numbers.ts";
@@ -127,6 +127,14 @@ function createInboundReads(db: Db): InboundStore {
   const provided = db.prepare<[object], PhoneNumberRow>(`
     SELECT * FROM phone_numbers
     WHERE phone_number = @phoneNumber AND provider IS NOT NULL AND status <> 'suspended'`);
+  // What is bought at a carrier is at that carrier.
+  const hosted = db.prepare<[object], { accountId: number; carrier: HostedAccount }>(`
+    SELECT * FROM (
+      SELECT p.account_id AS accountId,
+        CASE p.provider WHEN 'inventory' THEN i.carrier ELSE p.provider END AS carrier
+      FROM phone_numbers p LEFT JOIN number_inventory i ON i.phone_number = p.phone_number
+      WHERE p.phone_number = @phoneNumber AND p.provider IS NOT NULL AND p.status <> 'suspended'
+    ) WHERE carrier IS NOT NULL`);
   const holder = db.prepare<[object], { id: number; status: string }>(`
     SELECT id, status FROM assistants WHERE phone_number_id = @phoneNumberId
       AND type = 'inbound' AND deleted_at IS NULL`);
@@ -135,6 +143,7 @@ function createInboundReads(db: Db): InboundStore {
       const row = provided.get({ phoneNumber });
       return row ? phoneNumberFromRow(row) : null;
     },
+    findHosted: (phoneNumber) => hosted.get({ phoneNumber }) ?? null,
     assistantOn: (phoneNumberId) => {
       const row = holder.get({ phoneNumberId });
       return row ? { id: row.id, isActive: row.status === "active" } : null;
@@ -180,6 +189,7 @@ interface StockRow {
   country_code: string;
   sms_capable: number;
   price_micros: number | null;
+  carrier: HostedAccount | null;
   account_id: number | null;
 }
 
@@ -189,11 +199,13 @@ function stockFromRow(row: StockRow): StockedNumber {
     countryCode: row.country_code,
     smsCapable: row.sms_capable === 1,
     monthlyMicros: row.price_micros,
+    carrier: row.carrier,
     accountId: row.account_id,
   };
 }
 
-const STOCK = `SELECT i.phone_number, i.country_code, i.sms_capable, i.price_micros, p.account_id
+const STOCK = `SELECT i.phone_number, i.country_code, i.sms_capable, i.price_micros, i.carrier,
+    p.account_id
   FROM number_inventory i LEFT JOIN number_purchases p ON p.uuid = i.purchase_uuid`;
 const FREE = "i.purchase_uuid IS NULL";
 

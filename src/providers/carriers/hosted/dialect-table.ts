@@ -1,9 +1,9 @@
 // What hosted carriers call things on their media sockets: one entry a dialect, read by
 // dialects.ts. Twilio's, Telnyx', Plivo's, Vonage's, Exotel's and jambonz' as documented; no live
-// account was tried.
+// account was tried. Asterisk's as it was seen to be.
 
 export type DialectName =
-  | "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "exotel" | "jambonz";
+  | "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "exotel" | "jambonz" | "asterisk";
 
 export type SocketRate = 8000 | 16000;
 /** Of sound on the wire; 16 bits are little-endian. */
@@ -20,6 +20,8 @@ export interface Dialect {
   sends: WireEncoding;
   /** Sound is in binary messages, both ways; else base64 in JSON. */
   isBinary: boolean;
+  /** Marks on their way when it clears are not told of any more. */
+  forgetsMarks: boolean;
   /** Media messages may overtake each other. */
   isUnordered: boolean;
   /** Sound is sent in messages of so much; shorter ones make gaps. */
@@ -94,6 +96,7 @@ const TWILIO: Dialect = {
   rates: [8000],
   sends: "PCMU",
   isBinary: false,
+  forgetsMarks: false,
   isUnordered: false,
   batchMs: 0,
   kinds: COMMON,
@@ -244,6 +247,34 @@ const JAMBONZ: Dialect = {
   },
 };
 
+/** chan_websocket, its control messages in JSON. More than 65,500 bytes in one end the call. */
+const ASTERISK: Dialect = {
+  ...VONAGE,
+  rates: [16000],
+  forgetsMarks: true,
+  kinds: { MEDIA_START: "start", DTMF_END: "dtmf", MEDIA_MARK_PROCESSED: "mark" },
+  encodings: { slin16: "PCM16" },
+  paths: {
+    streamId: ["connection_id"],
+    // `channel_id` is the media channel's own.
+    callSid: [],
+    from: [],
+    to: [],
+    encoding: ["format"],
+    rate: [],
+    channels: [],
+    digit: ["digit"],
+    mark: ["correlation_id"],
+  },
+  parameters: (start) => at(start, "channel_variables"),
+  write: {
+    audio: (payload) => ({ payload }),
+    clear: () => ({ command: "FLUSH_MEDIA" }),
+    mark: (name) => ({ command: "MARK_MEDIA", correlation_id: name }),
+    dtmf: () => null,
+  },
+};
+
 export const DIALECTS: Record<DialectName, Dialect> = {
   twilio: TWILIO,
   signalwire: TWILIO,
@@ -252,4 +283,5 @@ export const DIALECTS: Record<DialectName, Dialect> = {
   vonage: VONAGE,
   exotel: EXOTEL,
   jambonz: JAMBONZ,
+  asterisk: ASTERISK,
 };

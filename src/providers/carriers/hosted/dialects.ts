@@ -22,6 +22,8 @@ export const DIALECT_LIMITS = {
   parameterNameCharsMax: 128,
   parameterCharsMax: 1024,
   markCharsMax: 256,
+  /** On their way; more are not remembered. */
+  marksMax: 64,
 } as const;
 
 export type CarrierFrame =
@@ -272,15 +274,39 @@ function createReader(dialect: Dialect, rate: SocketRate) {
   };
 }
 
+/** For carriers that forget marks: those cleared come back with the next message, as heard. */
+function createMarks({ forgetsMarks }: Dialect) {
+  const waiting = new Set<string>();
+  let cleared: CarrierFrame[] = [];
+  return {
+    sent: (name: string): void => {
+      if (forgetsMarks && waiting.size < DIALECT_LIMITS.marksMax) waiting.add(name);
+    },
+    clear: (): void => {
+      for (const name of waiting) cleared.push({ kind: "mark", name });
+      waiting.clear();
+    },
+    /** With those that were cleared. */
+    received: (frames: CarrierFrame[]): CarrierFrame[] => {
+      for (const frame of frames) if (frame.kind === "mark") waiting.delete(frame.name);
+      const all = cleared.length > 0 ? [...cleared, ...frames] : frames;
+      cleared = [];
+      return all;
+    },
+  };
+}
+
+/** The one we ask for. */
+export const rateOfDialect = (name: DialectName): SocketRate => DIALECTS[name].rates[0] ?? 8000;
+
 /** One for every socket. The rate is the one the carrier was asked for. */
-export function openCodec(
-  name: DialectName, rate: SocketRate = DIALECTS[name].rates[0] ?? 8000,
-): Codec {
+export function openCodec(name: DialectName, rate: SocketRate = rateOfDialect(name)): Codec {
   const dialect = DIALECTS[name];
   assert(dialect.rates.includes(rate), `${name} has no streams of ${rate} Hz`);
   const { write, sends, isBinary, batchMs } = dialect;
   const reader = createReader(dialect, rate);
   const batch = createBatch((rate / 1000) * batchMs);
+  const marks = createMarks(dialect);
   const written = (make: (streamId: string | null) => Message | null): string | null => {
     const streamId = reader.streamId();
     const message = streamId === undefined ? null : make(streamId);
@@ -288,7 +314,7 @@ export function openCodec(
   };
   return {
     rate,
-    receive: reader.receive,
+    receive: (data) => marks.received(reader.receive(data)),
     audio: (pcm) => {
       if (reader.streamId() === undefined) return null;
       const whole = batch.add(pcm);
@@ -300,9 +326,14 @@ export function openCodec(
     },
     clear: () => {
       batch.drop();
+      marks.clear();
       return written(write.clear);
     },
-    mark: (mark) => written((streamId) => write.mark(mark, streamId)),
+    mark: (mark) => {
+      const message = written((streamId) => write.mark(mark, streamId));
+      if (message !== null) marks.sent(mark);
+      return message;
+    },
     dtmf: (digits) => written((streamId) => write.dtmf(digits, streamId)),
   };
 }

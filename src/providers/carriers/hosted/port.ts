@@ -6,12 +6,18 @@ import type { ProviderError } from "../../../core/faults.ts";
 import type { LegEvent } from "../port.ts";
 import type { DialectName } from "./dialects.ts";
 
-/** Where the sound of a call goes. */
+/** Accounts an operator may have, one of each: what the settings, paths and numbers call them. */
+export const HOSTED_ACCOUNTS = ["twilio", "telnyx", "plivo", "vonage", "asterisk"] as const;
+export type HostedAccount = (typeof HOSTED_ACCOUNTS)[number];
+
+/** Where the sound of a call goes, and what is told of it. */
 export interface Join {
   /** Of our WebSocket, `wss:`. No query: carriers drop it. */
   url: string;
   /** Come back in the `start` of the stream; what says which call it is, for one use only. */
   parameters: Record<string, string>;
+  /** Where the carrier reports to; unlike for any other call. Takes a query. */
+  statusUrl: string;
 }
 
 export interface HostedDial {
@@ -19,9 +25,17 @@ export interface HostedDial {
   from: string;
   ringingMs: number;
   join: Join;
-  /** Where the carrier reports to; unlike for any other call. */
-  statusUrl: string;
   detectMachine: boolean;
+}
+
+export interface Handover {
+  callId: string;
+  /** E.164, or a SIP address. */
+  to: string;
+  /** Who is shown to be calling; null: as the carrier has it. */
+  callerId: string | null;
+  /** Of the call's Join. */
+  statusUrl: string;
 }
 
 export type Dialled =
@@ -60,13 +74,31 @@ export interface CallReport {
   isOffer: boolean;
   /** As the carrier tells them: late, twice or out of order. See createCallProgress. */
   events: LegEvent[];
+  /** What the carrier asks for with this report, at an address made by `dial` or `transfer`. */
+  reply: WebhookReply | null;
+}
+
+/** Where a carrier tells what it is told over a connection of its own. */
+export interface Hear {
+  /** `token` is the last part of the call's `statusUrl`. */
+  report(token: string, report: CallReport): void;
+  offer(report: CallReport): void;
 }
 
 export interface HostedCalls {
-  readonly name: "twilio" | "signalwire";
+  /** SignalWire's is `twilio`: it takes that place. */
+  readonly account: HostedAccount;
+  /** As people call the vendor. */
+  readonly vendor: string;
   readonly dialect: DialectName;
+  /** A call goes on when its stream is stopped; absent: it is over then. */
+  readonly outlivesStream?: true;
   /** Whether the opening of a WebSocket is signed too. */
   readonly signsSockets: boolean;
+  /**
+   * Calls are told of over a connection that it opens, once, and keeps up. Null: by webhooks.
+   */
+  readonly connect?: ((hear: Hear) => void) | null;
   /** Whether it comes from the carrier. Never throws. */
   isGenuine(request: CarrierRequest): boolean;
   /** Null: about no call. Only for what is genuine. Never throws. */
@@ -79,7 +111,7 @@ export interface HostedCalls {
   /** Done also when the call is over already. Throws ProviderError. */
   hangUp(callId: string): Promise<void>;
   /** The stream ends once the carrier has taken it. Throws ProviderError. */
-  transfer(callId: string, to: string, callerId: string | null): Promise<void>;
+  transfer(call: Handover): Promise<void>;
   /** Null: keys have to be sent as tones. Throws ProviderError. */
   sendDtmf: ((callId: string, digits: string) => Promise<void>) | null;
   /** Idempotent. */

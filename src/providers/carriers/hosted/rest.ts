@@ -2,6 +2,7 @@
 // no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
 import { Agent, request } from "undici";
 import { ProviderError } from "../../../core/faults.ts";
+import type { Dialled } from "./port.ts";
 
 export interface RestLimits {
   /** From the request to the end of the answer. */
@@ -41,6 +42,8 @@ export interface RestClient {
   send(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
   /** As `send`; what keeps an answer from coming is a ProviderError. */
   ask(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
+  /** Orders a call; `idOf` finds it in the answer that says it is placed. Never rejects. */
+  order(path: string, body: RestBody, idOf: (body: unknown) => string | null): Promise<Dialled>;
   /** Of an answer nobody asked for: what a person needs to find out why. */
   refusal(answer: RestAnswer): ProviderError;
   /** Idempotent. */
@@ -88,6 +91,16 @@ const field = (value: unknown, name: string): unknown =>
 
 const CODE = /^[\w.-]{1,40}$/;
 
+const TITLE = /^[\x20-\x7e]{1,120}$/;
+
+/** What Vonage, Telnyx and Plivo call an error; Twilio's own words may name who was called. */
+function errorTitleOf(body: unknown): string | null {
+  const errors = field(body, "errors");
+  const first = Array.isArray(errors) ? errors[0] as unknown : null;
+  const title = field(body, "title") ?? field(body, "error") ?? field(first, "title");
+  return typeof title === "string" && TITLE.test(title) ? title : null;
+}
+
 /** The vendor's own number of an error: Twilio's, SignalWire's, or the first of Telnyx'. */
 export function errorCodeOf(body: unknown): string | null {
   const errors = field(body, "errors");
@@ -122,22 +135,37 @@ export function createRestClient({ vendor, root, authorization, limits }: RestOp
     });
     return { status: statusCode, body: parse(await body.text()) };
   };
+  const refusal: RestClient["refusal"] = ({ status, body }) => {
+    const code = errorCodeOf(body);
+    const why = [code === null ? null : `code ${code}`, errorTitleOf(body)].filter(Boolean);
+    return new ProviderError([`${vendor} answered ${status}`, ...why].join(", "), {
+      retryable: status === 429 || status >= 500,
+    });
+  };
   let closing: Promise<void> | null = null;
   return {
     send,
+    refusal,
+    order: async (path, content, idOf) => {
+      try {
+        const answer = await send("POST", path, content);
+        const isTaken = answer.status >= 200 && answer.status < 300;
+        const callId = isTaken ? idOf(answer.body) : null;
+        if (callId !== null) return { kind: "placed", callId };
+        return { kind: isRefusal(answer) ? "refused" : "unknown", error: refusal(answer) };
+      } catch (cause) {
+        const isRefused = isBeforeSending(cause);
+        const message = isRefused ? "could not be reached" : "did not answer, the call may be placed";
+        const error = new ProviderError(`${vendor} ${message}`, { retryable: isRefused, cause });
+        return { kind: isRefused ? "refused" : "unknown", error };
+      }
+    },
     ask: async (...what) => {
       try {
         return await send(...what);
       } catch (error) {
         throw new ProviderError(`${vendor} could not be reached`, { retryable: true, cause: error });
       }
-    },
-    refusal: ({ status, body }) => {
-      const code = errorCodeOf(body);
-      const why = code === null ? "" : `, code ${code}`;
-      return new ProviderError(`${vendor} answered ${status}${why}`, {
-        retryable: status === 429 || status >= 500,
-      });
     },
     close: () => (closing ??= agent.destroy()),
   };

@@ -1,7 +1,7 @@
 // What carriers report about a call, as events of a leg. Pure.
 import type { LegEndCause, LegEvent } from "../port.ts";
 
-const CAUSE_OF_SIP: Record<string, LegEndCause> = {
+export const CAUSE_OF_SIP: Record<string, LegEndCause> = {
   408: "no_answer", 480: "no_answer", 487: "no_answer",
   486: "busy", 600: "busy",
   603: "rejected", 607: "rejected", 608: "rejected",
@@ -27,7 +27,8 @@ const TWILIO: Record<string, LegEvent | null> = {
 /** Why a call was never answered: the code of SIP says it more exactly than the status. */
 const REFINED = new Set<LegEndCause>(["busy", "no_answer", "failed"]);
 
-const entryOf = <T>(table: Record<string, T>, key: string | null): T | null =>
+/** The own entry of that name. */
+export const entryOf = <T>(table: Record<string, T>, key: string | null): T | null =>
   key !== null && Object.hasOwn(table, key) ? table[key] ?? null : null;
 
 /** `AnsweredBy`: human, machine_start, machine_end_beep, ..., fax, unknown. */

@@ -3,10 +3,9 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "../../../core/faults.ts";
-import type { CarrierRequest, CallReport, Dialled, HostedCalls, HostedDial } from "./port.ts";
+import type { CarrierRequest, CallReport, HostedCalls, HostedDial } from "./port.ts";
 import {
-  errorCodeOf, HOSTED_REST_LIMITS, isBeforeSending, isRefusal, segment, type RestAnswer,
-  type RestLimits,
+  errorCodeOf, HOSTED_REST_LIMITS, segment, type RestAnswer, type RestLimits,
 } from "./rest.ts";
 import { isFromTwilio, type SignedBody } from "./signatures.ts";
 import { twilioEvents } from "./status.ts";
@@ -58,14 +57,16 @@ function read(request: CarrierRequest): CallReport | null {
     to: fields.get("To"),
     isOffer: isInbound && !events.some(({ kind }) => kind === "ended"),
     events,
+    reply: null,
   };
 }
 
-function formOf({ to, from, ringingMs, join, statusUrl, detectMachine }: HostedDial) {
+function formOf({ to, from, ringingMs, join, detectMachine }: HostedDial) {
+  const { url, parameters, statusUrl } = join;
   const ringingS = Math.min(RINGING_S_MAX, Math.max(1, Math.ceil(ringingMs / 1000)));
   const form: [string, string][] = [
     ["To", to], ["From", from],
-    ["Twiml", connectTwiml(join.url, join.parameters)],
+    ["Twiml", connectTwiml(url, parameters)],
     ["Timeout", String(ringingS)],
     ["StatusCallback", statusUrl], ["StatusCallbackMethod", "POST"],
     ...EVENTS.map((event): [string, string] => ["StatusCallbackEvent", event]),
@@ -82,17 +83,13 @@ export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
   const { name, authToken, signingKey, limits } = options;
   const vendor = VENDORS[name];
   const client = createTwilioClient(options, vendor, { ...HOSTED_REST_LIMITS, ...limits });
-  const dialled = (answer: RestAnswer): Dialled => {
-    const { status, body } = answer;
-    if (status >= 200 && status < 300 && Call.Check(body)) return { kind: "placed", callId: body.sid };
-    return { kind: isRefusal(answer) ? "refused" : "unknown", error: client.refusal(answer) };
-  };
   const update = (callId: string, form: [string, string][]): Promise<RestAnswer> =>
     client.ask("POST", `/Calls/${segment(callId)}.json`, { form });
   const isOver = ({ status, body }: RestAnswer): boolean =>
     status === 404 || errorCodeOf(body) === NOT_IN_PROGRESS;
   return {
-    name,
+    account: "twilio",
+    vendor,
     dialect: name,
     // SignalWire promises it of webhooks alone.
     signsSockets: name === "twilio",
@@ -101,16 +98,8 @@ export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
       url: request.url, body: bodyOf(request),
     }),
     read,
-    dial: async (request) => {
-      try {
-        return dialled(await client.send("POST", "/Calls.json", { form: formOf(request) }));
-      } catch (cause) {
-        const isRefused = isBeforeSending(cause);
-        const message = isRefused ? "could not be reached" : "did not answer, the call may be placed";
-        const error = new ProviderError(`${vendor} ${message}`, { retryable: isRefused, cause });
-        return { kind: isRefused ? "refused" : "unknown", error };
-      }
-    },
+    dial: (request) => client.order("/Calls.json", { form: formOf(request) },
+      (body) => (Call.Check(body) ? body.sid : null)),
     answer: (_callId, { url, parameters }) => Promise.resolve(xml(connectTwiml(url, parameters))),
     refuse: (_callId, reason) => Promise.resolve(xml(rejectTwiml(reason))),
     hangUp: async (callId) => {
@@ -118,7 +107,7 @@ export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
       const answer = await update(callId, [["Status", "completed"]]);
       if (answer.status !== 200 && !isOver(answer)) throw client.refusal(answer);
     },
-    transfer: async (callId, to, callerId) => {
+    transfer: async ({ callId, to, callerId }) => {
       const answer = await update(callId, [["Twiml", dialTwiml(to, callerId, TRANSFER_RINGING_S)]]);
       if (isOver(answer)) throw new ProviderError("the call is over", { retryable: false });
       if (answer.status !== 200) throw client.refusal(answer);

@@ -1,0 +1,123 @@
+// Calls over an Asterisk (20.18, 22.8 or later): placed, answered and ended over its REST
+// interface (ARI), told of over a connection we hold open to it, and their sound over a WebSocket
+// that Asterisk opens here (chan_websocket). Nothing but that socket has to reach us, and unlike
+// other carriers of this folder this one remembers, in its switchboard, which calls there are.
+// Tested with a real Asterisk 22.
+import assert from "node:assert/strict";
+import { ProviderError } from "../../../core/faults.ts";
+import { isUuid } from "../../../core/values.ts";
+import { createAri, VENDOR, type Ari } from "./asterisk-ari.ts";
+import { createLink, type Link, type LinkOptions } from "./asterisk-link.ts";
+import { Switchboard, type SwitchboardOptions } from "./asterisk-switchboard.ts";
+import { transferTo } from "./asterisk-transfer.ts";
+import type { Dialled, HostedCalls, HostedDial, Join, WebhookReply } from "./port.ts";
+
+export interface AsteriskCallsOptions
+  extends LinkOptions, Omit<SwitchboardOptions, "ari" | "link"> {
+  /** What is dialled, such as `PJSIP/{number}@trunk`. */
+  endpoint: string;
+}
+
+const E164 = /^\+[1-9]\d{4,14}$/;
+/** Seconds; Asterisk takes any. */
+const RINGING_S_MAX = 600;
+const TAKEN: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
+
+const failure = (what: string, retryable = false): ProviderError =>
+  new ProviderError(`${VENDOR}: ${what}`, { retryable });
+const refused = (what: string, retryable = false): Dialled =>
+  ({ kind: "refused", error: failure(what, retryable) });
+
+/** The one in the address a call is reported to: it names all that is the call's at Asterisk. */
+function tokenOf({ statusUrl }: Join): string {
+  const token = /[^/]*$/.exec(statusUrl)?.[0] ?? "";
+  assert(isUuid(token), "the address for reports ends in no token");
+  return token;
+}
+
+interface Parts {
+  ari: Ari;
+  link: Link;
+  calls: Switchboard;
+  endpointOf(number: string): string;
+}
+
+async function dial(
+  { ari, link, calls, endpointOf }: Parts, { to, from, ringingMs, join }: HostedDial,
+): Promise<Dialled> {
+  if (!E164.test(to)) return refused("such a number cannot be dialled");
+  // Nothing would be heard of it.
+  if (!link.isOpen) return refused("there is no connection", true);
+  if (calls.isFull) return refused("there are too many calls", true);
+  const token = tokenOf(join);
+  const line = calls.add({
+    token, callId: calls.channelOf(token), direction: "outbound", parameters: join.parameters,
+    isPlaced: false, isAnswered: false,
+  });
+  const dialled = await ari.originate({
+    channelId: line.callId, endpoint: endpointOf(to), callerId: E164.test(from) ? from : null,
+    timeoutS: Math.min(RINGING_S_MAX, Math.max(1, Math.ceil(ringingMs / 1000))),
+  });
+  line.isPlaced = true;
+  if (dialled.kind === "refused") await calls.forget(line);
+  return dialled;
+}
+
+export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls {
+  const { app, endpoint } = options;
+  const ari = createAri(options);
+  const link = createLink(options);
+  const calls = new Switchboard({ ...options, ari, link });
+  const endpointOf = (number: string): string => endpoint.replaceAll("{number}", () => number);
+  let closing: Promise<void> | null = null;
+  return {
+    account: "asterisk",
+    vendor: VENDOR,
+    dialect: "asterisk",
+    signsSockets: false,
+    connect: (hear) => calls.open(hear),
+    // Nothing comes by webhook.
+    isGenuine: () => false,
+    read: () => null,
+    dial: (request) => dial({ ari, link, calls, endpointOf }, request),
+    answer: async (callId, join) => {
+      const line = calls.add({
+        token: tokenOf(join), callId, direction: "inbound", parameters: join.parameters,
+        isPlaced: true, isAnswered: true,
+      });
+      try {
+        await ari.answer(callId);
+        await calls.giveRoom(line);
+      } catch (error) {
+        // Whoever asked for it hangs up.
+        await calls.forget(line);
+        throw error;
+      }
+      return TAKEN;
+    },
+    refuse: async (callId, reason) => {
+      await ari.hangUp(callId, reason);
+      calls.settled(callId);
+      return TAKEN;
+    },
+    hangUp: async (callId) => {
+      await ari.hangUp(callId);
+      // The room goes with the channel; waited for, because the server may be about to stop.
+      await calls.find(callId)?.room?.close();
+    },
+    transfer: async ({ callId, to, callerId }) => {
+      const line = calls.find(callId);
+      if (!line) throw failure("the call is over");
+      if (!E164.test(to)) throw failure("calls are handed on to telephone numbers only");
+      line.isHandedOn = true;
+      try {
+        await transferTo(ari, { callId, app, endpoint: endpointOf(to), callerId });
+        await calls.forget(line);
+      } finally {
+        line.isHandedOn = false;
+      }
+    },
+    sendDtmf: (callId, digits) => ari.dtmf(callId, digits),
+    close: () => (closing ??= (calls.close(), ari.close())),
+  };
+}

@@ -1,0 +1,82 @@
+// What Asterisk tells over the connection of ARI: its events as the few that matter here. Pure.
+// Causes are Asterisk's hangup causes (Q.850); what Dial says of a call is not used for its end:
+// it calls one that was declined, and one to nobody, a call without answer.
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { LegEndCause } from "../port.ts";
+import { Channel, type AriChannel } from "./asterisk-ari.ts";
+
+export type AriEvent =
+  /** It is in the application from now on. */
+  | { kind: "entered"; channel: AriChannel }
+  | { kind: "left"; channelId: string }
+  | { kind: "ringing"; channelId: string }
+  | { kind: "up"; channelId: string }
+  | { kind: "destroyed"; channelId: string; cause: number }
+  /** Another connection has the application now. */
+  | { kind: "replaced" };
+
+const Named = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 512 }), state: Type.String(),
+});
+const Entered = TypeCompiler.Compile(Type.Object({ channel: Channel }));
+const Changed = TypeCompiler.Compile(Type.Object({ channel: Named }));
+const Dialled = TypeCompiler.Compile(Type.Object({ peer: Named, dialstatus: Type.String() }));
+const Destroyed = TypeCompiler.Compile(Type.Object({ channel: Named, cause: Type.Integer() }));
+
+const STATES: Record<string, "ringing" | "up"> = { Ringing: "ringing", Up: "up" };
+const DIAL_STATES: Record<string, "ringing" | "up"> = { RINGING: "ringing", ANSWER: "up" };
+
+const entry = <T>(table: Record<string, T>, key: string): T | null =>
+  Object.hasOwn(table, key) ? table[key] ?? null : null;
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Null: nothing of it matters. Never throws. */
+export function readAriEvent(text: string): AriEvent | null {
+  const event = parse(text);
+  if (typeof event !== "object" || event === null) return null;
+  switch ((event as { type?: unknown }).type) {
+    case "StasisStart":
+      return Entered.Check(event) ? { kind: "entered", channel: event.channel } : null;
+    case "StasisEnd":
+      return Changed.Check(event) ? { kind: "left", channelId: event.channel.id } : null;
+    case "ChannelStateChange": {
+      if (!Changed.Check(event)) return null;
+      const kind = entry(STATES, event.channel.state);
+      return kind && { kind, channelId: event.channel.id };
+    }
+    case "Dial": {
+      if (!Dialled.Check(event)) return null;
+      const kind = entry(DIAL_STATES, event.dialstatus);
+      return kind && { kind, channelId: event.peer.id };
+    }
+    case "ChannelDestroyed":
+      return Destroyed.Check(event)
+        ? { kind: "destroyed", channelId: event.channel.id, cause: event.cause }
+        : null;
+    case "ApplicationReplaced":
+      return { kind: "replaced" };
+    default:
+      return null;
+  }
+}
+
+/** Of a call nobody has answered. */
+const CAUSES: Record<number, LegEndCause> = {
+  // Normal clearing: whoever let it ring has had enough.
+  16: "no_answer",
+  17: "busy",
+  // No user responding, no answer, subscriber absent.
+  18: "no_answer", 19: "no_answer", 20: "no_answer",
+  21: "rejected",
+};
+
+export const causeOf = (cause: number, isAnswered: boolean): LegEndCause =>
+  (isAnswered ? "far_hung_up" : entry<LegEndCause>(CAUSES, String(cause)) ?? "failed");

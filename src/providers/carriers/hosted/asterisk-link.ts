@@ -1,0 +1,95 @@
+// The connection over which Asterisk tells of calls: opened by us, and opened again for ever when
+// it is lost, with a pause that grows up to a bound. Used by asterisk-calls.ts.
+import type { Logger } from "../../../core/logger.ts";
+import type { System, Timer } from "../../../core/system.ts";
+import { VendorSocket } from "../../speech/vendor-socket.ts";
+import { VENDOR, type AriOptions } from "./asterisk-ari.ts";
+import { basicAuthorization } from "./rest.ts";
+
+export const ASTERISK_LINK_LIMITS = {
+  /** Until the second attempt; each pause after it is twice as long, up to the longest. */
+  pauseMs: 500,
+  pauseMaxMs: 30_000,
+  /** A connection that has lasted so long was a good one: the next pause is the first again. */
+  goodMs: 10_000,
+} as const;
+
+export interface LinkOptions extends AriOptions {
+  system: System;
+  log: Logger;
+  linkLimits?: Partial<Record<keyof typeof ASTERISK_LINK_LIMITS, number>>;
+}
+
+export interface LinkHandlers {
+  /** What was told while there was no connection is lost. */
+  opened(): void;
+  text(text: string): void;
+}
+
+export interface Link {
+  readonly isOpen: boolean;
+  open(handlers: LinkHandlers): void;
+  /** Somebody else has taken it, and nothing is told over it any more: taken back later. */
+  yield(): void;
+  /** Idempotent; nothing is told afterwards. */
+  close(): void;
+}
+
+export function createLink(options: LinkOptions): Link {
+  const { url, user, password, app, system, log } = options;
+  const limits = { ...ASTERISK_LINK_LIMITS, ...options.linkLimits };
+  const address = new URL(`${url.replace(/^http/i, "ws")}/ari/events`);
+  address.search = new URLSearchParams({ app, subscribeAll: "false" }).toString();
+  let socket: VendorSocket | null = null;
+  let timer: Timer | null = null;
+  let pauseMs = limits.pauseMs;
+  let handlers: LinkHandlers | null = null;
+  let isClosed = false;
+  const again = (): void => {
+    timer?.cancel();
+    timer = system.after(pauseMs, open);
+    pauseMs = Math.min(2 * pauseMs, limits.pauseMaxMs);
+  };
+  const open = (): void => {
+    if (isClosed) return;
+    let openedMs: number | null = null;
+    socket = new VendorSocket({
+      vendor: VENDOR, url: address, key: password, system,
+      headers: { authorization: basicAuthorization(user, password) },
+    }, {
+      onOpen: () => {
+        openedMs = system.monotonicMs();
+        log.info({ app }, "connected with Asterisk");
+        handlers?.opened();
+      },
+      onText: (text) => handlers?.text(text),
+      onClose: (error) => {
+        const lastedMs = openedMs === null ? 0 : system.monotonicMs() - openedMs;
+        if (lastedMs >= limits.goodMs) pauseMs = limits.pauseMs;
+        log.warn({ err: error, again_in_ms: pauseMs }, "no connection with Asterisk: no calls over it");
+        again();
+      },
+    });
+  };
+  return {
+    get isOpen() {
+      return socket?.isOpen === true;
+    },
+    open: (listener) => {
+      handlers = listener;
+      open();
+    },
+    yield: () => {
+      log.error({ app }, "another server has taken PARLEY_ASTERISK_APP: each needs one of its own");
+      socket?.close();
+      // In no hurry: both take turns until somebody reads this.
+      pauseMs = limits.pauseMaxMs;
+      again();
+    },
+    close: () => {
+      isClosed = true;
+      timer?.cancel();
+      socket?.close();
+    },
+  };
+}

@@ -1,0 +1,257 @@
+// The calls over one Asterisk while they last: which there are, what Asterisk tells of them, and
+// what has to be done by itself when one is picked up or over. What Asterisk tells of a channel it
+// tells once, and only while we listen: what was missed is found by looking at its list of
+// channels, after every connection and from time to time. Used by asterisk-calls.ts.
+import type { Logger } from "../../../core/logger.ts";
+import { wait, type System, type Timer } from "../../../core/system.ts";
+import type { LegEvent } from "../port.ts";
+import type { Ari, AriChannel } from "./asterisk-ari.ts";
+import { createBook, isIn, namesOf, type Line } from "./asterisk-book.ts";
+import { causeOf, readAriEvent } from "./asterisk-events.ts";
+import type { Link } from "./asterisk-link.ts";
+import { callIsOver, openRoom } from "./asterisk-room.ts";
+import { TRANSFER } from "./asterisk-transfer.ts";
+import type { Hear } from "./port.ts";
+
+export const ASTERISK_LIMITS = {
+  /** Calls at a time, those that ring here among them. */
+  callsMax: 5000,
+  /** How often the list of channels is looked at while all seems well. */
+  lookMs: 60_000,
+  /** A channel nobody knows is hung up after that: its arrival may just be on its way to us. */
+  settleMs: 500,
+} as const;
+
+export interface SwitchboardOptions {
+  ari: Ari;
+  link: Link;
+  app: string;
+  /** Entry of websocket_client.conf. */
+  media: string;
+  system: System;
+  log: Logger;
+  callLimits?: Partial<Record<keyof typeof ASTERISK_LIMITS, number>>;
+}
+
+/** Of a channel that has vanished: unless it was answered, the call has failed. */
+const CAUSE_UNKNOWN = 0;
+
+export class Switchboard {
+  readonly #options: SwitchboardOptions;
+  readonly #limits: Record<keyof typeof ASTERISK_LIMITS, number>;
+  readonly #names: ReturnType<typeof namesOf>;
+  readonly #book = createBook();
+  /** Channels that came in and are neither answered nor refused. */
+  readonly #offered = new Set<string>();
+  #hear: Hear | null = null;
+  #timer: Timer | null = null;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(options: SwitchboardOptions) {
+    this.#options = options;
+    this.#limits = { ...ASTERISK_LIMITS, ...options.callLimits };
+    this.#names = namesOf(options.app);
+  }
+
+  /** Once. */
+  open(hear: Hear): void {
+    const { link, system } = this.#options;
+    this.#hear = hear;
+    link.open({ opened: () => this.#look(), text: (text) => this.#take(text) });
+    this.#timer = system.every(this.#limits.lookMs, () => {
+      if (link.isOpen) this.#look();
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#options.link.close();
+  }
+
+  get isFull(): boolean {
+    return this.#offered.size + this.#book.size() >= this.#limits.callsMax;
+  }
+
+  /** The name of the channel of a call to come. */
+  channelOf(token: string): string {
+    return this.#names.of("call", token);
+  }
+
+  add(line: Omit<Line, "room" | "isHandedOn">): Line {
+    this.#offered.delete(line.callId);
+    return this.#book.add({ ...line, room: null, isHandedOn: false });
+  }
+
+  /** It was refused. */
+  settled(callId: string): void {
+    this.#offered.delete(callId);
+  }
+
+  find(callId: string): Line | null {
+    return this.#book.ofCall(callId);
+  }
+
+  /** Whatever becomes of its channel; resolves when its room is gone. */
+  async forget(line: Line): Promise<void> {
+    this.#book.forget(line);
+    await line.room?.close();
+  }
+
+  /** Resolves once the call is heard here. Rejects with a ProviderError. */
+  async giveRoom(line: Line): Promise<void> {
+    const { ari, media, system, log } = this.#options;
+    if (this.#book.ofCall(line.callId) !== line) throw callIsOver();
+    const { callId, token, parameters } = line;
+    line.room = openRoom({
+      ari, system, log, callId, parameters, client: media,
+      bridgeId: this.#names.of("room", token), mediaId: this.#names.of("media", token),
+    });
+    await line.room.ready;
+  }
+
+  // What Asterisk tells
+
+  #take(text: string): void {
+    const event = readAriEvent(text);
+    if (event === null) return;
+    switch (event.kind) {
+      case "entered": return this.#entered(event.channel);
+      case "ringing":
+      case "up": return this.#changed(event.kind, event.channelId);
+      case "destroyed": return this.#destroyed(event.channelId, event.cause);
+      case "left": return this.#left(event.channelId);
+      case "replaced": return this.#options.link.yield();
+    }
+  }
+
+  #entered(channel: AriChannel): void {
+    const own = this.#names.read(channel.id);
+    if (!own) return this.#arrived(channel);
+    const line = this.#book.ofToken(own.token);
+    if (own.part === "media") {
+      if (line?.room) return line.room.mediaEntered();
+      return this.#hangUp(channel.id);
+    }
+    // Of a server before this one, or one that was said to be refused.
+    if (!line) return this.#hangUp(channel.id);
+    line.isAnswered = true;
+    this.#tell(own.token, channel.id, { kind: "answered" });
+    this.giveRoom(line).catch((error: unknown) => {
+      // It is over by now, most likely; if not, nobody could be heard in it.
+      this.#options.log.warn({ err: error, carrier_call_id: channel.id }, "a call has no sound");
+      this.#hangUp(channel.id);
+    });
+  }
+
+  #arrived({ id, caller, dialplan }: AriChannel): void {
+    if (this.#offered.has(id) || this.#book.ofCall(id)) return;
+    if (this.isFull) return this.#hangUp(id, "busy");
+    this.#offered.add(id);
+    this.#hear?.offer({
+      callId: id, direction: "inbound", from: caller.number || null, to: dialplan.exten,
+      isOffer: true, events: [], reply: null,
+    });
+  }
+
+  #changed(kind: "ringing" | "up", channelId: string): void {
+    const own = this.#names.read(channelId);
+    if (own?.part !== "call") return;
+    if (kind === "ringing") return this.#tell(own.token, channelId, { kind });
+    const line = this.#book.ofCall(channelId);
+    if (line) line.isAnswered = true;
+  }
+
+  #destroyed(channelId: string, cause: number): void {
+    this.#offered.delete(channelId);
+    const own = this.#names.read(channelId);
+    if (own?.part === "media") return this.#book.ofToken(own.token)?.room?.mediaLost();
+    const line = this.#book.ofCall(channelId);
+    if (line) this.#ended(line, cause);
+  }
+
+  /** Of a call that came in, the end of its channel is not told. */
+  #left(channelId: string): void {
+    this.#offered.delete(channelId);
+    const line = this.#book.ofCall(channelId);
+    if (line && line.isHandedOn) this.#ended(line, CAUSE_UNKNOWN);
+  }
+
+  #ended(line: Line, cause: number): void {
+    const { token, callId, isAnswered } = line;
+    this.#tell(token, callId, { kind: "ended", cause: causeOf(cause, isAnswered) });
+    void this.forget(line);
+  }
+
+  #tell(token: string, callId: string, event: LegEvent): void {
+    const direction = this.#book.ofToken(token)?.direction ?? "outbound";
+    this.#hear?.report(token, {
+      callId, direction, from: null, to: null, isOffer: false, events: [event], reply: null,
+    });
+  }
+
+  #hangUp(channelId: string, reason?: "busy"): void {
+    this.#options.ari.hangUp(channelId, reason).catch((error: unknown) => {
+      if (this.#isClosed) return;
+      this.#options.log.warn({ err: error, channel: channelId }, "a channel could not be hung up");
+    });
+  }
+
+  // What it did not tell
+
+  #look(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#compare()
+      .catch((error: unknown) => {
+        if (!this.#isClosed) this.#options.log.warn({ err: error }, "Asterisk's calls cannot be listed");
+      })
+      .finally(() => (this.#isLooking = false));
+  }
+
+  async #compare(): Promise<void> {
+    const { ari, system } = this.#options;
+    const lines = this.#book.all().filter(({ isPlaced }) => isPlaced);
+    const [channels, bridges] = await Promise.all([ari.channels(), ari.bridges()]);
+    const states = new Map(channels.map(({ id, state }) => [id, state]));
+    for (const line of lines) {
+      // It may have ended while the list was made.
+      if (this.#book.ofCall(line.callId) === line) this.#compareLine(line, states.get(line.callId));
+    }
+    for (const callId of [...this.#offered]) if (!states.has(callId)) this.#offered.delete(callId);
+    const left = channels.filter((channel) => this.#isLeft(channel));
+    const rooms = bridges.filter((id) => this.#isLeftRoom(id));
+    if (left.length === 0 && rooms.length === 0) return;
+    await wait(system, this.#limits.settleMs);
+    if (this.#isClosed) return;
+    for (const channel of left) if (this.#isLeft(channel)) this.#hangUp(channel.id);
+    await Promise.all(rooms.filter((id) => this.#isLeftRoom(id)).map((id) => ari.dropBridge(id)));
+  }
+
+  /** Told again: whoever could not hang it up tries again. */
+  #compareLine(line: Line, state: string | undefined): void {
+    if (state === undefined) this.#ended(line, CAUSE_UNKNOWN);
+    else if (state === "Up") this.#tell(line.token, line.callId, { kind: "answered" });
+    else if (state === "Ringing") this.#tell(line.token, line.callId, { kind: "ringing" });
+  }
+
+  #isLeftRoom(bridgeId: string): boolean {
+    const own = this.#names.read(bridgeId);
+    return own?.part === "room" && !this.#book.ofToken(own.token)?.room;
+  }
+
+  /** Of a server before this one, or forgotten half-way: nobody will ever talk in it. */
+  #isLeft(channel: AriChannel): boolean {
+    const { app } = this.#options;
+    const own = this.#names.read(channel.id);
+    if (!own) {
+      const isKnown = this.#offered.has(channel.id) || this.#book.ofCall(channel.id) !== null;
+      return isIn(app, channel) && !isKnown;
+    }
+    const line = this.#book.ofToken(own.token);
+    if (own.part === "media") return !line?.room;
+    const { context, exten } = channel.dialplan;
+    return !line && !(context === app && exten === TRANSFER.extension);
+  }
+}

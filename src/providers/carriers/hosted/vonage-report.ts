@@ -1,0 +1,86 @@
+// What Vonage's webhooks say about a call. Pure; nothing that comes over the wire makes it throw.
+import type { LegEndCause, LegEvent } from "../port.ts";
+import type { CallReport, CarrierRequest } from "./port.ts";
+import { CAUSE_OF_SIP, entryOf } from "./status.ts";
+import { isOfAddedLeg } from "./vonage-ncco.ts";
+
+type Body = Record<string, unknown>;
+
+const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
+
+/** `status`. Whatever else there is says nothing of a leg. */
+const STATUSES: Record<string, LegEvent> = {
+  ringing: { kind: "ringing" },
+  answered: { kind: "answered" },
+  human: { kind: "answered_by", by: "human" },
+  machine: { kind: "answered_by", by: "machine" },
+  completed: ended("far_hung_up"),
+  busy: ended("busy"),
+  // Only we can cancel a call.
+  cancelled: ended("we_hung_up"),
+  // Nobody is there, or nobody wants to be: `detail` or the code of SIP may tell which.
+  unanswered: ended("no_answer"),
+  timeout: ended("no_answer"),
+  rejected: ended("rejected"),
+  failed: ended("failed"),
+};
+
+const DETAILS: Record<string, LegEndCause> = { declined: "rejected", unavailable: "no_answer" };
+
+/** Why a call was never answered is said more exactly beside the status. */
+const REFINED = new Set<LegEndCause>(["busy", "no_answer", "rejected", "failed"]);
+
+/** Vonage's ids are UUIDs, here and there without their dashes. */
+const ID = /^[\w-]{1,64}$/;
+
+const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+const codeOf = (value: unknown): string | null =>
+  (typeof value === "number" ? String(value) : textOf(value));
+
+function bodyOf(bytes: Uint8Array): Body | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
+    return typeof value === "object" && value !== null ? value as Body : null;
+  } catch {
+    return null;
+  }
+}
+
+function eventsOf({ status, detail, sip_code: code }: Body): LegEvent[] {
+  const event = entryOf(STATUSES, textOf(status));
+  if (!event) return [];
+  if (event.kind !== "ended" || !REFINED.has(event.cause)) return [event];
+  const refined = entryOf(DETAILS, textOf(detail)) ?? entryOf(CAUSE_OF_SIP, codeOf(code));
+  return [refined ? ended(refined) : event];
+}
+
+/** Written without its plus; what is no number (anonymous, a name) stays as it is. */
+function numberOf(value: unknown): string | null {
+  const text = textOf(value);
+  return text !== null && /^\d{5,15}$/.test(text) ? `+${text}` : text;
+}
+
+const isSocket = (value: unknown): boolean => /^wss?:/i.test(textOf(value) ?? "");
+
+/** Null also of the WebSocket's own leg, which is no call. */
+export function readVonage({ method, url, body: bytes }: CarrierRequest): CallReport | null {
+  const body = method === "POST" && !isOfAddedLeg(url) ? bodyOf(bytes) : null;
+  if (!body || isSocket(body.to) || isSocket(body.from)) return null;
+  // What answered is reported of `call_uuid`, everything else of `uuid`.
+  const callId = textOf(body.uuid) ?? textOf(body.call_uuid);
+  if (callId === null || !ID.test(callId)) return null;
+  const to = numberOf(body.to);
+  // The question what to do with a call that comes in is the only one that has no status.
+  const isOffer = body.status === undefined && to !== null;
+  const direction = isOffer ? "inbound" : body.direction;
+  return {
+    callId,
+    direction: direction === "inbound" || direction === "outbound" ? direction : null,
+    from: numberOf(body.from),
+    to,
+    isOffer,
+    events: eventsOf(body),
+    reply: null,
+  };
+}

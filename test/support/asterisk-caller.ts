@@ -1,0 +1,76 @@
+// The Asterisk carrier alone, joined with a double of Asterisk: what it asks of the one and tells
+// whoever listens.
+import assert from "node:assert/strict";
+import { createLogger } from "../../src/core/logger.ts";
+import { createSystem } from "../../src/core/system.ts";
+import {
+  createAsteriskCalls, type AsteriskCallsOptions,
+} from "../../src/providers/carriers/hosted/asterisk-calls.ts";
+import type { CallReport, HostedCalls, HostedDial } from "../../src/providers/carriers/hosted/port.ts";
+import {
+  DOUBLE_PASSWORD, DOUBLE_USER, startAsteriskDouble, type AsteriskDouble,
+} from "./asterisk-double.ts";
+import { createTold } from "./told.ts";
+
+export const CUSTOMER = "+14155550100";
+export const NUMBER = "+14155550111";
+export interface Heard {
+  kind: string;
+  token: string | null;
+  report: CallReport;
+}
+
+export const log = createLogger("silent");
+export const system = createSystem();
+export const newToken = (): string => system.uuid();
+
+/** A double and what talks with it, connected and looked around. */
+export async function connectDouble(more: Partial<AsteriskCallsOptions> = {}) {
+  const asterisk = await startAsteriskDouble();
+  const heard = createTold<Heard>();
+  const calls = createAsteriskCalls({
+    url: asterisk.url, user: DOUBLE_USER, password: DOUBLE_PASSWORD, app: "parley",
+    endpoint: "PJSIP/{number}@trunk", media: "here", system, log,
+    linkLimits: { pauseMs: 10, pauseMaxMs: 50 }, callLimits: { settleMs: 20 }, ...more,
+  });
+  const close = async (): Promise<void> => {
+    await calls.close();
+    await asterisk.close();
+  };
+  const begin = async (): Promise<void> => {
+    calls.connect!({
+      // By its token and what it says, and both together.
+      report: (token, report) => {
+        for (const { kind } of report.events) heard.tell({ kind: `${token} ${kind}`, token, report });
+      },
+      offer: (report) => heard.tell({ kind: `offer ${report.callId}`, token: null, report }),
+    });
+    await asterisk.told.event<string>("GET /bridges");
+  };
+  return { asterisk, calls, heard, begin, close };
+}
+
+export const request = (token: string, more: Partial<HostedDial> = {}): HostedDial => ({
+  to: CUSTOMER, from: NUMBER, ringingMs: 29_500, detectMachine: true,
+  join: {
+    url: "/carriers/asterisk/media", parameters: { token: "shown" },
+    statusUrl: `/carriers/asterisk/status/${token}`,
+  },
+  ...more,
+});
+
+export const callOf = (token: string): string => `parley-call-${token}`;
+export const mediaOf = (token: string): string => `parley-media-${token}`;
+export const roomOf = (token: string): string => `parley-room-${token}`;
+export const joins = (asterisk: AsteriskDouble, token: string): unknown[] =>
+  asterisk.requests(`POST /bridges/${roomOf(token)}/addChannel`).map(({ body }) => body.channel);
+
+/** A call that was answered, with its room set up. */
+export async function talking(
+  { asterisk, calls }: { asterisk: AsteriskDouble; calls: HostedCalls }, token = newToken(),
+): Promise<string> {
+  assert.equal((await calls.dial(request(token))).kind, "placed");
+  asterisk.enters(callOf(token));
+  await asterisk.told.event<string>(`POST /bridges/${roomOf(token)}/addChannel`, 1);
+  return token;
+}

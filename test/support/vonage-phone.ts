@@ -1,0 +1,167 @@
+// The WebSocket of a call at Vonage, as its documentation describes it: opened where the document
+// says, signed if it says so, then linear sound at 16 kHz in binary messages of 20 ms both ways and
+// signals as JSON. Speaks and hears the words of the loopback speech.
+import assert from "node:assert/strict";
+import { WebSocket } from "ws";
+import { createWordEar, loopbackAudio } from "../../src/providers/speech/loopback.ts";
+import type { Ncco } from "./vonage-server.ts";
+import { vonageBearer } from "./vonage-signing.ts";
+
+const RATE = 16_000;
+const FRAME = 320;
+const FRAME_MS = 20;
+
+export interface VonagePhoneOptions {
+  ncco: Ncco;
+  /** Of the opening; absent: as the document asks; null: none. */
+  authorization?: string | null;
+  /** Of the first message; absent: as in the document. */
+  headers?: Record<string, string>;
+}
+
+export class VonagePhone {
+  /** Words heard to their end. */
+  readonly words: string[] = [];
+  /** Every signal of the server. */
+  readonly messages: Record<string, unknown>[] = [];
+  closedWith: { code: number; reason: string } | null = null;
+  readonly #socket: WebSocket;
+  readonly #ear: ReturnType<typeof createWordEar>;
+  readonly #waiting = new Set<() => void>();
+  readonly #notices = new Map<NodeJS.Timeout, unknown>();
+  #pace: NodeJS.Timeout | null = null;
+  #line: Int16Array = new Int16Array(0);
+  #playedUntilMs = 0;
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    this.#ear = createWordEar(RATE, ({ text, frames, of }) => {
+      if (frames >= of) this.words.push(text);
+    });
+    socket.on("message", (data: Buffer, isBinary: boolean) => {
+      if (isBinary) this.#hear(data);
+      else this.#take(JSON.parse(data.toString("utf8")) as Record<string, unknown>);
+      this.#changed();
+    });
+    socket.on("close", (code: number, reason: Buffer) => {
+      this.closedWith = { code, reason: reason.toString() };
+      if (this.#pace) clearInterval(this.#pace);
+      for (const timer of this.#notices.keys()) clearTimeout(timer);
+      this.#changed();
+    });
+    // The close that follows tells the same.
+    socket.on("error", () => undefined);
+  }
+
+  /** Resolves to the status of the refusal where there is one. */
+  static async open(
+    { ncco, authorization, headers }: VonagePhoneOptions,
+  ): Promise<VonagePhone | number> {
+    const [endpoint = assert.fail("no endpoint")] = ncco[0]?.endpoint ?? [];
+    assert.equal(endpoint.type, "websocket");
+    const asked = endpoint.authorization?.type === "vonage" ? vonageBearer(null) : null;
+    const shown = authorization === undefined ? asked : authorization;
+    const socket = new WebSocket(endpoint.uri ?? "", {
+      headers: shown === null ? {} : { authorization: shown },
+    });
+    const phone = new VonagePhone(socket);
+    const refused = await new Promise<number | null>((resolve, reject) => {
+      socket.on("open", () => resolve(null));
+      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode ?? 0));
+      socket.on("error", reject);
+    });
+    if (refused !== null) return refused;
+    phone.send({
+      event: "websocket:connected", "content-type": endpoint["content-type"],
+      ...headers ?? endpoint.headers,
+    });
+    phone.#pace = setInterval(() => phone.#frame(), FRAME_MS);
+    return phone;
+  }
+
+  /** As `open`, for a call that is to be taken. */
+  static async talk(ncco: Ncco): Promise<VonagePhone> {
+    const phone = await VonagePhone.open({ ncco });
+    if (typeof phone === "number") throw new Error(`the socket was refused: ${phone}`);
+    return phone;
+  }
+
+  send(message: object): void {
+    if (!this.closedWith) this.#socket.send(JSON.stringify(message));
+  }
+
+  /** Speaks, from the next frame on. */
+  say(line: string): void {
+    this.#line = loopbackAudio(line, RATE);
+  }
+
+  press(digits: string): void {
+    for (const digit of digits) this.send({ event: "websocket:dtmf", digit, duration: 260 });
+  }
+
+  /** The telephone hangs up: Vonage only closes the socket then. */
+  hangUp(): void {
+    this.#socket.close();
+  }
+
+  until(condition: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        if (!condition() && !this.closedWith) return;
+        this.#waiting.delete(look);
+        if (condition()) resolve();
+        else reject(new Error(`closed: ${JSON.stringify(this.closedWith)} after ${this.words.join(" ")}`));
+      };
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  closed(): Promise<void> {
+    return this.until(() => this.closedWith !== null);
+  }
+
+  /** Resolves once these words were heard, after so many others. */
+  async hears(line: string, after = 0): Promise<void> {
+    const words = line.split(" ");
+    await this.until(() => this.words.length >= after + words.length);
+    assert.deepEqual(this.words.slice(after, after + words.length), words);
+  }
+
+  #frame(): void {
+    const frame = new Int16Array(FRAME);
+    frame.set(this.#line.subarray(0, FRAME));
+    this.#line = this.#line.subarray(FRAME);
+    this.#socket.send(Buffer.from(frame.buffer));
+  }
+
+  #hear(data: Buffer): void {
+    assert.equal(data.length, 2 * FRAME);
+    this.#playedUntilMs = Math.max(this.#playedUntilMs, performance.now()) + FRAME_MS;
+    this.#ear.hear(new Int16Array(Uint8Array.from(data).buffer));
+  }
+
+  #take(message: Record<string, unknown>): void {
+    this.messages.push(message);
+    if (message.action === "clear") {
+      this.#playedUntilMs = 0;
+      for (const [timer, payload] of this.#notices) this.#notify(timer, payload);
+      return this.send({ event: "websocket:cleared" });
+    }
+    assert.equal(message.action, "notify");
+    const delayMs = Math.max(0, this.#playedUntilMs - performance.now());
+    const timer = setTimeout(() => this.#notify(timer, message.payload), delayMs);
+    this.#notices.set(timer, message.payload);
+  }
+
+  /** What was sent before the notice was asked for is heard. */
+  #notify(timer: NodeJS.Timeout, payload: unknown): void {
+    clearTimeout(timer);
+    this.#notices.delete(timer);
+    this.send({ event: "websocket:notify", payload });
+  }
+
+  #changed(): void {
+    for (const look of [...this.#waiting]) look();
+  }
+}
