@@ -356,8 +356,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     trustedProxies: config.PARLEY_TRUSTED_PROXIES,
     log,
     newRequestId: () => system.uuid(),
-    renderError: (error, request, shape = "message") =>
-      renderFault(toFault(error, log, request), shape),
+    renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });
   const { openApi, connectCarriers } = mountEverything(
     options, storage, features, server, () => isDraining);

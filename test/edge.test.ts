@@ -38,9 +38,13 @@ test("[ER1] ambiguous framing is refused and the server lives", async () => {
 });
 
 test("[ER2] bodies are bounded, declared or not; an abort in the middle harms nobody", async () => {
-  const large = await server.call("POST", "/conversations", { body: `"${"x".repeat(300_000)}"` });
+  const large = await server.call("POST", "/conversations", {
+    body: `"${"x".repeat(300_000)}"`, headers: { Origin: "https://shop.example" },
+  });
   assert.equal(large.status, 413);
   assert.deepEqual(large.body, { status: false, error: "The request body is too large." });
+  // Told to pages too.
+  assert.ok(large.headers.get("access-control-allow-origin"));
   const socket = connect(server.port, "127.0.0.1");
   socket.write(post("Content-Length: 500", "{"));
   socket.resetAndDestroy();

@@ -9,7 +9,7 @@ import { isUuid } from "../core/values.ts";
 import { rateLimitFault, renderFault, toFault } from "./errors.ts";
 import type { HeaderMap, HttpRequest, HttpRoute, Reply } from "./exchange.ts";
 import type { RateDecision, RateLimiter } from "./rate-limit.ts";
-import type { Caller, ErrorShape, KeyRoute, Route, RouteRequest } from "./route.ts";
+import type { Caller, KeyRoute, Route, RouteRequest } from "./route.ts";
 import type { HttpServer } from "./server.ts";
 import { compileValidation, parseJsonObject, parseQuery, type Validate } from "./validation.ts";
 
@@ -122,7 +122,14 @@ function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpR
 
 function mountRoute(options: ApiOptions, prepared: Prepared): void {
   const { route, path } = prepared;
-  const shape: ErrorShape = route.errorShape;
+  const render = (error: unknown, http: HttpRequest | null, headers: HeaderMap): Reply => {
+    const fault = toFault(error, options.log, http);
+    if (fault.code === ORIGIN_REFUSED) delete headers["Access-Control-Allow-Origin"];
+    const reply = route.refusals?.render(fault) ?? renderFault(fault, route.errorShape);
+    return { ...reply, headers: { ...headers, ...reply.headers } };
+  };
+  const headersFor = (http: HttpRequest | null): HeaderMap =>
+    route.auth === "public" && http ? corsHeaders(http) : {};
 
   const handle = (http: HttpRequest, extraHeaders: HeaderMap): Reply | Promise<Reply> => {
     if (options.draining()) {
@@ -147,21 +154,17 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     method: route.method,
     pattern: patternOf(path),
     bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
-    errorShape: shape,
+    refuse: (error, http) => render(error, http, headersFor(http)),
     ...uploadOf(options, prepared),
     handle: (http) => {
       const startedMs = options.system.monotonicMs();
-      const headers: HeaderMap = route.auth === "public" ? corsHeaders(http) : {};
+      const headers = headersFor(http);
       const finish = (reply: Reply): Reply => {
         const seconds = (options.system.monotonicMs() - startedMs) / 1000;
         options.observe(route.method, path, reply.status, seconds);
         return { ...reply, headers: { ...headers, ...reply.headers } };
       };
-      const refuse = (error: unknown): Reply => {
-        const fault = toFault(error, options.log, http);
-        if (fault.code === ORIGIN_REFUSED) delete headers["Access-Control-Allow-Origin"];
-        return finish(route.refusals?.render(fault) ?? renderFault(fault, shape));
-      };
+      const refuse = (error: unknown): Reply => finish(render(error, http, headers));
       try {
         const reply = handle(http, headers);
         return reply instanceof Promise ? reply.then(finish, refuse) : finish(reply);

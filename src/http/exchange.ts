@@ -67,8 +67,8 @@ export interface HttpRoute {
   handle: Handler;
   /** Takes multipart/form-data beside what else it takes; the file goes to this folder. */
   upload?: { folder: string; fileBytesMax: number; admit(request: HttpRequest): void };
-  /** Body of what is refused before the handler runs; absent: `{message}`. */
-  errorShape?: "message" | "error" | "conversation" | "success";
+  /** What is refused before the handler runs; absent: as `{message}`. Must not throw. */
+  refuse?(error: unknown, request: HttpRequest | null): Reply;
 }
 
 /** A WebSocket after its upgrade. Every method is a no-op once it is closed. */

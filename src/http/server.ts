@@ -23,11 +23,7 @@ export interface HttpServerOptions {
   log: Logger;
   newRequestId(): string;
   /** Renders whatever a handler threw; must not throw itself. */
-  renderError(
-    error: unknown,
-    request: HttpRequest | null,
-    shape?: HttpRoute["errorShape"],
-  ): Reply;
+  renderError(error: unknown, request: HttpRequest | null): Reply;
 }
 
 export interface HttpServer {
@@ -194,7 +190,7 @@ function createOpener(options: HttpServerOptions, readRequest: RequestReader) {
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
     return (raw: RawResponse, req: RawRequest): void => {
       const exchange = new Exchange(raw, {
-        renderError: (error, request) => options.renderError(error, request, route.errorShape),
+        renderError: route.refuse ?? options.renderError,
       });
       try {
         const request = readRequest(raw, req, paramCount);
