@@ -4,7 +4,7 @@ import { createHosted, type Hosted } from "./calls/hosted.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./core/logger.ts";
 import type { System } from "./core/system.ts";
-import { createAsteriskCalls } from "./providers/carriers/hosted/asterisk-calls.ts";
+import { createAsteriskCalls } from "./providers/carriers/hosted/asterisk/calls.ts";
 import { createPlivoCalls } from "./providers/carriers/hosted/plivo-calls.ts";
 import type { HostedAccount, HostedCalls } from "./providers/carriers/hosted/port.ts";
 import { createTelnyxCalls } from "./providers/carriers/hosted/telnyx-calls.ts";

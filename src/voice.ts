@@ -100,8 +100,8 @@ export function createVoice(options: VoiceOptions): Voice {
 }
 
 const whyNoLine = (carrier: HostedAccount): string =>
-  `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_… and `
-  + "PARLEY_PUBLIC_URL.";
+  `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_…`
+  + (carrier === "asterisk" ? "." : " and PARLEY_PUBLIC_URL.");
 
 /** The way a call leaves by is the one its own number came by. */
 function createLines(options: VoiceOptions, hosted: HostedLines) {

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { WebSocket } from "ws";
 import { readConfig } from "../src/config.ts";
 import { ProviderError } from "../src/core/faults.ts";
-import { ASTERISK_LINK_LIMITS } from "../src/providers/carriers/hosted/asterisk-link.ts";
+import { ASTERISK_LINK_LIMITS } from "../src/providers/carriers/hosted/asterisk/link.ts";
 import { openCodec } from "../src/providers/carriers/hosted/dialects.ts";
 import {
   callOf, connectDouble, CUSTOMER, joins, log, mediaOf, newToken, NUMBER, request, roomOf, system,
@@ -102,8 +102,8 @@ test("[AX22] an answered call and its sound meet in a bridge, which is gone with
   await asterisk.told.event<string>(`POST /bridges/${roomOf(token)}/addChannel`);
   const [bridge] = asterisk.requests(`POST /bridges/${roomOf(token)}`);
   assert.deepEqual(bridge?.body, { type: "mixing", name: "parley" });
-  // Not before it is in the application.
-  await calls.sendDtmf!(callOf(token), "1");
+  // Not before it is in the application, however long that takes.
+  for (const digits of "12345") await calls.sendDtmf!(callOf(token), digits);
   assert.deepEqual(joins(asterisk, token), [callOf(token)]);
   asterisk.enters(mediaOf(token));
   await asterisk.told.event<string>(`POST /bridges/${roomOf(token)}/addChannel`, 1);

@@ -22,7 +22,7 @@ function createWorld(outcome: Dialled = { kind: "placed", callId: "CA1" }) {
   const hungUp: string[] = [];
   const dials: HostedDial[] = [];
   const carrier: HostedCalls = {
-    account: "twilio", vendor: "Twilio", dialect: "twilio", signsSockets: true, sendDtmf: null,
+    account: "twilio", vendor: "Twilio", connect: null, dialect: "twilio", signsSockets: true, sendDtmf: null,
     isGenuine: () => true, read: () => null,
     dial: (request) => {
       dials.push(request);

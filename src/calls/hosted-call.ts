@@ -194,7 +194,7 @@ export class HostedCall {
     this.#deadline = this.#options.system.after(delayMs, () => {
       if (this.#options.type === "inbound") return this.#end("far_hung_up");
       this.#options.log.warn({ call_id: this.#options.callId },
-        "nothing is heard of a call; does the carrier reach PARLEY_PUBLIC_URL?");
+        "nothing is heard of a call; does the carrier reach this server?");
       this.#end(this.#hasRung && !this.#isPickedUp ? "no_answer" : "failed");
     });
   }

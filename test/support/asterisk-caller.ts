@@ -5,7 +5,7 @@ import { createLogger } from "../../src/core/logger.ts";
 import { createSystem } from "../../src/core/system.ts";
 import {
   createAsteriskCalls, type AsteriskCallsOptions,
-} from "../../src/providers/carriers/hosted/asterisk-calls.ts";
+} from "../../src/providers/carriers/hosted/asterisk/calls.ts";
 import type { CallReport, HostedCalls, HostedDial } from "../../src/providers/carriers/hosted/port.ts";
 import {
   DOUBLE_PASSWORD, DOUBLE_USER, startAsteriskDouble, type AsteriskDouble,

@@ -65,6 +65,8 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
   const told = createTold<AriRequest>();
   const channels = new Map<string, DoubleChannel>();
   const bridges = new Set<string>();
+  /** Channels that may be added to a bridge. */
+  const inside = new Set<string>();
   const listeners = new Set<WebSocket>();
   const open = new Set<Socket>();
   let behaviour: Behaviour | null = null;
@@ -76,6 +78,7 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
   const enters = (id: string, more: Partial<DoubleChannel> = {}): void => {
     const channel = channelOf(id, more);
     channels.set(id, channel);
+    inside.add(id);
     tell({ type: "StasisStart", application: "parley", args: [], channel });
   };
   const destroyed = (id: string, cause: number): void => {
@@ -104,6 +107,7 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
       return [200, { id }];
     }
     if (!list.has(id)) return [404, { message: "not found" }];
+    if (what === "addChannel" && !inside.has(String(body.channel))) return [422, { message: "no" }];
     if (method === "DELETE") {
       list.delete(id);
       if (kind === "channels") destroyed(id, 16);

@@ -221,6 +221,7 @@ export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
     vendor: VENDOR,
     dialect: "plivo",
     signsSockets: true,
+    connect: null,
     isGenuine: (request) => isGenuine(authToken, request),
     read,
     dial: (request) => client.order("/Call/", { json: orderOf(request) },

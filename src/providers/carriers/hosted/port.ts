@@ -1,7 +1,8 @@
 // The port of carriers that are somebody's service: they place and answer calls over REST and
 // webhooks, and connect the sound of a call to a WebSocket of ours, in the dialect they name. An
 // account at such a carrier is one HostedCalls. Whoever joins these with legs owns the routes, the
-// sockets and all state; everything here answers one question at a time and remembers nothing.
+// sockets and all state; everything here answers one question at a time and remembers nothing, but
+// for Asterisk, which tells of calls over a connection of ours.
 import type { ProviderError } from "../../../core/faults.ts";
 import type { LegEvent } from "../port.ts";
 import type { DialectName } from "./dialects.ts";
@@ -98,7 +99,7 @@ export interface HostedCalls {
   /**
    * Calls are told of over a connection that it opens, once, and keeps up. Null: by webhooks.
    */
-  readonly connect?: ((hear: Hear) => void) | null;
+  readonly connect: ((hear: Hear) => void) | null;
   /** Whether it comes from the carrier. Never throws. */
   isGenuine(request: CarrierRequest): boolean;
   /** Null: about no call. Only for what is genuine. Never throws. */

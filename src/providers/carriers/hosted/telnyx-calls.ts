@@ -198,6 +198,7 @@ export function createTelnyxCalls(options: TelnyxCallsOptions): HostedCalls {
     dialect: "telnyx",
     outlivesStream: true,
     signsSockets: false,
+    connect: null,
     isGenuine: ({ header, body }) => isFromTelnyx({
       publicKey, signature: header("telnyx-signature-ed25519"),
       timestamp: header("telnyx-timestamp"), body, nowMs: system.now() / 1000,

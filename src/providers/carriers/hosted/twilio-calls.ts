@@ -93,6 +93,7 @@ export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
     dialect: name,
     // SignalWire promises it of webhooks alone.
     signsSockets: name === "twilio",
+    connect: null,
     isGenuine: (request) => isFromTwilio({
       authToken: signingKey ?? authToken, signature: request.header(SIGNATURES[name]),
       url: request.url, body: bodyOf(request),

@@ -73,6 +73,7 @@ export function createVonageCalls(options: VonageCallsOptions): HostedCalls {
     vendor: VENDOR,
     dialect: "vonage",
     signsSockets: true,
+    connect: null,
     isGenuine: ({ header, body }) => isFromVonage({
       signatureSecret, authorization: header("authorization"), body, nowMs: system.now() / 1000,
     }),

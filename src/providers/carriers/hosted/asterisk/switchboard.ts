@@ -1,17 +1,17 @@
 // The calls over one Asterisk while they last: which there are, what Asterisk tells of them, and
 // what has to be done by itself when one is picked up or over. What Asterisk tells of a channel it
 // tells once, and only while we listen: what was missed is found by looking at its list of
-// channels, after every connection and from time to time. Used by asterisk-calls.ts.
-import type { Logger } from "../../../core/logger.ts";
-import { wait, type System, type Timer } from "../../../core/system.ts";
-import type { LegEvent } from "../port.ts";
-import type { Ari, AriChannel } from "./asterisk-ari.ts";
-import { createBook, isIn, namesOf, type Line } from "./asterisk-book.ts";
-import { causeOf, readAriEvent } from "./asterisk-events.ts";
-import type { Link } from "./asterisk-link.ts";
-import { callIsOver, openRoom } from "./asterisk-room.ts";
-import { TRANSFER } from "./asterisk-transfer.ts";
-import type { Hear } from "./port.ts";
+// channels, after every connection and from time to time. Used by calls.ts.
+import type { Logger } from "../../../../core/logger.ts";
+import { wait, type System, type Timer } from "../../../../core/system.ts";
+import type { LegEvent } from "../../port.ts";
+import type { Ari, AriChannel } from "./ari.ts";
+import { createBook, isIn, namesOf, type Line } from "./book.ts";
+import { causeOf, readAriEvent } from "./events.ts";
+import type { Link } from "./link.ts";
+import { callIsOver, openRoom } from "./room.ts";
+import { TRANSFER } from "./transfer.ts";
+import type { Hear } from "../port.ts";
 
 export const ASTERISK_LIMITS = {
   /** Calls at a time, those that ring here among them. */
@@ -175,7 +175,7 @@ export class Switchboard {
   #left(channelId: string): void {
     this.#offered.delete(channelId);
     const line = this.#book.ofCall(channelId);
-    if (line && line.isHandedOn) this.#ended(line, CAUSE_UNKNOWN);
+    if (line && !line.isHandedOn) this.#ended(line, CAUSE_UNKNOWN);
   }
 
   #ended(line: Line, cause: number): void {

@@ -1,9 +1,9 @@
 // What is known of calls over Asterisk while they last, and what their channels and bridges are
 // called there: the names say whose they are, also to a server that has forgotten. Used by
-// asterisk-calls.ts.
-import { isUuid } from "../../../core/values.ts";
-import type { AriChannel } from "./asterisk-ari.ts";
-import type { Room } from "./asterisk-room.ts";
+// calls.ts.
+import { isUuid } from "../../../../core/values.ts";
+import type { AriChannel } from "./ari.ts";
+import type { Room } from "./room.ts";
 
 export interface Line {
   /** Of the address its reports go to. */

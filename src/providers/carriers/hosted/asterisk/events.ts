@@ -3,8 +3,8 @@
 // it calls one that was declined, and one to nobody, a call without answer.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import type { LegEndCause } from "../port.ts";
-import { Channel, type AriChannel } from "./asterisk-ari.ts";
+import type { LegEndCause } from "../../port.ts";
+import { Channel, type AriChannel } from "./ari.ts";
 
 export type AriEvent =
   /** It is in the application from now on. */

@@ -3,12 +3,12 @@
 // already is no error where it was to be gone.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ProviderError } from "../../../core/faults.ts";
-import type { Dialled } from "./port.ts";
+import { ProviderError } from "../../../../core/faults.ts";
+import type { Dialled } from "../port.ts";
 import {
   basicAuthorization, createRestClient, HOSTED_REST_LIMITS, isBeforeSending, segment,
   type RestAnswer, type RestLimits,
-} from "./rest.ts";
+} from "../rest.ts";
 
 export interface AriOptions {
   /** Such as `http://127.0.0.1:8088`. */
