@@ -47,9 +47,8 @@ if (!port) throw new Error("bench/voice-thread.ts runs as a worker thread");
 port.ref();
 const { calls, spanMs } = workerData as ThreadData;
 const system = createSystem();
-const CLOCK_CHECK_MS = 5;
 const latenessMs: number[] = [];
-const clock = createMediaClock(system, CLOCK_CHECK_MS, (lateMs) => latenessMs.push(lateMs));
+const clock = createMediaClock(system, (lateMs) => latenessMs.push(lateMs));
 const bargeInMs: number[] = [];
 let live = calls;
 

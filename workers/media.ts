@@ -34,7 +34,6 @@ const sipCarrier = sip && await createSipCarrier({
 });
 if (sipCarrier) tell({ kind: "listening", port: sipCarrier.port, tlsPort: sipCarrier.tlsPort });
 
-const CLOCK_CHECK_MS = 5;
 /** Ticks told at a time: one message in two seconds. */
 const LATENESS_BATCH = 100;
 const lateness: number[] = [];
@@ -51,7 +50,7 @@ const host = createHost({
     };
   },
   carriers: [openCarrier({ engines, system }), ...(sipCarrier ? [sipCarrier] : [])],
-  clock: createMediaClock(system, CLOCK_CHECK_MS, (lateMs) => {
+  clock: createMediaClock(system, (lateMs) => {
     lateness.push(lateMs);
     if (lateness.length < LATENESS_BATCH) return;
     tell({ kind: "lateness", ms: lateness.splice(0) });

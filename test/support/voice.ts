@@ -123,7 +123,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
       if (options.beepAtMs !== undefined) system.after(options.beepAtMs, tell);
       return { push: () => undefined };
     },
-    clock: createMediaClock(system, 20),
+    clock: createMediaClock(system),
     system,
     log: createLogger("silent"),
     brain: {

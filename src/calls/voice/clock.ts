@@ -6,7 +6,6 @@ import { FRAME_MS } from "../../providers/carriers/port.ts";
 
 /** After a stall longer than this the ticks are dropped: nobody wants audio that old. */
 const CATCH_UP_TICKS_MAX = 25;
-/** A look of the clock every 5 ms finds one of them due. */
 const PHASES = 4;
 
 export interface MediaClock {
@@ -16,20 +15,20 @@ export interface MediaClock {
 }
 
 interface Phase {
+  /** Within a frame. */
+  offsetMs: number;
   ticks: Set<() => void>;
   dueMs: number;
 }
 
-/**
- * `checkMs`: how often the clock is looked at; below 20 where the timer is a real one. `onTick` is
- * told by how much each tick came late.
- */
+/** `onTick` is told by how much each tick came late. */
 export function createMediaClock(
-  system: System, checkMs = 5, onTick: (lateMs: number) => void = () => undefined,
+  system: System, onTick: (lateMs: number) => void = () => undefined,
 ): MediaClock {
-  const phases = Array.from({ length: PHASES }, (): Phase => ({ ticks: new Set(), dueMs: 0 }));
+  const phases = Array.from({ length: PHASES }, (_, at): Phase =>
+    ({ offsetMs: (at * FRAME_MS) / PHASES, ticks: new Set(), dueMs: 0 }));
   let timer: Timer | null = null;
-  let startedMs = 0;
+  let startedMs: number | null = null;
   const run = (phase: Phase, nowMs: number): void => {
     if (nowMs - phase.dueMs > CATCH_UP_TICKS_MAX * FRAME_MS) {
       onTick(nowMs - phase.dueMs);
@@ -40,42 +39,46 @@ export function createMediaClock(
       for (const tick of phase.ticks) tick();
     }
   };
+  const schedule = (): void => {
+    timer?.cancel();
+    timer = null;
+    const busy = phases.filter(({ ticks }) => ticks.size > 0);
+    const dueMs = Math.min(...busy.map((phase) => phase.dueMs));
+    if (busy.length === 0) startedMs = null;
+    // Timers count whole milliseconds; one that fires early finds nothing due and is set again.
+    else timer = system.after(Math.max(1, Math.ceil(dueMs - system.monotonicMs())), check);
+  };
   const check = (): void => {
     const nowMs = system.monotonicMs();
     for (const phase of phases) {
       if (phase.ticks.size > 0) run(phase, nowMs);
     }
+    schedule();
   };
   /** The next time that is in the phase's place within a frame. */
   const begin = (phase: Phase): void => {
-    const offsetMs = (phases.indexOf(phase) * FRAME_MS) / PHASES;
-    const passedMs = Math.max(0, system.monotonicMs() - startedMs - offsetMs);
-    phase.dueMs = startedMs + offsetMs + (Math.floor(passedMs / FRAME_MS) + 1) * FRAME_MS;
-  };
-  const stop = (): void => {
-    timer?.cancel();
-    timer = null;
+    const nowMs = system.monotonicMs();
+    startedMs ??= nowMs;
+    const firstMs = startedMs + phase.offsetMs;
+    const passed = Math.floor(Math.max(0, nowMs - firstMs) / FRAME_MS);
+    phase.dueMs = firstMs + (passed + 1) * FRAME_MS;
   };
   return {
     subscribe: (tick) => {
-      if (!timer) {
-        startedMs = system.monotonicMs();
-        timer = system.every(checkMs, check);
-      }
       const phase = phases.reduce((least, one) =>
         (one.ticks.size < least.ticks.size ? one : least));
       if (phase.ticks.size === 0) begin(phase);
       phase.ticks.add(tick);
+      schedule();
       return {
         cancel: () => {
-          phase.ticks.delete(tick);
-          if (phases.every(({ ticks }) => ticks.size === 0)) stop();
+          if (phase.ticks.delete(tick) && phase.ticks.size === 0) schedule();
         },
       };
     },
     close: () => {
       for (const { ticks } of phases) ticks.clear();
-      stop();
+      schedule();
     },
   };
 }
