@@ -2,10 +2,10 @@
 // start, take nothing or fall silent, and calls of which nobody reports.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHosted } from "../src/calls/hosted.ts";
+import { createHosted, NO_REPLY } from "../src/calls/hosted.ts";
 import { HOSTED_CALL_LIMITS } from "../src/calls/hosted-call.ts";
 import { HOSTED_MEDIA_LIMITS } from "../src/calls/hosted-media.ts";
-import { ProviderError } from "../src/core/faults.ts";
+import { Fault, ProviderError } from "../src/core/faults.ts";
 import { createLogger } from "../src/core/logger.ts";
 import type { Socket } from "../src/http/exchange.ts";
 import type {
@@ -17,12 +17,15 @@ import { createManualSystem } from "./support/clock.ts";
 const RINGING_MS = 30_000;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-function createWorld(outcome: Dialled = { kind: "placed", callId: "CA1" }) {
+function createWorld(
+  outcome: Dialled = { kind: "placed", callId: "CA1" }, changes: Partial<HostedCalls> = {},
+) {
   const system = createManualSystem();
   const hungUp: string[] = [];
   const dials: HostedDial[] = [];
   const carrier: HostedCalls = {
-    account: "twilio", vendor: "Twilio", connect: null, dialect: "twilio", signsSockets: true, sendDtmf: null,
+    account: "twilio", vendor: "Twilio", connect: null, dialect: "twilio", signsSockets: true,
+    sendDtmf: null,
     isGenuine: () => true, read: () => null,
     dial: (request) => {
       dials.push(request);
@@ -36,6 +39,7 @@ function createWorld(outcome: Dialled = { kind: "placed", callId: "CA1" }) {
     },
     transfer: () => Promise.resolve(),
     close: () => Promise.resolve(),
+    ...changes,
   };
   const hosted = createHosted({
     carrier, publicUrl: "https://parley.example", system, log: createLogger("silent"),
@@ -228,4 +232,31 @@ test("[TW96] a call that came in and was never connected is over in time, and no
   assert.equal(system.pending(), 0);
   await hosted.offer(report, receive);
   assert.equal(asked, 2);
+});
+
+test("[TW97] an answer the carrier does not take ends the call, once; a refusal it does not take is asked for again", async () => {
+  const gone = () => Promise.reject(new ProviderError("the call is over", { retryable: false }));
+  const { hosted, told, party, hungUp } = createWorld(undefined, { answer: gone, refuse: gone });
+  const report: CallReport = {
+    callId: "CA8", direction: "inbound", from: null, to: "+1", isOffer: true, events: [], reply: null,
+  };
+  let asked = 0;
+  const receive: Parameters<typeof hosted.offer>[1] = (_, join) => {
+    asked += 1;
+    join(party);
+    return Promise.resolve(null);
+  };
+  for (let time = 0; time < 2; time += 1) {
+    assert.deepEqual(await hosted.offer(report, receive), NO_REPLY);
+  }
+  assert.deepEqual([asked, ended(told)], [1, [{ kind: "ended", cause: "failed" }]]);
+  await settled();
+  assert.deepEqual(hungUp, ["CA8"]);
+  for (let time = 0; time < 2; time += 1) {
+    await assert.rejects(hosted.offer({ ...report, callId: "CA9" }, () => {
+      asked += 1;
+      return Promise.resolve("busy");
+    }), (error) => error instanceof Fault && error.status === 503);
+  }
+  assert.equal(asked, 3);
 });

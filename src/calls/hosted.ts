@@ -1,6 +1,7 @@
 // Calls over an account at a hosted carrier: which call a report, a stream or an offer is about,
 // and what becomes of those nobody here knows. One call is in hosted-call.ts, its sound in
 // hosted-media.ts, the carrier's way in in hosted-routes.ts. Called by calling.ts.
+import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import { wait, type System } from "../core/system.ts";
@@ -195,7 +196,11 @@ function createOffers({ carrier, log }: HostedOptions, book: Book): Hosted["offe
     if (cause !== null || !entry) {
       entry?.call.face.over("carrier_failed");
       answers.delete(id);
-      return carrier.refuse(id, REASONS[cause ?? "unavailable"]);
+      return carrier.refuse(id, REASONS[cause ?? "unavailable"]).catch((error: unknown) => {
+        log.warn({ err: error, carrier_call_id: id }, "a call could not be refused");
+        // Asks to be asked again.
+        throw new Fault(503, "The carrier cannot be reached.");
+      });
     }
     entry.call.answering(id);
     return carrier.answer(id, entry.join).catch((error: unknown) => {
