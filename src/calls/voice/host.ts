@@ -113,7 +113,7 @@ function obey(
       const { callId } = message;
       return session.listen(message.on
         ? (customer, assistant) => {
-            const pcm = Int16Array.from(customer);
+            const pcm = customer.slice();
             mixInto(pcm, assistant, 1);
             post({ kind: "tap", callId, pcm }, [pcm.buffer]);
           }
@@ -240,7 +240,7 @@ function remoteLeg(
     rate,
     transfer: hasLine ? (to) => post({ kind: "transfer", callId, to }) : null,
     send: (frame) => {
-      const pcm = Int16Array.from(frame);
+      const pcm = frame.slice();
       post({ kind: "frame", callId, pcm }, [pcm.buffer]);
     },
     clear: () => post({ kind: "clear", callId }),

@@ -93,7 +93,7 @@ export class SipLeg implements Leg {
       ...rtp,
       system,
       log,
-      onAudio: (pcm) => this.#tell({ kind: "audio", pcm: Int16Array.from(pcm) }),
+      onAudio: (pcm) => this.#tell({ kind: "audio", pcm }),
       onDtmf: (digit) => this.#tell({ kind: "dtmf", digit }),
       // A telephone that has gone without a word.
       onTimeout: () => this.end("far_hung_up"),

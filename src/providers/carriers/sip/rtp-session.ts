@@ -22,7 +22,7 @@ import {
 
 export interface RtpSessionOptions extends PairOptions {
   log: Logger;
-  /** 160 samples at 8 kHz, once per `send`; gaps concealed for 60 ms, then silence. */
+  /** 160 samples at 8 kHz, to keep, once per `send`; gaps concealed for 60 ms, then silence. */
   onAudio(pcm: Int16Array): void;
   /** Once per key, at its beginning. */
   onDtmf(digit: string): void;
