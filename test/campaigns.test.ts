@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { WEEKDAYS, type Weekday } from "../src/calendar/slots.ts";
+import { LEAD_STATUSES } from "../src/leads/leads.ts";
 import { isOpenAt } from "../src/campaigns/hours.ts";
 import { outcomeOf, breakerAfter, type EndedCall } from "../src/campaigns/rules.ts";
 import { createSystem } from "../src/core/system.ts";
@@ -77,6 +78,23 @@ test("[CP1] created with the contract's defaults, listed, read, changed, deleted
   assert.deepEqual([gone.status, gone.body], [200, { message: "Campaign deleted successfully" }]);
   assert.equal((await server.call("DELETE", `/user/campaign/${id}`)).status, 404);
   assert.equal((await server.call("GET", `/user/leads/${leadId}`)).status, 404);
+});
+
+test("[CP11] its leads are counted by state, those without any too, contacts not", async () => {
+  const { id } = (await create()).body.data as { id: number };
+  const counts = (key = server.key) => server.call("GET", `/user/campaigns/${id}/lead-counts`, { key });
+  const none = Object.fromEntries(LEAD_STATUSES.map((status) => [status, 0]));
+  assert.deepEqual((await counts()).body, { data: none });
+  const [leadId] = [await addLead(id, "+15550100011"), await addLead(id, "+15550100012")];
+  await server.call("POST", "/user/lead", {
+    body: {
+      campaign_id: id, phone_number: "+15550100013",
+      secondary_contacts: [{ phone_number: "+15550100014" }],
+    },
+  });
+  await server.call("PUT", `/user/leads/${leadId}`, { body: { status: "completed" } });
+  assert.deepEqual((await counts()).body, { data: { ...none, created: 2, completed: 1 } });
+  assert.deepEqual((await counts(stranger.key)).status, 404);
 });
 
 test("[CP2] what cannot be a campaign is refused by field; the plan's cap", async () => {

@@ -9,6 +9,7 @@ import type { Micros } from "../core/money.ts";
 import type { Instant, System } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
 import type { CampaignReason, CommittedEvent } from "../events/events.ts";
+import type { LeadStatus } from "../leads/leads.ts";
 import type { CallingHours } from "./hours.ts";
 import type { Breaker } from "./rules.ts";
 
@@ -87,6 +88,8 @@ export interface CampaignStore {
   findById(campaignId: number): Campaign | null;
   /** Oldest first. */
   list(accountId: number): Campaign[];
+  /** Its leads, without their secondary contacts; states that none is in are absent. */
+  leadCounts(campaignId: number): Partial<Record<LeadStatus, number>>;
   /** Of all accounts. */
   running(): Campaign[];
   /**
@@ -147,6 +150,8 @@ export function createCampaigns(options: CampaignsOptions) {
   return {
     get,
     list: (accountId: number): Campaign[] => store.list(accountId),
+    leadCounts: (accountId: number, campaignId: number): Partial<Record<LeadStatus, number>> =>
+      store.leadCounts(get(accountId, campaignId).id),
     create: async (accountId: number, fields: CampaignFields): Promise<Campaign> => {
       const campaignsMax = options.campaignsMax(accountId);
       const created = await store.create({ accountId, fields, campaignsMax, now: system.now() });

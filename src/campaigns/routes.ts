@@ -7,6 +7,7 @@ import { collectingErrors, errorsOf, Nullable, prepared, TimeZone, withMessage }
 import { isoMicros } from "../core/system.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
+import { LEAD_STATUSES } from "../leads/leads.ts";
 import type { Campaign, CampaignFields, Campaigns } from "./campaigns.ts";
 
 export interface CampaignRoutesOptions {
@@ -94,6 +95,12 @@ const DoneSchema = Type.Object({
   success: Type.Boolean(),
   data: Type.Optional(Type.Object({ campaign_id: Type.Integer(), status: Type.String() })),
 });
+
+const CountsSchema = Type.Object({
+  data: Type.Record(
+    Type.Union(LEAD_STATUSES.map((status) => Type.Literal(status))), Type.Integer()),
+});
+const NO_LEADS = Object.fromEntries(LEAD_STATUSES.map((status) => [status, 0]));
 
 const COMMON = { tag: "Campaigns", errorShape: "message", notFound: "Campaign not found" } as const;
 const missing = { 404: { description: "No such campaign or assistant", schema: MessageSchema } };
@@ -298,6 +305,16 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       summary: "Read one campaign",
       responses: { 200: { description: "It", schema: CampaignSchema }, ...missing },
       handle: ({ caller, id }) => json(200, wireCampaign(campaigns.get(caller.accountId, id))),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/campaigns/{id}/lead-counts",
+      summary: "How many leads of a campaign are in which state",
+      responses: { 200: { description: "Every state", schema: CountsSchema }, ...missing },
+      handle: ({ caller, id }) => json(200, {
+        data: { ...NO_LEADS, ...campaigns.leadCounts(caller.accountId, id) },
+      }),
     }),
     ...(["PUT", "PATCH"] as const).map((method) =>
       keyRoute({

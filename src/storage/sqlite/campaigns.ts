@@ -1,6 +1,7 @@
 // Campaigns in SQLite: reads on the main thread. The commands are in campaign-commands.ts.
 import type { Campaign, CampaignStatus, CampaignStore } from "../../campaigns/campaigns.ts";
 import { CALL_STATUSES, isFinal } from "../../calls/machine.ts";
+import type { LeadStatus } from "../../leads/leads.ts";
 import type { Db } from "./database.ts";
 import type { Writer } from "./writer.ts";
 
@@ -64,6 +65,9 @@ export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
     "SELECT * FROM campaigns WHERE account_id = @accountId ORDER BY id");
   const running = db.prepare<[], CampaignRow>(
     "SELECT * FROM campaigns WHERE status = 'in-progress' ORDER BY id");
+  const counts = db.prepare<[object], { status: LeadStatus; leads: number }>(`
+    SELECT status, count(*) AS leads FROM leads
+    WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status`);
   const unsettled = db.prepare<[], { id: number }>(`
     SELECT l.id FROM leads l LEFT JOIN calls c ON c.id = l.call_id
     WHERE l.status = 'processing' AND (c.id IS NULL OR c.status IN (${OVER})) ORDER BY l.id`);
@@ -82,6 +86,8 @@ export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
       return row ? campaignFromRow(row) : null;
     },
     list: (accountId) => list.all({ accountId }).map(campaignFromRow),
+    leadCounts: (campaignId) => Object.fromEntries(
+      counts.all({ campaignId }).map(({ status, leads }) => [status, leads])),
     running: () => running.all().map(campaignFromRow),
     unsettled: () => unsettled.all().map(({ id }) => id),
     callingAccounts: () => calling.all().map(({ id }) => id),

@@ -1,62 +1,36 @@
-// How many leads of a campaign are in which state. The API counts what a filter selects, so each
-// state is a question of its own; an event says which two of them have to be asked again.
+// How many leads of a campaign are in which state, counted anew when one of them changes.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "../../../../client/client.ts";
 import { useEvents } from "../../data/live.tsx";
 import { unwrap, useApi } from "../../data/session.tsx";
 import { useData, type Data } from "../../data/use-data.ts";
 import { useCalmly } from "../leads/calmly.ts";
-import { LEAD_STATUSES, type LeadStatus } from "../leads/live-leads.ts";
+import type { LeadStatus } from "../leads/live-leads.ts";
 
 export type Counts = Record<LeadStatus, number>;
+
+export const sumOf = (counts: Counts): number =>
+  Object.values(counts).reduce((all, leads) => all + leads, 0);
 
 const EVENTS = ["lead_status_changed"];
 const RECOUNT_MS = 4000;
 
-async function countLeads(
-  api: Parley, campaignId: number, status: LeadStatus | null,
-): Promise<number> {
-  const { total } = await unwrap(api.GET("/user/leads", {
-    params: {
-      query: { campaign_id: campaignId, per_page: 1, ...(status ? { status } : {}) },
-    },
+async function countLeads(api: Parley, campaignId: number): Promise<Counts> {
+  const { data } = await unwrap(api.GET("/user/campaigns/{id}/lead-counts", {
+    params: { path: { id: campaignId } },
   }));
-  return total;
-}
-
-async function countAll(
-  api: Parley, campaignId: number, statuses: readonly LeadStatus[],
-): Promise<Partial<Counts>> {
-  const counted = await Promise.all(
-    statuses.map(async (status) => [status, await countLeads(api, campaignId, status)] as const));
-  return Object.fromEntries(counted);
+  return data as Counts;
 }
 
 /** By state, of one campaign. */
 export function useCounts(campaignId: number): Data<Counts> {
   const api = useApi();
-  const changed = useRef(new Set<LeadStatus>());
-  const data = useData(`campaign leads ${campaignId}`, async () => {
-    changed.current.clear();
-    return await countAll(api, campaignId, LEAD_STATUSES) as Counts;
-  });
-  const { value, reload, set } = data;
-  const latest = useRef(value);
-  latest.current = value;
-  const recount = useCalmly(() => {
-    const statuses = [...changed.current];
-    changed.current.clear();
-    // A failure shows in the next full count.
-    countAll(api, campaignId, statuses).then((counts) => {
-      if (latest.current) set({ ...latest.current, ...counts });
-    }, reload);
-  }, RECOUNT_MS);
+  const data = useData(`campaign leads ${campaignId}`, () => countLeads(api, campaignId));
+  const { reload, set } = data;
+  const recount = useCalmly(() => void countLeads(api, campaignId).then(set, reload), RECOUNT_MS);
   const hear = useCallback((frame: Frame) => {
     if (frame.campaign_id === undefined) return reload();
-    if (frame.campaign_id !== campaignId) return;
-    changed.current.add(frame.status as LeadStatus);
-    changed.current.add(frame.previous_status as LeadStatus);
-    recount();
+    if (frame.campaign_id === campaignId) recount();
   }, [campaignId, recount, reload]);
   useEvents(EVENTS, hear);
   return data;
@@ -97,10 +71,8 @@ export function useProgress(campaignId: number): Progress | null {
   const isThere = useRef(true);
   const load = useCallback(() => {
     inLine(() => isThere.current, async () => {
-      const [total, done] = await Promise.all([
-        countLeads(api, campaignId, null), countLeads(api, campaignId, "completed"),
-      ]);
-      return { done, total };
+      const counts = await countLeads(api, campaignId);
+      return { done: counts.completed, total: sumOf(counts) };
     }).then((found) => {
       if (!found) return;
       known.set(campaignId, found);

@@ -2,17 +2,14 @@
 import type { Data } from "../../data/use-data.ts";
 import { count, words } from "../../kit/format.ts";
 import { Card, Loaded } from "../../kit/layout.tsx";
-import { LEAD_STATUSES, type LeadStatus } from "../leads/live-leads.ts";
-import { useProgress, type Counts } from "./counts.ts";
+import type { LeadStatus } from "../leads/live-leads.ts";
+import { sumOf, useProgress, type Counts } from "./counts.ts";
 
 /** From done to not begun. */
 const ORDER: readonly LeadStatus[] = [
   "completed", "processing", "scheduled", "rescheduled", "reached-max-retries", "blacklisted",
   "created",
 ];
-
-const sum = (counts: Counts): number =>
-  LEAD_STATUSES.reduce((all, status) => all + counts[status], 0);
 
 export function ProgressCard({ counts, status, onStatus }: {
   counts: Data<Counts>;
@@ -22,7 +19,7 @@ export function ProgressCard({ counts, status, onStatus }: {
   return (
     <Card title="Progress">
       <Loaded data={counts}>
-        {(known) => sum(known) === 0
+        {(known) => sumOf(known) === 0
           ? <p class="soft">It has no leads yet.</p>
           : <Bar counts={known} status={status} onStatus={onStatus} />}
       </Loaded>
@@ -33,7 +30,7 @@ export function ProgressCard({ counts, status, onStatus }: {
 function Bar({ counts, status: chosen, onStatus }: {
   counts: Counts; status: string; onStatus(status: string): void;
 }) {
-  const total = sum(counts);
+  const total = sumOf(counts);
   const present = ORDER.filter((status) => counts[status] > 0);
   const percent = Math.floor((counts.completed / total) * 100);
   return (
