@@ -28,3 +28,13 @@ export function parseHttpUrl(text: string): URL | null {
   const isHttp = url.protocol === "http:" || url.protocol === "https:";
   return isHttp && url.username === "" && url.password === "" ? url : null;
 }
+
+/** Undefined when it is no JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

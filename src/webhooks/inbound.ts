@@ -3,6 +3,7 @@
 import type { Logger } from "../core/logger.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isoMicros, type System } from "../core/system.ts";
+import { jsonOf } from "../core/values.ts";
 import type { Outbound } from "../outbound/request.ts";
 import { signatureHeaders, type Endpoint, type WebhookStore } from "./webhooks.ts";
 
@@ -72,13 +73,7 @@ export function createInboundAsk(options: InboundAskOptions) {
 
 /** Members of the answer, or of its `variables`, as texts; anything else counts as none. */
 export function variablesOf(text: string): Record<string, string> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return {};
-    throw error;
-  }
+  const value = jsonOf(text);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
   const { variables } = value as { variables?: unknown };
   const isWrapped = typeof variables === "object" && variables !== null && !Array.isArray(variables);

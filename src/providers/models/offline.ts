@@ -5,7 +5,8 @@
 import { ProviderError } from "../../core/faults.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { wait, type System } from "../../core/system.ts";
-import { jsonOf, recordOf, textOf } from "./openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
+import { recordOf, textOf } from "./openai-reply.ts";
 import {
   REFERENCE_HEAD, type LanguageModel, type ModelDelta, type ModelMessage, type ModelRequest,
 } from "./port.ts";

@@ -7,7 +7,8 @@ import { LIMITS } from "../../core/limits.ts";
 import type { Logger } from "../../core/logger.ts";
 import { wait, type System } from "../../core/system.ts";
 import { Exchange, type ModelLimits } from "./openai-exchange.ts";
-import { Reply, jsonOf, listOf, recordOf, textOf } from "./openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
+import { Reply, listOf, recordOf, textOf } from "./openai-reply.ts";
 import type { LanguageModel, ModelDelta, ModelMessage, ModelRequest } from "./port.ts";
 
 const IDLE_CONNECTION_MS = 30_000;

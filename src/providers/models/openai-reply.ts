@@ -3,6 +3,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { ProviderError } from "../../core/faults.ts";
+import { jsonOf } from "../../core/values.ts";
 import type { ModelContext } from "./openai-exchange.ts";
 import type { ModelDelta, ModelUsage } from "./port.ts";
 
@@ -182,14 +183,6 @@ export function errorText(value: unknown, key: string | null): string {
   return shown.replace(/\s+/g, " ").trim().slice(0, ERROR_TEXT_CHARS_MAX).toWellFormed();
 }
 
-export function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
 
 export function recordOf(value: unknown): Record<string, unknown> | null {
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);

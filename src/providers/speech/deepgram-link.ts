@@ -3,7 +3,8 @@
 import type { Logger } from "../../core/logger.ts";
 import type { System } from "../../core/system.ts";
 import type { ProviderError } from "../../core/faults.ts";
-import { errorText, jsonOf, recordOf } from "../models/openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
+import { errorText, recordOf } from "../models/openai-reply.ts";
 import type { Pcm } from "./port.ts";
 import { VendorSocket, type VendorSocketLimits } from "./vendor-socket.ts";
 

@@ -14,7 +14,8 @@ import { createResampler, type Resampler } from "../../audio/resampler.ts";
 import { ProviderError } from "../../core/faults.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { System, Timer } from "../../core/system.ts";
-import { errorText, jsonOf, recordOf, textOf } from "../models/openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
+import { errorText, recordOf, textOf } from "../models/openai-reply.ts";
 import { bytesOf, messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,

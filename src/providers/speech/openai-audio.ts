@@ -5,7 +5,8 @@ import { Agent, request, type Dispatcher, type FormData } from "undici";
 import { ProviderError } from "../../core/faults.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { System } from "../../core/system.ts";
-import { errorText, jsonOf } from "../models/openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
+import { errorText } from "../models/openai-reply.ts";
 import { assertKey } from "./vendor-socket.ts";
 
 export interface OpenAiAudioLimits {

@@ -6,7 +6,8 @@ import { ProviderError } from "../../core/faults.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { System, Timer } from "../../core/system.ts";
 import type { ModelTool } from "../models/port.ts";
-import { errorText, jsonOf } from "../models/openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
+import { errorText } from "../models/openai-reply.ts";
 import { Replies } from "./openai-realtime-replies.ts";
 import {
   readEvent, settingsOf, WIRE_RATE, type RealtimeEvent, type SettingsOptions,

@@ -9,7 +9,7 @@ import { FormData } from "undici";
 import { createResampler, type Resampler } from "../../audio/resampler.ts";
 import { monoWav } from "../../audio/wav.ts";
 import { ProviderError } from "../../core/faults.ts";
-import { jsonOf } from "../models/openai-reply.ts";
+import { jsonOf } from "../../core/values.ts";
 import {
   asProviderError, createAudioApi, type AudioApi, type OpenAiAudioOptions,
 } from "./openai-audio.ts";

@@ -1,6 +1,7 @@
 // What hosted carriers call things on their media sockets: one entry a dialect, read by
 // dialects.ts. Twilio's, Telnyx', Plivo's, Vonage's, Exotel's and jambonz' as documented; no live
 // account was tried. Asterisk's as it was seen to be.
+import { jsonOf } from "../../../core/values.ts";
 
 export type DialectName =
   | "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "exotel" | "jambonz" | "asterisk";
@@ -70,13 +71,8 @@ const objectOf = (value: unknown): object => (typeof value === "object" && value
 export const encodeClientState = (parameters: Record<string, string>): string =>
   Buffer.from(JSON.stringify(parameters)).toString("base64");
 
-export function decodeClientState(text: unknown): unknown {
-  try {
-    return typeof text === "string" ? JSON.parse(Buffer.from(text, "base64").toString()) : null;
-  } catch {
-    return null;
-  }
-}
+export const decodeClientState = (text: unknown): unknown =>
+  (typeof text === "string" ? jsonOf(Buffer.from(text, "base64").toString()) ?? null : null);
 
 /** `a=1;b=2`, as Plivo gives extra headers back; also with commas, braces and its own prefix. */
 function extraHeaders(text: unknown): unknown {

@@ -2,6 +2,7 @@
 // frames of sound and signals, and back. Pure but for the little a stream has to remember. Nothing
 // that comes over the wire makes it throw, and every field of what it hands on is bounded.
 import assert from "node:assert/strict";
+import { jsonOf } from "../../../core/values.ts";
 import type { Pcm } from "../../speech/port.ts";
 import { encodeG711, LAWS } from "../sip/g711.ts";
 import { createChunkOrder } from "./chunk-order.ts";
@@ -67,14 +68,10 @@ const BYTES_PER_SAMPLE = { PCMU: 1, PCMA: 1, PCM16: 2 } satisfies Record<WireEnc
 
 function parse(text: string): Message | null {
   if (text.length > DIALECT_LIMITS.messageCharsMax) return null;
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? value as Message
-      : null;
-  } catch {
-    return null;
-  }
+  const value = jsonOf(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? value as Message
+    : null;
 }
 
 /** A string or a number, as carriers write the same field; null when it is neither, or too long. */

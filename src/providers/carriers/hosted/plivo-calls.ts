@@ -7,12 +7,14 @@ import assert from "node:assert/strict";
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "../../../core/faults.ts";
+import { jsonOf } from "../../../core/values.ts";
 import type { LegEndCause, LegEvent } from "../port.ts";
 import type { CarrierRequest, CallReport, HostedCalls, HostedDial, WebhookReply } from "./port.ts";
 import {
-  basicAuthorization, createRestClient, HOSTED_REST_LIMITS, segment, type RestAnswer,
+  basicAuthorization, createRestClient, HOSTED_REST_LIMITS, isDone, segment, type RestAnswer,
   type RestLimits,
 } from "./rest.ts";
+import { ringingSeconds, TRANSFER_RINGING_S } from "./ringing.ts";
 import { isFromPlivo } from "./signatures.ts";
 import { entryOf } from "./status.ts";
 import { element, escapeXml, responseOf } from "./twiml.ts";
@@ -26,8 +28,6 @@ export interface PlivoCallsOptions {
 }
 
 const VENDOR = "Plivo";
-/** Until a transfer nobody picks up is given up. */
-const TRANSFER_RINGING_S = 60;
 
 // Numbers
 
@@ -89,12 +89,8 @@ const asking = (statusUrl: string, then: Then): string =>
 
 function thenOf(url: string): Then | null {
   const text = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? "").get(THEN_PARAMETER);
-  try {
-    const then: unknown = JSON.parse(Buffer.from(text ?? "", "base64url").toString("utf8"));
-    return ThenCheck.Check(then) ? then : null;
-  } catch {
-    return null;
-  }
+  const then = jsonOf(Buffer.from(text ?? "", "base64url").toString("utf8"));
+  return ThenCheck.Check(then) ? then : null;
 }
 
 function replyOf(then: Then | null): WebhookReply | null {
@@ -194,7 +190,7 @@ function orderOf({ to, from, ringingMs, join, detectMachine }: HostedDial): obje
     answer_url: asking(statusUrl, { kind: "stream", url, parameters }), answer_method: "POST",
     ring_url: statusUrl, ring_method: "POST",
     hangup_url: statusUrl, hangup_method: "POST",
-    ring_timeout: Math.max(1, Math.ceil(ringingMs / 1000)),
+    ring_timeout: ringingSeconds(ringingMs),
     // Only told, while the call goes on.
     ...(detectMachine ? {
       machine_detection: "true",
@@ -205,7 +201,6 @@ function orderOf({ to, from, ringingMs, join, detectMachine }: HostedDial): obje
 
 const Order = TypeCompiler.Compile(Type.Object({ request_uuid: Type.String({ minLength: 1 }) }));
 
-const isTaken = ({ status }: RestAnswer): boolean => status >= 200 && status < 300;
 const isUnknown = ({ status }: RestAnswer): boolean => status === 404;
 
 export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
@@ -237,7 +232,7 @@ export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
       // An order that waits for its turn is no call yet. Neither one nor the other: it is over.
       for (const path of [`/Call/${id}/`, `/Request/${id}/`]) {
         const answer = await client.ask("DELETE", path);
-        if (isTaken(answer)) return;
+        if (isDone(answer)) return;
         if (!isUnknown(answer)) throw client.refusal(answer);
       }
     },
@@ -246,7 +241,7 @@ export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
         legs: "aleg", aleg_url: asking(statusUrl, { kind: "dial", to, callerId }), aleg_method: "POST",
       } });
       if (isUnknown(answer)) throw new ProviderError("the call is over", { retryable: false });
-      if (!isTaken(answer)) throw client.refusal(answer);
+      if (!isDone(answer)) throw client.refusal(answer);
     },
     // On the stream, in order with what is said.
     sendDtmf: null,

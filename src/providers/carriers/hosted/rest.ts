@@ -2,6 +2,7 @@
 // no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
 import { Agent, request } from "undici";
 import { ProviderError } from "../../../core/faults.ts";
+import { jsonOf } from "../../../core/values.ts";
 import type { Dialled } from "./port.ts";
 
 export interface RestLimits {
@@ -42,8 +43,14 @@ export interface RestClient {
   send(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
   /** As `send`; what keeps an answer from coming is a ProviderError. */
   ask(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
-  /** Orders a call; `idOf` finds it in the answer that says it is placed. Never rejects. */
-  order(path: string, body: RestBody, idOf: (body: unknown) => string | null): Promise<Dialled>;
+  /**
+   * Orders a call; `idOf` finds it in the answer that says it is placed. `isRefused`: which other
+   * answers mean that nothing rings. Never rejects.
+   */
+  order(
+    path: string, body: RestBody, idOf: (body: unknown) => string | null,
+    isRefused?: (answer: RestAnswer) => boolean,
+  ): Promise<Dialled>;
   /** Of an answer nobody asked for: what a person needs to find out why. */
   refusal(answer: RestAnswer): ProviderError;
   /** Idempotent. */
@@ -58,6 +65,9 @@ const BEFORE_SENDING = new Set([
 /** Whether what `send` threw means that nothing was done and nothing will be. */
 export const isBeforeSending = (error: unknown): boolean =>
   BEFORE_SENDING.has((error as NodeJS.ErrnoException).code ?? "");
+
+/** Whether it was done as it was asked for. */
+export const isDone = ({ status }: RestAnswer): boolean => status >= 200 && status < 300;
 
 /** Whether an answer says in so many words that nothing was done. */
 export const isRefusal = ({ status }: RestAnswer): boolean =>
@@ -74,14 +84,6 @@ export function segment(id: string): string {
     throw new ProviderError("no call has such an id", { retryable: false });
   }
   return encodeURIComponent(id.toWellFormed());
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 const field = (value: unknown, name: string): unknown =>
@@ -133,7 +135,7 @@ export function createRestClient({ vendor, root, authorization, limits }: RestOp
       body: text,
       signal: AbortSignal.timeout(limits.answerMs),
     });
-    return { status: statusCode, body: parse(await body.text()) };
+    return { status: statusCode, body: jsonOf(await body.text()) ?? null };
   };
   const refusal: RestClient["refusal"] = ({ status, body }) => {
     const code = errorCodeOf(body);
@@ -146,18 +148,17 @@ export function createRestClient({ vendor, root, authorization, limits }: RestOp
   return {
     send,
     refusal,
-    order: async (path, content, idOf) => {
+    order: async (path, content, idOf, isRefused = isRefusal) => {
       try {
         const answer = await send("POST", path, content);
-        const isTaken = answer.status >= 200 && answer.status < 300;
-        const callId = isTaken ? idOf(answer.body) : null;
+        const callId = isDone(answer) ? idOf(answer.body) : null;
         if (callId !== null) return { kind: "placed", callId };
-        return { kind: isRefusal(answer) ? "refused" : "unknown", error: refusal(answer) };
+        return { kind: isRefused(answer) ? "refused" : "unknown", error: refusal(answer) };
       } catch (cause) {
-        const isRefused = isBeforeSending(cause);
-        const message = isRefused ? "could not be reached" : "did not answer, the call may be placed";
-        const error = new ProviderError(`${vendor} ${message}`, { retryable: isRefused, cause });
-        return { kind: isRefused ? "refused" : "unknown", error };
+        const retryable = isBeforeSending(cause);
+        const message = retryable ? "could not be reached" : "did not answer, the call may be placed";
+        const error = new ProviderError(`${vendor} ${message}`, { retryable, cause });
+        return { kind: retryable ? "refused" : "unknown", error };
       }
     },
     ask: async (...what) => {

@@ -3,6 +3,7 @@
 // from the *configured* public origin, never from the Host header, which the caller chooses.
 // Each function answers no to whatever it cannot read; an empty secret verifies nothing.
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
+import { jsonOf } from "../../../core/values.ts";
 
 /** What came with a request. A GET and the opening of a WebSocket have none. */
 export type SignedBody =
@@ -137,13 +138,9 @@ export function isFromPlivo(args: {
 
 // Vonage
 
-function jsonOf(part: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString("utf8"));
-    return typeof value === "object" && value !== null ? value as Record<string, unknown> : {};
-  } catch {
-    return {};
-  }
+function partOf(part: string): Record<string, unknown> {
+  const value = jsonOf(Buffer.from(part, "base64url").toString("utf8"));
+  return typeof value === "object" && value !== null ? value as Record<string, unknown> : {};
 }
 
 /**
@@ -158,8 +155,8 @@ export function isFromVonage(args: {
   const [, head = "", claims = "", signature = ""] =
     /^Bearer +([\w-]+)\.([\w-]+)\.([\w-]+)$/i.exec(authorization) ?? [];
   const expected = hmac("sha256", signatureSecret, `${head}.${claims}`).toString("base64url");
-  if (!isSameText(signature, expected) || jsonOf(head).alg !== "HS256") return false;
-  const { iat, exp, payload_hash: hash } = jsonOf(claims);
+  if (!isSameText(signature, expected) || partOf(head).alg !== "HS256") return false;
+  const { iat, exp, payload_hash: hash } = partOf(claims);
   if (typeof iat !== "number" || !isFresh(iat, nowMs)) return false;
   if (exp !== undefined && !(typeof exp === "number" && exp * 1000 > nowMs)) return false;
   // A body without a hash is nobody's.

@@ -4,14 +4,17 @@
 import { createHash } from "node:crypto";
 import { ProviderError } from "../../../core/faults.ts";
 import type { System } from "../../../core/system.ts";
+import { jsonOf } from "../../../core/values.ts";
 import type { LegEndCause, LegEvent } from "../port.ts";
 import { at, encodeClientState } from "./dialect-table.ts";
 import type {
   CallReport, CarrierRequest, HostedCalls, HostedDial, Join, WebhookReply,
 } from "./port.ts";
 import {
-  createRestClient, errorCodeOf, HOSTED_REST_LIMITS, segment, type RestAnswer, type RestLimits,
+  createRestClient, errorCodeOf, HOSTED_REST_LIMITS, isDone, segment, type RestAnswer,
+  type RestLimits,
 } from "./rest.ts";
+import { ringingSeconds, TRANSFER_RINGING_S } from "./ringing.ts";
 import { isFromTelnyx } from "./signatures.ts";
 import { CAUSE_OF_SIP, entryOf } from "./status.ts";
 
@@ -30,8 +33,6 @@ export interface TelnyxCallsOptions {
 const VENDOR = "Telnyx";
 /** Seconds Telnyx takes for `timeout_secs`. */
 const RINGING_S = { min: 5, max: 600 };
-/** Until a transfer nobody picks up is given up. */
-const TRANSFER_RINGING_S = 60;
 /** "Call has already ended", and an id that is no call's. */
 const OVER = new Set(["90018", "90015"]);
 /** Anything but a 200 is delivered again, at the address for failures. */
@@ -58,14 +59,6 @@ const DIRECTIONS: Record<string, Direction> = {
 };
 /** Whom `hangup_source` means by us. */
 const OUR_SIDE = { inbound: "callee", outbound: "caller" };
-
-function parse(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString("utf8"));
-  } catch {
-    return null;
-  }
-}
 
 function textAt(message: unknown, path: string): string | null {
   const value = at(message, path);
@@ -107,7 +100,7 @@ function eventsOf(kind: string, payload: unknown, direction: Direction | null): 
 }
 
 function read({ url, body }: CarrierRequest): CallReport | null {
-  const message = parse(body);
+  const message = jsonOf(Buffer.from(body).toString("utf8"));
   const kind = textAt(message, "data.event_type") ?? "";
   const payload = at(message, "data.payload");
   const id = textAt(payload, "call_control_id");
@@ -155,10 +148,9 @@ const joined = ({ url, parameters, statusUrl }: Join, direction: Direction) => (
 });
 
 function orderOf({ to, from, ringingMs, join, detectMachine }: HostedDial, connectionId: string) {
-  const { min, max } = RINGING_S;
   return {
     connection_id: connectionId, to, from,
-    timeout_secs: Math.min(max, Math.max(min, Math.ceil(ringingMs / 1000))),
+    timeout_secs: ringingSeconds(ringingMs, RINGING_S),
     // Else it would ring as long again over every further route.
     retry_on_timeout: false,
     ...joined(join, "outbound"),
@@ -184,7 +176,7 @@ export function createTelnyxCalls(options: TelnyxCallsOptions): HostedCalls {
   /** True: done. False: the call is over. */
   const command = async (callId: string, action: string, json: object): Promise<boolean> => {
     const answer = await client.ask("POST", pathOf(callId, action), { json });
-    if (answer.status >= 200 && answer.status < 300) return true;
+    if (isDone(answer)) return true;
     if (isOver(answer)) return false;
     throw client.refusal(answer);
   };

@@ -7,6 +7,7 @@ import type { CarrierRequest, CallReport, HostedCalls, HostedDial } from "./port
 import {
   errorCodeOf, HOSTED_REST_LIMITS, segment, type RestAnswer, type RestLimits,
 } from "./rest.ts";
+import { ringingSeconds, TRANSFER_RINGING_S } from "./ringing.ts";
 import { isFromTwilio, type SignedBody } from "./signatures.ts";
 import { twilioEvents } from "./status.ts";
 import { createTwilioClient, type TwilioAccount } from "./twilio-client.ts";
@@ -28,8 +29,6 @@ const EVENTS = ["initiated", "ringing", "answered", "completed"];
 const NOT_IN_PROGRESS = "21220";
 /** Seconds Twilio takes for `Timeout`. */
 const RINGING_S_MAX = 600;
-/** Until a transfer nobody picks up is given up. */
-const TRANSFER_RINGING_S = 60;
 
 const xml = (body: string) => ({ status: 200, contentType: "text/xml; charset=utf-8", body });
 
@@ -63,11 +62,10 @@ function read(request: CarrierRequest): CallReport | null {
 
 function formOf({ to, from, ringingMs, join, detectMachine }: HostedDial) {
   const { url, parameters, statusUrl } = join;
-  const ringingS = Math.min(RINGING_S_MAX, Math.max(1, Math.ceil(ringingMs / 1000)));
   const form: [string, string][] = [
     ["To", to], ["From", from],
     ["Twiml", connectTwiml(url, parameters)],
-    ["Timeout", String(ringingS)],
+    ["Timeout", String(ringingSeconds(ringingMs, { max: RINGING_S_MAX }))],
     ["StatusCallback", statusUrl], ["StatusCallbackMethod", "POST"],
     ...EVENTS.map((event): [string, string] => ["StatusCallbackEvent", event]),
   ];

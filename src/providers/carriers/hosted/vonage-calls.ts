@@ -14,8 +14,9 @@ import { ProviderError } from "../../../core/faults.ts";
 import type { System } from "../../../core/system.ts";
 import type { HostedCalls, HostedDial, WebhookReply } from "./port.ts";
 import {
-  createRestClient, HOSTED_REST_LIMITS, segment, type RestAnswer, type RestLimits,
+  createRestClient, HOSTED_REST_LIMITS, isDone, segment, type RestAnswer, type RestLimits,
 } from "./rest.ts";
+import { ringingSeconds } from "./ringing.ts";
 import { isFromVonage } from "./signatures.ts";
 import { mediaNcco, transferNcco, vonageNumber } from "./vonage-ncco.ts";
 import { readVonage } from "./vonage-report.ts";
@@ -42,8 +43,6 @@ const RINGING_S_MAX = 120;
 const json = (ncco: object[]): WebhookReply =>
   ({ status: 200, contentType: "application/json; charset=utf-8", body: JSON.stringify(ncco) });
 
-const isDone = ({ status }: RestAnswer): boolean => status >= 200 && status < 300;
-
 const orderOf = ({ to, from, ringingMs, join, detectMachine }: HostedDial): object => ({
   to: [{ type: "phone", number: vonageNumber(to) }],
   from: { type: "phone", number: vonageNumber(from) },
@@ -51,7 +50,7 @@ const orderOf = ({ to, from, ringingMs, join, detectMachine }: HostedDial): obje
   ncco: mediaNcco(join, null),
   event_url: [join.statusUrl],
   event_method: "POST",
-  ringing_timer: Math.min(RINGING_S_MAX, Math.max(1, Math.ceil(ringingMs / 1000))),
+  ringing_timer: ringingSeconds(ringingMs, { max: RINGING_S_MAX }),
   // In every other mode the call is silent until Vonage has made up its mind.
   ...(detectMachine
     ? { advanced_machine_detection: { behavior: "continue", mode: "default" } }

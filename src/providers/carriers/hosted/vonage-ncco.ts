@@ -3,11 +3,10 @@
 import assert from "node:assert/strict";
 import { rateOfDialect } from "./dialects.ts";
 import type { Join } from "./port.ts";
+import { TRANSFER_RINGING_S } from "./ringing.ts";
 
 /** Vonage's, of all headers of a WebSocket together, as JSON. */
 const HEADERS_BYTES_MAX = 512;
-/** Until a transfer nobody picks up is given up. */
-const TRANSFER_RINGING_S = 60;
 
 /** Vonage writes E.164 without its plus. */
 export const vonageNumber = (e164: string): string => e164.replace(/^\+/, "");

@@ -1,4 +1,5 @@
 // What Vonage's webhooks say about a call. Pure; nothing that comes over the wire makes it throw.
+import { jsonOf } from "../../../core/values.ts";
 import type { LegEndCause, LegEvent } from "../port.ts";
 import type { CallReport, CarrierRequest } from "./port.ts";
 import { CAUSE_OF_SIP, entryOf } from "./status.ts";
@@ -39,12 +40,8 @@ const codeOf = (value: unknown): string | null =>
   (typeof value === "number" ? String(value) : textOf(value));
 
 function bodyOf(bytes: Uint8Array): Body | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
-    return typeof value === "object" && value !== null ? value as Body : null;
-  } catch {
-    return null;
-  }
+  const value = jsonOf(Buffer.from(bytes).toString("utf8"));
+  return typeof value === "object" && value !== null ? value as Body : null;
 }
 
 function eventsOf({ status, detail, sip_code: code }: Body): LegEvent[] {

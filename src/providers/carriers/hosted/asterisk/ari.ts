@@ -3,10 +3,9 @@
 // already is no error where it was to be gone.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ProviderError } from "../../../../core/faults.ts";
 import type { Dialled } from "../port.ts";
 import {
-  basicAuthorization, createRestClient, HOSTED_REST_LIMITS, isBeforeSending, segment,
+  basicAuthorization, createRestClient, HOSTED_REST_LIMITS, isDone, segment,
   type RestAnswer, type RestLimits,
 } from "../rest.ts";
 
@@ -85,7 +84,6 @@ export interface Ari {
   close(): Promise<void>;
 }
 
-const isDone = ({ status }: RestAnswer): boolean => status >= 200 && status < 300;
 const isGone = ({ status }: RestAnswer): boolean => status === 404;
 
 export function createAri({ url, user, password, app, limits }: AriOptions): Ari {
@@ -108,22 +106,12 @@ export function createAri({ url, user, password, app, limits }: AriOptions): Ari
   };
   const of = (channelId: string): string => `/channels/${segment(channelId)}`;
   return {
-    originate: async ({ channelId, endpoint, callerId, timeoutS }) => {
+    originate: ({ channelId, endpoint, callerId, timeoutS }) => {
       const json = {
         channelId, endpoint, app, timeout: timeoutS, ...(callerId === null ? {} : { callerId }),
       };
-      try {
-        const answer = await client.send("POST", "/channels", { json });
-        // Also 500: "Allocation failed" is what an endpoint nobody is registered at comes to.
-        return isDone(answer)
-          ? { kind: "placed", callId: channelId }
-          : { kind: "refused", error: client.refusal(answer) };
-      } catch (cause) {
-        const isRefused = isBeforeSending(cause);
-        const what = isRefused ? "could not be reached" : "did not answer, the call may be placed";
-        const error = new ProviderError(`${VENDOR} ${what}`, { retryable: isRefused, cause });
-        return { kind: isRefused ? "refused" : "unknown", error };
-      }
+      // Also 500: "Allocation failed" is what an endpoint nobody is registered at comes to.
+      return client.order("/channels", { json }, () => channelId, () => true);
     },
     answer: (channelId) => post(`${of(channelId)}/answer`),
     hangUp: (channelId, reason) =>

@@ -11,6 +11,7 @@ import { createLink, type Link, type LinkOptions } from "./link.ts";
 import { Switchboard, type SwitchboardOptions } from "./switchboard.ts";
 import { transferTo } from "./transfer.ts";
 import type { Dialled, HostedCalls, HostedDial, Join, WebhookReply } from "../port.ts";
+import { ringingSeconds } from "../ringing.ts";
 
 export interface AsteriskCallsOptions
   extends LinkOptions, Omit<SwitchboardOptions, "ari" | "link"> {
@@ -56,7 +57,7 @@ async function dial(
   });
   const dialled = await ari.originate({
     channelId: line.callId, endpoint: endpointOf(to), callerId: E164.test(from) ? from : null,
-    timeoutS: Math.min(RINGING_S_MAX, Math.max(1, Math.ceil(ringingMs / 1000))),
+    timeoutS: ringingSeconds(ringingMs, { max: RINGING_S_MAX }),
   });
   line.isPlaced = true;
   if (dialled.kind === "refused") await calls.forget(line);

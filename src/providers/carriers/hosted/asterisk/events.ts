@@ -3,7 +3,9 @@
 // it calls one that was declined, and one to nobody, a call without answer.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { jsonOf } from "../../../../core/values.ts";
 import type { LegEndCause } from "../../port.ts";
+import { entryOf } from "../status.ts";
 import { Channel, type AriChannel } from "./ari.ts";
 
 export type AriEvent =
@@ -27,20 +29,9 @@ const Destroyed = TypeCompiler.Compile(Type.Object({ channel: Named, cause: Type
 const STATES: Record<string, "ringing" | "up"> = { Ringing: "ringing", Up: "up" };
 const DIAL_STATES: Record<string, "ringing" | "up"> = { RINGING: "ringing", ANSWER: "up" };
 
-const entry = <T>(table: Record<string, T>, key: string): T | null =>
-  Object.hasOwn(table, key) ? table[key] ?? null : null;
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
 /** Null: nothing of it matters. Never throws. */
 export function readAriEvent(text: string): AriEvent | null {
-  const event = parse(text);
+  const event = jsonOf(text);
   if (typeof event !== "object" || event === null) return null;
   switch ((event as { type?: unknown }).type) {
     case "StasisStart":
@@ -49,12 +40,12 @@ export function readAriEvent(text: string): AriEvent | null {
       return Changed.Check(event) ? { kind: "left", channelId: event.channel.id } : null;
     case "ChannelStateChange": {
       if (!Changed.Check(event)) return null;
-      const kind = entry(STATES, event.channel.state);
+      const kind = entryOf(STATES, event.channel.state);
       return kind && { kind, channelId: event.channel.id };
     }
     case "Dial": {
       if (!Dialled.Check(event)) return null;
-      const kind = entry(DIAL_STATES, event.dialstatus);
+      const kind = entryOf(DIAL_STATES, event.dialstatus);
       return kind && { kind, channelId: event.peer.id };
     }
     case "ChannelDestroyed":
@@ -79,4 +70,4 @@ const CAUSES: Record<number, LegEndCause> = {
 };
 
 export const causeOf = (cause: number, isAnswered: boolean): LegEndCause =>
-  (isAnswered ? "far_hung_up" : entry<LegEndCause>(CAUSES, String(cause)) ?? "failed");
+  (isAnswered ? "far_hung_up" : entryOf(CAUSES, String(cause)) ?? "failed");
