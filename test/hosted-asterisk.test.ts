@@ -7,10 +7,11 @@ import { after, test, type TestContext } from "node:test";
 import { parseWav } from "../src/audio/wav.ts";
 import { extension, noAsterisk, type AsteriskEvent } from "./support/asterisk.ts";
 import { CUSTOMER, startAsteriskWorld, type AsteriskWorld } from "./support/asterisk-world.ts";
-import { wavOf } from "./support/baresip.ts";
+import { RATE } from "./support/baresip.ts";
 import { startProcess } from "./support/process.ts";
 import { startScriptedModel, type Plan, type ScriptedModel } from "./support/scripted-model.ts";
 import { tone } from "./support/tone.ts";
+import { wavOf } from "./support/wav.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 20_000 };
@@ -68,7 +69,7 @@ let world: AsteriskWorld;
 if (!skip) {
   model = await startScriptedModel();
   world = await startAsteriskWorld({
-    pjsip: PJSIP, extensions: STORY, sounds: { tone: wavOf(tone) },
+    pjsip: PJSIP, extensions: STORY, sounds: { tone: wavOf(tone, RATE) },
   }, { PARLEY_MODEL_URL: model.url, PARLEY_ASTERISK_ENDPOINT: "PJSIP/{number}@trunk" });
 }
 after(async () => {

@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { parseWav } from "../src/audio/wav.ts";
 import { encodeG711, LAWS } from "../src/providers/carriers/sip/g711.ts";
 import { loopbackAudio } from "../src/providers/speech/loopback.ts";
-import { startScriptedModel, type Plan } from "./support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "./support/scripted-model.ts";
 import { startWebhookReceiver } from "./support/webhook-receiver.ts";
 import { CUSTOMER, startTwilioWorld } from "./support/twilio-world.ts";
 
@@ -22,17 +22,7 @@ const { front, server } = world;
 
 const ANSWER = ["We ", "open ", "at ", "nine."];
 const BY_KEYS = { tools: [{ type: "collect_keypad" }] };
-const calls = (name: string, args: object = {}): Plan =>
-  ({ toolCalls: [{ id: "t1", name, arguments: JSON.stringify(args) }] });
-/** The model calls the function once, and then says these words. */
-const doing = (plan: Plan, tokens: string[]) => {
-  let isDone = false;
-  model.script(() => {
-    if (isDone) return { tokens };
-    isDone = true;
-    return plan;
-  });
-};
+const doing = (...what: Parameters<typeof callingOnce>): void => model.script(callingOnce(...what));
 
 /** A call that was answered and has heard the greeting. */
 async function talking(settings: Record<string, unknown> = {}) {
@@ -97,7 +87,7 @@ test("[TW61] it is answered when its sound starts, whatever was reported before"
 });
 
 test("[TW62] the assistant hangs up when its last words were heard", async () => {
-  doing(calls("hang_up"), ["See ", "you."]);
+  doing("hang_up", {}, ["See ", "you."]);
   const { callId, phone, sid } = await talking({
     tools: [...BY_KEYS.tools, { type: "end_call", description: "" }],
   });
@@ -158,7 +148,7 @@ test("[TW64] what answered is the carrier's to say where the assistant minds voi
 });
 
 test("[TW65] a call is handed on, and is not ours to hang up any more", async () => {
-  doing(calls("transfer_call"), ["One ", "moment."]);
+  doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, number, phone, sid, statusUrl } = await talking({
     tools: [...BY_KEYS.tools, {
       type: "call_transfer", description: "", phone_number: "+14155550177", custom: false,
@@ -190,7 +180,7 @@ function share(frame: Int16Array, hertz: number): number {
 }
 
 test("[TW66] keys are pressed as tones", async () => {
-  doing(calls("send_dtmf", { digits: "5" }), ["Pressed."]);
+  doing("send_dtmf", { digits: "5" }, ["Pressed."]);
   const { callId, phone } = await talking({
     tools: [...BY_KEYS.tools, { type: "dtmf_input", description: "" }],
   });
@@ -203,7 +193,7 @@ test("[TW66] keys are pressed as tones", async () => {
 });
 
 test("[TW67] a call whose order had no answer is placed once, and known by its first report", async () => {
-  doing(calls("hang_up"), ["Bye."]);
+  doing("hang_up", {}, ["Bye."]);
   front.behave(({ kind }) => (kind === "dial" ? "lose" : "pass"));
   const before = front.count("dial");
   const { callId, phone, sid } = await talking({

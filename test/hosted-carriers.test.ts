@@ -15,6 +15,7 @@ import {
 import { connectTwiml, dialTwiml, rejectTwiml } from "../src/providers/carriers/hosted/twiml.ts";
 import type { LegEvent } from "../src/providers/carriers/port.ts";
 import { startEndpoint, type EndpointRequest } from "./support/endpoint.ts";
+import { assertOrders, type OrderOutcome } from "./support/hosted-orders.ts";
 import {
   EMULATED_NUMBER, EMULATED_SID, EMULATED_TOKEN, startTwilioEmulator,
 } from "./support/twilio-emulator.ts";
@@ -219,7 +220,7 @@ test("[TW54] whatever becomes of the order of a call, it is sent once, and said 
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   const calls = callsAt(vendor.url, { limits: { answerMs: 150 } });
-  const outcomes: [string, number | null, string, string, RegExp | null, boolean?][] = [
+  const outcomes: OrderOutcome[] = [
     ["placed", 201, '{"sid":"CA1"}', "placed", null],
     ["refused by number", 400, '{"code":21211,"message":"Invalid To"}', "refused", /^Twilio answered 400, code 21211$/, false],
     ["too fast", 429, '{"code":20429}', "refused", /code 20429/, true],
@@ -229,19 +230,7 @@ test("[TW54] whatever becomes of the order of a call, it is sent once, and said 
     ["a dropped connection", 0, "", "unknown", /the call may be placed/, false],
     ["silence", null, "", "unknown", /the call may be placed/, false],
   ];
-  for (const [what, status, body, kind, message, retryable] of outcomes) {
-    vendor.requests.length = 0;
-    vendor.answer((_, response) => {
-      if (status === 0) response.destroy();
-      else if (status !== null) response.writeHead(status).end(body);
-    });
-    const dialled = await calls.dial(request({ detectMachine: false }));
-    assert.equal(dialled.kind, kind, what);
-    assert.equal(vendor.requests.length, 1, what);
-    if (dialled.kind === "placed") continue;
-    assert.match(dialled.error.message, message!, what);
-    assert.equal(dialled.error.retryable, retryable, what);
-  }
+  await assertOrders(vendor, () => calls.dial(request({ detectMachine: false })), outcomes);
   const { url } = vendor;
   await vendor.close();
   closings.splice(closings.indexOf(vendor.close), 1);

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { PlivoPhone, type PlivoPhoneOptions } from "./support/plivo-phone.ts";
 import { postAsPlivo } from "./support/plivo-server.ts";
 import { CUSTOMER, startPlivoWorld } from "./support/plivo-world.ts";
-import { startScriptedModel, type Plan } from "./support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "./support/scripted-model.ts";
 
 const model = await startScriptedModel();
 const world = await startPlivoWorld({
@@ -19,16 +19,7 @@ after(async () => {
 const { plivo, server, voiceUrl } = world;
 
 const BY_KEYS = { tools: [{ type: "collect_keypad" }] };
-/** The model calls the function once, and then says these words. */
-const doing = (name: string, args: object, tokens: string[]): void => {
-  let isDone = false;
-  const plan: Plan = { toolCalls: [{ id: "t1", name, arguments: JSON.stringify(args) }] };
-  model.script(() => {
-    if (isDone) return { tokens };
-    isDone = true;
-    return plan;
-  });
-};
+const doing = (...what: Parameters<typeof callingOnce>): void => model.script(callingOnce(...what));
 
 /** A call that was answered and has heard the greeting. */
 async function talking(

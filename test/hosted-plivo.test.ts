@@ -13,6 +13,7 @@ import type {
   CarrierRequest, CallReport, HostedCalls, HostedDial,
 } from "../src/providers/carriers/hosted/port.ts";
 import { startEndpoint, type EndpointRequest } from "./support/endpoint.ts";
+import { assertOrders, type OrderOutcome } from "./support/hosted-orders.ts";
 import {
   PLIVO_ID, PLIVO_TOKEN, plivoHeaders, plivoSignature, startPlivoServer,
 } from "./support/plivo-server.ts";
@@ -214,7 +215,7 @@ test("[PX5] whatever becomes of the order of a call, it is sent once, and said t
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   const ours = callsAt(vendor.url, { limits: { answerMs: 150 } });
-  const outcomes: [string, number | null, string, string, RegExp | null, boolean?][] = [
+  const outcomes: OrderOutcome[] = [
     ["placed", 201, '{"request_uuid":"c1","message":"call fired"}', "placed", null],
     ["in bulk", 201, '{"request_uuid":["c1","c2"]}', "unknown", /^Plivo answered 201$/, false],
     ["refused", 400, '{"error":"from parameter is invalid"}', "refused", /^Plivo answered 400, from parameter is invalid$/, false],
@@ -224,19 +225,7 @@ test("[PX5] whatever becomes of the order of a call, it is sent once, and said t
     ["a dropped connection", 0, "", "unknown", /the call may be placed/, false],
     ["silence", null, "", "unknown", /the call may be placed/, false],
   ];
-  for (const [what, status, body, kind, message, retryable] of outcomes) {
-    vendor.requests.length = 0;
-    vendor.answer((_, response) => {
-      if (status === 0) response.destroy();
-      else if (status !== null) response.writeHead(status).end(body);
-    });
-    const dialled = await ours.dial(request());
-    assert.equal(dialled.kind, kind, what);
-    assert.equal(vendor.requests.length, 1, what);
-    if (dialled.kind === "placed") continue;
-    assert.match(dialled.error.message, message!, what);
-    assert.equal(dialled.error.retryable, retryable, what);
-  }
+  await assertOrders(vendor, () => ours.dial(request()), outcomes);
 });
 
 test("[PX6] a call is hung up whether it waits its turn, rings or goes on; what is over is done", async () => {

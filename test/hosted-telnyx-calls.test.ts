@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { decodeClientState, encodeClientState } from "../src/providers/carriers/hosted/dialect-table.ts";
-import { startScriptedModel, type Plan } from "./support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "./support/scripted-model.ts";
 import { TelnyxPhone } from "./support/telnyx-phone.ts";
 import { postSigned, TELNYX_CONNECTION, webhookOf, type TelnyxCall } from "./support/telnyx-server.ts";
 import { CUSTOMER, startTelnyxWorld } from "./support/telnyx-world.ts";
@@ -21,16 +21,7 @@ after(async () => {
 const { server, telnyx } = world;
 
 const BY_KEYS = [{ type: "collect_keypad" }];
-/** The model calls the function once, and then says these words. */
-function doing(name: string, args: object, tokens: string[]): void {
-  const plan: Plan = { toolCalls: [{ id: "t1", name, arguments: JSON.stringify(args) }] };
-  let isDone = false;
-  model.script(() => {
-    if (isDone) return { tokens };
-    isDone = true;
-    return plan;
-  });
-}
+const doing = (...what: Parameters<typeof callingOnce>): void => model.script(callingOnce(...what));
 
 /** A call that was picked up and has heard the greeting. */
 async function talking(settings: Record<string, unknown> = {}) {

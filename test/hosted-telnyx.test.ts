@@ -11,6 +11,7 @@ import type {
 } from "../src/providers/carriers/hosted/port.ts";
 import { createTelnyxCalls, type TelnyxCallsOptions } from "../src/providers/carriers/hosted/telnyx-calls.ts";
 import { startEndpoint, type EndpointRequest } from "./support/endpoint.ts";
+import { assertOrders, type OrderOutcome } from "./support/hosted-orders.ts";
 import {
   postSigned, startTelnyxServer, TELNYX_API_KEY, TELNYX_CONNECTION, TELNYX_PUBLIC_KEY,
   type Behaviour,
@@ -291,7 +292,7 @@ test("[TX8] whatever becomes of the order of a call, it is sent once, and said t
   const ours = callsAt(vendor.url);
   const impatient = callsAt(vendor.url, { limits: { answerMs: 150 } });
   const fault = (code: string) => JSON.stringify({ errors: [{ code, title: "No" }] });
-  const outcomes: [string, number | null, string, string, RegExp | null, boolean?][] = [
+  const outcomes: OrderOutcome[] = [
     ["placed", 200, '{"data":{"call_control_id":"v3:a"}}', "placed", null],
     ["no such number", 422, fault("10016"), "refused", /^Telnyx answered 422, code 10016, No$/, false],
     ["too fast", 429, fault("10011"), "refused", /code 10011/, true],
@@ -302,19 +303,8 @@ test("[TX8] whatever becomes of the order of a call, it is sent once, and said t
     ["a dropped connection", 0, "", "unknown", /Telnyx did not answer, the call may be placed/, false],
     ["silence", null, "", "unknown", /the call may be placed/, false],
   ];
-  for (const [what, status, body, kind, message, retryable] of outcomes) {
-    vendor.requests.length = 0;
-    vendor.answer((_, response) => {
-      if (status === 0) response.destroy();
-      else if (status !== null) response.writeHead(status).end(body);
-    });
-    const dialled = await (status === null ? impatient : ours).dial(order());
-    assert.equal(dialled.kind, kind, what);
-    assert.equal(vendor.requests.length, 1, what);
-    if (dialled.kind === "placed") continue;
-    assert.match(dialled.error.message, message!, what);
-    assert.equal(dialled.error.retryable, retryable, what);
-  }
+  await assertOrders(
+    vendor, (status) => (status === null ? impatient : ours).dial(order()), outcomes);
   await vendor.close();
   closings.splice(closings.indexOf(vendor.close), 1);
   const nobody = await ours.dial(order());

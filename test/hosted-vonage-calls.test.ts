@@ -2,7 +2,7 @@
 // by a phone that does what Vonage's documentation says. No live account was tried.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { startScriptedModel, type Plan } from "./support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "./support/scripted-model.ts";
 import { VonagePhone } from "./support/vonage-phone.ts";
 import { postVonage, type VonageOrder } from "./support/vonage-server.ts";
 import { vonageBearer } from "./support/vonage-signing.ts";
@@ -20,17 +20,7 @@ const { vonage } = world;
 
 const ANSWER = ["At ", "nine."];
 const BY_KEYS = { tools: [{ type: "collect_keypad" }] };
-const calls = (name: string, args: object = {}): Plan =>
-  ({ toolCalls: [{ id: "t1", name, arguments: JSON.stringify(args) }] });
-/** The model calls the function once, and then says these words. */
-const doing = (plan: Plan, tokens: string[]) => {
-  let isDone = false;
-  model.script(() => {
-    if (isDone) return { tokens };
-    isDone = true;
-    return plan;
-  });
-};
+const doing = (...what: Parameters<typeof callingOnce>): void => model.script(callingOnce(...what));
 
 /** Of another call, or of another leg of the same. */
 const LEG = { uuid: "11111111-2222-4333-8444-555555555555", direction: "outbound" };
@@ -68,7 +58,7 @@ test("[VX20] a call to a telephone: dialled, greeted, answered in words and keys
 });
 
 test("[VX21] the assistant hangs up when its last words were heard", async () => {
-  doing(calls("hang_up"), ["See ", "you."]);
+  doing("hang_up", {}, ["See ", "you."]);
   const { callId, phone, uuid } = await talking({
     tools: [...BY_KEYS.tools, { type: "end_call", description: "" }],
   });
@@ -114,7 +104,7 @@ test("[VX23] what answered is Vonage's to say where the assistant minds voicemai
 });
 
 test("[VX24] a call is handed on, and what is reported of whoever takes it changes nothing", async () => {
-  doing(calls("transfer_call"), ["One ", "moment."]);
+  doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, number, phone, uuid } = await talking({
     tools: [...BY_KEYS.tools, {
       type: "call_transfer", description: "", phone_number: "+14155550177", custom: false,
@@ -139,7 +129,7 @@ test("[VX24] a call is handed on, and what is reported of whoever takes it chang
 });
 
 test("[VX25] keys are pressed by Vonage", async () => {
-  doing(calls("send_dtmf", { digits: "5" }), ["Pressed."]);
+  doing("send_dtmf", { digits: "5" }, ["Pressed."]);
   const { callId, phone, uuid } = await talking({
     tools: [...BY_KEYS.tools, { type: "dtmf_input", description: "" }],
   });
@@ -150,7 +140,7 @@ test("[VX25] keys are pressed by Vonage", async () => {
 });
 
 test("[VX26] a call whose order had no answer is placed once, and known by its own first report", async () => {
-  doing(calls("hang_up"), ["Bye."]);
+  doing("hang_up", {}, ["Bye."]);
   vonage.behave(({ kind }) => (kind === "dial" ? "lose" : "pass"));
   const before = vonage.count("dial");
   const { callId, phone, uuid } = await talking({

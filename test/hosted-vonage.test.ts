@@ -14,6 +14,7 @@ import {
 import { vonageKeyProblem } from "../src/providers/carriers/hosted/vonage-token.ts";
 import { createManualSystem } from "./support/clock.ts";
 import { startEndpoint } from "./support/endpoint.ts";
+import { assertOrders, type OrderOutcome } from "./support/hosted-orders.ts";
 import { startVonageServer, VONAGE_KEY, VONAGE_PUBLIC_KEY } from "./support/vonage-server.ts";
 import { VONAGE_APPLICATION, VONAGE_SECRET, vonageBearer } from "./support/vonage-signing.ts";
 
@@ -246,7 +247,7 @@ test("[VX8] our requests are the ones Vonage's SDK makes", async () => {
 });
 
 test("[VX9] whatever becomes of the order of a call, it is sent once, and said to be placed, refused or unknown", async () => {
-  const outcomes: [string, number | null, string, string, RegExp | null, boolean?][] = [
+  const outcomes: OrderOutcome[] = [
     ["placed", 201, `{"uuid":"${UUID}","status":"started"}`, "placed", null],
     ["refused", 400, '{"type":"a","title":"Bad Request"}', "refused", /^Vonage answered 400, Bad Request$/, false],
     ["wrong key", 401, '{"type":"UNAUTHORIZED"}', "refused", /answered 401/, false],
@@ -256,19 +257,7 @@ test("[VX9] whatever becomes of the order of a call, it is sent once, and said t
     ["a dropped connection", 0, "", "unknown", /the call may be placed/, false],
     ["silence", null, "", "unknown", /the call may be placed/, false],
   ];
-  for (const [what, status, body, kind, message, retryable] of outcomes) {
-    vendor.requests.length = 0;
-    vendor.answer((_, response) => {
-      if (status === 0) response.destroy();
-      else if (status !== null) response.writeHead(status).end(body);
-    });
-    const dialled = await atVendor.dial(dialOf());
-    assert.equal(dialled.kind, kind, what);
-    assert.equal(vendor.requests.length, 1, what);
-    if (dialled.kind === "placed") continue;
-    assert.match(dialled.error.message, message!, what);
-    assert.equal(dialled.error.retryable, retryable, what);
-  }
+  await assertOrders(vendor, () => atVendor.dial(dialOf()), outcomes);
   const nobody = await startEndpoint();
   await nobody.close();
   const dialled = await callsAt(nobody.url).dial(dialOf());

@@ -10,12 +10,13 @@ import { parseWav } from "../src/audio/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk,
 } from "./support/asterisk.ts";
-import { wavOf } from "./support/baresip.ts";
+import { RATE } from "./support/baresip.ts";
 import { startProcess, type Running } from "./support/process.ts";
 import { selfSignedCertificate, type Certificate } from "./support/realtime-server.ts";
 import { assistantBody, testDataDir } from "./support/server.ts";
 import { startSipWorld, type SipWorld } from "./support/sip-world.ts";
 import { assertHello, assertTone, tone } from "./support/tone.ts";
+import { wavOf } from "./support/wav.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 25_000 };
@@ -48,7 +49,7 @@ if (!skip) {
     writeFileSync(files.cert, certificate.cert);
   }
   asterisk = await startAsterisk({
-    pjsip: PJSIP, extensions: EXTENSIONS, sounds: { tone: wavOf(tone) },
+    pjsip: PJSIP, extensions: EXTENSIONS, sounds: { tone: wavOf(tone, RATE) },
     ...(certificate ? { tls: files } : {}),
   });
   world = await startSipWorld();

@@ -8,10 +8,11 @@ import { parseWav } from "../src/audio/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk, type AsteriskEvent,
 } from "./support/asterisk.ts";
-import { noBaresip, RATE, startBaresip, wavOf } from "./support/baresip.ts";
+import { noBaresip, RATE, startBaresip } from "./support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "./support/scripted-model.ts";
 import { startSipWorld, type SipWorld } from "./support/sip-world.ts";
 import { assertHello, assertTone, loud, tone } from "./support/tone.ts";
+import { wavOf } from "./support/wav.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 20_000 };
@@ -70,7 +71,7 @@ let world: SipWorld;
 if (!skip) {
   model = await startScriptedModel();
   asterisk = await startAsterisk({
-    pjsip: PJSIP, extensions: EXTENSIONS, sounds: { tone: wavOf(tone) },
+    pjsip: PJSIP, extensions: EXTENSIONS, sounds: { tone: wavOf(tone, RATE) },
   });
   world = await startSipWorld({ PARLEY_MODEL_URL: model.url });
 }

@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { after, test } from "node:test";
 import { startScriptedModel, type ScriptedModel } from "./support/scripted-model.ts";
-import { headerOf, noSipp, startSipp, type Sipp, type SippOptions } from "./support/sipp.ts";
+import { headerOf, noSipp, type SippOptions } from "./support/sipp.ts";
+import { createSippPhones } from "./support/sipp-phones.ts";
 import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "./support/sip-world.ts";
 import { TRUNKS } from "./support/sip-trunks.ts";
 
@@ -13,28 +14,12 @@ const skip = noSipp();
 const LIMITED = { skip, timeout: 20_000 };
 const model: ScriptedModel | null = skip ? null : await startScriptedModel();
 const world: SipWorld | null = skip ? null : await startSipWorld({ PARLEY_MODEL_URL: model!.url });
-const running = new Set<Sipp>();
+const { start: sipp, caller, arrived, stop } = createSippPhones(() => world!);
 after(async () => {
-  for (const sipp of running) await sipp.stop();
+  await stop();
   await world?.server.close();
   await model?.close();
 });
-
-/** Ended with the tests at the latest. */
-async function sipp(options: SippOptions): Promise<Sipp> {
-  const started = await startSipp(options);
-  running.add(started);
-  return started;
-}
-
-const caller = (scenario: string, number: string, more: Partial<SippOptions> = {}) =>
-  sipp({ scenario, number, to: world!.sipPort, ...more });
-
-/** The call that a telephone makes; rejects when it gets none. */
-const arrived = (phone: Sipp, number: string): Promise<number> => Promise.race([
-  world!.nextCall(number),
-  phone.done.then(() => new Promise<number>(() => undefined)),
-]);
 
 /** What a caller is told that is not put through. */
 async function refusal(number: string, more: Partial<SippOptions> = {}, scenario = "try") {

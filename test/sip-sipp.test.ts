@@ -5,33 +5,18 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, test, type TestContext } from "node:test";
 import { startEndpoint } from "./support/endpoint.ts";
-import { headerOf, noSipp, startSipp, type Sipp, type SippOptions } from "./support/sipp.ts";
+import { headerOf, noSipp, type SippOptions } from "./support/sipp.ts";
+import { createSippPhones } from "./support/sipp-phones.ts";
 import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "./support/sip-world.ts";
 
 const skip = noSipp();
 const LIMITED = { skip, timeout: 20_000 };
 const world: SipWorld | null = skip ? null : await startSipWorld();
-const running = new Set<Sipp>();
+const { start: sipp, caller, arrived, stop } = createSippPhones(() => world!);
 after(async () => {
-  for (const sipp of running) await sipp.stop();
+  await stop();
   await world?.server.close();
 });
-
-/** Ended with the tests at the latest. */
-async function sipp(options: SippOptions): Promise<Sipp> {
-  const started = await startSipp(options);
-  running.add(started);
-  return started;
-}
-
-const caller = (scenario: string, number: string, more: Partial<SippOptions> = {}) =>
-  sipp({ scenario, number, to: world!.sipPort, ...more });
-
-/** The call that a telephone makes; rejects when it gets none. */
-const arrived = (phone: Sipp, number: string): Promise<number> => Promise.race([
-  world!.nextCall(number),
-  phone.done.then(() => new Promise<number>(() => undefined)),
-]);
 
 /** A telephone, the trunk to it, and an assistant that calls it. */
 async function outbound(

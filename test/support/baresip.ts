@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, isBound } from "./sipp.ts";
 import { createTold, type Told } from "./told.ts";
+import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/baresip";
 const MODULES = "/usr/lib/baresip/modules";
@@ -24,26 +25,6 @@ export function noBaresip(): string | false {
 }
 
 export const RATE = 8000;
-
-/** A mono WAV. */
-export function wavOf(samples: Int16Array, rate = RATE): Buffer {
-  const head = Buffer.alloc(44);
-  head.write("RIFF", 0, "latin1");
-  head.writeUInt32LE(36 + samples.byteLength, 4);
-  head.write("WAVEfmt ", 8, "latin1");
-  head.writeUInt32LE(16, 16);
-  head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(1, 22);
-  head.writeUInt32LE(rate, 24);
-  head.writeUInt32LE(2 * rate, 28);
-  head.writeUInt16LE(2, 32);
-  head.writeUInt16LE(16, 34);
-  head.write("data", 36, "latin1");
-  head.writeUInt32LE(samples.byteLength, 40);
-  return Buffer.concat([
-    head, Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength),
-  ]);
-}
 
 /** Samples of a mono WAV; the sizes in the head of one that was cut off are not believed. */
 function samplesOf(wav: Buffer): Int16Array {
@@ -83,7 +64,7 @@ export async function startBaresip(
   const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
   const file = (name: string): string => join(folder, name);
   const [port, control] = [await freePort(), await freeControlPort()];
-  writeFileSync(file("microphone.wav"), wavOf(microphone));
+  writeFileSync(file("microphone.wav"), wavOf(microphone, RATE));
   writeFileSync(file("accounts"),
     `<sip:${number ?? "telephone"}@127.0.0.1:${port}>;regint=0`
     + `${number === undefined ? "" : ";answermode=auto"}\n`);

@@ -2,6 +2,7 @@
 // where it is not installed.
 import { existsSync, writeFileSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
 
@@ -13,21 +14,7 @@ const RATE = 48_000;
 
 /** A mono WAV at the rate Chromium's fake microphone wants. */
 export function writeMicrophone(file: string, samples: Int16Array): void {
-  const head = Buffer.alloc(44);
-  head.write("RIFF", 0, "latin1");
-  head.writeUInt32LE(36 + samples.byteLength, 4);
-  head.write("WAVEfmt ", 8, "latin1");
-  head.writeUInt32LE(16, 16);
-  head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(1, 22);
-  head.writeUInt32LE(RATE, 24);
-  head.writeUInt32LE(2 * RATE, 28);
-  head.writeUInt16LE(2, 32);
-  head.writeUInt16LE(16, 34);
-  head.write("data", 36, "latin1");
-  head.writeUInt32LE(samples.byteLength, 40);
-  const data = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
-  writeFileSync(file, Buffer.concat([head, data]));
+  writeFileSync(file, wavOf(samples, RATE));
 }
 
 /** A WAV that is played once from the moment the page opens it, a beep every second, or none. */

@@ -80,6 +80,16 @@ export interface ScriptedModel {
   close(): Promise<void>;
 }
 
+/** Calls the function once, and then says these words. */
+export function callingOnce(name: string, args: object, tokens: string[]): Script {
+  let isDone = false;
+  return () => {
+    if (isDone) return { tokens };
+    isDone = true;
+    return { toolCalls: [{ id: "t1", name, arguments: JSON.stringify(args) }] };
+  };
+}
+
 export interface ScriptedModelOptions {
   port?: number;
   host?: string;

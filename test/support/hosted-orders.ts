@@ -1,0 +1,30 @@
+// What becomes of the order of a call at a hosted carrier, whatever the carrier answers.
+import assert from "node:assert/strict";
+import type { Dialled } from "../../src/providers/carriers/hosted/port.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/**
+ * What it is, what the carrier answers (0: it drops the connection, null: nothing) and with which
+ * body, what the order is said to be, why, and whether it may be placed again.
+ */
+export type OrderOutcome =
+  [string, number | null, string, Dialled["kind"], RegExp | null, boolean?];
+
+/** Each is sent once; `dial` is told what the carrier answers. */
+export async function assertOrders(
+  vendor: Endpoint, dial: (status: number | null) => Promise<Dialled>, outcomes: OrderOutcome[],
+): Promise<void> {
+  for (const [what, status, body, kind, message, retryable] of outcomes) {
+    vendor.requests.length = 0;
+    vendor.answer((_, response) => {
+      if (status === 0) response.destroy();
+      else if (status !== null) response.writeHead(status).end(body);
+    });
+    const dialled = await dial(status);
+    assert.equal(dialled.kind, kind, what);
+    assert.equal(vendor.requests.length, 1, what);
+    if (dialled.kind === "placed") continue;
+    assert.match(dialled.error.message, message!, what);
+    assert.equal(dialled.error.retryable, retryable, what);
+  }
+}
