@@ -193,7 +193,7 @@ test("[AX5] a call that comes in: answered by us alone, greeted, heard; the call
   const before = eventsOf({ UserEvent: "Over" });
   const { number } = await world.desk({ record: true });
   await ring(number, "talk");
-  const callId = await world.newestCallId();
+  const { id: callId } = await world.newestCall();
   const call = await world.when(callId, "ended_by_customer");
   assert.deepEqual(
     [call.type, call.client_phone_number, call.assistant_phone_number, call.end_reason],
@@ -261,7 +261,7 @@ test("[AX8] a call is handed on, whoever called, and goes on whatever becomes of
 
   const { number } = await world.desk(HANDING);
   await ring(number);
-  const callId = await world.newestCallId();
+  const { id: callId } = await world.newestCall();
   assert.equal((await event({ UserEvent: "Transferred" }, 1)).Caller, number);
   assert.equal((await world.when(callId, "completed")).end_reason, "transferred");
   // Neither a media channel nor a bridge of ours is left, and the calls are.

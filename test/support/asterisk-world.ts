@@ -4,34 +4,23 @@
 // while servers behind it come and go.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { openStorage } from "../../src/storage/sqlite/storage.ts";
 import { startAsterisk, type Asterisk, type AsteriskOptions } from "./asterisk.ts";
 import { openFrontDoor } from "./front-door.ts";
-import {
-  newAssistant, startTestServer, testDataDir, type CallResult, type TestServer,
-} from "./server.ts";
-import { createTold, type Told } from "./told.ts";
+import { createHostedDesks, CUSTOMER, type HostedDesks } from "./hosted-desks.ts";
+import { startTestServer, testDataDir, type TestServer } from "./server.ts";
 
-export const CUSTOMER = "+14155550100";
+export { CUSTOMER };
 /** Of ARI, its application and the client for media. */
 export const PARLEY = "parley";
 export const PASSWORD = "open: sesame & co";
 
-export interface AsteriskWorld {
+export interface AsteriskWorld extends HostedDesks {
   asterisk: Asterisk;
   /** The one that runs now. */
   server: TestServer;
-  /** `<id> <status>`, and `arrived <id>` of calls that came in. */
-  news: Told<{ kind: string }>;
   env: Record<string, string>;
-  /** An active assistant at a number of its own. */
-  desk(changes?: Record<string, unknown>): Promise<{ id: number; number: string }>;
   /** Has the assistant call the number; resolves to the call's id. */
   dial(assistantId: number, number?: string): Promise<number>;
-  /** The call as the contract shows it, once it has the status. */
-  when(callId: number, status: string): Promise<CallResult["body"]>;
-  statuses(callId: number): string[];
-  newestCallId(): Promise<number>;
   /** In the place of the one that was; ended before by whoever asks for it. */
   startServer(): Promise<void>;
   /** The media socket is behind this port from now on, until a server starts. */
@@ -45,21 +34,6 @@ export interface AsteriskWorld {
   close(): Promise<void>;
 }
 
-let numbers = 0;
-
-async function stock(server: TestServer): Promise<string> {
-  const phoneNumber = `+141555505${String(numbers += 1).padStart(2, "0")}`;
-  const storage = await openStorage(server.dataDir, "inline");
-  await storage.numberInventory.stock({
-    now: 1,
-    numbers: [{
-      phoneNumber, countryCode: "US", smsCapable: false, monthlyMicros: 0, carrier: "asterisk",
-    }],
-  });
-  await storage.close();
-  return phoneNumber;
-}
-
 export async function startAsteriskWorld(
   options: Omit<AsteriskOptions, "ari">, env: Record<string, string> = {},
 ): Promise<AsteriskWorld> {
@@ -71,26 +45,12 @@ export async function startAsteriskWorld(
     ...options, ari: { user: PARLEY, password: PASSWORD, mediaUrl },
   });
   const dataDir = testDataDir();
-  const news = createTold<{ kind: string }>();
-  const seen = new Map<number, string[]>();
-  const watch = (server: TestServer): void => {
-    let newest = 0;
-    server.app.features.bus.subscribe(`account:${server.accountId}`, (notice) => {
-      // The bus may tell an event twice.
-      if (notice.kind !== "committed" || notice.event.id <= newest) return;
-      newest = notice.event.id;
-      const event = JSON.parse(notice.event.json) as
-        { type: string; call_id: number; status?: string };
-      if (event.type !== "call_status_changed" || event.status === undefined) return;
-      seen.set(event.call_id, [...seen.get(event.call_id) ?? [], event.status]);
-      news.tell({ kind: `${event.call_id} ${event.status}` });
-    });
-  };
+  const desks = createHostedDesks("asterisk", () => world.server);
   const startServer = async (): Promise<void> => {
     world.server = await startTestServer({ dataDir, env: world.env });
     await world.server.app.features.accounts.credit(world.server.accountId, 500_000_000);
     port = world.server.port;
-    watch(world.server);
+    desks.watch(world.server);
     await connected();
   };
   const connected = async (): Promise<void> => {
@@ -104,7 +64,7 @@ export async function startAsteriskWorld(
   };
   await startServer();
   return Object.assign(world, {
-    asterisk, news, startServer, connected,
+    ...desks, asterisk, startServer, connected,
     lead: (next: number) => (port = next),
     cleared: async () => {
       // A bridge nobody knows: what is cleared away last.
@@ -116,35 +76,9 @@ export async function startAsteriskWorld(
       await startServer();
       while ((await fetch(bridge, { headers })).status === 200) { /* asks again */ }
     },
-    statuses: (callId: number) => seen.get(callId) ?? [],
-    desk: async (changes: Record<string, unknown> = {}) => {
-      const number = await stock(world.server);
-      const { status, body } = await world.server.call("POST", "/user/phone-numbers/purchase", {
-        body: { phone_number: number },
-      });
-      assert.equal(status, 201, JSON.stringify(body));
-      const { id } = await newAssistant(world.server, {
-        status: "active", phone_number_id: (body as { data: { id: number } }).data.id,
-        post_call_evaluation: false, initial_message: "Hello", endpoint_sensitivity: 1,
-        end_call_on_voicemail: false, ...changes,
-      });
-      return { id, number };
-    },
-    dial: async (assistantId: number, number = CUSTOMER) => {
-      const { status, body } = await world.server.call("POST", "/user/make_call", {
-        body: { assistant_id: assistantId, phone_number: number },
-      });
-      assert.equal(status, 200, JSON.stringify(body));
-      return (body as { call_id: number }).call_id;
-    },
-    when: async (callId: number, status: string) => {
-      await news.event<string>(`${callId} ${status}`);
-      return (await world.server.call("GET", `/user/calls/${callId}`)).body as CallResult["body"];
-    },
-    newestCallId: async () => {
-      const { body } = await world.server.call("GET", "/user/calls?per_page=1");
-      return (body as { data: { id: number }[] }).data[0]!.id;
-    },
+    desk: (changes: Record<string, unknown> = {}) =>
+      desks.desk({ initial_message: "Hello", ...changes }),
+    dial: (assistantId: number, number?: string) => desks.make(assistantId, undefined, number),
     isEmpty: async () => {
       for (;;) {
         const channels = await asterisk.command("core show channels concise");

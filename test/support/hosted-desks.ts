@@ -20,7 +20,7 @@ export interface HostedDesks {
     changes?: Record<string, unknown>, key?: string,
   ): Promise<{ id: number; number: string; numberId: number }>;
   /** Has the assistant call; resolves to the call's id. */
-  make(assistantId: number, key?: string): Promise<number>;
+  make(assistantId: number, key?: string, number?: string): Promise<number>;
   /** The call as the contract shows it, once it has the status. */
   when(callId: number, status: string): Promise<CallResult["body"]>;
   statuses(callId: number): string[];
@@ -86,8 +86,8 @@ export function createHostedDesks(
       }, key);
       return { id, number, numberId };
     },
-    make: async (assistantId, key) => {
-      const body = { assistant_id: assistantId, phone_number: CUSTOMER };
+    make: async (assistantId, key, number = CUSTOMER) => {
+      const body = { assistant_id: assistantId, phone_number: number };
       return (await ask("POST", "/user/make_call", 200, key, body)).call_id as number;
     },
     when: async (callId, status) => {
