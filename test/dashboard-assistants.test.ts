@@ -310,6 +310,7 @@ test("[DB27] the test chat streams a free conversation, with variables and funct
     await called.getByText("done").waitFor();
     await called.locator("summary").click();
     await called.getByText('"sky": "blue"').waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
     await look();
     const { body } = await server.call("GET", "/user/conversations?type=test");
     assert.equal(body.data[0].message_count, 5);
@@ -337,6 +338,8 @@ test("[DB28] a reply is stopped; one that failed is tried again and asked once",
     await page.getByRole("button", { name: "Try again" }).click();
     await log(page).getByText("Better.").waitFor();
     await page.getByRole("alert").waitFor({ state: "detached" });
+    // The text is seen while it is written; the page is free again once it is stored.
+    await page.getByRole("button", { name: "Send" }).waitFor();
     const { body } = await server.call("GET", `/user/conversations?assistant_id=${id}`);
     const { history } = (await server.call("GET", `/conversations/${body.data[0].id}`)).body;
     assert.deepEqual(

@@ -1,7 +1,6 @@
 // The page people talk from, in a real browser: a whole call with a microphone that plays a spoken
 // line, the embedded voice and recogniser, interruption and recording, nothing doubled but the
-// language model; hanging up, muting and losing the device; what is seen and pressed. Its audio
-// thread also without a browser, at the rates devices have.
+// language model; hanging up, muting and losing the device; what is seen and pressed.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,8 +13,8 @@ import { createLogger } from "../src/core/logger.ts";
 import { createEmbeddedVoices } from "../src/providers/speech/embedded-voices.ts";
 import { pocketSphinxMissing } from "../src/providers/speech/pocketsphinx.ts";
 import {
-  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, openThread, until, WATCH, writeMicrophone,
-  type Microphone, type Thread,
+  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, writeMicrophone,
+  type Microphone,
 } from "./support/browser.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, startTestServer } from "./support/server.ts";
@@ -86,6 +85,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     const cleared = Promise.withResolvers<Cleared>();
     const callId = Promise.withResolvers<number>();
     const markAnswered = Promise.withResolvers<void>();
+    const received = { ms: 0, loudMs: 0, atMs: 0 };
     page.on("websocket", (socket) => {
       socket.on("framesent", ({ payload }) => {
         if (typeof payload !== "string") return;
@@ -94,16 +94,28 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
         if (message.type === "mark") markAnswered.resolve();
       });
       socket.on("framereceived", ({ payload }) => {
-        if (typeof payload !== "string") return;
+        if (typeof payload !== "string") {
+          if (received.atMs > 0) return;
+          received.ms += payload.length / 32;
+          if (payload.some((byte) => byte !== 0)) received.loudMs += payload.length / 32;
+          return;
+        }
         const message = JSON.parse(payload) as { type: string; call_id: number };
         if (message.type === "ready") callId.resolve(message.call_id);
+        if (message.type === "clear") received.atMs ||= performance.now();
       });
     });
     await page.goto(`${server.url}/talk/${uuid}`);
+    const startedMs = performance.now();
     await page.getByRole("button", { name: "Start the call" }).click();
     const { played_ms: playedMs, dropped_ms: droppedMs } = await cleared.promise;
     assert.ok(playedMs > 3000 && playedMs < 12_000, `${playedMs}`);
-    assert.ok(droppedMs >= 0 && droppedMs <= 300, `${droppedMs}`);
+    // Sent as it is to be heard, never ahead; each moment of it was played or dropped, save
+    // silence after a stall. How much is dropped says how the machine stalled, so it has no bound.
+    const toldMs = playedMs + droppedMs;
+    const has = JSON.stringify({ playedMs, droppedMs, ...received, startedMs });
+    assert.ok(received.ms <= received.atMs - startedMs, has);
+    assert.ok(toldMs <= received.ms + 20 && toldMs >= received.loudMs - 20, has);
     await page.getByText("We open at nine o'clock.").waitFor();
     await inState(page, "listening");
     await markAnswered.promise;
@@ -301,7 +313,7 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
       socket.onMessage((message) => {
         if (typeof message !== "string") return;
         socket.send(JSON.stringify({ type: "ready", call_id: 1 }));
-        socket.send(Buffer.from(pcm(1.5)));
+        socket.send(Buffer.from(new Int16Array(24_000).fill(1000).buffer));
         socket.send(JSON.stringify({ type: "end", reason: "assistant_ended" }));
         void socket.close();
         ended.resolve(performance.now());
@@ -367,77 +379,4 @@ test("[UI8] the page may load nothing from elsewhere and run nothing written int
   assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/);
   assert.match(policy, /base-uri 'none'; form-action 'none'; frame-ancestors 'none'/);
   assert.doesNotMatch(policy, /unsafe|\*/);
-});
-
-const RATES = [16_000, 44_100, 48_000, 96_000];
-const HERTZ = 443;
-const tone = (seconds: number, rate: number): Float32Array => Float32Array.from(
-  { length: seconds * rate }, (_, at) => 0.5 * Math.cos((2 * Math.PI * HERTZ * at) / rate));
-const pcm = (seconds: number): ArrayBuffer =>
-  Int16Array.from(tone(seconds, 16_000), (sample) => sample * 32_768).buffer;
-
-function render(thread: Thread, seconds: number, rate: number): number[] {
-  const sound: number[] = [];
-  while (sound.length < seconds * rate) {
-    const block = new Float32Array(128);
-    thread.process([], [[block]]);
-    sound.push(...block);
-  }
-  return sound;
-}
-
-/** The steepest step from one sample to the next. */
-const steepest = (sound: number[]): number =>
-  Math.max(...sound.map((sample, at) => Math.abs(sample - (sound[at - 1] ?? 0))));
-const crossings = (sound: ArrayLike<number>): number =>
-  Array.from(sound).filter((sample, at, all) => at > 0 && all[at - 1]! < 0 && sample >= 0).length;
-
-test("[UI9] at any rate of the device speech sounds as it is, and begins, runs dry and is cleared without a click", async () => {
-  for (const rate of RATES) {
-    const thread = await openThread(rate, "playback");
-    const speech = pcm(1);
-    thread.port.onmessage({ data: speech.slice(0, 16_000) });
-    const sound = render(thread, 0.6, rate);
-    assert.ok(Math.abs(crossings(sound) - 0.5 * HERTZ) <= 2, `${rate}: ${crossings(sound)}`);
-    thread.port.onmessage({ data: speech.slice(16_000) });
-    sound.push(...render(thread, 0.2, rate));
-    thread.port.onmessage({ data: "clear" });
-    const after = render(thread, 0.1, rate);
-    assert.ok(after.slice(0.006 * rate).every((sample) => sample === 0));
-    assert.deepEqual(thread.told.map(({ kind }) => kind), ["cleared"]);
-    assert.ok(Math.abs(thread.told[0]!.dropped_ms! - 300) < 10, `${thread.told[0]!.dropped_ms}`);
-    // The tone's own steepest slope and what fading in and out over 5 ms adds to it.
-    const slope = (0.5 * 2 * Math.PI * HERTZ) / rate + 0.5 / (0.005 * rate);
-    assert.ok(steepest([...sound, ...after]) <= slope, `${rate}: ${steepest([...sound, ...after])}`);
-    assert.ok(Math.max(...sound) > 0.49);
-  }
-});
-
-test("[UI10] a device that does not play keeps a minute; what is lost after that is told and counted", async () => {
-  const thread = await openThread(48_000, "playback");
-  for (let second = 0; second < 60; second += 1) thread.port.onmessage({ data: pcm(1) });
-  assert.equal(thread.told.length, 0);
-  thread.port.onmessage({ data: pcm(1) });
-  thread.port.onmessage({ data: pcm(1) });
-  assert.deepEqual(thread.told.map(({ kind }) => kind), ["lost"]);
-  render(thread, 20, 48_000);
-  thread.port.onmessage({ data: "clear" });
-  const [, cleared] = thread.told;
-  assert.ok(Math.abs(cleared!.played_ms! - 20_000) < 10);
-  assert.ok(Math.abs(cleared!.dropped_ms! - 42_000) < 10, `${cleared!.dropped_ms}`);
-});
-
-test("[UI11] at any rate of the device the microphone becomes frames of 20 ms at 16 kHz", async () => {
-  for (const rate of RATES) {
-    const thread = await openThread(rate, "capture");
-    const sound = tone(1, rate);
-    for (let at = 0; at < sound.length; at += 128) {
-      thread.process([[sound.subarray(at, at + 128)]], [[new Float32Array(128)]]);
-    }
-    assert.ok(thread.frames.length >= 49 && thread.frames.length <= 50, `${thread.frames.length}`);
-    assert.ok(thread.frames.every(({ length }) => length === 320));
-    const heard = thread.frames.flatMap((frame) => [...frame]);
-    assert.ok(Math.abs(crossings(heard) - (HERTZ * thread.frames.length) / 50) <= 1);
-    assert.ok(Math.abs(Math.max(...heard.slice(1000)) - 16_384) < 100, `${Math.max(...heard)}`);
-  }
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createMediaClock } from "../src/calls/voice/clock.ts";
+import { Mixer } from "../src/calls/voice/mixer.ts";
 import { createManualSystem } from "./support/clock.ts";
 
 /** When each of so many subscribers, begun together, was told. */
@@ -49,4 +50,34 @@ test("[VL41] a late look makes up for what it missed; after a long stall it is d
   stalled.system.advance(5001);
   for (const told of stalled.times) assert.equal(told.length, 1);
   assert.deepEqual(stalled.late.map(Math.round), [4981, 1, 4976, 16]);
+});
+
+test("[VL42] what a stall dropped is silence on record, which keeps the transcript's time", () => {
+  const system = createManualSystem();
+  let lagMs = 0;
+  const clock = createMediaClock({ ...system, after: (ms, run) => system.after(ms + lagMs, run) });
+  const recorded: { customer: number; assistant: number }[] = [];
+  const mixer = new Mixer({
+    leg: {
+      rate: 8000, transfer: null, send: () => undefined, clear: () => undefined,
+      sendDtmf: () => undefined, hangUp: () => undefined,
+    },
+    ambience: { next: (samples) => new Int16Array(samples).fill(5), gain: 1 },
+    record: ([customer = 0], [assistant = 0]) => recorded.push({ customer, assistant }),
+    onPlayedOut: () => undefined,
+    onHeard: () => undefined,
+  });
+  clock.subscribe((dropped) => mixer.tick(dropped));
+  system.advance(1000);
+  lagMs = 4990;
+  system.advance(20);
+  lagMs = 0;
+  mixer.hear(new Int16Array(320).fill(7));
+  system.advance(5020);
+  assert.equal(recorded.length, system.monotonicMs() / 20);
+  assert.deepEqual(recorded.slice(50, 54), [
+    { customer: 0, assistant: 5 }, { customer: 7, assistant: 0 }, { customer: 7, assistant: 0 },
+    { customer: 0, assistant: 0 },
+  ]);
+  assert.deepEqual(recorded.at(-1), { customer: 0, assistant: 5 });
 });

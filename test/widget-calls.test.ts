@@ -8,7 +8,7 @@ import { bundleCall } from "../src/ui/build.ts";
 import { loopbackAudio } from "../src/providers/speech/loopback.ts";
 import { ALL_FREE, noBrowser, until, WATCH } from "./support/browser.ts";
 import { newAssistant } from "./support/server.ts";
-import { open, startWorld, strictPolicy, type Seen } from "./support/widget-page.ts";
+import { isAnswered, open, startWorld, strictPolicy, type Seen } from "./support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, close } = await startWorld("beeps");
@@ -71,6 +71,7 @@ test("[WG20] a call begins in the chat, on the conversation that is open, and th
     model.script(() => ({ tokens: ["At nine."] }));
     await seen.say("When do you open?");
     await seen.log.getByText("At nine.").waitFor();
+    await isAnswered(seen);
     assert.deepEqual((await said(seen)).map((text) => text.replace(/^\w+:\s+/, "")), [
       "Hi!", "Hi!", "The call has ended.", "When do you open?", "At nine.",
     ]);

@@ -8,16 +8,18 @@ import { FRAME_MS } from "../../providers/carriers/port.ts";
 const CATCH_UP_TICKS_MAX = 25;
 const PHASES = 4;
 
+export type Tick = (dropped: number) => void;
+
 export interface MediaClock {
-  /** Runs at each tick until cancelled. */
-  subscribe(tick: () => void): Timer;
+  /** Runs at each tick until cancelled; `dropped`: so many ticks before this one were left out. */
+  subscribe(tick: Tick): Timer;
   close(): void;
 }
 
 interface Phase {
   /** Within a frame. */
   offsetMs: number;
-  ticks: Set<() => void>;
+  ticks: Set<Tick>;
   dueMs: number;
 }
 
@@ -30,13 +32,16 @@ export function createMediaClock(
   let timer: Timer | null = null;
   let startedMs: number | null = null;
   const run = (phase: Phase, nowMs: number): void => {
+    let dropped = 0;
     if (nowMs - phase.dueMs > CATCH_UP_TICKS_MAX * FRAME_MS) {
       onTick(nowMs - phase.dueMs);
-      phase.dueMs += Math.floor((nowMs - phase.dueMs) / FRAME_MS) * FRAME_MS;
+      dropped = Math.floor((nowMs - phase.dueMs) / FRAME_MS);
+      phase.dueMs += dropped * FRAME_MS;
     }
     for (; phase.dueMs <= nowMs; phase.dueMs += FRAME_MS) {
       onTick(nowMs - phase.dueMs);
-      for (const tick of phase.ticks) tick();
+      for (const tick of phase.ticks) tick(dropped);
+      dropped = 0;
     }
   };
   const schedule = (): void => {

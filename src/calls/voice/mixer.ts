@@ -7,6 +7,8 @@ import type { Utterance } from "./utterance.ts";
 
 /** What arrives is kept this long for the recording when it comes early. */
 const INPUT_FRAMES_MAX = 15;
+/** Of a stall, at most so much silence is recorded: it is written at once. */
+const STALL_FRAMES_MAX = 500;
 /** Ambience under the assistant's voice. */
 const DUCKED = 0.5;
 
@@ -99,8 +101,12 @@ export class Mixer {
     }
   }
 
-  tick(): void {
+  /** Frames the clock dropped are silence on record, so that it keeps the transcript's time. */
+  tick(dropped: number): void {
     const { leg, record } = this.#options;
+    for (let at = Math.min(dropped, STALL_FRAMES_MAX); record && at > 0; at -= 1) {
+      record(this.#input.shift() ?? this.#silence, this.#silence);
+    }
     const frame = this.#frame();
     leg.send(frame);
     if (!record && !this.tap) return;

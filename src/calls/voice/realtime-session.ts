@@ -162,7 +162,7 @@ export class RealtimeSession implements CallSession {
     this.#model = model.open(
       { ...realtime, rate: this.#leg.rate, speaks: this.#synthesizer === null },
       (event) => this.#modelEvent(event));
-    this.#tick = clock.subscribe(() => this.#everyFrame());
+    this.#tick = clock.subscribe((dropped) => this.#everyFrame(dropped));
     brain.answered();
   }
 
@@ -301,8 +301,8 @@ export class RealtimeSession implements CallSession {
     this.hangUp(reason);
   }
 
-  #everyFrame(): void {
-    this.#mixer.tick();
+  #everyFrame(dropped: number): void {
+    this.#mixer.tick(dropped);
     const nowMs = this.#nowMs();
     if (this.#clearSinceMs !== null && nowMs - this.#clearSinceMs >= CLEARED_WAIT_MS) {
       this.#clearSinceMs = null;

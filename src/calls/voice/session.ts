@@ -184,7 +184,7 @@ export class VoiceSession implements CallSession {
     this.#scribe = new Scribe(options.brain, () => this.#nowMs());
     this.#ears = this.#openEars();
     this.#beeps = options.beeps?.(leg.rate, () => this.#feed({ kind: "beep" })) ?? null;
-    this.#tick = options.clock.subscribe(() => this.#everyFrame());
+    this.#tick = options.clock.subscribe((dropped) => this.#everyFrame(dropped));
     options.brain.answered();
     this.#feed({ kind: "answered" });
   }
@@ -226,8 +226,8 @@ export class VoiceSession implements CallSession {
     }
   }
 
-  #everyFrame(): void {
-    this.#mixer.tick();
+  #everyFrame(dropped: number): void {
+    this.#mixer.tick(dropped);
     if (this.#clearSinceMs !== null && this.#nowMs() - this.#clearSinceMs >= CLEARED_WAIT_MS) {
       this.#clearSinceMs = null;
       this.#mixer.cleared(0);
