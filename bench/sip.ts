@@ -13,8 +13,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { flow, makePdf } from "../test/support/documents.ts";
+import { freePorts } from "../test/support/free-ports.ts";
 import type { RtpFigures } from "../test/support/rtp-peer.ts";
-import { freePort, noSipp, startSipp } from "../test/support/sipp.ts";
+import { noSipp, startSipp } from "../test/support/sipp.ts";
 import { file, load, start, stop, type Started, type Subject } from "./load.ts";
 import { percentile, print, printResult } from "./report.ts";
 import { createKeys, parley } from "./voice-server.ts";
@@ -39,7 +40,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
 const store = { PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", PARLEY_LOG_LEVEL: "info" };
 const keys = createKeys(store, AT_ONCE + 10 * PER_SECOND);
 const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
-const sipPort = await freePort();
+const sipPort = await freePorts();
 const server = await start("../src/main.ts", [], {
   ...store, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off", PARLEY_SPEECH: "loopback",
   PARLEY_SIP_PORT: String(sipPort), PARLEY_SIP_HOST: "127.0.0.1",

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import twilio from "twilio";
+import { freePorts } from "./support/free-ports.ts";
 import { startProcess } from "./support/process.ts";
 import { assistantBody, newAssistant, startTestServer, testDataDir } from "./support/server.ts";
 import { startTwilioEmulator } from "./support/twilio-emulator.ts";
@@ -183,22 +183,13 @@ test("[TW78] reports repeated, late, out of order and of other calls change noth
   assert.equal(front.count("update"), before);
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 async function inAProcess() {
   const door = await openPublicDoor();
   const emulator = await startTwilioEmulator(`${door.url}/unused`);
   const rest = await startTwilioFront(emulator.url);
   const dataDir = testDataDir();
   // The process names the public address when it listens, so its port is chosen here.
-  const port = await freePort();
+  const port = await freePorts();
   door.lead(port);
   const env = {
     ...ENV, PARLEY_PUBLIC_URL: door.url, PARLEY_TWILIO_URL: rest.url, PARLEY_PORT: String(port),

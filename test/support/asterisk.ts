@@ -10,10 +10,10 @@ import { once } from "node:events";
 import {
   existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
 } from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { freePort } from "./sipp.ts";
+import { freePorts } from "./free-ports.ts";
 
 const MODULES = [
   "app_chanspy", "app_dial", "app_echo", "app_milliwatt", "app_mixmonitor", "app_playback",
@@ -139,24 +139,15 @@ export const line = (
   "minimum_expiration=1", ...aor, "",
 ].join("\n");
 
-async function freeTcpPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 export async function startAsterisk(options: AsteriskOptions): Promise<Asterisk> {
   const installation = findInstallation();
   if (!installation) throw new Error(String(noAsterisk()));
   const folder = mkdtempSync(join(tmpdir(), "parley-asterisk-"));
-  const port = await freePort();
-  const tlsPort = options.tls ? await freeTcpPort() : null;
-  const managerPort = await freeTcpPort();
-  const ariPort = options.ari ? await freeTcpPort() : null;
-  const firstRtpPort = await freePort();
+  const port = await freePorts();
+  const tlsPort = options.tls ? await freePorts() : null;
+  const managerPort = await freePorts();
+  const ariPort = options.ari ? await freePorts() : null;
+  const firstRtpPort = await freePorts();
   const configuration = configure(
     { ...options, folder, port, tlsPort, managerPort, ariPort, firstRtpPort }, installation);
   // `keys` it wants to see below the folder of keys; it is never looked into.
@@ -235,8 +226,7 @@ function configureAri({ ari, ariPort }: Places): Record<string, string> {
 
 /** Its files, by name. */
 function configure(places: Places, { modules, data }: Installation): Record<string, string> {
-  const { folder, port, tlsPort, managerPort, tls } = places;
-  const firstRtpPort = Math.min(places.firstRtpPort, 65_535 - RTP_PORTS);
+  const { folder, port, tlsPort, managerPort, tls, firstRtpPort } = places;
   const fill = (text: string): string =>
     text.replaceAll("FOLDER", folder).replaceAll("SIP_PORT", String(port));
   const loaded = places.ari ? [...MODULES, ...ARI_MODULES] : MODULES;

@@ -4,10 +4,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort, isBound } from "./sipp.ts";
+import { freePorts } from "./free-ports.ts";
+import { isBound } from "./sipp.ts";
 import { createTold, type Told } from "./told.ts";
 import { wavOf } from "./wav.ts";
 
@@ -63,7 +64,7 @@ export async function startBaresip(
 ): Promise<Baresip> {
   const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
   const file = (name: string): string => join(folder, name);
-  const [port, control] = [await freePort(), await freeControlPort()];
+  const [port, control] = [await freePorts(), await freePorts()];
   writeFileSync(file("microphone.wav"), wavOf(microphone, RATE));
   writeFileSync(file("accounts"),
     `<sip:${number ?? "telephone"}@127.0.0.1:${port}>;regint=0`
@@ -128,17 +129,6 @@ export async function startBaresip(
 }
 
 /** Netstrings of JSON. */
-/** Below the ports the system gives to connections, or one of them may have it by then. */
-async function freeControlPort(): Promise<number> {
-  const port = 12_000 + Math.floor(Math.random() * 18_000);
-  const server = createServer().listen(port, "127.0.0.1");
-  const isFree = await once(server, "listening").then(() => true, () => false);
-  if (!isFree) return freeControlPort();
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 async function openControl(port: number, events: Told<{ kind: string; param: string }>) {
   let socket: Socket | null = null;
   // Its ports are opened one after the other.

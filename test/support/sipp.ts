@@ -1,12 +1,12 @@
 // Debian's sipp as the far end: plays one of the scenarios in test/sipp, and tells what it sent and
 // heard, message by message. Tests skip where it is not installed.
 import { spawn } from "node:child_process";
-import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as nextLook } from "node:timers/promises";
+import { freePorts } from "./free-ports.ts";
 
 const EXECUTABLE = "/usr/bin/sipp";
 const SCENARIOS = new URL("../sipp/", import.meta.url).pathname;
@@ -65,32 +65,6 @@ export interface Sipp {
   stop(): Promise<void>;
 }
 
-/** A UDP port nobody has just now; `wanted` 0 is any. Rejects when somebody has the one wanted. */
-export async function freePort(host = "127.0.0.1", wanted = 0): Promise<number> {
-  const socket = createSocket("udp4");
-  socket.bind(wanted, host);
-  await once(socket, "listening");
-  const { port } = socket.address();
-  socket.close();
-  await once(socket, "close");
-  return port;
-}
-
-/** Below the ports the system gives to whoever asks for any. */
-const MEDIA_PORTS = { min: 12_000, max: 30_000 };
-
-/** The first of four in a row: sipp takes them for sound and pictures, needed or not. */
-async function freeMediaPorts(host: string): Promise<number> {
-  const first = (MEDIA_PORTS.min
-    + Math.floor(Math.random() * (MEDIA_PORTS.max - MEDIA_PORTS.min))) & ~3;
-  try {
-    for (let port = first; port < first + 4; port += 1) await freePort(host, port);
-    return first;
-  } catch {
-    return freeMediaPorts(host);
-  }
-}
-
 /** Until the system lists the port; what has it tells nobody. */
 export async function isBound(port: number): Promise<void> {
   const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
@@ -103,8 +77,9 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   const { scenario, to, host = "127.0.0.1", calls = 1 } = options;
   const folder = mkdtempSync(join(tmpdir(), "parley-sipp-"));
   const file = (name: string): string => join(folder, name);
-  const port = await freePort(host);
-  const mediaPort = await freeMediaPorts(host);
+  const port = await freePorts(1, host);
+  // It takes four for sound and pictures, needed or not.
+  const mediaPort = await freePorts(4, host);
   writeFileSync(file("messages"), "");
   const keys = {
     rtp_port: String(mediaPort), caller: "+14155550199", called: options.number ?? "nobody",
