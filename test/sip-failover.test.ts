@@ -350,6 +350,7 @@ test("[SC86] the time it may ring is for all addresses together, and giving up e
   assert.deepEqual(await told.event("ended"), { kind: "ended", cause: "no_answer" });
   await ringing.heard.event("CANCEL");
 
+  system.advance(LIMITS.hopAvoidedMs);
   const given = dial();
   const first = await inviteAt(dead, 4);
   system.advance(LIMITS.hopMs);
@@ -388,6 +389,25 @@ test("[SC87] over a connection the wait is longer than connecting may take, and 
   const bye = request(await late.heard.event("BYE"));
   assert.match(bye.headers.get("To")!, /;tag=late$/);
   assert.equal(count(alive, "BYE"), 0);
+});
+
+test("[SC91] for five minutes calls do not begin where one found nobody", async () => {
+  const [dead, alive] = [await wire(), await wire()];
+  const { system, at, dial } = await carrierTo([dead, alive]);
+  const refusedBy = async (by: Wire, call: ReturnType<typeof dial>, number: number) => {
+    by.say(at, responseText(await inviteAt(by, number), 486));
+    assert.equal((await call.told.event("ended")).cause, "busy");
+  };
+  const first = dial();
+  await inviteAt(dead);
+  system.advance(LIMITS.hopMs);
+  await refusedBy(alive, first, 0);
+  system.advance(LIMITS.hopAvoidedMs - 1);
+  await refusedBy(alive, dial(), 1);
+  const before = count(dead, "INVITE");
+  system.advance(1);
+  await refusedBy(dead, dial(), before);
+  assert.equal(count(alive, "INVITE"), 2);
 });
 
 test("[SC89] an address the server may not reach is none of them", async () => {

@@ -25,6 +25,8 @@ export interface CallRequest {
   peer: Peer;
   /** Where the call goes on to as long as it can have reached no telephone, best first. */
   others?: readonly Peer[];
+  /** Told of an address at which nobody was, before the call goes on to the next. */
+  silent?(peer: Peer): void;
   uri: string;
   /** Addresses, bare or with a name. */
   from: string;
@@ -121,7 +123,7 @@ export class Outgoing implements OutgoingCall {
       localHost = await this.#signalling.localHost(peer);
     } catch (error) {
       this.#signalling.log.info({ cause: String(error) }, "no way to the SIP peer");
-      if (!this.#goOn()) this.#fail(408, "Unreachable");
+      if (!this.#leave(peer)) this.#fail(408, "Unreachable");
       return;
     }
     if (this.#isOver) return;
@@ -133,7 +135,14 @@ export class Outgoing implements OutgoingCall {
     this.#invite(hop);
     if (this.#others.length === 0) return;
     const patientMs = peer.transport === "udp" ? LIMITS.hopMs : LIMITS.hopStreamMs;
-    this.#silence = this.#signalling.system.after(patientMs, () => void this.#goOn());
+    this.#silence = this.#signalling.system.after(patientMs, () => void this.#leave(peer));
+  }
+
+  /** Nobody is there. */
+  #leave(peer: Peer): boolean {
+    const goesOn = this.#goOn();
+    if (goesOn) this.#args.silent?.(peer);
+    return goesOn;
   }
 
   /**
@@ -180,7 +189,7 @@ export class Outgoing implements OutgoingCall {
       response: (response) => this.#received(hop, request, response),
       failed: (why) => {
         this.#signalling.log.info({ host: hop.peer.host, why }, "SIP peer does not answer");
-        if (this.#goOn()) return;
+        if (this.#leave(hop.peer)) return;
         this.#fail(408, why === "timeout" ? "Request Timeout" : "Unreachable");
       },
     });

@@ -15,6 +15,8 @@ export const SIGNALLING_LIMITS = {
   hopMs: 4 * SECOND_MS,
   /** Over a connection: longer than connecting may take, or an INVITE given up still leaves. */
   hopStreamMs: 6 * SECOND_MS,
+  /** How long calls begin elsewhere when an address has said nothing to one of them. */
+  hopAvoidedMs: 5 * MINUTE_MS,
 
   // Floods
   serverTransactionsMax: 2000,

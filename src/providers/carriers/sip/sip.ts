@@ -137,6 +137,7 @@ async function place(
   const call = agent.call({
     peer,
     others,
+    silent: (silent) => roster.silent(trunk.id, silent),
     uri,
     from: `<sip:${caller}@${domain}>`,
     to: `<${uri}>`,

@@ -5,6 +5,7 @@ import { isInside, parseNetworks } from "../../../core/networks.ts";
 import type { Logger } from "../../../core/logger.ts";
 import type { System, Timer } from "../../../core/system.ts";
 import { peerKey, plainHost, type Peer } from "./peer.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "./signalling-limits.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import type { Registration, UserAgent } from "./user-agent.ts";
 
@@ -30,6 +31,8 @@ interface Entry {
   peers: Peer[];
   /** Which of the peers is used: goes on when one cannot be reached. */
   turn: number;
+  /** By key of the peer: until when calls begin elsewhere, because it said nothing to one. */
+  silentUntilMs: Map<string, number>;
   resolvedAtMs: number;
   registration: Registration | null;
   /** The registrar has taken us, and has not refused us since. */
@@ -115,8 +118,8 @@ export class TrunkRoster {
     }
     for (const trunk of wanted.values()) {
       const entry: Entry = {
-        trunk, peers: [], turn: 0, resolvedAtMs: -Infinity, registration: null, isTaken: false,
-        retry: null, isGone: false,
+        trunk, peers: [], turn: 0, silentUntilMs: new Map(), resolvedAtMs: -Infinity,
+        registration: null, isTaken: false, retry: null, isGone: false,
       };
       this.#entries.set(trunk.id, entry);
       if (trunk.inboundAuth !== "auth") continue;
@@ -135,9 +138,26 @@ export class TrunkRoster {
     const entry = this.#entries.get(trunkId);
     if (!entry) return null;
     await this.#resolve(entry);
-    const peer = peerOf(entry);
-    const others = entry.peers.filter((other) => other !== peer);
-    return peer ? { trunk: entry.trunk, peer, others } : null;
+    const first = peerOf(entry);
+    if (!first) return null;
+    const nowMs = this.#options.system.monotonicMs();
+    const isSilent = (peer: Peer): boolean =>
+      (entry.silentUntilMs.get(peerKey(peer)) ?? -Infinity) > nowMs;
+    const [peer = first, ...others] = [first, ...entry.peers.filter((other) => other !== first)]
+      .toSorted((one, other) => Number(isSilent(one)) - Number(isSilent(other)));
+    return { trunk: entry.trunk, peer, others };
+  }
+
+  /** A call found nobody there: for a while those of this trunk begin at its other addresses. */
+  silent(trunkId: number, peer: Peer): void {
+    const entry = this.#entries.get(trunkId);
+    if (!entry) return;
+    const known = new Set(entry.peers.map(peerKey));
+    for (const key of entry.silentUntilMs.keys()) {
+      if (!known.has(key)) entry.silentUntilMs.delete(key);
+    }
+    const untilMs = this.#options.system.monotonicMs() + LIMITS.hopAvoidedMs;
+    entry.silentUntilMs.set(peerKey(peer), untilMs);
   }
 
   /**
