@@ -59,7 +59,7 @@ test("[AX20] a call is placed by one request, and what cannot be placed is said 
   asterisk.behave(null);
   asterisk.enters(callOf(lost));
   const { report } = await heard.event<string>(`${lost} answered`);
-  assert.deepEqual([report.callId, report.direction], [callOf(lost), "outbound"]);
+  assert.equal(report.callId, callOf(lost));
 });
 
 test("[AX21] sound leaves in whole frames far below what Asterisk takes, and marks it drops are heard", LIMITED, () => {

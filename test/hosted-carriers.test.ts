@@ -111,7 +111,7 @@ const request = (more: Partial<HostedDial> = {}): HostedDial => ({
 const handover = (callId: string, callerId: string | null = null): Handover =>
   ({ callId, to: "+14155550199", callerId, statusUrl: `${receiver.url}/status/1` });
 
-const CALL = { to: "+14155550100", from: EMULATED_NUMBER, direction: "outbound" as const };
+const CALL = { to: "+14155550100", from: EMULATED_NUMBER };
 
 test("[TW50] a call at the emulator: placed, reported, ended; every report is genuine to us and to the SDK", async () => {
   const calls = callsAt(emulator.url);
@@ -148,7 +148,7 @@ test("[TW51] an inbound call is an offer, answered with a document", async () =>
   assert.ok(calls.isGenuine(carrier));
   const { events: _events, ...report } = calls.read(carrier)!;
   assert.deepEqual(report, {
-    callId: sid, direction: "inbound", from: "+14155550100", to: EMULATED_NUMBER, isOffer: true, reply: null,
+    callId: sid, from: "+14155550100", to: EMULATED_NUMBER, isOffer: true, reply: null,
   });
   const xml = { status: 200, contentType: "text/xml; charset=utf-8" };
   assert.deepEqual(await calls.answer(sid, request().join),

@@ -75,7 +75,7 @@ function createWorld(
   };
   const report = (statusToken: string, ...kinds: ("ringing" | "answered")[]) =>
     hosted.report(statusToken, {
-      callId: "CA1", direction: "outbound", from: null, to: null, isOffer: false,
+      callId: "CA1", from: null, to: null, isOffer: false,
       events: kinds.map((kind) => ({ kind })), reply: null,
     });
   const talking = async () => {
@@ -213,7 +213,7 @@ test("[TW95] last words are waited for, but not for long", async () => {
 test("[TW96] a call that came in and was never connected is over in time, and nothing is kept of it", async () => {
   const { system, hosted, told, party } = createWorld();
   const report: CallReport = {
-    callId: "CA7", direction: "inbound", from: null, to: "+1", isOffer: true, events: [],
+    callId: "CA7", from: null, to: "+1", isOffer: true, events: [],
     reply: null,
   };
   let asked = 0;
@@ -238,7 +238,7 @@ test("[TW97] an answer the carrier does not take ends the call, once; a refusal 
   const gone = () => Promise.reject(new ProviderError("the call is over", { retryable: false }));
   const { hosted, told, party, hungUp } = createWorld(undefined, { answer: gone, refuse: gone });
   const report: CallReport = {
-    callId: "CA8", direction: "inbound", from: null, to: "+1", isOffer: true, events: [], reply: null,
+    callId: "CA8", from: null, to: "+1", isOffer: true, events: [], reply: null,
   };
   let asked = 0;
   const receive: Parameters<typeof hosted.offer>[1] = (_, join) => {

@@ -110,7 +110,7 @@ test("[TX1] what Telnyx reports, as events of a leg", () => {
 test("[TX2] an incoming call is an offer, and nothing else is", () => {
   const parked = { direction: "incoming", from: "+14155550100", to: "+14155550200", state: "parked" };
   assert.deepEqual(calls.read(webhook("call.initiated", parked)), {
-    callId: "v3:a", direction: "inbound", from: "+14155550100", to: "+14155550200",
+    callId: "v3:a", from: "+14155550100", to: "+14155550200",
     isOffer: true, events: [], reply: { status: 200, contentType: "text/plain", body: "" },
   });
   const others: [string, object][] = [

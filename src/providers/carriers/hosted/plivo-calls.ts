@@ -9,6 +9,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "../../../core/faults.ts";
 import { jsonOf } from "../../../core/values.ts";
 import type { LegEndCause, LegEvent } from "../port.ts";
+import { withoutPlus, withPlus } from "./numbers.ts";
 import type { CarrierRequest, CallReport, HostedCalls, HostedDial, WebhookReply } from "./port.ts";
 import {
   basicAuthorization, createRestClient, HOSTED_REST_LIMITS, isDone, segment, type RestAnswer,
@@ -28,15 +29,6 @@ export interface PlivoCallsOptions {
 }
 
 const VENDOR = "Plivo";
-
-// Numbers
-
-/** Plivo writes numbers without a plus. */
-const withPlus = (number: string | null): string | null =>
-  number !== null && /^[1-9]\d{4,14}$/.test(number) ? `+${number}` : number;
-
-const withoutPlus = (number: string): string =>
-  /^\+\d+$/.test(number) ? number.slice(1) : number;
 
 // XML
 
@@ -168,13 +160,11 @@ function read(request: CarrierRequest): CallReport | null {
   if (!form || !callId) return null;
   const events = eventsOf(form);
   const hasEnded = events.some(({ kind }) => kind === "ended");
-  const direction = form.get("Direction");
   return {
     callId,
-    direction: direction === "inbound" || direction === "outbound" ? direction : null,
     from: withPlus(form.get("From")),
     to: withPlus(form.get("To")),
-    isOffer: direction === "inbound" && !hasEnded,
+    isOffer: form.get("Direction") === "inbound" && !hasEnded,
     events,
     reply: hasEnded ? null : replyOf(thenOf(request.url)),
   };

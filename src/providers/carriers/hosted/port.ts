@@ -68,7 +68,6 @@ export interface WebhookReply {
 
 export interface CallReport {
   callId: string;
-  direction: "inbound" | "outbound" | null;
   from: string | null;
   to: string | null;
   /** An inbound call that waits for `answer` or `refuse`. */

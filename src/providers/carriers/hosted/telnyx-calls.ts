@@ -109,7 +109,7 @@ function read({ url, body }: CarrierRequest): CallReport | null {
   const direction = entryOf(DIRECTIONS, query.get(QUERY.direction))
     ?? entryOf(DIRECTIONS, textAt(payload, "direction"));
   const report = {
-    callId: id, direction, from: textAt(payload, "from"), to: textAt(payload, "to"),
+    callId: id, from: textAt(payload, "from"), to: textAt(payload, "to"),
     isOffer: false, events: [], reply: TAKEN,
   };
   const handedOn = query.get(QUERY.handedOn);

@@ -46,15 +46,12 @@ function read(request: CarrierRequest): CallReport | null {
   const { fields } = body;
   const callId = fields.get("CallSid");
   if (!callId) return null;
-  const direction = fields.get("Direction")?.split("-")[0] ?? null;
   const events = twilioEvents(fields);
-  const isInbound = direction === "inbound";
   return {
     callId,
-    direction: isInbound || direction === "outbound" ? direction : null,
     from: fields.get("From"),
     to: fields.get("To"),
-    isOffer: isInbound && !events.some(({ kind }) => kind === "ended"),
+    isOffer: fields.get("Direction") === "inbound" && !events.some(({ kind }) => kind === "ended"),
     events,
     reply: null,
   };

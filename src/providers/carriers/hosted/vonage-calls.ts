@@ -12,13 +12,14 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "../../../core/faults.ts";
 import type { System } from "../../../core/system.ts";
+import { withoutPlus } from "./numbers.ts";
 import type { HostedCalls, HostedDial, WebhookReply } from "./port.ts";
 import {
   createRestClient, HOSTED_REST_LIMITS, isDone, segment, type RestAnswer, type RestLimits,
 } from "./rest.ts";
 import { ringingSeconds } from "./ringing.ts";
 import { isFromVonage } from "./signatures.ts";
-import { mediaNcco, transferNcco, vonageNumber } from "./vonage-ncco.ts";
+import { mediaNcco, transferNcco } from "./vonage-ncco.ts";
 import { readVonage } from "./vonage-report.ts";
 import { createVonageAuthorization } from "./vonage-token.ts";
 
@@ -44,8 +45,8 @@ const json = (ncco: object[]): WebhookReply =>
   ({ status: 200, contentType: "application/json; charset=utf-8", body: JSON.stringify(ncco) });
 
 const orderOf = ({ to, from, ringingMs, join, detectMachine }: HostedDial): object => ({
-  to: [{ type: "phone", number: vonageNumber(to) }],
-  from: { type: "phone", number: vonageNumber(from) },
+  to: [{ type: "phone", number: withoutPlus(to) }],
+  from: { type: "phone", number: withoutPlus(from) },
   // Its id is not known yet, so the stream cannot bring it back.
   ncco: mediaNcco(join, null),
   event_url: [join.statusUrl],

@@ -2,14 +2,12 @@
 // done, and `connect` is done when the other end, here the WebSocket or a telephone, is gone.
 import assert from "node:assert/strict";
 import { rateOfDialect } from "./dialects.ts";
+import { withoutPlus } from "./numbers.ts";
 import type { Join } from "./port.ts";
 import { TRANSFER_RINGING_S } from "./ringing.ts";
 
 /** Vonage's, of all headers of a WebSocket together, as JSON. */
 const HEADERS_BYTES_MAX = 512;
-
-/** Vonage writes E.164 without its plus. */
-export const vonageNumber = (e164: string): string => e164.replace(/^\+/, "");
 
 /**
  * Where legs are reported that a document adds to a call: the WebSocket, and whoever the call is
@@ -38,8 +36,8 @@ export function mediaNcco(join: Join, callId: string | null): object[] {
 export function transferNcco(to: string, callerId: string | null, statusUrl: string): object[] {
   const endpoint = /^sips?:/i.test(to)
     ? { type: "sip", uri: to }
-    : { type: "phone", number: vonageNumber(to) };
+    : { type: "phone", number: withoutPlus(to) };
   return [connect(statusUrl, endpoint, {
-    ...(callerId === null ? {} : { from: vonageNumber(callerId) }), timeout: TRANSFER_RINGING_S,
+    ...(callerId === null ? {} : { from: withoutPlus(callerId) }), timeout: TRANSFER_RINGING_S,
   })];
 }

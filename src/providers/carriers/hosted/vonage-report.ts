@@ -1,6 +1,7 @@
 // What Vonage's webhooks say about a call. Pure; nothing that comes over the wire makes it throw.
 import { jsonOf } from "../../../core/values.ts";
 import type { LegEndCause, LegEvent } from "../port.ts";
+import { withPlus } from "./numbers.ts";
 import type { CallReport, CarrierRequest } from "./port.ts";
 import { CAUSE_OF_SIP, entryOf } from "./status.ts";
 import { isOfAddedLeg } from "./vonage-ncco.ts";
@@ -52,12 +53,6 @@ function eventsOf({ status, detail, sip_code: code }: Body): LegEvent[] {
   return [refined ? ended(refined) : event];
 }
 
-/** Written without its plus; what is no number (anonymous, a name) stays as it is. */
-function numberOf(value: unknown): string | null {
-  const text = textOf(value);
-  return text !== null && /^\d{5,15}$/.test(text) ? `+${text}` : text;
-}
-
 const isSocket = (value: unknown): boolean => /^wss?:/i.test(textOf(value) ?? "");
 
 /** Null also of the WebSocket's own leg, which is no call. */
@@ -67,14 +62,12 @@ export function readVonage({ method, url, body: bytes }: CarrierRequest): CallRe
   // What answered is reported of `call_uuid`, everything else of `uuid`.
   const callId = textOf(body.uuid) ?? textOf(body.call_uuid);
   if (callId === null || !ID.test(callId)) return null;
-  const to = numberOf(body.to);
+  const to = withPlus(textOf(body.to));
   // The question what to do with a call that comes in is the only one that has no status.
   const isOffer = body.status === undefined && to !== null;
-  const direction = isOffer ? "inbound" : body.direction;
   return {
     callId,
-    direction: direction === "inbound" || direction === "outbound" ? direction : null,
-    from: numberOf(body.from),
+    from: withPlus(textOf(body.from)),
     to,
     isOffer,
     events: eventsOf(body),

@@ -9,7 +9,6 @@ export interface Line {
   /** Of the address its reports go to. */
   token: string;
   callId: string;
-  direction: "inbound" | "outbound";
   parameters: Record<string, string>;
   /** Asterisk has it, or has said that it does not. */
   isPlaced: boolean;

@@ -52,7 +52,7 @@ async function dial(
   if (calls.isFull) return refused("there are too many calls", true);
   const token = tokenOf(join);
   const line = calls.add({
-    token, callId: calls.channelOf(token), direction: "outbound", parameters: join.parameters,
+    token, callId: calls.channelOf(token), parameters: join.parameters,
     isPlaced: false, isAnswered: false,
   });
   const dialled = await ari.originate({
@@ -83,7 +83,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
     dial: (request) => dial({ ari, link, calls, endpointOf }, request),
     answer: async (callId, join) => {
       const line = calls.add({
-        token: tokenOf(join), callId, direction: "inbound", parameters: join.parameters,
+        token: tokenOf(join), callId, parameters: join.parameters,
         isPlaced: true, isAnswered: true,
       });
       try {

@@ -150,7 +150,7 @@ export class Switchboard {
     if (this.isFull) return this.#hangUp(id, "busy");
     this.#offered.add(id);
     this.#hear?.offer({
-      callId: id, direction: "inbound", from: caller.number || null, to: dialplan.exten,
+      callId: id, from: caller.number || null, to: dialplan.exten,
       isOffer: true, events: [], reply: null,
     });
   }
@@ -185,9 +185,8 @@ export class Switchboard {
   }
 
   #tell(token: string, callId: string, event: LegEvent): void {
-    const direction = this.#book.ofToken(token)?.direction ?? "outbound";
     this.#hear?.report(token, {
-      callId, direction, from: null, to: null, isOffer: false, events: [event], reply: null,
+      callId, from: null, to: null, isOffer: false, events: [event], reply: null,
     });
   }
 
