@@ -22,8 +22,9 @@ export async function start(
   path: string,
   args: string[],
   env: Record<string, string>,
+  flags: string[] = [],
 ): Promise<Started> {
-  const child = spawn(process.execPath, [file(path), ...args], {
+  const child = spawn(process.execPath, [...flags, file(path), ...args], {
     env, stdio: ["ignore", "pipe", "inherit"],
   });
   for await (const text of createInterface({ input: child.stdout })) {
@@ -34,6 +35,14 @@ export async function start(
     return { child, port };
   }
   throw new Error(`${path} did not start`);
+}
+
+/** As `npm start` does. */
+export function startServer(env: Record<string, string>): Promise<Started> {
+  const { scripts } = JSON.parse(readFileSync(file("../package.json"), "utf8")) as
+    { scripts: { start: string } };
+  const [, ...flags] = scripts.start.split(" ");
+  return start(`../${flags.pop()}`, [], env, flags);
 }
 
 export async function stop({ child }: Started): Promise<void> {

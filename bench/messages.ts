@@ -6,7 +6,9 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { file, load, start, stop, type Figures, type Started, type Subject } from "./load.ts";
+import {
+  file, load, start, startServer, stop, type Figures, type Started, type Subject,
+} from "./load.ts";
 import { median, print, printResult } from "./report.ts";
 
 const CLIENTS = [1, 32, 256];
@@ -64,7 +66,7 @@ function direct(): Subject {
 
 async function parley(): Promise<Subject> {
   const { api_key: key } = cli(["account", "create", "--name", "Bench", "--balance", "1000000"]);
-  const started = await start("../src/main.ts", [], {
+  const started = await startServer({
     ...env, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off", PARLEY_MODEL_URL: modelUrl,
     PARLEY_MODEL_NAME: "scripted",
   });

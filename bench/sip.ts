@@ -16,7 +16,7 @@ import { flow, makePdf } from "../test/support/documents.ts";
 import { freePorts } from "../test/support/free-ports.ts";
 import type { RtpFigures } from "../test/support/rtp-peer.ts";
 import { noSipp, startSipp } from "../test/support/sipp.ts";
-import { file, load, start, stop, type Started, type Subject } from "./load.ts";
+import { file, load, start, startServer, stop, type Started, type Subject } from "./load.ts";
 import { percentile, print, printResult } from "./report.ts";
 import { createKeys, parley } from "./voice-server.ts";
 
@@ -41,7 +41,7 @@ const store = { PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", PARLEY_LOG_LEVEL: 
 const keys = createKeys(store, AT_ONCE + 10 * PER_SECOND);
 const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
 const sipPort = await freePorts();
-const server = await start("../src/main.ts", [], {
+const server = await startServer({
   ...store, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off", PARLEY_SPEECH: "loopback",
   PARLEY_SIP_PORT: String(sipPort), PARLEY_SIP_HOST: "127.0.0.1",
   PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",

@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { file, start, stop, type Started } from "./load.ts";
+import { file, startServer, stop, type Started } from "./load.ts";
 
 const CALLS_PER_ACCOUNT = 10;
 const CLOCK_TICKS = 100;
@@ -54,7 +54,7 @@ export function createKeys(env: Record<string, string>, calls: number): string[]
 export async function startCallServer(
   env: Record<string, string>, keys: string[], assistant: object,
 ): Promise<CallServer> {
-  const started = await start("../src/main.ts", [], {
+  const started = await startServer({
     ...env, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off", PARLEY_SPEECH: "loopback",
   });
   process.once("exit", () => started.child.kill());
