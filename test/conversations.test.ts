@@ -168,7 +168,12 @@ test("[CV9] stop keeps and charges what was shown; before any text it costs noth
     const hadText = seen.includes("reply_delta");
     seen += decoder.decode(chunk, { stream: true });
     if (!hadText && seen.includes("reply_delta")) {
-      const stopped = await server.call("POST", `/conversations/${uuid}/stop`);
+      const turn = Number(/"turn_id":(\d+)/.exec(seen)?.[1]);
+      const stop = (body: object) =>
+        server.call("POST", `/conversations/${uuid}/stop`, { body });
+      assert.deepEqual((await stop({ turn_id: turn - 1 })).body, { status: true, stopped: false });
+      assert.equal((await stop({ turn_id: "first" })).status, 422);
+      const stopped = await stop({ turn_id: turn });
       assert.deepEqual(stopped.body, { status: true, stopped: true });
     }
   }

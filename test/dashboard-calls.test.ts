@@ -184,8 +184,9 @@ test("[DB42] a new call: the server's complaint, then the call with its variable
 
     await go("/calls");
     await page.getByRole("button", { name: "Try an assistant" }).click();
-    assert.deepEqual(
-      await dialog.getByLabel("Assistant").locator("option").allTextContents(), ["Front desk"]);
+    const options = dialog.getByLabel("Assistant").locator("option");
+    await options.first().waitFor({ state: "attached" });
+    assert.deepEqual(await options.allTextContents(), ["Front desk"]);
     await dialog.getByLabel("What the caller says").fill("First.\n\n  Second. \n");
     const sent = page.waitForRequest(/try_call/);
     await dialog.getByRole("button", { name: "Ring" }).click();

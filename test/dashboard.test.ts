@@ -102,7 +102,7 @@ test("[DB7] a narrow screen has its menu behind a button, and closes it again", 
     await page.getByRole("button", { name: "Menu" }).click();
     await link.click();
     await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
-    assert.equal(await link.isVisible(), false);
+    await link.waitFor({ state: "hidden" });
   }, { context: { viewport: { width: 360, height: 740 } } });
 });
 

@@ -76,6 +76,7 @@ test("[WG31] with the model switched off messages are taken, none is waited for,
       // A stream would be a reply being written.
       assert.match((await (await stored).headerValue("content-type")) ?? "", /^application\/json/);
       await isAnswered(seen);
+      await seen.log.getByText(text).waitFor();
     }
     assert.equal(await seen.log.getByText("Writing…").count(), 0);
     assert.deepEqual(await lines(seen), [
@@ -191,5 +192,30 @@ test("[WG37] opening the chat moves nothing of the page", { skip, timeout }, asy
     await open(seen);
     await until(seen.page, "true");
     assert.equal(await seen.page.evaluate("shifts"), 0);
+  });
+});
+
+test("[WG38] a message is sent also while the answer to the last one's request is still on its way", { skip }, async () => {
+  await withWidget({}, async (seen) => {
+    const arrived = Promise.withResolvers<void>();
+    let requests = 0;
+    await seen.page.route("**/messages", async (route) => {
+      requests += 1;
+      if (requests > 1) return route.continue();
+      const response = await route.fetch();
+      await arrived.promise;
+      await route.fulfill({ response });
+    });
+    model.script(({ messages }) => ({ tokens: [`To ${messages.at(-1)?.content}`] }));
+    await open(seen);
+    for (const text of ["one", "two"]) {
+      await seen.say(text);
+      await seen.log.getByText(`To ${text}`).waitFor();
+      await isAnswered(seen);
+    }
+    arrived.resolve();
+    await seen.say("three");
+    await seen.log.getByText("To three").waitFor();
+    assert.deepEqual(await seen.replies(), ["Hi!", "To one", "To two", "To three"]);
   });
 });

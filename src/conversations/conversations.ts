@@ -59,8 +59,8 @@ export interface Conversations {
   ): ConversationSummary[];
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(args: { uuid: string; text: string; idempotencyKey: string | null }): Promise<Sent>;
-  /** True when a reply was being written and is now stopped. */
-  stop(uuid: string): Promise<boolean>;
+  /** True when a reply was being written, of this turn where one is named, and is now stopped. */
+  stop(uuid: string, turnId?: number): Promise<boolean>;
   setAi(accountId: number, uuid: string, enabled: boolean): Promise<void>;
   live(uuid: string): LiveReplyView | null;
   /** Ends conversations that have gone quiet; for a timer. */
@@ -202,10 +202,11 @@ export function createConversations(options: AnswerOptions): Conversations {
     },
     list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
     send: createSend(options, turns, get),
-    stop: async (uuid) => {
+    stop: async (uuid, turnId) => {
       get(uuid);
       const turn = running.get(uuid);
-      if (!turn || !turn.live.stop()) return false;
+      if (!turn || turn.live.turnId !== (turnId ?? turn.live.turnId)) return false;
+      if (!turn.live.stop()) return false;
       await turn.result;
       return true;
     },

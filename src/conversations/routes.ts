@@ -49,6 +49,11 @@ const SEND = Type.Object({
     description: "An AI SDK chat's, with ?protocol=ai-sdk: the last user message is sent",
   })),
 });
+export const STOP = Type.Object({
+  turn_id: Type.Optional(Type.Integer({
+    description: "Of the reply that is meant: one that comes after it goes on. Absent: whichever it is",
+  })),
+});
 const AFTER = Type.Object({
   after: Type.Optional(Type.String({ description: "Position to continue from: the last `id` seen" })),
 });
@@ -226,15 +231,17 @@ function liveRoutes({ conversations, access, streams }: ConversationRouteOptions
       summary: "Stop the reply being written; what was shown is kept",
       errorShape: "conversation",
       notFound: "Conversation not found",
+      body: STOP,
       responses: {
         200: {
           description: "Whether a reply was stopped",
           schema: Type.Object({ status: Type.Literal(true), stopped: Type.Boolean() }),
         },
         404: NOT_FOUND,
+        422: INVALID,
       },
-      handle: async ({ uuid }) =>
-        json(200, { status: true, stopped: await conversations.stop(uuid) }),
+      handle: async ({ uuid, body }) =>
+        json(200, { status: true, stopped: await conversations.stop(uuid, body.turn_id) }),
     }),
   ];
 }

@@ -13,7 +13,7 @@ import { parsePosition } from "../realtime/frames.ts";
 import { readPosition, type SocketSession, type Streams } from "../realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
-import { MESSAGE_FIELD } from "./routes.ts";
+import { MESSAGE_FIELD, STOP } from "./routes.ts";
 import { replyBody, STORED_BODY } from "./wire.ts";
 
 const COMMAND = Type.Object({
@@ -23,6 +23,7 @@ const COMMAND = Type.Object({
   message: Type.Optional(Type.Unknown()),
   idempotency_key: Type.Optional(Type.String()),
   after: Type.Optional(Type.String()),
+  ...STOP.properties,
 });
 const validateCommand = compileValidation(COMMAND);
 const validateMessage = compileValidation(Type.Object({ message: MESSAGE_FIELD }));
@@ -99,7 +100,7 @@ async function run(
     case "ping":
       return ["pong", {}];
     case "stop":
-      return ["stop_result", { stopped: await conversations.stop(uuid) }];
+      return ["stop_result", { stopped: await conversations.stop(uuid, command.turn_id) }];
     case "resume": {
       const position = parsePosition(command.after ?? "");
       if (!position) throw new Fault(422, "The after is not a position of this stream.");

@@ -152,7 +152,7 @@ export function createGivenTurns(options: AnswerOptions): GivenTurns {
   const conversations: Conversations = {
     ...own,
     send: (args) => running.has(args.uuid) ? Promise.reject(busy()) : own.send(args),
-    stop: (uuid) => (running.get(uuid)?.turns ?? own).stop(uuid),
+    stop: (uuid, turnId) => (running.get(uuid)?.turns ?? own).stop(uuid, turnId),
     live: (uuid) => (running.get(uuid)?.turns ?? own).live(uuid),
     drain: async (waitMs) => {
       isDraining = true;

@@ -29,7 +29,7 @@ export interface Api {
   create(assistant: string, variables: Record<string, string>): Promise<string>;
   /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
   send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
-  stop(conversation: string): Promise<void>;
+  stop(conversation: string, turn: number | null): Promise<void>;
   history(conversation: string): Promise<Message[]>;
   streamOf(conversation: string): string;
 }
@@ -66,7 +66,9 @@ export function createApi(origin: string): Api {
       await response.body?.cancel();
       return isAnswering ? "answering" : "stored";
     },
-    stop: async (conversation) => void (await ask(`${root}/${conversation}/stop`, post({}))),
+    stop: async (conversation, turn) => {
+      await ask(`${root}/${conversation}/stop`, post(turn === null ? {} : { turn_id: turn }));
+    },
     history: async (conversation) =>
       ((await (await ask(`${root}/${conversation}`)).json()) as { history: Message[] }).history,
     streamOf: (conversation) => `${root}/${conversation}/stream`,

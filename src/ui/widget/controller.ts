@@ -3,7 +3,7 @@ import { Refusal, type Api } from "./api.ts";
 import { createCalling, noCall } from "./calling.ts";
 import type { Options } from "./options.ts";
 import { createSession, type Session, type State } from "./session.ts";
-import { createMemory, isAnswering, renewed } from "./store.ts";
+import { createMemory, isAnswering, openTurn, renewed } from "./store.ts";
 import { createView, type Actions, type View } from "./view.ts";
 
 /** `crypto.randomUUID` exists on pages served over https only. */
@@ -68,8 +68,8 @@ function createActions(
     stop: () => {
       const { conversation } = state.talk;
       if (conversation === null || !isAnswering(state.talk)) return;
-      // Not reached: the reply goes on being written, and the button stays.
-      api.stop(conversation).catch(() => undefined);
+      // Not reached: the reply goes on being written, and the button stays. Late: the next goes on.
+      api.stop(conversation, openTurn(state.talk)).catch(() => undefined);
     },
     retry: () => void session.deliver(),
     renew: () => {

@@ -80,7 +80,8 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
 
 export function createSession(state: State, options: Options, api: Api): Session {
   let creating: Promise<void> | null = null;
-  let isSending = false;
+  /** By key: the stream may tell of an answer, and the next be sent, before the first POST ends. */
+  const sending = new Set<string>();
   const { follow, unwatch } = createFollower(state, api, () => {
     state.set(renewed(state.talk));
     if (state.talk.isOpen) void begin();
@@ -108,24 +109,25 @@ export function createSession(state: State, options: Options, api: Api): Session
     }
   };
   const deliver = async (): Promise<void> => {
-    if (isSending) return;
-    isSending = true;
+    const key = state.talk.pending?.key ?? "";
+    if (sending.has(key)) return;
+    sending.add(key);
     if (state.talk.problem !== "") state.set({ ...state.talk, problem: "", isUnreached: false });
     await begin();
     const { conversation, pending, after } = state.talk;
     try {
-      if (conversation === null || pending === null) return;
+      if (conversation === null || pending?.key !== key) return;
       const outcome = await api.send(conversation, pending.text, pending.key);
-      if (outcome === "stored" && state.talk.pending?.key === pending.key) {
+      if (outcome === "stored" && state.talk.pending?.key === key) {
         state.set({ ...state.talk, pending: null });
       }
     } catch (error) {
       // What the stream has told since is newer than the loss of this answer.
       const isTold = isRunning(state)
         || (!(error instanceof Refusal) && state.talk.after !== after);
-      if (state.talk.pending?.key === pending?.key && !isTold) refuse(state, error);
+      if (state.talk.pending?.key === key && !isTold) refuse(state, error);
     } finally {
-      isSending = false;
+      sending.delete(key);
     }
   };
   return {

@@ -64,6 +64,10 @@ type Reply = Extract<Item, { role: "assistant" }>;
 const isOpenReply = (item: Item, turn?: number | null): item is Reply =>
   item.role === "assistant" && item.turn !== null && (turn === undefined || item.turn === turn);
 
+/** Whose reply is being written, once it has begun. */
+export const openTurn = ({ items }: Talk): number | null =>
+  items.find((item) => isOpenReply(item))?.turn ?? null;
+
 /** Changes the reply of the turn that is being written, which begins if there is none. */
 function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): Item[] {
   const index = items.findIndex((item) => isOpenReply(item, turn));
