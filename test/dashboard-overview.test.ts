@@ -55,15 +55,16 @@ test("[DB81] figures and charts are the server's, for the days chosen", { skip }
       const range = page.getByRole("button", { name: `${days} days` });
       await range.click();
       const { balance, spend, conversations } = await overview(key, days);
-      await page.getByRole("figure", { name: "Spend" }).waitFor();
+      const last = page.locator(`[aria-label="Spend: figures"]
+        tbody:not(:has(tr:nth-child(${days + 1}))) tr:nth-child(${days})`);
+      await last.waitFor({ state: "attached" });
       const summary = page.getByLabel("Figures: Spend", { exact: true });
       const table = page.getByRole("region", { name: "Spend: figures" }).locator("tbody tr");
       if (!await table.first().isVisible()) {
         await summary.focus();
         await page.keyboard.press("Enter");
       }
-      await page.locator(`[aria-label="Spend: figures"] tbody:not(:has(tr:nth-child(${days + 1})))
-        tr:nth-child(${days})`).waitFor();
+      await last.waitFor();
       assert.equal(await range.getAttribute("aria-pressed"), "true");
       assert.equal(await figure(page, "Balance").textContent(), `$${balance.toFixed(2)}`);
       assert.equal(await figure(page, "Spent").textContent(), `$${spend.total.toFixed(2)}`);
