@@ -50,6 +50,14 @@ test("[VL41] a late look makes up for what it missed; after a long stall it is d
   stalled.system.advance(5001);
   for (const told of stalled.times) assert.equal(told.length, 1);
   assert.deepEqual(stalled.late.map(Math.round), [4981, 1, 4976, 16]);
+
+  // Who comes in the middle of it has missed what came since.
+  const joined = createSubscribers(4, 1999);
+  joined.system.advance(1000);
+  const missed: number[] = [];
+  joined.clock.subscribe((dropped) => missed.push(dropped));
+  joined.system.advance(2000);
+  assert.deepEqual(missed, [99]);
 });
 
 test("[VL42] what a stall dropped is silence on record, which keeps the transcript's time", () => {

@@ -19,7 +19,8 @@ export interface MediaClock {
 interface Phase {
   /** Within a frame. */
   offsetMs: number;
-  ticks: Set<Tick>;
+  /** Each with the time since when. */
+  ticks: Map<Tick, number>;
   dueMs: number;
 }
 
@@ -28,7 +29,7 @@ export function createMediaClock(
   system: System, onTick: (lateMs: number) => void = () => undefined,
 ): MediaClock {
   const phases = Array.from({ length: PHASES }, (_, at): Phase =>
-    ({ offsetMs: (at * FRAME_MS) / PHASES, ticks: new Set(), dueMs: 0 }));
+    ({ offsetMs: (at * FRAME_MS) / PHASES, ticks: new Map(), dueMs: 0 }));
   let timer: Timer | null = null;
   let startedMs: number | null = null;
   const run = (phase: Phase, nowMs: number): void => {
@@ -40,7 +41,11 @@ export function createMediaClock(
     }
     for (; phase.dueMs <= nowMs; phase.dueMs += FRAME_MS) {
       onTick(nowMs - phase.dueMs);
-      for (const tick of phase.ticks) tick(dropped);
+      for (const [tick, sinceMs] of phase.ticks) {
+        // Who came in the middle of a stall has missed less of it.
+        const missed = Math.ceil((phase.dueMs - sinceMs) / FRAME_MS) - 1;
+        if (missed >= 0) tick(Math.min(dropped, missed));
+      }
       dropped = 0;
     }
   };
@@ -73,7 +78,7 @@ export function createMediaClock(
       const phase = phases.reduce((least, one) =>
         (one.ticks.size < least.ticks.size ? one : least));
       if (phase.ticks.size === 0) begin(phase);
-      phase.ticks.add(tick);
+      phase.ticks.set(tick, system.monotonicMs());
       schedule();
       return {
         cancel: () => {
