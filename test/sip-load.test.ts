@@ -108,10 +108,10 @@ test("[SC45] calls by the dozen while messages are charged and documents read: n
   const [bare99, bareMax] = [99, 100].map((part) => percentile(bareMs, part)) as [number, number];
   t.diagnostic(`${CALLS} calls, ${figures.packets} packets: late p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} max ${max.toFixed(1)} ms; a bare timer p99 ${bare99.toFixed(1)} max ${bareMax.toFixed(1)} ms; ${charged} messages, ${documents} documents`);
   assert.deepEqual([figures.streams, figures.lost], [CALLS, 0]);
-  // Enough to judge by, also where the machine stalled: frames the server left out are late ones.
-  const least = CALLS * (CALL_MS / 20) * 0.7;
+  // While the machine stalled, nobody could have sent.
+  const least = CALLS * ((CALL_MS - bareMax) / 20) * 0.9;
   assert.ok(figures.packets >= least, `${figures.packets} of ${least}`);
-  assert.ok(charged >= 10 && documents > 0, `${charged} ${documents}`);
+  assert.ok(charged > 20 && documents > 0, `${charged} ${documents}`);
   assert.ok(p99 <= LATE_MAX_MS + 2 * bare99, `${p99} ${bare99}`);
   assert.ok(max <= LATE_MAX_MS + 2 * bareMax, `${max} ${bareMax}`);
 });

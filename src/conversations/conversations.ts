@@ -205,8 +205,8 @@ export function createConversations(options: AnswerOptions): Conversations {
     stop: async (uuid, turnId) => {
       get(uuid);
       const turn = running.get(uuid);
-      if (!turn || turn.live.turnId !== (turnId ?? turn.live.turnId)) return false;
-      if (!turn.live.stop()) return false;
+      const isMeant = turnId === undefined || turn?.live.turnId === turnId;
+      if (!turn || !isMeant || !turn.live.stop()) return false;
       await turn.result;
       return true;
     },

@@ -64,7 +64,9 @@ export async function startBaresip(
 ): Promise<Baresip> {
   const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
   const file = (name: string): string => join(folder, name);
-  const [port, control] = [await freePorts(), await freePorts()];
+  // The one between is that of SIP over TLS.
+  const port = await freePorts(3);
+  const control = port + 2;
   writeFileSync(file("microphone.wav"), wavOf(microphone, RATE));
   writeFileSync(file("accounts"),
     `<sip:${number ?? "telephone"}@127.0.0.1:${port}>;regint=0`

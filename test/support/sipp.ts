@@ -77,9 +77,9 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   const { scenario, to, host = "127.0.0.1", calls = 1 } = options;
   const folder = mkdtempSync(join(tmpdir(), "parley-sipp-"));
   const file = (name: string): string => join(folder, name);
-  const port = await freePorts(1, host);
   // It takes four for sound and pictures, needed or not.
-  const mediaPort = await freePorts(4, host);
+  const mediaPort = await freePorts(5, host);
+  const port = mediaPort + 4;
   writeFileSync(file("messages"), "");
   const keys = {
     rtp_port: String(mediaPort), caller: "+14155550199", called: options.number ?? "nobody",
