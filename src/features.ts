@@ -217,6 +217,9 @@ function createToolThreads(allowPrivateNetworks: string[], log: Logger) {
       maxThreads: LIMITS.toolThreadsMax,
       concurrentTasksPerWorker: LIMITS.toolCallsPerThreadMax,
       maxQueue: LIMITS.toolCallsQueueMax,
+      // An idle thread that waits by atomics stands still, and never hears that an endpoint closed
+      // the connection its next request is written to.
+      atomics: "disabled",
     });
     pool.on("error", (error) => log.error({ err: error }, "a tool thread failed"));
     return pool;

@@ -75,6 +75,17 @@ test("[ST3] what is swapped as a whole is imported in its own place only", () =>
   }
 });
 
+test("[ST24] no thread of a pool stands still while it is idle", () => {
+  const pools = globSync(["src/**/*.ts", "workers/**/*.ts", "bench/**/*.ts"], { cwd: ROOT })
+    .map((file) => ({ file, text: readFileSync(join(ROOT, file), "utf8") }))
+    .filter(({ text }) => text.includes("new Piscina("));
+  assert.ok(pools.length > 0);
+  for (const { file, text } of pools) {
+    const count = (what: string): number => text.split(what).length - 1;
+    assert.equal(count('atomics: "disabled"'), count("new Piscina("), file);
+  }
+});
+
 test("[ST4] only config.ts reads the environment", () => {
   for (const file of globSync("src/**/*.ts", { cwd: ROOT })) {
     const text = readFileSync(join(ROOT, file), "utf8");

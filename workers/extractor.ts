@@ -30,6 +30,8 @@ const pool = new Piscina({
   minThreads: 1,
   maxThreads: 1,
   resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
+  // Websites close kept connections, which an idle thread must hear.
+  atomics: "disabled",
 });
 // A thread that died at its start says so here, too; its document gets the rejection.
 pool.on("error", () => undefined);

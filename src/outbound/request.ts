@@ -3,13 +3,16 @@
 // to. Redirects are never followed, bodies never unpacked, time and bytes always bounded.
 import { lookup as resolve, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
-import { Agent, buildConnector, request as send, type Dispatcher } from "undici";
+import { setImmediate as nextPhase } from "node:timers/promises";
+import { Agent, buildConnector, Client, request as send, type Dispatcher } from "undici";
 import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
 
 const CONNECT_MS = 3000;
 const IDLE_CONNECTION_MS = 4000;
 const CONNECTIONS_PER_ORIGIN_MAX = 32;
 const HEADER_BYTES_MAX = 16 * 1024;
+/** A request up to this size is written in one piece: its write fails as a whole or not at all. */
+const ONE_WRITE_BYTES_MAX = 8 * 1024;
 
 export interface OutboundRequest {
   url: string;
@@ -122,47 +125,76 @@ async function readBody(
   return Buffer.concat(chunks);
 }
 
+type Failure = Exclude<OutboundReply, { kind: "reply" }>;
+
+/** A kept connection that the other side reset before the first byte could be written. */
+const couldNotWrite = ({ body = "", headers = {} }: OutboundRequest, chain: Error[]): boolean =>
+  chain.some((cause) => (cause as NodeJS.ErrnoException).syscall === "write")
+  && Buffer.byteLength(body) + JSON.stringify(headers).length <= ONE_WRITE_BYTES_MAX;
+
+function failureOf(wanted: OutboundRequest, error: unknown, isOver: boolean): Failure {
+  const chain = causes(error);
+  if (chain.some((cause) => cause instanceof AddressRefused)) {
+    return { kind: "refused", reason: "address" };
+  }
+  const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? "");
+  const sent = !codes.some((code) => BEFORE_SENDING.has(code)) && !couldNotWrite(wanted, chain);
+  const isLate = isOver || codes.includes("UND_ERR_CONNECT_TIMEOUT");
+  return { kind: "failed", reason: isLate ? "timeout" : "unreachable", sent };
+}
+
 export function createOutbound(options: OutboundOptions): Outbound {
   const policy = createAddressPolicy(options.allowPrivateNetworks);
-  const agent = new Agent({
+  const settings = {
     connect: guardedConnector(policy),
-    connections: CONNECTIONS_PER_ORIGIN_MAX,
     pipelining: 1,
     keepAliveTimeout: IDLE_CONNECTION_MS,
     maxHeaderSize: HEADER_BYTES_MAX,
-    // The total below bounds both.
+    // The total of each request bounds both.
     headersTimeout: 0,
     bodyTimeout: 0,
-  });
+  };
+  const agent = new Agent({ ...settings, connections: CONNECTIONS_PER_ORIGIN_MAX });
   let closing: Promise<void> | null = null;
+
+  const attempt = async (
+    wanted: OutboundRequest, url: URL, dispatcher: Dispatcher, signal: AbortSignal,
+  ): Promise<OutboundReply> => {
+    const response = await send(url, {
+      dispatcher,
+      method: wanted.method as Dispatcher.HttpMethod,
+      headers: headersOf(wanted.headers ?? {}, options.userAgent ?? "parley"),
+      body: wanted.body ?? null,
+      signal,
+    });
+    const body = await readBody(response.body, wanted.bytesMax);
+    if (!body) return { kind: "failed", reason: "too_large", sent: true };
+    const headers = Object.fromEntries(Object.entries(response.headers)
+      .map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]));
+    return { kind: "reply", status: response.statusCode, headers, body };
+  };
 
   const request: Outbound["request"] = async (wanted, signal) => {
     const url = policy.readUrl(wanted.url);
     if (!url) return { kind: "refused", reason: "url" };
     const deadline = AbortSignal.timeout(wanted.totalMs);
-    try {
-      const response = await send(url, {
-        dispatcher: agent,
-        method: wanted.method as Dispatcher.HttpMethod,
-        headers: headersOf(wanted.headers ?? {}, options.userAgent ?? "parley"),
-        body: wanted.body ?? null,
-        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-      });
-      const body = await readBody(response.body, wanted.bytesMax);
-      if (!body) return { kind: "failed", reason: "too_large", sent: true };
-      const headers = Object.fromEntries(Object.entries(response.headers)
-        .map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]));
-      return { kind: "reply", status: response.statusCode, headers, body };
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      const chain = causes(error);
-      if (chain.some((cause) => cause instanceof AddressRefused)) {
-        return { kind: "refused", reason: "address" };
+    const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    let dispatcher: Dispatcher = agent;
+    for (let isLast = false; ; isLast = true) {
+      // Whatever connections were closed while this thread was busy are heard of first.
+      await nextPhase();
+      try {
+        return await attempt(wanted, url, dispatcher, either);
+      } catch (error) {
+        if (signal?.aborted) throw error;
+        const chain = causes(error);
+        if (isLast || deadline.aborted || !couldNotWrite(wanted, chain)) {
+          return failureOf(wanted, error, deadline.aborted);
+        }
+        dispatcher = new Client(url.origin, settings);
+      } finally {
+        if (isLast) await dispatcher.destroy();
       }
-      const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? "");
-      const sent = !codes.some((code) => BEFORE_SENDING.has(code));
-      const isLate = deadline.aborted || codes.includes("UND_ERR_CONNECT_TIMEOUT");
-      return { kind: "failed", reason: isLate ? "timeout" : "unreachable", sent };
     }
   };
   return { request, close: () => (closing ??= agent.destroy()) };
