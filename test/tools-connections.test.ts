@@ -40,7 +40,10 @@ test("[TL107] calls reach an endpoint that closes its kept connections", async (
   endpoint.listen(0, "127.0.0.1");
   await once(endpoint, "listening");
   const server = await startTestServer({ env });
-  after(() => Promise.all([server.close(), endpoint.close()]));
+  after(async () => {
+    await server.close();
+    endpoint.close();
+  });
   const { port } = endpoint.address() as AddressInfo;
   const { body } = await server.call("POST", "/user/tools", {
     body: {
