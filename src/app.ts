@@ -1,11 +1,10 @@
 // Composition root, the half at the wire: mounts the features of features.ts, runs the clockwork,
 // starts and stops it all.
 import { readFileSync } from "node:fs";
-import type { Identity } from "./accounts/accounts.ts";
+import { createAdmission } from "./admission.ts";
 import { createOverview } from "./accounts/overview.ts";
 import { accountRoutes, accountSocket } from "./accounts/routes.ts";
 import { createStatements } from "./accounts/statements.ts";
-import { createTickets } from "./accounts/tickets.ts";
 import { groupRoutes } from "./assistants/group-routes.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
 import { assistantRoutes } from "./assistants/routes.ts";
@@ -16,7 +15,7 @@ import { callRoutes } from "./calls/routes.ts";
 import { webCall } from "./calls/web-call.ts";
 import type { RecordingUrl } from "./calls/wire.ts";
 import { campaignRoutes } from "./campaigns/routes.ts";
-import { createAccess, type Access } from "./conversations/access.ts";
+import type { Access } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
 import { conversationSocket } from "./conversations/socket.ts";
@@ -30,10 +29,9 @@ import { renderFault, toFault } from "./http/errors.ts";
 import type { HttpRequest, SocketRoute } from "./http/exchange.ts";
 import { buildOpenApi } from "./http/openapi.ts";
 import { mountPages } from "./http/pages.ts";
-import { createRateLimiter, type RateLimit, type RateLimiter } from "./http/rate-limit.ts";
+import type { RateLimiter } from "./core/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import { createHttpServer, type HttpServer } from "./http/server.ts";
-import { createOrigins } from "./http/origins.ts";
 import { knowledgebaseRoutes } from "./knowledgebases/routes.ts";
 import { leadRoutes } from "./leads/routes.ts";
 import { mountMcp } from "./mcp/routes.ts";
@@ -60,25 +58,6 @@ export interface App {
 export const VERSION = (JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),
 ) as { version: string }).version;
-
-function createLimiters({ config, system }: AppOptions) {
-  if (!config.PARLEY_RATE_LIMITS) return null;
-  const limiter = (...limits: [RateLimit, ...RateLimit[]]): RateLimiter =>
-    createRateLimiter(limits, { system, keysMax: LIMITS.rateLimiterKeysMax });
-  const minute = 60_000;
-  return {
-    key: limiter(
-      { count: config.PARLEY_RATE_KEY_PER_MINUTE, windowMs: minute },
-      { count: config.PARLEY_RATE_KEY_BURST, windowMs: 10_000 },
-    ),
-    generateReply: limiter({ count: 5, windowMs: minute }),
-    create: limiter(
-      { count: config.PARLEY_RATE_ADDRESS_PER_MINUTE, windowMs: minute },
-      { count: config.PARLEY_RATE_ADDRESS_PER_HOUR, windowMs: 60 * minute },
-    ),
-    send: limiter({ count: config.PARLEY_RATE_CONVERSATION_PER_MINUTE, windowMs: minute }),
-  };
-}
 
 const DAY_MICROS = 86_400_000_000;
 
@@ -115,35 +94,13 @@ function mountEverything(
   server: HttpServer,
   draining: () => boolean,
 ): { openApi(): object; connectCarriers(): void } {
-  const { config, log, system } = options;
-  const { accounts, assistants, conversations, streams, metrics } = features;
-  const limiters = createLimiters(options);
-  const tickets = createTickets<Identity>(system);
-  const origins = createOrigins(config.PARLEY_PUBLIC_URL, config.PARLEY_TLS_KEY_FILE !== null);
+  const { log, system } = options;
+  const { accounts, sessions, conversations, streams, metrics } = features;
   const { events } = storage;
-  const access = createAccess({
-    conversations,
-    findAssistant: (id) => assistants.findById(id),
-    events,
-    limiters,
-    defaultOrigins: config.PARLEY_ALLOWED_ORIGINS,
-    ownOrigin: origins.of,
-  });
-  const api: ApiOptions = {
-    server,
-    log,
-    system,
-    authenticate: (token) => accounts.authenticate(token),
-    redeemTicket: (ticket) => tickets.redeem(ticket),
-    keyLimiter: limiters?.key ?? null,
-    baseUrlOf: (http) => origins.of(http) + API_ROOT,
-    observe: (method, route, status, seconds) =>
-      metrics.request.observe({ method, route, status }, seconds),
-    allowsOrigin: (_origin, uuid, http) => access.originAllowedFor(uuid, http),
-    draining,
-  };
+  const { api, access, tickets, generateReply } =
+    createAdmission(options, storage, features, server, draining);
   const account = {
-    accounts, tickets, events, streams,
+    accounts, tickets, sessions, events, streams,
     overview: createOverview({ store: storage.overview, system }),
     statements: createStatements({ store: storage.statements, system }),
     identify: (http: HttpRequest) => identify(api, http, true),
@@ -151,7 +108,7 @@ function mountEverything(
   const routes: Route[] = [
     ...accountRoutes(account),
     ...resourceRoutes(features, system),
-    ...talkRoutes(options, features, access, api, limiters?.generateReply ?? null),
+    ...talkRoutes(options, features, access, api, generateReply),
   ];
   routes.push(...webhookRoutes({ webhooks: features.delivery.webhooks, events }));
   const called = mountCalls(options, storage, features, access, account.identify);
@@ -206,7 +163,7 @@ function talkRoutes(
       streams: turnStreams,
       assertRoom: streams.assertRoom,
       identify: (http) => identify(api, http, false),
-      keyLimiter: api.keyLimiter,
+      takeRate: api.takeRate,
     }),
     ...widgetRoutes({
       access, system, findAssistantByUuid, assertCanTalk: features.voice.assertCanTalk,

@@ -5,6 +5,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Piscina } from "piscina";
 import { createAccounts, type Accounts } from "./accounts/accounts.ts";
+import { createSessions } from "./accounts/sessions.ts";
 import { createAssistants, type Assistant, type Assistants } from "./assistants/assistants.ts";
 import { loadCatalogs, type Catalogs } from "./assistants/catalogs.ts";
 import { createGroups } from "./assistants/groups.ts";
@@ -21,7 +22,7 @@ import {
 import { LIMITS } from "./core/limits.ts";
 import type { Logger } from "./core/logger.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
-import { createSecretBox, loadSecret } from "./core/secrets.ts";
+import { createSecretBox, loadSecret, type SecretBox } from "./core/secrets.ts";
 import type { System } from "./core/system.ts";
 import { createDelivery } from "./delivery.ts";
 import { createMemoryBus, type EventBus } from "./events/bus.ts";
@@ -71,6 +72,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     storageFailed: () => storage.failure() !== null,
   });
   const accounts = createAccounts({ store: storage.accounts, system, bus });
+  const box = openBox(options);
   const assistants = createAssistants({
     store: storage.assistants,
     phoneNumbers: storage.phoneNumbers,
@@ -79,6 +81,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     system,
   });
   const tooling = createTooling(options, storage, {
+    box,
     toolsMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").tools,
     metrics,
   });
@@ -110,6 +113,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   });
   return {
     ...callsAndVoice,
+    sessions: createSessions({ box, accounts, system }),
     bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, givenTurns, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
@@ -195,6 +199,9 @@ function createCallFeatures(
   return { calls, recordings, voice, delivery, ...campaigning };
 }
 
+const openBox = ({ config, system }: AppOptions): SecretBox =>
+  createSecretBox(loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system), system);
+
 function observeTurns(metrics: Metrics): AnswerOptions["observe"] {
   return (result, seconds, firstTextSeconds) => {
     const outcome = result.kind === "completed" ? "completed" : result.reason;
@@ -235,10 +242,10 @@ function createToolThreads(allowPrivateNetworks: string[], log: Logger) {
 function createTooling(
   { config, log, system }: AppOptions,
   storage: Storage,
-  { toolsMax, metrics }: { toolsMax(accountId: number): number; metrics: Metrics },
+  { box, toolsMax, metrics }: {
+    box: SecretBox; toolsMax(accountId: number): number; metrics: Metrics;
+  },
 ) {
-  const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
-  const box = createSecretBox(secret, system);
   const tools = createTools({ store: storage.tools, box, system, toolsMax });
   const threads = createToolThreads(config.PARLEY_ALLOW_PRIVATE_NETWORKS, log);
   const sending: SendingOptions = {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
-import { createRateLimiter } from "../src/http/rate-limit.ts";
+import { createRateLimiter } from "../src/core/rate-limit.ts";
 import { createSystem } from "../src/core/system.ts";
 import { newAssistant, newConversation, startTestServer } from "./support/server.ts";
 
@@ -147,18 +147,23 @@ test("[AU4] only allowed origins may use an assistant from a page", async () => 
   assert.equal((await ask("OPTIONS", "https://bad.example")).status, 403);
 });
 
-test("[LM1] a key has 20 requests in 10 seconds, then 429 that says when to come back", async () => {
+test("[LM1] a key has 20 requests in 10 seconds, then 429; headers state the tightest window", async () => {
   const limited = await startTestServer({ env: { PARLEY_RATE_LIMITS: "on" } });
   for (let count = 0; count < 20; count += 1) {
     const { status, headers } = await limited.call("GET", "/user/me");
     assert.equal(status, 200);
-    assert.equal(headers.get("x-ratelimit-limit"), "100");
-    assert.equal(headers.get("x-ratelimit-remaining"), String(99 - count));
+    // Of its two windows, 100 in a minute and 20 in 10 seconds, the one with less left.
+    assert.equal(headers.get("x-ratelimit-limit"), "20");
+    assert.equal(headers.get("x-ratelimit-remaining"), String(19 - count));
   }
   const refused = await limited.call("GET", "/user/me");
   assert.equal(refused.status, 429);
   assert.equal(refused.body.error, "Rate limit exceeded");
   assert.ok(Number.isInteger(refused.body.retry_after));
+  const stated = ["limit", "remaining"].map((name) => refused.headers.get(`x-ratelimit-${name}`));
+  assert.deepEqual(stated, ["20", "0"]);
+  const reset = Number(refused.headers.get("x-ratelimit-reset")) - Date.now() / 1000;
+  assert.ok(reset < 12, `the window that refused is over in ten seconds, not ${reset}`);
   assert.equal(refused.headers.get("retry-after"), String(refused.body.retry_after));
   await limited.close();
 });

@@ -98,6 +98,8 @@ export interface Accounts {
   revokeKey(accountId: number, keyId: number): Promise<boolean>;
   /** Null for anything but the token of a key in force. */
   authenticate(token: string): Identity | null;
+  /** Null once the key is revoked or expired. */
+  identityOf(keyId: number): Identity | null;
   /** False once the key is revoked or expired. */
   isInForce(keyId: number): boolean;
   credit(accountId: number, amountMicros: Micros, reference?: string): Promise<CreditOutcome>;
@@ -169,6 +171,10 @@ export function createAccounts({
       if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return null;
       uses.set(key.id, system.now());
       return { accountId: key.accountId, keyId: key.id, scopes: key.scopes };
+    },
+    identityOf: (keyId) => {
+      const key = store.findKey(keyId);
+      return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
     },
     isInForce: (keyId) => inForce(store.findKey(keyId)),
     credit: async (accountId, amountMicros, reference = `credit:${system.uuid()}`) => {

@@ -12,16 +12,18 @@ import { keyRoute, type Caller, type Route } from "../http/route.ts";
 import { parseJsonObject, parseQuery } from "../http/validation.ts";
 import { readPosition, type StreamRequest, type Streams } from "../realtime/streams.ts";
 import { parsePosition } from "../realtime/frames.ts";
-import type { Accounts, Identity } from "./accounts.ts";
+import type { Accounts } from "./accounts.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import type { ReadOverview } from "./overview.ts";
 import { overviewRoutes } from "./overview-routes.ts";
+import type { Sessions } from "./sessions.ts";
 import type { Statements } from "./statements.ts";
 import type { Tickets } from "./tickets.ts";
 
 export interface AccountRouteOptions {
   accounts: Accounts;
-  tickets: Tickets<Identity>;
+  tickets: Tickets<Caller>;
+  sessions: Sessions;
   events: EventLog;
   streams: Streams;
   overview: ReadOverview;
@@ -67,7 +69,7 @@ function readExpiry(text: string | null | undefined): Instant | null {
 export function accountRoutes(options: AccountRouteOptions): Route[] {
   return [
     meRoute(options), ...overviewRoutes(options.overview), ...ledgerRoutes(options.statements),
-    ...keyRoutes(options), ...streamRoutes(options),
+    ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
   ];
 }
 
@@ -179,6 +181,37 @@ function revokeKeyRoute({ accounts }: AccountRouteOptions): Route {
   });
 }
 
+function sessionRoute({ sessions }: AccountRouteOptions): Route {
+  return keyRoute({
+    method: "POST",
+    path: "/user/dashboard-sessions",
+    scope: "read",
+    tag: "API keys",
+    summary: "A token that reads what the key may read, within the dashboard's own rate",
+    errorShape: "message",
+    responses: {
+      201: {
+        description: "The session",
+        schema: Type.Object({
+          token: Type.String({
+            description: "Bearer token of requests that read; changes need the key itself",
+            examples: ["session.v1.4pQe0l3xVd1zq0aT.0Jx9hQ2b8mUuYw1sE5kR7A.q3Zk"],
+          }),
+          expires_at: Type.String({
+            description: "When the session ends, if its key does not end it before",
+            examples: ["2026-01-01T12:00:00.000000Z"],
+          }),
+        }),
+      },
+    },
+    handle: ({ caller }) => {
+      if (caller.session) throw new Fault(403, "A session is opened with an API key.");
+      const { token, expiresAt } = sessions.open(caller.keyId);
+      return json(201, { token, expires_at: isoMicros(expiresAt) });
+    },
+  });
+}
+
 function streamOf(
   { events, accounts }: AccountRouteOptions,
   caller: Caller,
@@ -215,7 +248,7 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
         },
       },
       handle: ({ caller }) => {
-        const { ticket, expiresAt } = tickets.issue(caller as Identity);
+        const { ticket, expiresAt } = tickets.issue(caller);
         return json(201, { ticket, expires_at: isoMicros(expiresAt) });
       },
     }),

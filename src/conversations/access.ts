@@ -5,10 +5,10 @@ import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { conversationTopic } from "../events/events.ts";
 import type { EventLog } from "../events/log.ts";
-import { addressKey } from "../http/address.ts";
+import { addressKey } from "../core/networks.ts";
 import { rateLimitFault } from "../http/errors.ts";
 import type { HttpRequest } from "../http/exchange.ts";
-import type { RateLimiter } from "../http/rate-limit.ts";
+import type { RateLimiter } from "../core/rate-limit.ts";
 import type { StreamRequest } from "../realtime/streams.ts";
 import type { Conversations } from "./conversations.ts";
 

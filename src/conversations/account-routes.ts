@@ -7,7 +7,7 @@ import { rateLimitFault } from "../http/errors.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { readIdempotencyKey } from "../http/validation.ts";
-import type { RateLimiter } from "../http/rate-limit.ts";
+import type { RateLimiter } from "../core/rate-limit.ts";
 import type { Conversations } from "./conversations.ts";
 import type { ConversationFilter } from "./records.ts";
 import { ErrorSchema, FunctionCallSchema, InvalidSchema, readVariables, summaryItem } from "./wire.ts";

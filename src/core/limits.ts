@@ -11,7 +11,13 @@ export const LIMITS = {
   requestIdCharsMax: 64,
   pageSizeMax: 100,
   rateLimiterKeysMax: 100_000,
+  /** Wrong credentials from one address in a minute that are judged and logged one by one. */
+  failedAuthenticationsMax: 10,
   idempotencyKeyCharsMax: 255,
+  /** Reads of a key's dashboard sessions together, beside what the key itself may ask for. */
+  dashboardPerMinuteMax: 300,
+  dashboardBurstMax: 80,
+  dashboardSessionMs: 12 * 60 * MINUTE_MS,
 
   uploadBytesMax: 20 * 1024 * 1024,
   multipartOverheadBytesMax: 64 * 1024,

@@ -17,12 +17,3 @@ export function createAddressReader(trustedProxies: string[]) {
     return current;
   };
 }
-
-/** What rate limits count by: the address, for IPv6 its /64 network, which one customer owns. */
-export function addressKey(address: string): string {
-  if (!ipaddr.isValid(address)) return address;
-  const parsed = ipaddr.process(address);
-  return parsed instanceof ipaddr.IPv6
-    ? parsed.parts.slice(0, 4).map((part) => part.toString(16)).join(":")
-    : parsed.toString();
-}

@@ -1,6 +1,7 @@
 // Mounts Route records under the API root: parameters, authentication, scopes, rate limits,
 // validation, CORS of the public routes, error shapes, metrics. One wrapper for every route.
 import type { TObject } from "@sinclair/typebox";
+import type { FailedAuthentications } from "../core/failed-authentications.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
@@ -8,7 +9,7 @@ import type { System } from "../core/system.ts";
 import { isUuid } from "../core/values.ts";
 import { rateLimitFault, renderFault, toFault } from "./errors.ts";
 import type { HeaderMap, HttpRequest, HttpRoute, Reply } from "./exchange.ts";
-import type { RateDecision, RateLimiter } from "./rate-limit.ts";
+import type { RateDecision } from "../core/rate-limit.ts";
 import type { Caller, KeyRoute, Route, RouteRequest } from "./route.ts";
 import type { HttpServer } from "./server.ts";
 import { compileValidation, parseJsonObject, parseQuery, type Validate } from "./validation.ts";
@@ -22,8 +23,11 @@ export interface ApiOptions {
   authenticate(token: string): Caller | null;
   /** Whose stream ticket this is; null for anything but a valid one. */
   redeemTicket(ticket: string): Caller | null;
-  /** Null switches limits off. */
-  keyLimiter: RateLimiter | null;
+  /** Who reads with the token of a dashboard session; null for any other token. */
+  findSession(token: string): Caller | null;
+  failures: FailedAuthentications;
+  /** Counts a request of the caller; null switches limits off. */
+  takeRate: ((caller: Caller) => RateDecision) | null;
   /** Absolute URL of the API root for this request, without a trailing slash. */
   baseUrlOf(request: HttpRequest): string;
   /** Called once per finished handler, with the route's template, never the raw URL. */
@@ -54,8 +58,11 @@ function unauthenticated(path: string): Fault {
 }
 
 /** Reading needs `read`, everything else `write`. */
+const scopeOf = (route: KeyRoute): "read" | "write" =>
+  route.scope ?? (route.method === "GET" ? "read" : "write");
+
 function assertScope(caller: Caller, route: KeyRoute): void {
-  const needed = route.scope ?? (route.method === "GET" ? "read" : "write");
+  const needed = scopeOf(route);
   if (caller.scopes.includes(needed)) return;
   const message = "Your API key does not have permission for this resource";
   throw new Fault(403, message, { extra: { error: "Insufficient permissions", message } });
@@ -182,8 +189,11 @@ function authorize(
   http: HttpRequest,
   headers: HeaderMap,
 ): Caller {
-  const caller = identify(options, http, route.acceptsTicket ?? false, path);
-  const decision = options.keyLimiter?.take(String(caller.keyId));
+  const session = scopeOf(route) === "read"
+    ? options.findSession(bearerToken(http.headers.authorization) ?? "")
+    : null;
+  const caller = session ?? identify(options, http, route.acceptsTicket ?? false, path);
+  const decision = options.takeRate?.(caller);
   if (decision) {
     Object.assign(headers, rateHeaders(decision, options.system));
     if (!decision.allowed) throw rateLimitFault(decision.retryAfterMs, route.errorShape);
@@ -192,9 +202,9 @@ function authorize(
   return caller;
 }
 
-/** The bearer key's owner, or where allowed the ticket's; throws Fault 401. */
+/** The bearer key's owner, or where allowed the ticket's; throws Fault 401, or 429 after many. */
 export function identify(
-  options: Pick<ApiOptions, "authenticate" | "redeemTicket">,
+  options: Pick<ApiOptions, "authenticate" | "redeemTicket" | "failures">,
   http: HttpRequest,
   acceptsTicket: boolean,
   path = http.path,
@@ -204,8 +214,13 @@ export function identify(
   const caller = token !== null
     ? options.authenticate(token)
     : ticket === undefined ? null : options.redeemTicket(ticket);
-  if (!caller) throw unauthenticated(path);
-  return caller;
+  if (caller) return caller;
+  if (token !== null || ticket !== undefined) {
+    const kind = token === null ? "stream_ticket" : "api_key";
+    const waitMs = options.failures.record(http.address, kind);
+    if (waitMs > 0) throw rateLimitFault(waitMs, "message");
+  }
+  throw unauthenticated(path);
 }
 
 /** Code of the fault that says: this page's origin may not use this assistant. */

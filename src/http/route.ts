@@ -9,6 +9,8 @@ export interface Caller {
   accountId: number;
   keyId: number;
   scopes: readonly string[];
+  /** Reads with a dashboard session, which has a rate of its own. */
+  session?: true;
 }
 
 /**

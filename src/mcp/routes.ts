@@ -31,12 +31,12 @@ export function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
 }
 
 /** As every route of the API: the key's owner, within the key's rate. */
-function authorized({ draining, keyLimiter, ...api }: ApiOptions, http: HttpRequest): Caller {
+function authorized({ draining, takeRate, ...api }: ApiOptions, http: HttpRequest): Caller {
   if (draining()) {
     throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
   }
   const caller = identify(api, http, false);
-  const decision = keyLimiter?.take(String(caller.keyId));
+  const decision = takeRate?.(caller);
   if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
   return caller;
 }

@@ -10,7 +10,7 @@ import { Fault } from "../core/faults.ts";
 import { isUuid } from "../core/values.ts";
 import { rateLimitFault } from "../http/errors.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
-import type { RateLimiter } from "../http/rate-limit.ts";
+import type { RateDecision } from "../core/rate-limit.ts";
 import { publicRoute, type Caller, type Route } from "../http/route.ts";
 import { readIdempotencyKey } from "../http/validation.ts";
 import type { Streams } from "../realtime/streams.ts";
@@ -38,7 +38,7 @@ export interface ProtocolOptions {
   /** The bearer key's owner; throws Fault 401. */
   identify(http: HttpRequest): Caller;
   /** Null switches the limit off. */
-  keyLimiter: RateLimiter | null;
+  takeRate: ((caller: Caller) => RateDecision) | null;
 }
 
 const MODEL = Type.Object({
@@ -64,7 +64,7 @@ const modelOf = ({ uuid, name, createdAt }: Assistant) =>
 
 function admit(options: ProtocolOptions, http: HttpRequest, scope: "read" | "write"): Caller {
   const caller = options.identify(http);
-  const decision = options.keyLimiter?.take(String(caller.keyId));
+  const decision = options.takeRate?.(caller);
   if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
   if (caller.scopes.includes(scope)) return caller;
   throw new Fault(403, "Your API key does not have permission for this resource");

@@ -29,11 +29,38 @@ export interface Session {
 
 const PATIENCE = 5;
 
+/** Null where the server opens none; the key itself then says why. */
+async function openSession(apiKey: string): Promise<string | null> {
+  const response = await globalThis.fetch(`${location.origin}/api/user/dashboard-sessions`, {
+    method: "POST", headers: { Authorization: `Bearer ${apiKey}` },
+  });
+  return response.ok ? ((await response.json()) as { token: string }).token : null;
+}
+
+/** Reads go with a session of the key, which has a rate of its own; all else goes with the key. */
+function readingBySession(apiKey: string): typeof fetch {
+  let session: Promise<string | null> | null = null;
+  return async (input, init) => {
+    const request = new Request(input, init);
+    if (request.method !== "GET") return globalThis.fetch(request);
+    const token = await (session ??= openSession(apiKey).catch(() => null));
+    if (token === null) session = null;
+    else {
+      const reading = new Request(request);
+      reading.headers.set("Authorization", `Bearer ${token}`);
+      const response = await globalThis.fetch(reading);
+      if (response.status !== 401) return response;
+      session = null;
+    }
+    return globalThis.fetch(request);
+  };
+}
+
 /** Reads wait when the key has asked too often; what changes something is left to people. */
-const patientFetch: typeof fetch = async (input, init) => {
+const patient = (fetchOf: typeof fetch): typeof fetch => async (input, init) => {
   const method = init?.method ?? (input instanceof Request ? input.method : "GET");
   for (let attempt = 1; ; attempt += 1) {
-    const response = await globalThis.fetch(input, init);
+    const response = await fetchOf(input, init);
     if (response.status !== 429 || method !== "GET" || attempt === PATIENCE) return response;
     const seconds = Number(response.headers.get("retry-after")) || 1;
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
@@ -42,8 +69,9 @@ const patientFetch: typeof fetch = async (input, init) => {
 
 /** `onRefused`: the key is none any more. */
 export function openApi(apiKey: string, onRefused: () => void = () => undefined): Parley {
+  const fetchOf = patient(readingBySession(apiKey));
   const watchedFetch: typeof fetch = async (input, init) => {
-    const response = await patientFetch(input, init);
+    const response = await fetchOf(input, init);
     if (response.status === 401) onRefused();
     return response;
   };
