@@ -5,6 +5,7 @@ import { createAdmission } from "./admission.ts";
 import { createOverview } from "./accounts/overview.ts";
 import { accountRoutes, accountSocket } from "./accounts/routes.ts";
 import { createStatements } from "./accounts/statements.ts";
+import { ABOUT } from "./api-document.ts";
 import { groupRoutes } from "./assistants/group-routes.ts";
 import { lookupRoutes } from "./assistants/lookup-routes.ts";
 import { assistantRoutes } from "./assistants/routes.ts";
@@ -118,7 +119,8 @@ function mountEverything(
   const connectCarriers = mountHosted(options, features, server, draining);
   server.socket(conversationSocket({ conversations, access, streams, log }));
   server.socket(accountSocket(account));
-  const openApi = (): object => buildOpenApi(routes, { version: VERSION, baseUrl: API_ROOT });
+  const openApi = (): object =>
+    buildOpenApi(routes, { ...ABOUT, version: VERSION, baseUrl: API_ROOT });
   mountPages({
     server,
     notReady: () => whyNotReady(storage, draining),

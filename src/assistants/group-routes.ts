@@ -44,7 +44,7 @@ export function groupRoutes({ folders, labels }: Groups): Route[] {
   return kinds.flatMap((kind) => [listRoute(kind), createRoute(kind), ...itemRoutes(kind)]);
 }
 
-const describe = ({ noun }: Kind) => ({ tag: `${noun}s`, errorShape: "message" as const });
+const describe = ({ noun }: Kind) => ({ tag: `${noun}s` as const, errorShape: "message" as const });
 const invalid = { description: "Fields at fault", schema: InvalidSchema };
 
 function listRoute(kind: Kind): Route {

@@ -67,7 +67,7 @@ function lookup<Query extends TObject>(name: string, summary: string, query: Que
   return {
     method: "GET" as const,
     path: `/user/assistants/${name}`,
-    tag: "Assistant lookups",
+    tag: "Assistant lookups" as const,
     summary,
     query,
     errorShape: "message" as const,

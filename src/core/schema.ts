@@ -12,6 +12,29 @@ export function withMessage(message: string): SchemaOptions {
   return { [WITH_MESSAGE]: message };
 }
 
+/** Schema options: what the field means to a stranger, and a value it may have. */
+export const about = (description: string, ...examples: unknown[]): SchemaOptions =>
+  examples.length === 0 ? { description } : { description, examples };
+
+const NAMED = Symbol("named");
+const SHOWN_AS = Symbol("shownAs");
+
+/** Schema options: printed once, among the OpenAPI document's components, and described there. */
+export const named = (name: string, description: string): SchemaOptions =>
+  ({ [NAMED]: name, description }) as SchemaOptions;
+
+export function nameOf(schema: TSchema): string | undefined {
+  return (schema as { [NAMED]?: string })[NAMED];
+}
+
+/** Schema option: the document prints another schema, where what is checked says too little. */
+export const shownAs = (schema: TSchema): SchemaOptions =>
+  ({ [SHOWN_AS]: schema }) as SchemaOptions;
+
+export function shownFor(schema: TSchema): TSchema | undefined {
+  return (schema as { [SHOWN_AS]?: TSchema })[SHOWN_AS];
+}
+
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** Turns a spelling clients use into the one the schema describes; must not throw on anything. */

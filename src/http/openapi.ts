@@ -1,75 +1,133 @@
 // The OpenAPI 3.1 document, made from the Route records that validate: it cannot drift from them.
-import type { TObject, TSchema } from "@sinclair/typebox";
-import { API_ROOT } from "./api.ts";
-import type { ErrorShape, Route } from "./route.ts";
+// What any route of a kind may answer is said here once; schemas are printed by openapi-schema.ts.
+import { Type, type TObject, type TSchema } from "@sinclair/typebox";
+import { InvalidSchema, REFUSALS } from "./answers.ts";
+import { createPrinter, type Printed, type Printer } from "./openapi-schema.ts";
+import type { Answer, ErrorShape, Route } from "./route.ts";
+import { TAGS } from "./tags.ts";
 
-const text = { type: "string" };
-const ERROR_SCHEMAS: Record<ErrorShape, object> = {
-  message: { type: "object", properties: { message: text }, required: ["message"] },
-  error: { type: "object", properties: { error: text }, required: ["error"] },
-  conversation: {
-    type: "object",
-    properties: { status: { const: false }, error: text },
-    required: ["status", "error"],
-  },
-  success: {
-    type: "object",
-    properties: { success: { const: false }, error: text, error_code: text },
-    required: ["success", "error"],
+export interface DocumentInfo {
+  version: string;
+  /** Root of the API, absolute or as a path. */
+  baseUrl: string;
+  /** Markdown. */
+  description: string;
+  /** What is not below the root of the API, as the document's own path items. */
+  paths?: (printer: Printer) => Record<string, object>;
+}
+
+const JSON_TYPE = "application/json";
+const STREAM_TYPE = "text/event-stream";
+const RETRY_AFTER = {
+  "Retry-After": {
+    description: "Seconds to wait before the next try.",
+    schema: { type: "integer", examples: [1] },
   },
 };
 
-const jsonContent = (schema: object, contentType = "application/json"): object => ({
-  [contentType]: { schema },
-});
+/** What may refuse a route of its kind before its handler does. */
+const GENERAL: Record<number, string> = {
+  400: "The request is not well formed, for example no JSON object.",
+  401: "No API key in force was sent.",
+  403: "The key lacks the scope, or this page's origin may not use the assistant.",
+  404: "What the path names does not exist, or belongs to somebody else.",
+  413: "The request body is too large.",
+  422: "Fields at fault, all of them.",
+  429: "Too many requests; `Retry-After` says when to come back.",
+  500: "The server failed; nothing was charged.",
+  503: "The server is stopping or cannot store anything; try again.",
+};
 
-function parametersOf(route: Route, path: string): object[] {
-  const fromPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-    name,
-    in: "path",
-    required: true,
-    schema: name === "uuid" ? { type: "string", format: "uuid" } : { type: "integer" },
-  }));
-  const query = route.query as TObject | undefined;
-  const required = new Set(query?.required ?? []);
-  const fromQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
-    name,
-    in: "query",
-    required: required.has(name),
-    schema: schema as TSchema,
-  }));
-  return [...fromPath, ...fromQuery];
-}
-
-function bodyContentOf({ upload }: Route, body: TObject): object {
-  if (!upload) return jsonContent(body);
-  const properties = { ...body.properties, file: { type: "string", format: "binary" } };
-  const form = { type: "object", properties, required: body.required ?? [] };
-  return { ...jsonContent(body), ...jsonContent(form, "multipart/form-data") };
-}
+const ANY_ID = Type.Integer({ minimum: 1 });
+const ANY_UUID = Type.String({ format: "uuid" });
 
 const needsKey = (route: Route): boolean => route.auth === "key" || route.asksForKey === true;
+const hasFields = (schema: TObject | undefined): boolean =>
+  Object.keys(schema?.properties ?? {}).length > 0;
 
-function responsesOf(route: Route): Record<string, object> {
-  const described = Object.entries(route.responses).map(([status, response]) => [
-    status,
-    {
-      description: response.description,
-      content: jsonContent(response.schema, response.contentType),
-    },
-  ]);
-  const own = route.refusals?.schema;
-  const general = { content: jsonContent(own ?? ERROR_SCHEMAS[route.errorShape]) };
-  const fallbacks: Record<string, object> = {
-    "429": { description: "Too many requests", ...general },
-    "5XX": { description: "The server failed", ...general },
-  };
-  if (needsKey(route)) {
-    fallbacks["401"] = {
-      description: "No key in force", content: jsonContent(own ?? ERROR_SCHEMAS.message),
-    };
+function generalStatuses(route: Route): number[] {
+  const hasPlace = route.path.includes("{");
+  const isLimited = needsKey(route);
+  const found: [number, boolean][] = [
+    [400, hasPlace || route.body !== undefined],
+    [401, isLimited],
+    [403, isLimited || route.path.includes("{uuid}")],
+    [404, hasPlace],
+    [413, route.body !== undefined],
+    [422, hasFields(route.query) || hasFields(route.body)],
+    [429, isLimited],
+    [500, true],
+    [503, true],
+  ];
+  return found.filter(([, may]) => may).map(([status]) => status);
+}
+
+export function buildOpenApi(routes: Route[], info: DocumentInfo): object {
+  const printer = createPrinter();
+  const responses: Record<string, object> = {};
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    for (const path of [route.path, ...(route.aliases ?? [])]) {
+      (paths[path] ??= {})[route.method.toLowerCase()] =
+        operationOf(printer, responses, route, path);
+    }
   }
-  return { ...fallbacks, ...(Object.fromEntries(described) as Record<string, object>) };
+  const all = { ...paths, ...info.paths?.(printer) };
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Parley",
+      version: info.version,
+      summary: "AI assistants that talk with people in text and on calls.",
+      description: info.description,
+      contact: { name: "Whoever runs this server" },
+      license: { name: "MIT", url: "https://opensource.org/license/mit" },
+    },
+    servers: [{ url: info.baseUrl, description: "This server." }],
+    tags: tagsOf(all),
+    paths: all,
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: "http", scheme: "bearer",
+          description: "An API key: `Authorization: Bearer <key>`.",
+        },
+      },
+      schemas: Object.fromEntries(
+        Object.entries(printer.components).sort(([a], [b]) => (a < b ? -1 : 1))),
+      responses,
+    },
+  };
+}
+
+/** Those in use, in the order of the table. */
+function tagsOf(paths: Record<string, object>): object[] {
+  const used = new Set(Object.values(paths)
+    .flatMap((item) => Object.values(item) as { tags?: string[] }[])
+    .flatMap(({ tags = [] }) => tags));
+  return Object.entries(TAGS)
+    .filter(([name]) => used.has(name))
+    .map(([name, description]) => ({ name, description }));
+}
+
+function operationOf(
+  printer: Printer, responses: Record<string, object>, route: Route, path: string,
+): object {
+  const isAlias = path !== route.path;
+  const parameters = parametersOf(printer, route, path);
+  return {
+    operationId: operationId(route.method, path),
+    tags: [route.tag],
+    summary: route.summary,
+    description: isAlias
+      ? `Another spelling of \`${route.method} ${route.path}\`, for older clients.`
+      : route.description ?? `${route.summary}.`,
+    ...(isAlias ? { deprecated: true } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(route.body ? { requestBody: requestBodyOf(printer, route, route.body) } : {}),
+    responses: responsesOf(printer, responses, route),
+    security: needsKey(route) ? [{ apiKey: [] }] : [],
+  };
 }
 
 function operationId(method: string, path: string): string {
@@ -78,32 +136,89 @@ function operationId(method: string, path: string): string {
   return method.toLowerCase() + camel;
 }
 
-export function buildOpenApi(routes: Route[], info: { version: string; baseUrl: string }): object {
-  const paths: Record<string, Record<string, object>> = {};
-  for (const route of routes) {
-    for (const path of [route.path, ...(route.aliases ?? [])]) {
-      const operations = (paths[path] ??= {});
-      operations[route.method.toLowerCase()] = {
-        operationId: operationId(route.method, path),
-        tags: [route.tag],
-        summary: route.summary,
-        ...(path === route.path ? {} : { description: `Another spelling of ${route.path}.` }),
-        parameters: parametersOf(route, path),
-        ...(route.body ? { requestBody: { content: bodyContentOf(route, route.body) } } : {}),
-        responses: responsesOf(route),
-        security: needsKey(route) ? [{ apiKey: [] }] : [],
-      };
-    }
-  }
-  return {
-    openapi: "3.1.0",
-    info: {
-      title: "Parley",
-      version: info.version,
-      description: "AI assistants that talk with people in text and on calls.",
-    },
-    servers: [{ url: info.baseUrl || API_ROOT }],
-    paths,
-    components: { securitySchemes: { apiKey: { type: "http", scheme: "bearer" } } },
+function parametersOf(printer: Printer, route: Route, path: string): object[] {
+  const parameter = (place: string, name: string, given: TSchema, required: boolean): object => {
+    const { description, examples, ...schema } = printer.print(given);
+    const example = printer.exampleOf({ ...schema, ...(examples ? { examples } : {}) });
+    return { name, in: place, required, description, schema, example };
   };
+  const group = (place: string, fields: Record<string, TSchema>, required: string[]): object[] =>
+    Object.entries(fields).map(([name, schema]) =>
+      parameter(place, name, schema, required.includes(name)));
+  const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => {
+    return parameter("path", name, route.params?.[name] ?? (name === "uuid" ? ANY_UUID : ANY_ID), true);
+  });
+  return [
+    ...named,
+    ...group("query", route.query?.properties ?? {}, route.query?.required ?? []),
+    ...group("header", route.headers ?? {}, []),
+  ];
+}
+
+function requestBodyOf(printer: Printer, route: Route, body: TObject): object {
+  const isUpdate = route.method === "PUT" || route.method === "PATCH";
+  const schema = printer.print(body, isUpdate);
+  const content = contentOf(printer, JSON_TYPE, schema);
+  const required = (body.required ?? []).length > 0;
+  if (!route.upload) return { required, content };
+  const properties = {
+    ...(schema.properties as object),
+    file: {
+      type: "string", format: "binary", description: "The file itself.",
+      examples: ["(bytes of the file)"],
+    },
+  };
+  const form = { type: "object", properties, required: schema.required ?? [] };
+  return { required, content: { ...content, ...contentOf(printer, "multipart/form-data", form) } };
+}
+
+const contentOf = (printer: Printer, contentType: string, schema: Printed): object => {
+  const example = contentType === JSON_TYPE ? printer.exampleOf(schema) : undefined;
+  return { [contentType]: { schema, ...(example === undefined ? {} : { example }) } };
+};
+
+function responsesOf(
+  printer: Printer, responses: Record<string, object>, route: Route,
+): Record<string, object> {
+  const own = Object.entries(route.responses)
+    .map(([status, answer]) => [Number(status), answerOf(printer, route, Number(status), answer)]);
+  const general = generalStatuses(route)
+    .filter((status) => route.responses[status] === undefined)
+    .map((status) => [status, generalOf(printer, responses, route, status)]);
+  return Object.fromEntries([...own, ...general] as [number, object][]) as Record<string, object>;
+}
+
+function answerOf(printer: Printer, route: Route, status: number, answer: Answer): object {
+  const { description, schema, contentType = JSON_TYPE, stream } = answer;
+  const shown = schema
+    ? printer.print(schema)
+    : status >= 400 ? refusalOf(printer, route, status) : null;
+  const content = {
+    ...(shown ? contentOf(printer, contentType, shown) : {}),
+    ...(stream ? contentOf(printer, STREAM_TYPE, printer.print(stream)) : {}),
+  };
+  const headers = status === 429 || status === 503 ? { headers: RETRY_AFTER } : {};
+  return { description, ...headers, ...(Object.keys(content).length > 0 ? { content } : {}) };
+}
+
+/** Fields at fault have one shape everywhere; refusals for other reasons the route's. */
+function refusalOf(printer: Printer, { refusals, errorShape }: Route, status: number): Printed {
+  if (refusals) return printer.print(refusals.schema);
+  const refusal = printer.print(REFUSALS[errorShape]);
+  return status === 422 && errorShape !== "message"
+    ? { anyOf: [printer.print(InvalidSchema), refusal] }
+    : refusal;
+}
+
+const SHAPE_NAMES: Record<ErrorShape, string> = {
+  message: "", error: "Error", conversation: "Status", success: "Success",
+};
+
+function generalOf(
+  printer: Printer, responses: Record<string, object>, route: Route, status: number,
+): object {
+  const name = `Refusal${route.refusals ? "OpenAi" : SHAPE_NAMES[route.errorShape]}${status}`;
+  responses[name] ??= answerOf(
+    printer, route, status, { description: GENERAL[status] ?? "Refused." });
+  return { $ref: `#/components/responses/${name}` };
 }

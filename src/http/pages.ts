@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { json, type HeaderMap, type Reply } from "./exchange.ts";
+import { assetOf, assetReply, type Asset } from "./asset.ts";
+import { json, type HeaderMap, type HttpRoute, type Reply } from "./exchange.ts";
 import type { HttpServer } from "./server.ts";
 
 export interface PageOptions {
@@ -49,7 +50,7 @@ function docsFolder(): string {
 }
 
 export function mountPages(options: PageOptions): void {
-  const get = (pattern: string, handle: () => Reply | Promise<Reply>): void =>
+  const get = (pattern: string, handle: HttpRoute["handle"]): void =>
     options.server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
   const page = (contentType: string, content: string | Buffer): Reply => ({
     status: 200, contentType, content, headers: DOCS_HEADERS,
@@ -66,7 +67,11 @@ export function mountPages(options: PageOptions): void {
     const { contentType, text } = await options.metrics();
     return { status: 200, contentType, content: text };
   });
-  get("/openapi.json", () => json(200, options.openApi(), { "Access-Control-Allow-Origin": "*" }));
+  let document: Asset | null = null;
+  get("/openapi.json", (http) => {
+    document ??= assetOf(JSON.stringify(options.openApi()));
+    return assetReply(document, "application/json", http, { "Access-Control-Allow-Origin": "*" });
+  });
   get("/docs", () => page("text/html; charset=utf-8", DOCS_PAGE));
   get("/docs/start.js", () => page("text/javascript; charset=utf-8", DOCS_SCRIPT));
   for (const [name, contentType] of Object.entries(DOCS_ASSETS)) {

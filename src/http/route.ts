@@ -3,6 +3,7 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import type { Fault } from "../core/faults.ts";
 import type { HttpRequest, Reply } from "./exchange.ts";
+import type { Tag } from "./tags.ts";
 
 /** Who asks, as far as the edge needs to know. */
 export interface Caller {
@@ -39,8 +40,14 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   path: string;
   /** Other spellings of the same operation that clients use. */
   aliases?: string[];
-  tag: string;
+  tag: Tag;
   summary: string;
+  /** What somebody who has never used it has to know; absent: the summary says it all. */
+  description?: string;
+  /** What the placeholders of the path name, for the OpenAPI document. */
+  params?: Record<string, TSchema>;
+  /** Headers the handler reads, for the OpenAPI document. */
+  headers?: Record<string, TSchema>;
   query?: Query;
   body?: Body;
   errorShape: ErrorShape;
@@ -60,8 +67,18 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
    * once the reply is sent, so a handler that keeps it moves it away.
    */
   upload?: { folder: string; fileBytesMax: number };
-  /** By status; the first is the success. */
-  responses: Record<number, { description: string; schema: TSchema; contentType?: string }>;
+  /** By status; the first is the success. Refusals that any such route may give need no mention. */
+  responses: Record<number, Answer>;
+}
+
+export interface Answer {
+  description: string;
+  /** Absent: a refusal in the route's error shape, or without one. */
+  schema?: TSchema;
+  /** Absent: JSON. */
+  contentType?: string;
+  /** The same as a stream, for `Accept: text/event-stream`. */
+  stream?: TSchema;
 }
 
 export interface KeyRoute<Query extends TObject = TObject, Body extends TObject = TObject>

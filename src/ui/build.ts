@@ -1,19 +1,12 @@
 // Serves what is bundled from this folder: the chat widget and the dashboard. Bundled in memory at
 // the first request, so there is no build step and nothing to keep in step with the sources.
 // Mounted by app.ts.
-import { hash } from "node:crypto";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
 import type { Format } from "esbuild";
+import { assetOf, assetReply as reply, type Asset } from "../http/asset.ts";
 import type { HeaderMap, HttpRequest, Reply } from "../http/exchange.ts";
 import type { HttpServer } from "../http/server.ts";
 import { PAGE_HEADERS } from "./pages.ts";
-
-export interface Asset {
-  plain: Buffer;
-  gzip: Buffer;
-  etag: string;
-}
 
 interface Bundle {
   js: Asset;
@@ -40,15 +33,6 @@ const WIDGET_HEADERS: HeaderMap = {
   "Access-Control-Allow-Origin": "*",
   "Cross-Origin-Resource-Policy": "cross-origin",
   "X-Content-Type-Options": "nosniff",
-};
-
-const assetOf = (contents: Uint8Array): Asset => {
-  const plain = Buffer.from(contents);
-  return {
-    plain,
-    gzip: gzipSync(plain, { level: 9 }),
-    etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"`,
-  };
 };
 
 async function build({ entry, format }: Source): Promise<Bundle> {
@@ -84,18 +68,6 @@ function once(source: Source): () => Promise<Bundle> {
     bundled = null;
     throw error;
   });
-}
-
-function reply(
-  { plain, gzip, etag }: Asset, contentType: string, http: HttpRequest, given: HeaderMap,
-): Reply {
-  const headers = { ...given, Vary: "Accept-Encoding", ETag: etag };
-  if (http.headers["if-none-match"]?.includes(etag)) {
-    return { status: 304, contentType, content: "", headers };
-  }
-  return /\bgzip\b/.test(http.headers["accept-encoding"] ?? "")
-    ? { status: 200, contentType, content: gzip, headers: { ...headers, "Content-Encoding": "gzip" } }
-    : { status: 200, contentType, content: plain, headers };
 }
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";

@@ -1,0 +1,32 @@
+// What does not change while the server runs is kept compressed, and sent with a tag that tells
+// whether a client has it already.
+import { hash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import type { HeaderMap, HttpRequest, Reply } from "./exchange.ts";
+
+export interface Asset {
+  plain: Buffer;
+  gzip: Buffer;
+  etag: string;
+}
+
+export const assetOf = (contents: Uint8Array | string): Asset => {
+  const plain = Buffer.from(contents);
+  return {
+    plain,
+    gzip: gzipSync(plain, { level: 9 }),
+    etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"`,
+  };
+};
+
+export function assetReply(
+  { plain, gzip, etag }: Asset, contentType: string, http: HttpRequest, given: HeaderMap,
+): Reply {
+  const headers = { ...given, Vary: "Accept-Encoding", ETag: etag };
+  if (http.headers["if-none-match"]?.includes(etag)) {
+    return { status: 304, contentType, content: "", headers };
+  }
+  return /\bgzip\b/.test(http.headers["accept-encoding"] ?? "")
+    ? { status: 200, contentType, content: gzip, headers: { ...headers, "Content-Encoding": "gzip" } }
+    : { status: 200, contentType, content: plain, headers };
+}
