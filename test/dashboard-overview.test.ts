@@ -8,7 +8,7 @@ import { startDashboard } from "./support/dashboard-page.ts";
 import { newAssistant, newConversation } from "./support/server.ts";
 
 const skip = noBrowser();
-const { server, withDashboard, close } = await startDashboard();
+const { model, server, withDashboard, close } = await startDashboard();
 after(close);
 const { accounts } = server.app.features;
 
@@ -255,4 +255,34 @@ test("[DB88] the lines of a chart hold every figure, at most five above nought",
   }
   assert.deepEqual(ticksOf(0), [0, 1]);
   assert.deepEqual(ticksOf(21, true), [0, 5, 10, 15, 20, 25]);
+});
+
+test("[DB256] a visitor who was not answered is told on every page, until it is seen to", { skip }, async () => {
+  const { key, accountId } = await server.newAccount({ balance: "0.01" });
+  const { uuid } = await newAssistant(server, {}, key);
+  const send = async (): Promise<number> => (await server.call(
+    "POST", `/conversations/${conversation}/messages`, { body: { message: "Hello?" } })).status;
+  const conversation = await newConversation(server, uuid);
+  await withDashboard(async ({ page, go, look }) => {
+    assert.equal(await send(), 200);
+    assert.equal(await send(), 400);
+    const banner = page.getByRole("alert").filter({ hasText: "the balance is used up" });
+    await banner.waitFor();
+    await go("/tools");
+    await page.getByRole("heading", { name: "Tools", exact: true }).waitFor();
+    await banner.waitFor();
+    await look();
+    await server.app.features.accounts.credit(accountId, 1_000_000);
+    await banner.waitFor({ state: "detached" });
+    model.script(() => ({ status: 400 }));
+    assert.equal(await send(), 400);
+    const failed = page.getByRole("alert").filter({ hasText: "the reply failed" });
+    await failed.getByRole("link", { name: "Conversation" }).click();
+    await page.getByText("No reply:").waitFor();
+    await failed.getByRole("button", { name: "Seen" }).click();
+    await failed.waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByText("No reply:").waitFor();
+    assert.equal(await failed.count(), 0);
+  }, { key });
 });

@@ -136,7 +136,9 @@ test("[WG6] no text of a reply becomes anything but words, lists, code and safe 
     assert.deepEqual(names, ["a", "br", "code", "em", "li", "ol", "p", "pre", "span", "strong", "ul"]);
     const attributes = await reply.locator("*").evaluateAll((all) =>
       [...new Set(all.flatMap((one) => one.getAttributeNames()))].sort());
-    assert.deepEqual(attributes, ["class", "dir", "href", "rel", "start", "target"]);
+    assert.deepEqual(attributes, [
+      "aria-label", "class", "dir", "href", "rel", "role", "start", "tabindex", "target",
+    ]);
     const links = await reply.locator("a").evaluateAll((all) =>
       (all as HTMLAnchorElement[]).map(({ href, rel, target }) => [href, rel, target].join(" ")));
     for (const link of links) assert.match(link, /^(https:\/\/|mailto:)\S+ noopener noreferrer _blank$/);
@@ -232,7 +234,7 @@ test("[WG9] axe finds nothing serious, closed or open, light or dark, in awkward
       settings: { widget_settings: { color } }, context: { colorScheme },
       attributes: { "data-header-subtitle": "We answer at once" },
     }, async (seen) => {
-      model.script(() => ({ tokens: ["See [this](https://a.example/) and `code`."] }));
+      model.script(() => ({ tokens: [`See [this](https://a.example/) and \`code\`.\n\n\`\`\`\n${"wide ".repeat(40)}\n\`\`\``] }));
       await seen.launcher.waitFor();
       assert.deepEqual(await seriousIn(seen), []);
       await open(seen);

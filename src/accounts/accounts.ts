@@ -5,7 +5,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { Micros } from "../core/money.ts";
 import type { Instant, System } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
-import type { CommittedEvent } from "../events/events.ts";
+import type { CommittedEvent, Refused } from "../events/events.ts";
 
 export interface Account {
   id: number;
@@ -15,6 +15,15 @@ export interface Account {
   balanceMicros: Micros;
   reservedMicros: Micros;
   createdAt: Instant;
+  /** The newest there was, however long ago. */
+  trouble: Trouble | null;
+}
+
+/** A visitor of the account was not answered. */
+export interface Trouble {
+  reason: Refused | "reply_failed";
+  conversationUuid: string | null;
+  at: Instant;
 }
 
 export type Scope = "read" | "write";

@@ -73,6 +73,18 @@ export function accountRoutes(options: AccountRouteOptions): Route[] {
   ];
 }
 
+const TROUBLE = Type.Object({
+  reason: Type.String({
+    description: "balance_too_low, daily_cap_reached, or reply_failed: the model or a tool failed",
+    examples: ["balance_too_low"],
+  }),
+  conversation_id: Type.Union([Type.String(), Type.Null()], {
+    description: "Whose; null where none could be begun",
+    examples: ["9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"],
+  }),
+  at: Type.String({ description: "When it was", examples: ["2026-05-04T12:30:00.000000Z"] }),
+});
+
 function meRoute({ accounts }: AccountRouteOptions): Route {
   return keyRoute({
     method: "GET",
@@ -85,14 +97,25 @@ function meRoute({ accounts }: AccountRouteOptions): Route {
         description: "The account",
         schema: Type.Object({
           name: Type.String(), email: Type.String(), total_balance: Type.Number(),
+          trouble: Type.Union([TROUBLE, Type.Null()], {
+            description: "The newest time a visitor was not answered; null: it never happened",
+          }),
         }),
       },
     },
     handle: ({ caller }) => {
       const account = accounts.find(caller.accountId);
       if (!account) throw new Fault(404, "Account not found.");
-      const { name, email, balanceMicros } = account;
-      return json(200, { name, email, total_balance: dollarsFromMicros(balanceMicros) });
+      const { name, email, balanceMicros, trouble } = account;
+      return json(200, {
+        name,
+        email,
+        total_balance: dollarsFromMicros(balanceMicros),
+        trouble: trouble && {
+          reason: trouble.reason, conversation_id: trouble.conversationUuid,
+          at: isoMicros(trouble.at),
+        },
+      });
     },
   });
 }

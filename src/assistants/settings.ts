@@ -108,6 +108,13 @@ const WidgetSettings = Type.Object(
       default: "bottom-right",
       ...prepared(preparePosition),
     })),
+    remember_days: Type.Optional(Type.Integer({
+      minimum: 0,
+      maximum: LIMITS.widgetRememberDaysMax,
+      description: "For how many days a visitor's browser keeps the conversation for all its tabs "
+        + `(${LIMITS.widgetRememberDays} where it is left out); 0: each tab keeps its own`,
+      examples: [7],
+    })),
   },
   { default: {} },
 );

@@ -9,10 +9,11 @@ import { utcDay, wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import { createTurnQueue, type TurnQueue } from "../engine/turn-queue.ts";
-import { conversationTopic, type CommittedEvent } from "../events/events.ts";
+import { conversationTopic, type CommittedEvent, type Refused } from "../events/events.ts";
 import type { LiveReplyView } from "../events/live.ts";
 import { answer, Interrupted, personaOf, type AnswerOptions } from "./answering.ts";
 import { LiveReply } from "./live-reply.ts";
+import { createRefusals } from "./refusals.ts";
 import {
   MESSAGE_PRICE_MICROS,
   type BeginOutcome,
@@ -81,6 +82,7 @@ const notFound = (): Fault => new Fault(404, "Conversation not found");
 
 /** What the turns of one process share. */
 interface Turns {
+  refusals: ReturnType<typeof createRefusals>;
   queue: TurnQueue;
   /** The turn being answered, by conversation. */
   running: Map<string, Running>;
@@ -123,6 +125,12 @@ async function beginTurn(
     }
     if (outcome.kind !== "started") {
       release();
+      if (conversation.type === "widget" && isRefused(outcome)) {
+        await turns.refusals.tell({
+          accountId: conversation.accountId, assistantUuid: assistant.uuid,
+          conversationUuid: conversation.uuid, reason: outcome.kind,
+        });
+      }
       return settled(outcome);
     }
     const { turnId, baseSequence } = outcome;
@@ -180,6 +188,7 @@ export function createConversations(options: AnswerOptions): Conversations {
     }),
     running: new Map(),
     draining: false,
+    refusals: createRefusals(options),
   };
   const { running } = turns;
   const get = (uuid: string): Conversation => {
@@ -189,7 +198,7 @@ export function createConversations(options: AnswerOptions): Conversations {
   };
 
   return {
-    create: (args) => createConversation(options, args),
+    create: (args) => createConversation(options, turns.refusals, args),
     get,
     history: (uuid) => {
       const conversation = get(uuid);
@@ -241,6 +250,9 @@ export function createConversations(options: AnswerOptions): Conversations {
   };
 }
 
+const isRefused = <O extends { kind: string }>(outcome: O): outcome is O & { kind: Refused } =>
+  outcome.kind === "balance_too_low" || outcome.kind === "daily_cap_reached";
+
 const keyReused = (): Fault => {
   const message = "The Idempotency-Key was used for another message.";
   return new Fault(422, message, { errors: { idempotency_key: [message] } });
@@ -289,6 +301,7 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
 
 async function createConversation(
   { store, system, bus }: AnswerOptions,
+  refusals: Turns["refusals"],
   args: Parameters<Conversations["create"]>[0],
 ): Promise<Conversation> {
   const { assistant, type } = args;
@@ -307,6 +320,12 @@ async function createConversation(
     now,
   });
   if (outcome.kind === "balance_too_low") {
+    if (type === "widget") {
+      await refusals.tell({
+        accountId: assistant.accountId, assistantUuid: assistant.uuid, conversationUuid: null,
+        reason: outcome.kind,
+      });
+    }
     throw new Fault(400, "Insufficient balance. Please top up your account.", {
       code: "INSUFFICIENT_BALANCE",
     });

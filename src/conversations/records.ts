@@ -1,7 +1,7 @@
 // Records and the store port of text conversations. The rules are in conversations.ts.
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
-import type { CommittedEvent, FunctionCall, ReplyFailure } from "../events/events.ts";
+import type { CommittedEvent, FunctionCall, Refused, ReplyFailure } from "../events/events.ts";
 
 export const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
@@ -154,6 +154,14 @@ export interface ConversationStore {
   completeTurn(args: CompleteTurn): Promise<CommittedEvent[]>;
   /** Keeps the user message, gives the reserved money back. No-op when the turn is not open. */
   failTurn(args: FailTurn): Promise<CommittedEvent[]>;
+  /** Notes that a visitor was not answered as the account's newest trouble, and logs it. */
+  tellRefused(args: {
+    accountId: number;
+    assistantUuid: string;
+    conversationUuid: string | null;
+    reason: Refused;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
   /** Null when the account has no such conversation. */
   setAi(args: {
     accountId: number;

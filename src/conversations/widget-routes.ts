@@ -3,6 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
 import type { System } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
@@ -28,6 +29,10 @@ const SETTINGS = Type.Object({
     theme: Type.Optional(Type.String()),
     color: Type.Optional(Type.String()),
     position: Type.Optional(Type.String()),
+    remember_days: Type.Integer({
+      description: "For how many days the browser keeps the conversation; 0: each tab keeps its own",
+      examples: [7],
+    }),
   }),
   initial_message: Type.String(),
   calls: Type.Boolean({ description: "Whether a web call with the assistant is possible" }),
@@ -64,7 +69,7 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
       return json(200, {
         status: true,
         name: assistant.name,
-        widget_settings: widget,
+        widget_settings: { remember_days: LIMITS.widgetRememberDays, ...widget },
         initial_message: fillTemplate(initial, variables),
         calls: canTalk(assistant),
       });

@@ -31,6 +31,11 @@ export const LIMITS = {
   variablesMax: 50,
   variableCharsMax: 4000,
   conversationMessagesMax: 1000,
+  /** Where an assistant's widget settings do not say. */
+  widgetRememberDays: 7,
+  widgetRememberDaysMax: 365,
+  /** A trouble of the same kind is told again after so long. */
+  troubleToldMs: 60 * MINUTE_MS,
   turnsWaitingMax: 4,
   turnWaitMs: 25 * SECOND_MS,
   turnsInFlightMax: 4096,

@@ -28,6 +28,10 @@ export interface MessageBody {
 export type CommittedData =
   | { type: "message_added"; conversation_id: string; turn_id: number | null; message: MessageBody }
   | { type: "reply_failed"; conversation_id: string; turn_id: number; reason: ReplyFailure; error: string }
+  | {
+      type: "conversation_failed"; conversation_id: string | null; assistant_id: string;
+      reason: Refused; error: string;
+    }
   | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
   | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
@@ -58,6 +62,9 @@ export type CommittedData =
     }
   | (PhoneNumberEvent & { phone_number_id: number; phone_number: string })
   | { type: "balance_changed"; balance: number; change: number; kind: string };
+
+/** Why a visitor was not answered before a reply was even begun. */
+export type Refused = "balance_too_low" | "daily_cap_reached";
 
 /** What happens to a number of the account. */
 export type PhoneNumberEvent =

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { createSystem } from "../../src/core/system.ts";
 import { noBrowser, openBrowser, until, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
@@ -89,7 +89,11 @@ const REPORT = `document.addEventListener("securitypolicyviolation", (event) =>
 export async function openPage(
   browser: Browser, url: string, options: BrowserContextOptions = {}, prepare = "",
 ): Promise<Seen> {
-  const context = await browser.newContext({ ...options, bypassCSP: false });
+  return openTab(await browser.newContext({ ...options, bypassCSP: false }), url, prepare);
+}
+
+/** One more tab of the same visitor. */
+export async function openTab(context: BrowserContext, url: string, prepare = ""): Promise<Seen> {
   const page = await context.newPage();
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(error.message));

@@ -1,5 +1,5 @@
 // Accounts and API keys in SQLite: commands for the writer, reads for the main thread.
-import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey } from "../../accounts/accounts.ts";
+import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey, Trouble } from "../../accounts/accounts.ts";
 import type { Micros } from "../../core/money.ts";
 import type { Instant } from "../../core/system.ts";
 import type { Db } from "./database.ts";
@@ -14,6 +14,9 @@ interface AccountRow {
   balance_micros: number;
   reserved_micros: number;
   created_at: number;
+  trouble_at: number | null;
+  trouble_reason: Trouble["reason"] | null;
+  trouble_conversation: string | null;
 }
 interface KeyRow {
   id: number;
@@ -27,7 +30,8 @@ interface KeyRow {
   created_at: number;
 }
 
-const ACCOUNT = "id, name, email, plan, balance_micros, reserved_micros, created_at";
+const ACCOUNT = `id, name, email, plan, balance_micros, reserved_micros, created_at, trouble_at,
+  trouble_reason, trouble_conversation`;
 const KEY = `id, account_id, name, secret_hash, scopes, expires_at, last_used_at, revoked_at, created_at`;
 
 function accountFromRow(row: AccountRow): Account {
@@ -39,6 +43,9 @@ function accountFromRow(row: AccountRow): Account {
     balanceMicros: row.balance_micros,
     reservedMicros: row.reserved_micros,
     createdAt: row.created_at,
+    trouble: row.trouble_at === null || row.trouble_reason === null ? null : {
+      reason: row.trouble_reason, conversationUuid: row.trouble_conversation, at: row.trouble_at,
+    },
   };
 }
 

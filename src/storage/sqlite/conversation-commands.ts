@@ -1,7 +1,8 @@
 // The commands of a conversation outside its turns: create, switch the AI, end by inactivity.
 import type { CreateOutcome, NewConversation } from "../../conversations/records.ts";
+import type { RefusedVisitor } from "../../conversations/refusals.ts";
 import { isoMicros, type Instant } from "../../core/system.ts";
-import type { CommittedData, CommittedEvent } from "../../events/events.ts";
+import type { CommittedData, CommittedEvent, Refused } from "../../events/events.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";
 import type { Db } from "./database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
@@ -14,6 +15,7 @@ export function conversationCommands(db: Db) {
   const appendEvent = createConversationAppender(db);
   return {
     "conversations.create": createCreate(db, appendEvent),
+    "conversations.tellRefused": createTellRefused(db),
     "conversations.setAi": createSetAi(db, appendEvent),
     "conversations.endInactive": createEndInactive(db, appendEvent),
   };
@@ -108,6 +110,46 @@ function createCreate(db: Db, appendEvent: AppendEvent): (args: NewConversation)
       }, now));
     }
     return { kind: "created", conversation, events };
+  };
+}
+
+/** Notes the newest trouble of an account's visitors; who tests sees it anyway. */
+export function createTrouble(db: Db): (args: {
+  accountId: number; reason: Refused | "reply_failed"; conversationUuid: string | null; now: Instant;
+}) => void {
+  const note = db.prepare(`
+    UPDATE accounts SET trouble_at = @now, trouble_reason = @reason,
+      trouble_conversation = @conversationUuid
+    WHERE id = @accountId AND NOT EXISTS (
+      SELECT 1 FROM conversations WHERE uuid = @conversationUuid AND type = 'test')`);
+  return ({ accountId, reason, conversationUuid, now }) =>
+    void note.run({ accountId, reason, conversationUuid, now });
+}
+
+const REFUSED: Record<Refused, string> = {
+  balance_too_low: "The balance is too low: a visitor was not answered. Add credit to the account.",
+  daily_cap_reached: "The assistant has reached its daily spending limit: a visitor was not "
+    + "answered. Raise the limit, or wait for the next day (UTC).",
+};
+
+function createTellRefused(db: Db) {
+  const append = createEventAppender(db);
+  const nextAccountSequence = createAccountSequence(db);
+  const note = createTrouble(db);
+  return (args: RefusedVisitor & { now: Instant }): CommittedEvent[] => {
+    const { accountId, conversationUuid, assistantUuid, reason, now } = args;
+    note(args);
+    return [append({
+      accountId,
+      accountSequence: nextAccountSequence(accountId, 1),
+      // Told to the account alone: visitors read the conversation's own log.
+      conversation: null,
+      data: {
+        type: "conversation_failed", conversation_id: conversationUuid, assistant_id: assistantUuid,
+        reason, error: REFUSED[reason],
+      },
+      now,
+    })];
   };
 }
 

@@ -132,6 +132,7 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
     beginTurn: (args) => writer.write("turns.begin", args),
     completeTurn: (args) => writer.write("turns.complete", args),
     failTurn: (args) => writer.write("turns.fail", args),
+    tellRefused: (args) => writer.write("conversations.tellRefused", args),
     setAi: (args) => writer.write("conversations.setAi", args),
     endInactive: (args) => writer.write("conversations.endInactive", args),
     recover: (args) => writer.write("turns.recover", args),

@@ -12,6 +12,7 @@ import { MESSAGE_PRICE_MICROS } from "../../conversations/records.ts";
 import type { Micros } from "../../core/money.ts";
 import { isoMicros, utcDay, type Instant } from "../../core/system.ts";
 import type { CommittedEvent, FunctionCall, MessageBody } from "../../events/events.ts";
+import { createTrouble } from "./conversation-commands.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
 import type { Db } from "./database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
@@ -307,6 +308,7 @@ function createFail(db: Db, rows: TurnRows): (args: FailTurn) => CommittedEvent[
   const unspend = db.prepare(`
     UPDATE assistant_spend SET micros = micros - @micros
     WHERE assistant_id = @assistantId AND day = @day`);
+  const note = createTrouble(db);
 
   return ({ turnId, conversation, reason, error, now }) => {
     const { id: conversationId, uuid, accountId, assistantId } = conversation;
@@ -314,6 +316,9 @@ function createFail(db: Db, rows: TurnRows): (args: FailTurn) => CommittedEvent[
     if (!closed) return [];
     const micros = rows.ledger.release(turnReference(conversationId, closed.user_sequence));
     if (micros > 0) unspend.run({ assistantId, day: utcDay(closed.begun_at), micros });
+    if (reason === "failed") {
+      note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
+    }
     const sequence = rows.advance({ conversationId, messages: 0, costMicros: 0, now });
     return [rows.append({
       accountId,

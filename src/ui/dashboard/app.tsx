@@ -5,15 +5,17 @@ import { Route, Router, Switch, useLocation } from "wouter-preact";
 import { useHashLocation } from "wouter-preact/use-hash-location";
 import { LiveProvider, useFreshness } from "./data/live.tsx";
 import {
-  forgetKey, openApi, rememberedKey, rememberKey, SessionContext, unwrap, useApi, type Session,
+  forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
 } from "./data/session.tsx";
-import { forgetSeen, useData } from "./data/use-data.ts";
+import { useMe } from "./data/lists.ts";
+import { forgetSeen } from "./data/use-data.ts";
 import { Button } from "./kit/controls.tsx";
 import { ToastProvider } from "./kit/dialog.tsx";
 import { money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
 import { Empty, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
+import { Trouble } from "./trouble.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { ROUTES, type Params } from "./routes.ts";
 
@@ -100,6 +102,7 @@ function Frame({ session }: { session: Session }) {
         <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
       </nav>
       <main id="main" ref={main} tabIndex={-1}>
+        <Trouble />
         <Switch>
           {Object.entries(ROUTES).map(([path, Shown]) => (
             <Route key={path} path={path}>{(params: Params) => <Shown params={params} />}</Route>
@@ -126,8 +129,7 @@ function Connection() {
 }
 
 function Balance() {
-  const api = useApi();
-  const { value } = useData("me", () => unwrap(api.GET("/user/me")), ["balance_changed"]);
+  const { value } = useMe();
   return value && <a class="balance" href="#/ledger" title="Balance">{money(value.total_balance)}</a>;
 }
 

@@ -2,7 +2,13 @@
 
 export interface Settings {
   name: string;
-  widget_settings: { theme?: string; color?: string; position?: string };
+  widget_settings: {
+    theme?: string;
+    color?: string;
+    position?: string;
+    /** How long the browser keeps a conversation; 0: as long as the tab. */
+    remember_days?: number;
+  };
   initial_message: string;
   calls: boolean;
 }
@@ -13,12 +19,12 @@ export interface Message {
   stopped?: boolean;
 }
 
-/** A refusal in the server's words. */
+/** The server would not. Its words are for the account's owner: visitors never read them. */
 export class Refusal extends Error {
   readonly status: number;
 
-  constructor(status: number, message: string) {
-    super(message);
+  constructor(status: number) {
+    super();
     this.status = status;
   }
 }
@@ -37,8 +43,7 @@ export interface Api {
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, { credentials: "omit", cache: "no-store", ...init });
   if (response.ok) return response;
-  const body = (await response.json().catch(() => ({}))) as { error?: string; message?: string };
-  throw new Refusal(response.status, body.error ?? body.message ?? "The server did not answer.");
+  throw new Refusal(response.status);
 }
 
 const post = (body: object, headers: Record<string, string> = {}): RequestInit => ({

@@ -3,7 +3,8 @@ import { Refusal, type Api } from "./api.ts";
 import { createCalling, noCall } from "./calling.ts";
 import type { Options } from "./options.ts";
 import { createSession, type Session, type State } from "./session.ts";
-import { createMemory, isAnswering, openTurn, renewed } from "./store.ts";
+import { createMemory } from "./memory.ts";
+import { abandoned, isAnswering, openTurn, renewed, type Talk } from "./store.ts";
 import { createView, type Actions, type View } from "./view.ts";
 
 /** `crypto.randomUUID` exists on pages served over https only. */
@@ -12,22 +13,42 @@ function newKey(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function createState(options: Options, draw: () => void): State & { keep(): void } {
+interface Kept extends State {
+  keep(): void;
+}
+
+/** `joined`: another tab has begun a conversation anew, and this one shows it now. */
+function createState(options: Options, draw: () => void, joined: () => void): Kept {
   const memory = createMemory(`assistant-chat ${options.origin} ${options.assistant}`);
   let willDraw = false;
+  let isBehind = false;
+  /** What goes on here is brought to its end first. */
+  const join = (): void => {
+    if (!isBehind || isAnswering(state.talk) || state.call.isLive) return;
+    isBehind = false;
+    const talk = memory.adopted(state.talk);
+    if (!talk) return;
+    state.set(talk);
+    joined();
+  };
+  memory.onWritten(() => {
+    isBehind = true;
+    join();
+  });
   const drawOnce = (): void => {
     willDraw = false;
     draw();
   };
-  const state: State & { keep(): void } = {
+  const state: Kept = {
     talk: memory.load(),
     isOffline: false,
     isUnread: false,
     call: noCall(),
-    keep: () => memory.save(state.talk),
-    set: (next) => {
+    keep: () => memory.save(state.talk, !isBehind),
+    set: (next: Talk) => {
       state.talk = next;
       state.keep();
+      join();
       if (willDraw) return;
       willDraw = true;
       // Pages in the background draw no frames, but are heard.
@@ -59,8 +80,10 @@ function createActions(
       state.call = { ...state.call, problem: "", offersWindow: false };
       state.set({
         ...talk,
-        items: [...talk.items, { role: "user", text, isStored: false }],
+        items: [...abandoned(talk), { role: "user", text, isStored: false }],
         pending: { key: newKey(), text },
+        problem: "",
+        isUnreached: false,
         draft: "",
       });
       void session.deliver();
@@ -95,7 +118,10 @@ export function startWidget(shadow: ShadowRoot, options: Options, api: Api): voi
   const draw = (): void => {
     if (state.talk.settings) view.draw(state);
   };
-  const state = createState(options, draw);
+  const state = createState(options, draw, () => {
+    session.unwatch();
+    if (state.talk.isOpen) void session.begin();
+  });
   const session = createSession(state, options, api);
   const actions = createActions(state, session, api, () => {
     draw();
@@ -124,7 +150,8 @@ export function startWidget(shadow: ShadowRoot, options: Options, api: Api): voi
     state.set({ ...state.talk, settings, isOpen: state.talk.isOpen || opens });
     if (!wasKept) session.resume();
   }, (error: unknown) => {
-    // Refused: this page may not show it. Not reached: what was kept goes on.
-    if (error instanceof Refusal) shadow.host.remove();
+    // Refused: this page may not show it. Not reached, or too busy: what was kept goes on.
+    const isRefused = error instanceof Refusal && (error.status === 403 || error.status === 404);
+    if (isRefused) shadow.host.remove();
   });
 }

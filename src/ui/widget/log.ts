@@ -21,6 +21,9 @@ function fill(element: HTMLElement, item: Item): void {
   if (item.role === "note") return element.replaceChildren(item.text);
   const isUser = speakerOf(item) === "user";
   const who = make("span", { class: "quiet" }, isUser ? "You: " : "Assistant: ");
+  if (item.role === "user" && item.isLost) {
+    return element.replaceChildren(who, item.text, remark("Not sent"));
+  }
   if (item.role !== "assistant") return element.replaceChildren(who, item.text);
   const atWork = [...new Set(Object.values(item.tools))];
   const remarks = atWork.map((name) => remark(`Using ${spoken(name)}…`, true));

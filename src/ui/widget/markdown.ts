@@ -74,6 +74,15 @@ function lines(texts: string[]): (Node | string)[] {
   return texts.flatMap((text, at) => (at === 0 ? inline(text) : [element("br"), ...inline(text)]));
 }
 
+/** It scrolls sideways, also by keyboard. */
+function code(text: string): HTMLElement {
+  const made = element("pre", element("code", text));
+  made.tabIndex = 0;
+  made.setAttribute("role", "group");
+  made.ariaLabel = "Code";
+  return made;
+}
+
 /** Takes the lines of one block off the front. */
 function block(rest: string[]): HTMLElement {
   const first = rest.shift() ?? "";
@@ -81,7 +90,7 @@ function block(rest: string[]): HTMLElement {
     const end = rest.findIndex((line) => FENCE.test(line));
     // A reply still being written has not closed its fence yet.
     const body = rest.splice(0, end < 0 ? rest.length : end + 1);
-    return element("pre", element("code", (end < 0 ? body : body.slice(0, -1)).join("\n")));
+    return code((end < 0 ? body : body.slice(0, -1)).join("\n"));
   }
   const heading = HEADING.exec(first)?.[1];
   if (heading !== undefined) return element("p", element("strong", ...inline(heading)));

@@ -3,10 +3,11 @@
 import { Refusal, type Api } from "./api.ts";
 import type { CallState } from "./calling.ts";
 import type { Options } from "./options.ts";
-import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
+import { apply, FAILED, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
 
 const UNREACHED = "Your message could not be sent. Please check the connection.";
+const TOO_MANY = "The chat is busy just now. Please try again a little later.";
 
 /** The one place where the talk is kept; `set` stores and draws it. */
 export interface State {
@@ -29,7 +30,7 @@ export interface Session {
 
 function refuse(state: State, error: unknown): void {
   const isUnreached = !(error instanceof Refusal);
-  const problem = isUnreached ? UNREACHED : error.message;
+  const problem = isUnreached ? UNREACHED : error.status === 429 ? TOO_MANY : FAILED;
   state.set({ ...state.talk, problem, isUnreached });
 }
 
@@ -124,6 +125,8 @@ export function createSession(state: State, options: Options, api: Api): Session
     } catch (error) {
       // What the stream has told since is newer than the loss of this answer.
       const isTold = isRunning(state)
+        // The first try of it is being answered.
+        || (error instanceof Refusal && error.status === 409)
         || (!(error instanceof Refusal) && state.talk.after !== after);
       if (state.talk.pending?.key === key && !isTold) refuse(state, error);
     } finally {

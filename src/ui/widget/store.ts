@@ -1,11 +1,17 @@
-// What the widget knows, and how each frame of the stream changes it. State and position are kept
-// together in one value of sessionStorage, so that a page that is loaded again goes on exactly
-// where the text it shows ends.
+// What the widget knows, and how each frame of the stream changes it. State and position are one
+// value, so that a page that is loaded again goes on exactly where the text it shows ends
+// (memory.ts keeps it).
 import type { Message, Settings } from "./api.ts";
 import type { Frame } from "./stream.ts";
 
 export type Item =
-  | { role: "user"; text: string; isStored: boolean }
+  | {
+      role: "user";
+      text: string;
+      isStored: boolean;
+      /** Given up for another message before it was known to have arrived. */
+      isLost?: boolean;
+    }
   | {
       role: "assistant";
       text: string;
@@ -53,6 +59,10 @@ export const renewed = (talk: Talk): Talk => ({
 export const isAnswering = ({ pending, problem }: Talk): boolean =>
   pending !== null && problem === "";
 
+/** The pending message did not get its answer, and another takes its place. */
+export const abandoned = ({ items }: Talk): Item[] => items.map((item) =>
+  item.role === "user" && !item.isStored ? { ...item, isLost: true } : item);
+
 /** Whether the pending message has reached the server as far as this page knows. */
 export const isStored = ({ items }: Talk): boolean => {
   const last = items.findLast(({ role }) => role === "user");
@@ -81,14 +91,14 @@ function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): 
 
 /** What the log holds already comes before what is still on its way to it: a greeting, say. */
 function beforeUnsent(items: Item[], item: Item): Item[] {
-  const unsent = items.findIndex((one) => one.role === "user" && !one.isStored);
+  const unsent = items.findIndex((one) => one.role === "user" && !one.isStored && !one.isLost);
   return unsent < 0 ? [...items, item] : items.toSpliced(unsent, 0, item);
 }
 
 function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
   const { items } = talk;
   if (message.role === "user") {
-    const index = items.findIndex((item) =>
+    const index = items.findLastIndex((item) =>
       item.role === "user" && !item.isStored && item.text === message.content);
     const item: Item = { role: "user", text: message.content, isStored: true };
     const problem = talk.isUnreached ? "" : talk.problem;
@@ -109,7 +119,7 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
 }
 
 /** Why it failed concerns the account, not the person who asked. */
-const FAILED = "Sorry, that could not be answered.";
+export const FAILED = "Sorry, that could not be answered just now.";
 
 function fail(talk: Talk, { reason }: Frame): Talk {
   const items = talk.items.filter((item) => !isOpenReply(item));
@@ -185,26 +195,4 @@ export function hungUp(talk: Talk): Talk {
   const items = talk.items.map((item): Item =>
     item.role === "spoken" ? { ...item, isFinal: true } : item);
   return { ...talk, items: [...items, { role: "note", text: "The call has ended." }] };
-}
-
-/** Pages may be forbidden to store anything; then the talk lives as long as the page. */
-export function createMemory(name: string) {
-  return {
-    load: (): Talk => {
-      try {
-        const text = sessionStorage.getItem(name);
-        return text === null ? EMPTY : { ...EMPTY, ...(JSON.parse(text) as Talk) };
-      } catch {
-        return EMPTY;
-      }
-    },
-    save: (talk: Talk): boolean => {
-      try {
-        sessionStorage.setItem(name, JSON.stringify(talk));
-        return true;
-      } catch {
-        return false;
-      }
-    },
-  };
 }

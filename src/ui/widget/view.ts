@@ -167,7 +167,8 @@ function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
   notice.hidden = text === "";
   retry.hidden = talk.problem === "";
   parts.openWindow.hidden = !call.offersWindow || talk.problem !== "";
-  renew.hidden = !talk.hasEnded;
+  // What could not be reached would not be reached by a new one either.
+  renew.hidden = !talk.hasEnded && (talk.problem === "" || talk.isUnreached);
 }
 
 export function createView(shadow: ShadowRoot, options: Options, actions: Actions): View {
@@ -218,7 +219,8 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
       parts.callWindow.hidden = !calls || !call.isForbidden;
       parts.call.ariaDisabled = String(call.isLive);
       parts.send.hidden = isBusy;
-      parts.send.ariaDisabled = String(talk.pending !== null);
+      // What was not reached is sent by itself, before anything else.
+      parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
       parts.stop.hidden = !isBusy;
       launcher.classList.toggle("unread", shown.isUnread);
       drawNotice(parts, shown);

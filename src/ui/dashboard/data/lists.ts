@@ -19,6 +19,14 @@ export function useAssistants(): Data<Assistant[]> {
   return useData("assistants", () => loadAssistants(api));
 }
 
+/** The account, its balance, and the newest trouble its visitors had. */
+export function useMe() {
+  const api = useApi();
+  return useData(
+    "me", () => unwrap(api.GET("/user/me")),
+    ["balance_changed", "conversation_failed", "reply_failed"]);
+}
+
 /** Oldest first, as the server has them. */
 export function useCampaigns(): Data<Campaign[]> {
   const api = useApi();

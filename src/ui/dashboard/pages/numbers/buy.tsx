@@ -5,6 +5,7 @@ import { useLocation } from "wouter-preact";
 import { ParleyError } from "../../../../client/client.ts";
 import { rowsOf } from "../../data/rows.ts";
 import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import { useMe } from "../../data/lists.ts";
 import { useData } from "../../data/use-data.ts";
 import { Button, SelectField, TextField } from "../../kit/controls.tsx";
 import { Confirm, useToasts } from "../../kit/dialog.tsx";
@@ -123,13 +124,8 @@ export function Buy() {
   );
 }
 
-function useBalance() {
-  const api = useApi();
-  return useData("me", () => unwrap(api.GET("/user/me")), ["balance_changed"]);
-}
-
 function Balance() {
-  const { value } = useBalance();
+  const { value } = useMe();
   return value && (
     <p class="numbers-balance">Balance <b>{money(value.total_balance)}</b></p>
   );
@@ -150,7 +146,7 @@ function BuyDialog({ offer, onClose, onRefused }: {
   const api = useApi();
   const toasts = useToasts();
   const [, navigate] = useLocation();
-  const has = useBalance().value?.total_balance;
+  const has = useMe().value?.total_balance;
   const key = useRef(newKey());
   const { phone_number: number, phone_number_formatted: text, price } = offer;
   const buy = async (): Promise<void> => {

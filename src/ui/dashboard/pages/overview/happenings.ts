@@ -36,6 +36,10 @@ const TELL: Record<string, Tell> = {
   reply_failed: (frame) => frame.reason === "stopped"
     ? null
     : { ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true },
+  conversation_failed: (frame) => ({
+    icon: "conversations", isBad: true, text: textOf(frame.error),
+    href: frame.conversation_id ? talkOf(frame).href : "#/ledger",
+  }),
   ai_toggled: (frame) => ({
     ...talkOf(frame), text: `The assistant was switched ${frame.ai_enabled ? "on" : "off"} in a conversation`,
   }),

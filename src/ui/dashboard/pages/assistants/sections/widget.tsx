@@ -1,5 +1,5 @@
 // Section: how the chat widget looks and where it may stand.
-import { SelectField, TextField, Toggle } from "../../../kit/controls.tsx";
+import { NumberField, SelectField, TextField, Toggle } from "../../../kit/controls.tsx";
 import { words } from "../../../kit/format.ts";
 import { useDraft, type Values } from "../draft.ts";
 import { ScriptTag } from "../embed.tsx";
@@ -12,6 +12,8 @@ const POSITIONS = [
   "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left", "top-right",
   "top-left", "top-center",
 ] as const;
+/** The server's, where the assistant does not say. */
+const REMEMBER_DAYS = 7;
 const THEMES = ["modern", "light", "dark"];
 
 function Summary() {
@@ -53,6 +55,13 @@ function Body() {
           onInput={(value) => change({ position: value as NonNullable<Widget["position"]> })}
         />
       </div>
+      <NumberField
+        label="Days a visitor’s browser remembers the conversation" min={0} max={365} step={1}
+        value={widget.remember_days ?? REMEMBER_DAYS}
+        error={errors["widget_settings.remember_days"]}
+        hint="In all its tabs. 0: each tab has a conversation of its own, until it is closed."
+        onInput={(days) => change({ remember_days: days ?? REMEMBER_DAYS })}
+      />
       <Toggle
         label="Only on sites named here" value={values.allowed_origins !== null}
         hint="Otherwise the server’s own list holds."

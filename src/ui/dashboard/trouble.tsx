@@ -1,0 +1,53 @@
+// A banner on every page: a visitor was not answered, why, and what to do about it. Until somebody
+// has seen to it, or a day has passed.
+import { useState } from "preact/hooks";
+import { useMe } from "./data/lists.ts";
+import { Button } from "./kit/controls.tsx";
+import { when } from "./kit/format.ts";
+import { Notice } from "./kit/layout.tsx";
+
+const SEEN = "parley-trouble-seen";
+const DAY_MS = 86_400_000;
+
+const WORDS: Record<string, { text: string; link: string; href?: string }> = {
+  balance_too_low: {
+    text: "Visitors are not answered: the balance is used up. Add credit to the account.",
+    link: "Ledger", href: "#/ledger",
+  },
+  daily_cap_reached: {
+    text: "Visitors are not answered: an assistant has reached its daily spending limit. Raise the "
+      + "limit at the assistant, or wait for the next day (UTC).",
+    link: "Assistants", href: "#/assistants",
+  },
+  reply_failed: {
+    text: "A visitor was not answered: the reply failed. Its conversation says why.",
+    link: "Conversation",
+  },
+};
+
+export function Trouble() {
+  const { value } = useMe();
+  const [seen, setSeen] = useState(() => localStorage.getItem(SEEN));
+  const trouble = value?.trouble;
+  const words = trouble && WORDS[trouble.reason];
+  if (!words || trouble.at === seen || Date.now() - Date.parse(trouble.at) > DAY_MS) return null;
+  const isPaid = trouble.reason === "balance_too_low" && value.total_balance >= 0.01;
+  if (isPaid) return null;
+  return (
+    <Notice tone="bad">
+      <span>
+        {words.text} <a href={words.href ?? `#/conversations/${trouble.conversation_id ?? ""}`}>{words.link}</a>{" "}
+        <small>{when(trouble.at)}</small>
+      </span>
+      <Button
+        kind="quiet" label="Seen"
+        onClick={() => {
+          localStorage.setItem(SEEN, trouble.at);
+          setSeen(trouble.at);
+        }}
+      >
+        Seen
+      </Button>
+    </Notice>
+  );
+}
