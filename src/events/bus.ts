@@ -14,11 +14,16 @@ export type Notice =
 export interface EventBus {
   /** Calls every listener of the topic before it returns; a listener must not throw. */
   publish(topic: Topic, notice: Notice): void;
-  /** Tells both topics of each event; called once per commit, after it is durable. */
+  /**
+   * Publishes each event to its topics; called once per commit, after it is durable. One group
+   * commit answers many commands, whose callers come here in any order. What they bring within one
+   * turn of the event loop is therefore published together, after the last of them, in the order of
+   * the log.
+   */
   publishCommitted(events: CommittedEvent[]): void;
   /** Returns an idempotent function that ends the subscription. */
   subscribe(topic: Topic, listener: (notice: Notice) => void): () => void;
-  /** Told once per commit that has events, whatever their topics. */
+  /** The listener is notified after events were published, whatever their topics. */
   watch(listener: () => void): () => void;
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
@@ -30,21 +35,30 @@ export function createMemoryBus(): EventBus {
   const topics = new Map<Topic, Set<(notice: Notice) => void>>();
   const watchers = new Set<() => void>();
   let committed = 0;
+  let waiting: CommittedEvent[] = [];
   const publish: EventBus["publish"] = (topic, notice) => {
     const listeners = topics.get(topic);
     if (listeners) for (const listener of [...listeners]) listener(notice);
   };
+  const publishWaiting = (): void => {
+    const events = waiting.sort((a, b) => a.id - b.id);
+    waiting = [];
+    for (const event of events) {
+      const notice: Notice = { kind: "committed", event };
+      if (event.conversationId !== null) publish(conversationTopic(event.conversationId), notice);
+      if (event.callId !== null) publish(callTopic(event.callId), notice);
+      publish(accountTopic(event.accountId), notice);
+    }
+    for (const watcher of [...watchers]) watcher();
+  };
   return {
     publish,
     publishCommitted: (events) => {
+      if (events.length === 0) return;
       committed += events.length;
-      for (const event of events) {
-        const notice: Notice = { kind: "committed", event };
-        if (event.conversationId !== null) publish(conversationTopic(event.conversationId), notice);
-        if (event.callId !== null) publish(callTopic(event.callId), notice);
-        publish(accountTopic(event.accountId), notice);
-      }
-      if (events.length > 0) for (const watcher of [...watchers]) watcher();
+      // A next tick runs after every promise the commit has settled was followed up.
+      if (waiting.length === 0) process.nextTick(publishWaiting);
+      waiting.push(...events);
     },
     watch: (listener) => {
       watchers.add(listener);

@@ -108,7 +108,7 @@ export function accountCommands(db: Db) {
       }
       const posted = ledger.enter({ ...args, kind: "credit" });
       if (!posted) return { kind: "below_zero" };
-      return { kind: "entered", balanceMicros: posted.balanceMicros, events: [posted.event] };
+      return { kind: "entered", balanceMicros: posted.balanceMicros, events: posted.events };
     },
   };
 }

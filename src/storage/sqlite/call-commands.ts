@@ -270,7 +270,7 @@ function createEnd(db: Db, rows: CallRows) {
     const owed = talkCost(seconds, perMinute) + args.carrierCostMicros;
     const posted = owed > 0
       ? rows.ledger.post({
-          reference: reference(callId), kind: "call", amountMicros: owed, extraEvents: 0, now,
+          reference: reference(callId), kind: "call", amountMicros: owed, now,
         })
       : null;
     if (!posted) rows.ledger.release(reference(callId));
@@ -283,7 +283,7 @@ function createEnd(db: Db, rows: CallRows) {
     });
     const to = finalStatus === "failed" ? "failed" : "ended";
     const events = [
-      ...(posted ? [posted.event] : []),
+      ...(posted?.events ?? []),
       rows.change(call, { to, answeredBy: null, reason, now }),
     ];
     return to === "failed" ? [...events, rows.tellEnded(callId, now)] : events;

@@ -24,7 +24,8 @@ export interface Ledger {
   reserve(args: Reservation): { accountSequence: number } | null;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
-   * open under the reference. `extraEvents` account event numbers are drawn before it.
+   * open under the reference. `reason` appends the event that was paid for, under the account event
+   * number it receives; it stands in the log before `balance_changed`, as its number says.
    */
   post(args: Posting): Posted | null;
   /** Gives the reserved money back; 0 when none is open under the reference. */
@@ -45,9 +46,10 @@ interface Posting {
   kind: LedgerKind;
   /** Less than was reserved; the rest is released. Absent: all of it. */
   amountMicros?: Micros;
-  extraEvents: number;
+  reason?: AppendReason;
   now: Instant;
 }
+type AppendReason = (accountSequence: number) => CommittedEvent;
 interface Entry {
   accountId: number;
   kind: LedgerKind;
@@ -58,9 +60,8 @@ interface Entry {
 interface Posted {
   amountMicros: Micros;
   balanceMicros: Micros;
-  /** First of the extra account event numbers drawn before the `balance_changed` event's own. */
-  firstExtraSequence: number;
-  event: CommittedEvent;
+  /** The reason's event, where there is one, then `balance_changed`. */
+  events: CommittedEvent[];
 }
 
 function prepareLedger(db: Db) {
@@ -99,13 +100,13 @@ type LedgerStatements = ReturnType<typeof prepareLedger>;
 function createEntryWriter(db: Db, statements: LedgerStatements) {
   const { readAccount, insertEntry, updateAccount } = statements;
   const append = createEventAppender(db);
-  return (entry: Entry, releasedMicros: Micros, extraEvents: number): Posted | null => {
+  return (entry: Entry, releasedMicros: Micros, reason?: AppendReason): Posted | null => {
     const account = readAccount.get({ accountId: entry.accountId });
     if (!account) return null;
     const balanceMicros = account.balance_micros + entry.amountMicros;
     if (balanceMicros < account.reserved_micros - releasedMicros) return null;
     const number = account.ledger_entries + 1;
-    const eventSequence = account.event_sequence + extraEvents + 1;
+    const eventSequence = account.event_sequence + (reason ? 2 : 1);
     const fields = {
       accountId: entry.accountId,
       number,
@@ -120,7 +121,8 @@ function createEntryWriter(db: Db, statements: LedgerStatements) {
     updateAccount.run({
       accountId: entry.accountId, balanceMicros, releasedMicros, number, hash, eventSequence,
     });
-    const event = append({
+    const paidFor = reason ? [reason(eventSequence - 1)] : [];
+    const changed = append({
       accountId: entry.accountId,
       accountSequence: eventSequence,
       conversation: null,
@@ -132,8 +134,7 @@ function createEntryWriter(db: Db, statements: LedgerStatements) {
       },
       now: entry.now,
     });
-    const firstExtraSequence = account.event_sequence + 1;
-    return { amountMicros: entry.amountMicros, balanceMicros, firstExtraSequence, event };
+    return { amountMicros: entry.amountMicros, balanceMicros, events: [...paidFor, changed] };
   };
 }
 
@@ -149,14 +150,14 @@ export function createLedger(db: Db): Ledger {
       insertReservation.run({ reference, accountId, amountMicros, now });
       return { accountSequence: held.sequence };
     },
-    post: ({ reference, kind, amountMicros: wanted, extraEvents, now }) => {
+    post: ({ reference, kind, amountMicros: wanted, reason, now }) => {
       const taken = takeReservation.get({ reference });
       if (!taken) return null;
       const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
       return write(
         { accountId: taken.account_id, kind, reference, amountMicros, now },
         taken.amount_micros,
-        extraEvents,
+        reason,
       );
     },
     release: (reference) => {
@@ -165,7 +166,7 @@ export function createLedger(db: Db): Ledger {
       unhold.run({ accountId: taken.account_id, amountMicros: taken.amount_micros });
       return taken.amount_micros;
     },
-    enter: (entry) => write(entry, 0, 0),
+    enter: (entry) => write(entry, 0),
   };
 }
 

@@ -168,10 +168,11 @@ function createComplete(db: Db, rows: NumberRows) {
     };
     if (monthlyMicros === 0) return [rows.tell(row, bought, now)];
     const posted = rows.ledger.post({
-      reference: purchaseReference(uuid), kind: "number", extraEvents: 1, now,
+      reference: purchaseReference(uuid), kind: "number", now,
+      reason: (accountSequence) => rows.tell(row, bought, now, accountSequence),
     });
     if (!posted) throw new Error("an order has no reservation");
-    return [rows.tell(row, bought, now, posted.firstExtraSequence), posted.event];
+    return posted.events;
   };
 }
 
@@ -206,7 +207,7 @@ function createRenew(db: Db, rows: NumberRows) {
       accountId: row.account_id, kind: "number", reference: monthReference(row.id, from),
       amountMicros: -row.monthly_micros, now,
     });
-    return posted && [posted.event];
+    return posted && posted.events;
   };
   const bear = (
     row: PhoneNumberRow, consequence: Consequence, now: Instant,

@@ -280,10 +280,6 @@ function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => Committ
     if (!closed) throw new Error(`turn ${turnId} is not open`);
     const costMicros = closed.price_micros;
     const reference = turnReference(conversationId, closed.user_sequence);
-    const posted = costMicros > 0
-      ? rows.ledger.post({ reference, kind: "message", extraEvents: 1, now })
-      : null;
-    if (costMicros > 0 && !posted) throw new Error(`turn ${turnId} has no reservation`);
     const sequence = rows.advance({ conversationId, messages: 1, costMicros, now });
     const message: MessageBody = {
       role: "assistant",
@@ -292,14 +288,17 @@ function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => Committ
       ...(stopped ? { stopped: true } : {}),
       created_at: isoMicros(now),
     };
-    const event = rows.append({
+    const added = (accountSequence: number): CommittedEvent => rows.append({
       accountId,
-      accountSequence: posted?.firstExtraSequence ?? rows.nextAccountSequence(accountId, 1),
+      accountSequence,
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
       now,
     });
-    const events = posted ? [event, posted.event] : [event];
+    const events = costMicros > 0
+      ? rows.ledger.post({ reference, kind: "message", reason: added, now })?.events
+      : [added(rows.nextAccountSequence(accountId, 1))];
+    if (!events) throw new Error(`turn ${turnId} has no reservation`);
     return args.ends ? [...events, ended(args)] : events;
   };
 }
