@@ -70,7 +70,8 @@ const completeArgs = (subject: Subject, begun: BeginOutcome) => {
   if (begun.kind !== "started") throw new Error(`begin: ${begun.kind}`);
   const conversation = { ...subject, assistantId: 1 };
   return {
-    turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false, ends: false,
+    turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false,
+    truncated: false, usage: null, ends: false,
     now: system.now(),
   };
 };

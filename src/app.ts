@@ -18,6 +18,7 @@ import type { RecordingUrl } from "./calls/wire.ts";
 import { campaignRoutes } from "./campaigns/routes.ts";
 import type { Access } from "./conversations/access.ts";
 import { accountConversationRoutes } from "./conversations/account-routes.ts";
+import { recordRoutes } from "./conversations/record-routes.ts";
 import { conversationRoutes } from "./conversations/routes.ts";
 import { conversationSocket } from "./conversations/socket.ts";
 import { widgetRoutes } from "./conversations/widget-routes.ts";
@@ -170,6 +171,7 @@ function talkRoutes(
     ...widgetRoutes({
       access, system, findAssistantByUuid, assertCanTalk: features.voice.assertCanTalk,
     }),
+    ...recordRoutes({ conversations }),
     ...accountConversationRoutes({
       conversations, replyLimiter,
       findAssistant: (accountId, id) => assistants.find(accountId, id),

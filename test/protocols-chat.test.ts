@@ -204,7 +204,7 @@ test("[PR20] functions a slow reader has missed at work are told with the end", 
   const encoder = createUiEncoder(7);
   const call = { name: "look_up", arguments: { item: "bikes" }, result: { ok: true } };
   const text = encoder.begin() + encoder.take({ kind: "text", text: "Done." })
-    + encoder.take({ kind: "completed", functionCalls: [call] });
+    + encoder.take({ kind: "completed", functionCalls: [call], truncated: false });
   const transport = new DefaultChatTransport<UIMessage>({
     fetch: () => Promise.resolve(new Response(text)),
   });

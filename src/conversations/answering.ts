@@ -10,9 +10,12 @@ import { allVariables, buildMessages, type Persona } from "../engine/prompt.ts";
 import type { ToolBox } from "../engine/tools.ts";
 import { runTurn, type TurnEvent } from "../engine/turn.ts";
 import type { EventBus } from "../events/bus.ts";
+import type { FailureClass } from "../events/events.ts";
 import type { LanguageModel, ModelMessage } from "../providers/models/port.ts";
 import type { LiveReply } from "./live-reply.ts";
-import type { Conversation, ConversationStore, Message, TurnResult } from "./records.ts";
+import type {
+  Conversation, ConversationStore, FailureCause, Message, TurnResult,
+} from "./records.ts";
 import type { TurnContext } from "./tool-box.ts";
 
 export interface AnswerOptions {
@@ -76,6 +79,10 @@ function show(event: TurnEvent, live: LiveReply): void {
       live.addCall({ type: event.kind, members: { call_id: event.callId, ...event.call } });
       break;
     case "usage":
+      live.addUsage(event.usage);
+      break;
+    case "truncated":
+      live.truncated = true;
       break;
   }
 }
@@ -147,10 +154,12 @@ async function conclude(
     const events = result.kind === "completed"
       ? await store.completeTurn({
           ...common, text: result.text, functionCalls: result.functionCalls,
-          stopped: result.stopped, ends: live.endsConversation, now: system.now(),
+          stopped: result.stopped, truncated: result.truncated, usage: result.usage,
+          ends: live.endsConversation, now: system.now(),
         })
       : await store.failTurn({
-          ...common, reason: result.reason, error: result.error, now: system.now(),
+          ...common, reason: result.reason, error: result.error, cause: result.cause,
+          now: system.now(),
         });
     bus.publishCommitted(events);
     return result;
@@ -160,34 +169,45 @@ async function conclude(
       ? "The server cannot store anything at the moment."
       : "Server error.";
     live.failUnstored(text);
-    return { kind: "failed", reason: "failed", error: text };
+    return { kind: "failed", reason: "failed", error: text, cause: null };
   }
 }
 
 function resultOf(live: LiveReply, failure: unknown): TurnResult {
-  const { functionCalls } = live;
+  const { functionCalls, truncated, usage } = live;
   if (live.stopped) {
     // What was shown is kept and paid for; a reply stopped before its first text costs nothing.
     const text = live.slice(0, live.shown);
     return text === ""
-      ? { kind: "failed", reason: "stopped", error: "The reply was stopped." }
-      : { kind: "completed", text, functionCalls, stopped: true };
+      ? { kind: "failed", reason: "stopped", error: "The reply was stopped.", cause: null }
+      : { kind: "completed", text, functionCalls, stopped: true, truncated: false, usage };
   }
   const reason: unknown = live.abort.signal.reason;
   if (reason instanceof Interrupted) {
-    return { kind: "failed", reason: "interrupted", error: reason.message };
+    return { kind: "failed", reason: "interrupted", error: reason.message, cause: null };
   }
-  if (failure !== null) {
-    return { kind: "failed", reason: "failed", error: PROCESS_FAILURE + describe(failure, reason) };
-  }
+  if (failure !== null) return failed(causeOf(failure, reason));
   if (live.text.trim() === "") {
-    return { kind: "failed", reason: "failed", error: `${PROCESS_FAILURE}the model gave no answer` };
+    return failed({ failure: "no_answer", error: "the model gave no answer" });
   }
-  return { kind: "completed", text: live.text, functionCalls, stopped: false };
+  return { kind: "completed", text: live.text, functionCalls, stopped: false, truncated, usage };
 }
 
-/** Adaptors word their errors for callers; anything else stays in the log. */
-function describe(failure: unknown, abortReason: unknown): string {
-  if (abortReason instanceof Error) return abortReason.message;
-  return failure instanceof ProviderError ? failure.message : "internal error";
+/** What strangers read of each kind of failure: neither what answers here nor what it said. */
+const TOLD: Record<FailureClass, string> = {
+  model_failed: "the assistant could not answer just now",
+  timeout: "the assistant took too long to answer",
+  no_answer: "the assistant gave no answer",
+  internal_error: "the assistant could not answer just now",
+};
+
+const failed = (cause: FailureCause): TurnResult =>
+  ({ kind: "failed", reason: "failed", error: PROCESS_FAILURE + TOLD[cause.failure], cause });
+
+/** Adaptors word their errors for the owner; anything else stays in the log. */
+function causeOf(failure: unknown, abortReason: unknown): FailureCause {
+  if (abortReason instanceof Error) return { failure: "timeout", error: abortReason.message };
+  return failure instanceof ProviderError
+    ? { failure: "model_failed", error: failure.message }
+    : { failure: "internal_error", error: "an internal error, which the server's log tells more about" };
 }

@@ -21,6 +21,7 @@ import {
   type ConversationFilter,
   type ConversationSummary,
   type ConversationType,
+  type FailedReply,
   type Message,
   type TurnResult,
 } from "./records.ts";
@@ -50,6 +51,8 @@ export interface Conversations {
   /** Throws Fault 404. */
   get(uuid: string): Conversation;
   history(uuid: string): { conversation: Conversation; messages: Message[] };
+  /** For the owner, newest first: replies that failed and were not had since. */
+  failedReplies(conversationId: number, rows: number): FailedReply[];
   /** As lists show it. Throws Fault 404. */
   summary(accountId: number, uuid: string): ConversationSummary;
   list(
@@ -204,6 +207,7 @@ export function createConversations(options: AnswerOptions): Conversations {
       const conversation = get(uuid);
       return { conversation, messages: store.history(conversation.id) };
     },
+    failedReplies: (conversationId, rows) => store.failedReplies(conversationId, rows),
     summary: (accountId, uuid) => {
       const found = store.summary(accountId, uuid);
       if (!found) throw new Fault(404, "Conversation not found");
@@ -276,8 +280,10 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
             text: outcome.reply.content,
             functionCalls: outcome.reply.functionCalls,
             stopped: outcome.reply.stopped,
+            truncated: outcome.reply.truncated,
+            usage: outcome.reply.usage,
           }
-        : { kind: "failed", reason: "stopped", error: "The reply was stopped." };
+        : { kind: "failed", reason: "stopped", error: "The reply was stopped.", cause: null };
       return { kind: "repeated", turnId: outcome.turnId, fromSequence: outcome.userSequence - 1, result };
     }
     case "running":

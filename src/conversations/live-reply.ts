@@ -5,6 +5,7 @@ import type { System, Timer } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
 import type { FunctionCall, ReplyFailure, Topic } from "../events/events.ts";
 import type { LiveCall, LiveReplyView } from "../events/live.ts";
+import type { ModelUsage } from "../providers/models/port.ts";
 
 export class LiveReply implements LiveReplyView {
   readonly turnId: number;
@@ -16,6 +17,10 @@ export class LiveReply implements LiveReplyView {
   /** Aborted by `stop`, by the turn's deadline or by the end of the process. */
   readonly abort = new AbortController();
   stopped = false;
+  /** The reply ended at its bound. */
+  truncated = false;
+  /** What the models have counted so far; null: nothing. */
+  usage: ModelUsage | null = null;
   /** Set by the assistant's own wish; takes effect when the reply is stored. */
   endsConversation = false;
   #text = "";
@@ -62,6 +67,14 @@ export class LiveReply implements LiveReplyView {
   addCall(call: Omit<LiveCall, "offset">): void {
     this.calls.push({ ...call, offset: this.#text.length });
     this.#flush();
+  }
+
+  addUsage({ inputTokens, outputTokens }: ModelUsage): void {
+    const before = this.usage ?? { inputTokens: 0, outputTokens: 0 };
+    this.usage = {
+      inputTokens: before.inputTokens + inputTokens,
+      outputTokens: before.outputTokens + outputTokens,
+    };
   }
 
   /** Keeps what has been shown and drops the rest; false when it is over or stopped already. */

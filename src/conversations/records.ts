@@ -1,7 +1,10 @@
 // Records and the store port of text conversations. The rules are in conversations.ts.
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
-import type { CommittedEvent, FunctionCall, Refused, ReplyFailure } from "../events/events.ts";
+import type {
+  CommittedEvent, FailureClass, FunctionCall, Refused, ReplyFailure,
+} from "../events/events.ts";
+import type { ModelUsage } from "../providers/models/port.ts";
 
 export const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
@@ -40,7 +43,19 @@ export interface Message {
   content: string;
   functionCalls: FunctionCall[];
   stopped: boolean;
+  /** The reply ended at its bound. */
+  truncated: boolean;
+  /** What the models counted for the reply; null: they counted nothing, or it is none. */
+  usage: ModelUsage | null;
   createdAt: Instant;
+}
+
+/** A reply that failed and has not been had since, as its owner sees it. */
+export interface FailedReply {
+  turnId: number;
+  failure: FailureClass | null;
+  error: string;
+  failedAt: Instant;
 }
 
 export interface NewConversation {
@@ -105,6 +120,8 @@ export interface CompleteTurn {
   functionCalls: FunctionCall[];
   /** The client pressed stop; `text` is what had been delivered. */
   stopped: boolean;
+  truncated: boolean;
+  usage: ModelUsage | null;
   /** The assistant ended the conversation with this reply. */
   ends: boolean;
   now: Instant;
@@ -112,14 +129,29 @@ export interface CompleteTurn {
 
 /** How a turn ended, as every face reports it. */
 export type TurnResult =
-  | { kind: "completed"; text: string; functionCalls: FunctionCall[]; stopped: boolean }
-  | { kind: "failed"; reason: ReplyFailure; error: string };
+  | {
+      kind: "completed"; text: string; functionCalls: FunctionCall[]; stopped: boolean;
+      truncated: boolean; usage: ModelUsage | null;
+    }
+  | {
+      kind: "failed"; reason: ReplyFailure;
+      /** For whoever asked: a class of failure, never a vendor's words. */
+      error: string;
+      /** For the owner; null: `error` says it all. */
+      cause: FailureCause | null;
+    };
+
+export interface FailureCause {
+  failure: FailureClass;
+  error: string;
+}
 
 export interface FailTurn {
   turnId: number;
   conversation: ConversationRef;
   reason: ReplyFailure;
   error: string;
+  cause: FailureCause | null;
   now: Instant;
 }
 
@@ -138,6 +170,8 @@ export interface ConversationStore {
   find(uuid: string): Conversation | null;
   /** Oldest first, the whole conversation. */
   history(conversationId: number): Message[];
+  /** Newest first, those that failed and were not had since, at most `rows`. */
+  failedReplies(conversationId: number, rows: number): FailedReply[];
   /** Newest first, at most `rows`. */
   recent(conversationId: number, rows: number): Message[];
   /** As lists show it; null: the account has no such conversation. */

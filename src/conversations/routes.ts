@@ -22,6 +22,7 @@ import {
   readVariables,
   replyBody,
   STORED_BODY,
+  TruncatedSchema,
 } from "./wire.ts";
 
 export interface ConversationRouteOptions {
@@ -69,6 +70,7 @@ const REPLY = Type.Object({
   function_calls: Type.Array(FunctionCallSchema),
   ai_disabled: Type.Optional(Type.Boolean()),
   stopped: Type.Optional(Type.Boolean()),
+  truncated: TruncatedSchema,
 });
 const HISTORY = Type.Object({
   status: Type.Literal(true),

@@ -5,6 +5,7 @@ import { dollarsFromMicros } from "../core/money.ts";
 import { plainSeconds } from "../core/system.ts";
 import { isUnsafeKey } from "../core/values.ts";
 import { LIMITS } from "../core/limits.ts";
+import type { ModelUsage } from "../providers/models/port.ts";
 import type { ConversationSummary, Message, TurnResult } from "./records.ts";
 
 export const FunctionCallSchema = Type.Object({
@@ -13,11 +14,17 @@ export const FunctionCallSchema = Type.Object({
   result: Type.Record(Type.String(), Type.Unknown()),
 });
 
+export const TruncatedSchema = Type.Optional(Type.Boolean({
+  description: "Present and true where the reply ended at its bound instead of by itself",
+  examples: [true],
+}));
+
 export const HistoryItemSchema = Type.Object({
   role: Type.Union([Type.Literal("assistant"), Type.Literal("user")]),
   content: Type.String(),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema)),
   stopped: Type.Optional(Type.Boolean()),
+  truncated: TruncatedSchema,
 });
 
 export const ErrorSchema = Type.Object({ status: Type.Literal(false), error: Type.String() });
@@ -26,12 +33,24 @@ export const InvalidSchema = Type.Object({
   errors: Type.Record(Type.String(), Type.Array(Type.String())),
 });
 
+const count = (description: string, example: number) =>
+  Type.Integer({ description, examples: [example] });
+
+export const UsageSchema = Type.Object({
+  input_tokens: count("Tokens the model read", 812),
+  output_tokens: count("Tokens the model wrote", 64),
+});
+
+export const usageItem = ({ inputTokens, outputTokens }: ModelUsage) =>
+  ({ input_tokens: inputTokens, output_tokens: outputTokens });
+
 export function historyItem(message: Message) {
   return {
     role: message.role,
     content: message.content,
     ...(message.functionCalls.length > 0 ? { function_calls: message.functionCalls } : {}),
     ...(message.stopped ? { stopped: true } : {}),
+    ...(message.truncated ? { truncated: true } : {}),
   };
 }
 
@@ -51,6 +70,7 @@ export function replyBody(result: TurnResult) {
     message: result.text,
     function_calls: result.functionCalls,
     ...(result.stopped ? { stopped: true } : {}),
+    ...(result.truncated ? { truncated: true } : {}),
   };
 }
 

@@ -36,6 +36,8 @@ export const LIMITS = {
   widgetRememberDaysMax: 365,
   /** A trouble of the same kind is told again after so long. */
   troubleToldMs: 60 * MINUTE_MS,
+  /** Replies that failed, in the owner's record of a conversation. */
+  failuresShownMax: 50,
   turnsWaitingMax: 4,
   turnWaitMs: 25 * SECOND_MS,
   turnsInFlightMax: 4096,

@@ -38,3 +38,23 @@ export function jsonOf(text: string): unknown {
     throw error;
   }
 }
+
+/** The first UTF-16 units of a text, without half a character at the end; for bounds on memory. */
+export function wholeStart(text: string, unitsMax: number): string {
+  if (unitsMax <= 0) return "";
+  if (text.length <= unitsMax) return text;
+  const last = text.charCodeAt(unitsMax - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? unitsMax - 1 : unitsMax);
+}
+
+/** Whether a text has more characters (code points, as JSON Schema counts) than that. */
+export function isLonger(text: string, charsMax: number): boolean {
+  if (text.length <= charsMax) return false;
+  // A code point is two UTF-16 units at most.
+  return text.length > 2 * charsMax || Array.from(text).length > charsMax;
+}
+
+/** The first characters (code points) of a text. */
+export function firstChars(text: string, charsMax: number): string {
+  return isLonger(text, charsMax) ? Array.from(text.slice(0, 2 * charsMax)).slice(0, charsMax).join("") : text;
+}

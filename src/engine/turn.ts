@@ -1,6 +1,6 @@
 // One turn: model → tools → model, until the model has answered. A bounded generator over ports; it
 // touches no database and no socket. Text conversations and calls run the same one.
-import { isUnsafeKey } from "../core/values.ts";
+import { isUnsafeKey, wholeStart } from "../core/values.ts";
 import { LIMITS } from "../core/limits.ts";
 import { assertNever, ProviderError } from "../core/faults.ts";
 import type { FunctionCall } from "../events/events.ts";
@@ -17,7 +17,9 @@ export type TurnEvent =
   | { kind: "text"; text: string }
   | { kind: "function_call_start"; callId: string; name: string; arguments: Record<string, unknown> }
   | { kind: "function_call_end"; callId: string; call: FunctionCall }
-  | { kind: "usage"; usage: ModelUsage };
+  | { kind: "usage"; usage: ModelUsage }
+  /** The reply ended at a bound: no more text comes. */
+  | { kind: "truncated" };
 
 export interface TurnRequest {
   model: LanguageModel;
@@ -32,6 +34,10 @@ export interface TurnRequest {
 interface Step {
   text: string;
   calls: ModelToolCall[];
+  /** The model had more to say than its tokens. */
+  isCut: boolean;
+  /** It has said more than a reply may hold. */
+  isFull: boolean;
 }
 
 /** Ends when the model has answered or a bound is reached; throws ProviderError when it cannot. */
@@ -40,7 +46,7 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
   let replyChars = 0;
   let callsLeft: number = LIMITS.toolCallsPerTurnMax;
   for (let stepNumber = 1; ; stepNumber += 1) {
-    const step: Step = { text: "", calls: [] };
+    const step: Step = { text: "", calls: [], isCut: false, isFull: false };
     const mayCall = stepNumber < LIMITS.turnStepsMax && callsLeft > 0;
     const stream = request.model.stream(
       {
@@ -56,9 +62,11 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
       const events = takeDeltas(deltas, step, replyChars);
       for (const event of events) if (event.kind === "text") replyChars += event.text.length;
       if (events.length > 0) yield events;
-      if (replyChars >= LIMITS.replyCharsMax) return;
+      if (step.isFull) break;
     }
-    if (step.calls.length === 0 || !mayCall) return;
+    const isOver = step.isFull || step.calls.length === 0 || !mayCall;
+    if (step.isFull || (isOver && step.isCut)) yield [{ kind: "truncated" }];
+    if (isOver) return;
     messages.push({ role: "assistant", content: step.text, toolCalls: step.calls });
     for (const call of step.calls) {
       const refused = callsLeft <= 0 ? { error: "Too many function calls in one turn." } : null;
@@ -79,8 +87,9 @@ function takeDeltas(deltas: ModelDelta[], step: Step, replyChars: number): TurnE
   for (const delta of deltas) {
     switch (delta.kind) {
       case "text": {
-        const text = delta.text.slice(0, room);
-        room -= text.length;
+        const text = wholeStart(delta.text, room);
+        step.isFull ||= delta.text.length > room;
+        room -= delta.text.length;
         step.text += text;
         if (text !== "") events.push({ kind: "text", text });
         break;
@@ -89,6 +98,7 @@ function takeDeltas(deltas: ModelDelta[], step: Step, replyChars: number): TurnE
         step.calls.push(delta.call);
         break;
       case "finish":
+        step.isCut = delta.reason === "length";
         if (delta.usage) events.push({ kind: "usage", usage: delta.usage });
         break;
       default:

@@ -21,6 +21,8 @@ export interface MessageBody {
   function_calls?: FunctionCall[];
   /** Present and true when the client pressed stop before the reply was complete. */
   stopped?: true;
+  /** Present and true when the reply ended at its bound and not by itself. */
+  truncated?: true;
   created_at: string;
 }
 
@@ -31,6 +33,11 @@ export type CommittedData =
   | {
       type: "conversation_failed"; conversation_id: string | null; assistant_id: string;
       reason: Refused; error: string;
+    }
+  /** In the account's stream alone: what strangers are not told of a reply that failed. */
+  | {
+      type: "reply_failure_explained"; conversation_id: string; turn_id: number;
+      failure: FailureClass; error: string;
     }
   | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
   | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
@@ -94,6 +101,9 @@ export type DocumentStatus = "processing" | "active" | "failed";
 
 /** `interrupted`: the process died; `stopped`: stopped before any text; the rest is what failed. */
 export type ReplyFailure = "failed" | "interrupted" | "stopped";
+
+/** What kind of failure a reply met, as far as it concerns those who did not get it. */
+export type FailureClass = "model_failed" | "timeout" | "no_answer" | "internal_error";
 
 /**
  * A row of the log. One row serves two topics: its conversation or call (when it has one) and its

@@ -6,6 +6,7 @@ import { LIMITS } from "../core/limits.ts";
 import { collectingErrors, errorsOf, Nullable } from "../core/schema.ts";
 import type { HeaderMap, Reply } from "../http/exchange.ts";
 import { renderFault } from "../http/errors.ts";
+import type { TurnResult } from "../conversations/records.ts";
 import type { Given, Told } from "./given-turns.ts";
 import { usageOf } from "./given-turns.ts";
 import type { Encoder, TurnStep } from "./turn-stream.ts";
@@ -142,9 +143,15 @@ export interface CompletionHead {
   model: string;
 }
 
-const finishOf = (told: Told): "length" | "stop" => told.isCut ? "length" : "stop";
+const finishOf = (truncated: boolean): "length" | "stop" => truncated ? "length" : "stop";
 
-export function completionOf(head: CompletionHead, given: Given, told: Told, text: string): object {
+/** The reply as it was stored; null: it was stopped before its first text. */
+type Completed = Extract<TurnResult, { kind: "completed" }> | null;
+
+export function completionOf(
+  head: CompletionHead, given: Given, told: Told, reply: Completed,
+): object {
+  const text = reply?.text ?? "";
   return {
     ...head,
     object: "chat.completion",
@@ -152,9 +159,9 @@ export function completionOf(head: CompletionHead, given: Given, told: Told, tex
       index: 0,
       message: { role: "assistant", content: text, refusal: null },
       logprobs: null,
-      finish_reason: finishOf(told),
+      finish_reason: finishOf(reply?.truncated ?? false),
     }],
-    usage: usageOf(told, given, text),
+    usage: usageOf({ usage: told.usage ?? reply?.usage ?? null }, given, text),
   };
 }
 
@@ -191,8 +198,8 @@ export function createChunkEncoder(
     });
   const choice = (delta: object, reason: string | null = null): object[] =>
     [{ index: 0, delta, logprobs: null, finish_reason: reason }];
-  const complete = (): string =>
-    chunk(choice({}, finishOf(told)))
+  const complete = (truncated: boolean): string =>
+    chunk(choice({}, finishOf(truncated)))
     + (includesUsage ? chunk([], usageOf(told, given, reply)) : "")
     + "data: [DONE]\n\n";
   return {
@@ -203,9 +210,9 @@ export function createChunkEncoder(
           reply += step.text;
           return chunk(choice({ content: step.text }));
         case "completed":
-          return complete();
+          return complete(step.truncated);
         case "failed":
-          return step.reason === "stopped" ? complete() : event(openAiError(failure(step)));
+          return step.reason === "stopped" ? complete(false) : event(openAiError(failure(step)));
         default:
           return "";
       }

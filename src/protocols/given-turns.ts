@@ -11,7 +11,9 @@ import type { Conversation, Message } from "../conversations/records.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { estimateTokens } from "../engine/history.ts";
-import type { LanguageModel, ModelDelta, ModelMessage } from "../providers/models/port.ts";
+import type {
+  LanguageModel, ModelDelta, ModelMessage, ModelUsage,
+} from "../providers/models/port.ts";
 
 export interface Given {
   /** Said behind the assistant's own prompt. */
@@ -38,11 +40,9 @@ export interface GivenTurn {
   told: Told;
 }
 
-/** What the models of one turn said about it; `usage` is null until one has, or if none does. */
+/** What the models of one turn counted; `usage` is null until one has, or if none does. */
 export interface Told {
-  usage: { inputTokens: number; outputTokens: number } | null;
-  /** The reply ended at its bound. */
-  isCut: boolean;
+  usage: ModelUsage | null;
 }
 
 export interface GivenTurns {
@@ -75,9 +75,7 @@ async function* listened(
 ): AsyncGenerator<ModelDelta[]> {
   for await (const deltas of stream) {
     for (const delta of deltas) {
-      if (delta.kind !== "finish") continue;
-      told.isCut = delta.reason === "length";
-      if (!delta.usage) continue;
+      if (delta.kind !== "finish" || !delta.usage) continue;
       const { inputTokens = 0, outputTokens = 0 } = told.usage ?? {};
       told.usage = {
         inputTokens: inputTokens + delta.usage.inputTokens,
@@ -102,10 +100,12 @@ function askedModel(model: LanguageModel, given: Given, told: Told): LanguageMod
 
 /** Conversations that see the given history in place of their own; for one turn. */
 function createRun(options: AnswerOptions, given: Given): Run {
-  const told: Told = { usage: null, isCut: false };
+  const told: Told = { usage: null };
   const createdAt = options.system.now();
   const newestFirst = given.messages
-    .map((message): Message => ({ ...message, functionCalls: [], stopped: false, createdAt }))
+    .map((message): Message => ({
+      ...message, functionCalls: [], stopped: false, truncated: false, usage: null, createdAt,
+    }))
     .reverse();
   const turns = createConversations({
     ...options,

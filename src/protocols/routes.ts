@@ -134,8 +134,8 @@ async function complete(
   }
   const result = await sent.result;
   if (result.kind === "failed" && result.reason !== "stopped") throw failure(result);
-  const text = result.kind === "completed" ? result.text : "";
-  return json(200, completionOf(head, given, told, text), headers);
+  const reply = result.kind === "completed" ? result : null;
+  return json(200, completionOf(head, given, told, reply), headers);
 }
 
 function modelRoutes(options: ProtocolOptions): Route[] {

@@ -15,7 +15,7 @@ export type TurnStep =
   | { kind: "text"; text: string }
   | { kind: "call_start"; callId: string; name: string; arguments: Record<string, unknown> }
   | { kind: "call_end"; callId: string; result: Record<string, unknown> }
-  | { kind: "completed"; functionCalls: FunctionCall[] }
+  | { kind: "completed"; functionCalls: FunctionCall[]; truncated: boolean }
   | { kind: "failed"; reason: ReplyFailure; error: string };
 
 /** Both return text of the event stream. */
@@ -43,7 +43,7 @@ function stepOf({ type, json }: Frame): TurnStep | null {
   const frame = JSON.parse(json) as Members & {
     call_id: string; name: string; text: string; error: string;
     arguments: Members; result: Members; reason: ReplyFailure;
-    message: { role: string; function_calls?: FunctionCall[] };
+    message: { role: string; function_calls?: FunctionCall[]; truncated?: true };
   };
   switch (type) {
     case "reply_delta":
@@ -56,7 +56,11 @@ function stepOf({ type, json }: Frame): TurnStep | null {
       return { kind: "call_end", callId: frame.call_id, result: frame.result };
     case "message_added":
       return frame.message.role === "assistant"
-        ? { kind: "completed", functionCalls: frame.message.function_calls ?? [] }
+        ? {
+            kind: "completed",
+            functionCalls: frame.message.function_calls ?? [],
+            truncated: frame.message.truncated === true,
+          }
         : null;
     case "reply_failed":
       return { kind: "failed", reason: frame.reason, error: frame.error };
@@ -67,14 +71,14 @@ function stepOf({ type, json }: Frame): TurnStep | null {
 
 function stepsOf(result: TurnResult): TurnStep[] {
   if (result.kind === "failed") return [result];
-  const { functionCalls, text } = result;
+  const { functionCalls, text, truncated } = result;
   return [
     ...functionCalls.flatMap((call, at): TurnStep[] => [
       { kind: "call_start", callId: `call_${at}`, name: call.name, arguments: call.arguments },
       { kind: "call_end", callId: `call_${at}`, result: call.result },
     ]),
     ...(text === "" ? [] : [{ kind: "text", text } as const]),
-    { kind: "completed", functionCalls },
+    { kind: "completed", functionCalls, truncated },
   ];
 }
 

@@ -120,7 +120,7 @@ export function createUiEncoder(turnId: number | null): Encoder {
           ]);
           return end(
             ...closeText(), ...late, { type: "finish-step" },
-            { type: "finish", finishReason: "stop" });
+            { type: "finish", finishReason: step.truncated ? "length" : "stop" });
         }
         case "failed":
           return step.reason === "stopped"
@@ -151,7 +151,10 @@ export function createUiMessages(streams: TurnStreams): UiMessages {
         case "stored": {
           // The AI is off: nobody answers.
           return streams.repeat(
-            { kind: "completed", text: "", functionCalls: [], stopped: false },
+            {
+              kind: "completed", text: "", functionCalls: [], stopped: false, truncated: false,
+              usage: null,
+            },
             createUiEncoder(null), HEADERS);
         }
       }

@@ -232,6 +232,7 @@ export class Session {
     }
     this.#gather(makeFrame("reply_end", this.#position, {
       turn_id: data.turn_id, stopped: data.message.stopped === true,
+      ...(data.message.truncated === true ? { truncated: true } : {}),
     }));
     return data.turn_id;
   }

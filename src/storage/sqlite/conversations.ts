@@ -8,7 +8,7 @@ import type {
   ConversationType,
   Message,
 } from "../../conversations/records.ts";
-import type { FunctionCall } from "../../events/events.ts";
+import type { FailureClass, FunctionCall } from "../../events/events.ts";
 import type { Db } from "./database.ts";
 import type { Writer } from "./writer.ts";
 
@@ -38,12 +38,23 @@ export interface MessageRow {
   content: string;
   function_calls: string | null;
   stopped: number;
+  truncated: number;
+  input_tokens: number | null;
+  output_tokens: number | null;
   created_at: number;
+}
+
+interface FailureRow {
+  id: number;
+  failure: FailureClass | null;
+  error: string | null;
+  finished_at: number | null;
 }
 
 export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ai_enabled, variables,
   external_identifier, created_at`;
-export const MESSAGE = "role, content, function_calls, stopped, created_at";
+export const MESSAGE =
+  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, created_at";
 
 export function conversationFromRow(row: ConversationRow): Conversation {
   return {
@@ -68,6 +79,10 @@ export function messageFromRow(row: MessageRow): Message {
       ? []
       : (JSON.parse(row.function_calls) as FunctionCall[]),
     stopped: row.stopped === 1,
+    truncated: row.truncated === 1,
+    usage: row.input_tokens === null || row.output_tokens === null
+      ? null
+      : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
     createdAt: row.created_at,
   };
 }
@@ -91,6 +106,9 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
   const recent = db.prepare<[object], MessageRow>(`
     SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
     ORDER BY id DESC LIMIT (@rows + 0)`);
+  const failures = db.prepare<[object], FailureRow>(`
+    SELECT id, failure, error, finished_at FROM turns
+    WHERE conversation_id = @conversationId AND state = 'failed' ORDER BY id DESC LIMIT (@rows + 0)`);
   const summaries = `
     SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
       c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
@@ -114,6 +132,13 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
     },
     history: (conversationId) => history.all({ conversationId }).map(messageFromRow),
     recent: (conversationId, rows) => recent.all({ conversationId, rows }).map(messageFromRow),
+    failedReplies: (conversationId, rows) =>
+      failures.all({ conversationId, rows }).map((row) => ({
+        turnId: row.id,
+        failure: row.failure,
+        error: row.error ?? "",
+        failedAt: row.finished_at ?? 0,
+      })),
     summary: (accountId, uuid) => {
       const row = summary.get({ accountId, uuid });
       return row ? summaryFromRow(row) : null;

@@ -7,11 +7,14 @@ import type {
   CompleteTurn,
   ConversationType,
   FailTurn,
+  Message,
 } from "../../conversations/records.ts";
 import { MESSAGE_PRICE_MICROS } from "../../conversations/records.ts";
 import type { Micros } from "../../core/money.ts";
 import { isoMicros, utcDay, type Instant } from "../../core/system.ts";
-import type { CommittedEvent, FunctionCall, MessageBody } from "../../events/events.ts";
+import type {
+  CommittedEvent, FailureClass, FunctionCall, MessageBody,
+} from "../../events/events.ts";
 import { createTrouble } from "./conversation-commands.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
 import type { Db } from "./database.ts";
@@ -69,6 +72,7 @@ export function turnCommands(db: Db) {
           },
           reason: "interrupted",
           error: "The server was restarted before the reply was complete.",
+          cause: null,
           now,
         })),
   };
@@ -77,8 +81,10 @@ export function turnCommands(db: Db) {
 /** Steps more than one command takes. */
 function createTurnRows(db: Db) {
   const insertMessage = db.prepare(`
-    INSERT INTO messages (conversation_id, role, content, function_calls, stopped, created_at)
-    VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @now)`);
+    INSERT INTO messages (conversation_id, role, content, function_calls, stopped, truncated,
+      input_tokens, output_tokens, created_at)
+    VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @truncated,
+      @inputTokens, @outputTokens, @now)`);
   const advance = db.prepare<[object], { sequence: number }>(`
     UPDATE conversations SET event_sequence = event_sequence + 1, state = 'open',
       message_count = message_count + @messages,
@@ -87,7 +93,7 @@ function createTurnRows(db: Db) {
     WHERE id = @conversationId RETURNING event_sequence AS sequence`);
   const closeTurn = db.prepare<[object], ClosedTurn>(`
     UPDATE turns SET state = @state, reply_message_id = @replyMessageId, error = @error,
-      finished_at = @now
+      failure = @failure, finished_at = @now
     WHERE id = @turnId AND state = 'open' RETURNING price_micros, user_sequence, begun_at`);
   return {
     ledger: createLedger(db),
@@ -104,17 +110,23 @@ function createTurnRows(db: Db) {
     /** Null when the turn is not open: somebody closed it first. */
     closeTurn: (args: {
       turnId: number; state: TurnState; replyMessageId: number | null; error: string | null;
-      now: Instant;
+      failure: FailureClass | null; now: Instant;
     }): ClosedTurn | null => closeTurn.get(args) ?? null,
     insertMessage: (args: {
       conversationId: number; role: "user" | "assistant"; content: string;
-      functionCalls: FunctionCall[]; stopped: boolean; now: Instant;
-    }): number =>
-      Number(insertMessage.run({
-        ...args,
-        functionCalls: args.functionCalls.length > 0 ? JSON.stringify(args.functionCalls) : null,
-        stopped: args.stopped ? 1 : 0,
-      }).lastInsertRowid),
+      functionCalls?: FunctionCall[]; stopped?: boolean; truncated?: boolean;
+      usage?: Message["usage"]; now: Instant;
+    }): number => {
+      const { conversationId, role, content, functionCalls = [], usage = null, now } = args;
+      return Number(insertMessage.run({
+        conversationId, role, content, now,
+        functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
+        stopped: args.stopped === true ? 1 : 0,
+        truncated: args.truncated === true ? 1 : 0,
+        inputTokens: usage?.inputTokens ?? null,
+        outputTokens: usage?.outputTokens ?? null,
+      }).lastInsertRowid);
+    },
   };
 }
 
@@ -135,7 +147,7 @@ function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome 
     VALUES (@conversationId, @state, @key, @requestHash, @userSequence, @priceMicros, @now,
       @finishedAt)`);
   const reopenTurn = db.prepare(`
-    UPDATE turns SET state = 'open', error = NULL, price_micros = @priceMicros, begun_at = @now,
+    UPDATE turns SET state = 'open', error = NULL, failure = NULL, price_micros = @priceMicros, begun_at = @now,
       finished_at = NULL WHERE id = @turnId`);
 
   /** A failed or interrupted turn is tried again under its key; its user message is there. */
@@ -157,9 +169,7 @@ function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome 
     const held = hold(conversation, userSequence, priceMicros, 1, args);
     if (held.kind !== "held") return held;
     const sequence = rows.advance({ conversationId, messages: 1, costMicros: 0, now });
-    rows.insertMessage({
-      conversationId, role: "user", content: text, functionCalls: [], stopped: false, now,
-    });
+    rows.insertMessage({ conversationId, role: "user", content: text, now });
     const turnId = Number(insertTurn.run({
       conversationId,
       state: answers ? "open" : "stored",
@@ -269,13 +279,14 @@ function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => Committ
   };
 
   return (args) => {
-    const { turnId, conversation, text, functionCalls, stopped, now } = args;
+    const { turnId, conversation, text, functionCalls, stopped, truncated, usage, now } = args;
     const { id: conversationId, uuid, accountId } = conversation;
     const messageId = rows.insertMessage({
-      conversationId, role: "assistant", content: text, functionCalls, stopped, now,
+      conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage, now,
     });
     const closed = rows.closeTurn({
-      turnId, state: stopped ? "stopped" : "done", replyMessageId: messageId, error: null, now,
+      turnId, state: stopped ? "stopped" : "done", replyMessageId: messageId, error: null,
+      failure: null, now,
     });
     if (!closed) throw new Error(`turn ${turnId} is not open`);
     const costMicros = closed.price_micros;
@@ -286,6 +297,7 @@ function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => Committ
       content: text,
       ...(functionCalls.length > 0 ? { function_calls: functionCalls } : {}),
       ...(stopped ? { stopped: true } : {}),
+      ...(truncated ? { truncated: true } : {}),
       created_at: isoMicros(now),
     };
     const added = (accountSequence: number): CommittedEvent => rows.append({
@@ -309,9 +321,12 @@ function createFail(db: Db, rows: TurnRows): (args: FailTurn) => CommittedEvent[
     WHERE assistant_id = @assistantId AND day = @day`);
   const note = createTrouble(db);
 
-  return ({ turnId, conversation, reason, error, now }) => {
+  return ({ turnId, conversation, reason, error, cause, now }) => {
     const { id: conversationId, uuid, accountId, assistantId } = conversation;
-    const closed = rows.closeTurn({ turnId, state: reason, replyMessageId: null, error, now });
+    const closed = rows.closeTurn({
+      turnId, state: reason, replyMessageId: null, error: cause?.error ?? error,
+      failure: cause?.failure ?? null, now,
+    });
     if (!closed) return [];
     const micros = rows.ledger.release(turnReference(conversationId, closed.user_sequence));
     if (micros > 0) unspend.run({ assistantId, day: utcDay(closed.begun_at), micros });
@@ -319,11 +334,19 @@ function createFail(db: Db, rows: TurnRows): (args: FailTurn) => CommittedEvent[
       note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
     }
     const sequence = rows.advance({ conversationId, messages: 0, costMicros: 0, now });
-    return [rows.append({
+    const told = rows.append({
       accountId,
       accountSequence: rows.nextAccountSequence(accountId, 1),
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "reply_failed", conversation_id: uuid, turn_id: turnId, reason, error },
+      now,
+    });
+    if (cause === null) return [told];
+    return [told, rows.append({
+      accountId,
+      accountSequence: rows.nextAccountSequence(accountId, 1),
+      conversation: null,
+      data: { type: "reply_failure_explained", conversation_id: uuid, turn_id: turnId, ...cause },
       now,
     })];
   };

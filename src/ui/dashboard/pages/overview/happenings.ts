@@ -33,13 +33,16 @@ const TELL: Record<string, Tell> = {
     ({ ...talkOf(frame), text: `A ${lower(frame.conversation_type)} conversation began` }),
   conversation_ended: (frame) =>
     ({ ...talkOf(frame), text: `A conversation ended${because(frame.reason)}` }),
-  reply_failed: (frame) => frame.reason === "stopped"
-    ? null
-    : { ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true },
   conversation_failed: (frame) => ({
     icon: "conversations", isBad: true, text: textOf(frame.error),
     href: frame.conversation_id ? talkOf(frame).href : "#/ledger",
   }),
+  // One that failed outright is told by what explains it, which comes right behind.
+  reply_failed: (frame) => frame.reason === "interrupted"
+    ? { ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true }
+    : null,
+  reply_failure_explained: (frame) =>
+    ({ ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true }),
   ai_toggled: (frame) => ({
     ...talkOf(frame), text: `The assistant was switched ${frame.ai_enabled ? "on" : "off"} in a conversation`,
   }),

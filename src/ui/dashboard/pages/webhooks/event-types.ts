@@ -10,6 +10,7 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   message_added: ["Conversations", "A message was written"],
   reply_failed: ["Conversations", "A reply failed"],
   conversation_failed: ["Conversations", "A visitor was refused: no balance, or the daily limit"],
+  reply_failure_explained: ["Conversations", "Why a reply failed, in full"],
   ai_toggled: ["Conversations", "The assistant was switched on or off"],
   conversation_ended: ["Conversations", "A conversation ended"],
   call_created: ["Calls", "A call began"],
