@@ -36,9 +36,8 @@ import { createOpenAiEmbedder } from "./providers/embeddings/openai-compatible.t
 import { createModelCatalog, type ModelCatalog, type ModelEntry } from "./providers/models/catalog.ts";
 import { createStreams, type Streams } from "./realtime/streams.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
-import {
-  createInvokeTool, modelToolOf, type SendingOptions, type SendToEndpoint,
-} from "./tools/invocation.ts";
+import { modelToolOf } from "./tools/arguments.ts";
+import { createInvokeTool, type SendingOptions, type SendToEndpoint } from "./tools/invocation.ts";
 import { createTools } from "./tools/tools.ts";
 import { createTryTool } from "./tools/trials.ts";
 import { createVoice, recordingsFolder, type VoiceOptions } from "./voice.ts";

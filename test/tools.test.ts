@@ -86,7 +86,7 @@ test("[TL1] create answers 201 with the record; every field at fault is named at
   assert.equal(body.message, "Tool created successfully");
   assert.deepEqual(Object.keys(body.data), [
     "id", "name", "description", "endpoint", "method", "timeout", "headers", "schema",
-    "created_at", "updated_at",
+    "body_format", "static_fields", "problem", "created_at", "updated_at",
   ]);
   assert.equal(body.data.timeout, 10);
   assert.match(body.data.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);

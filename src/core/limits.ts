@@ -53,6 +53,7 @@ export const LIMITS = {
   toolArgumentsBytesMax: 16 * 1024,
   toolResultCharsMax: 8 * 1024,
   toolArgumentCharsMax: 2000,
+  toolArgumentItemsMax: 50,
   toolResponseBytesMax: 1024 * 1024,
   toolThreadsMax: 2,
   toolCallsPerThreadMax: 128,

@@ -10,7 +10,12 @@ export interface SecretBox {
   seal(plain: string, place: string): string;
   /** Throws when the text was not sealed under this key at this place. */
   open(sealed: string, place: string): string;
+  /** Null where `open` throws. */
+  tryOpen(sealed: string, place: string): string | null;
 }
+
+/** Stands on the wire where a secret is that the reader may not see. */
+export const MASK = "***";
 
 const VERSION = "v1";
 const SECRET_FILE = "secret";
@@ -28,7 +33,7 @@ export function loadSecret(configured: string | null, dataDir: string, system: S
 
 export function createSecretBox(secret: string, system: System): SecretBox {
   const key = createHash("sha256").update(secret).digest();
-  return {
+  const box: SecretBox = {
     seal: (plain, place) => {
       const nonce = system.randomBytes(12);
       const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(place));
@@ -48,5 +53,13 @@ export function createSecretBox(secret: string, system: System): SecretBox {
       const plain = Buffer.concat([decipher.update(text, "base64url"), decipher.final()]);
       return plain.toString("utf8");
     },
+    tryOpen: (sealed, place) => {
+      try {
+        return box.open(sealed, place);
+      } catch {
+        return null;
+      }
+    },
   };
+  return box;
 }

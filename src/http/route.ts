@@ -14,6 +14,9 @@ export interface Caller {
   session?: true;
 }
 
+/** Keys that only read see masks where secrets are. */
+export const seesSecrets = ({ scopes }: Caller): boolean => scopes.includes("write");
+
 /**
  * The contract's error bodies: `{message}`, `{error}`, `{status:false,error}`,
  * `{success:false,error,error_code}`. Validation errors are `{message, errors}` everywhere.

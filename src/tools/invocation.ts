@@ -6,8 +6,9 @@ import { createHash } from "node:crypto";
 import type { Logger } from "../core/logger.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Instant, System } from "../core/system.ts";
-import type { ModelTool } from "../providers/models/port.ts";
-import type { Tool, ToolDescription, ToolParameter } from "./tools.ts";
+import { checkArguments, type Misfit } from "./arguments.ts";
+import { buildRequest, type BuiltRequest } from "./building.ts";
+import type { Tool } from "./tools.ts";
 
 export type JournalOutcome =
   | { kind: "started"; id: number }
@@ -75,117 +76,6 @@ export type InvokeTool = (
   context: InvocationContext,
 ) => Promise<Record<string, unknown>>;
 
-/** What the model is told it may call. */
-export function modelToolOf(tool: ToolDescription): ModelTool {
-  const properties = Object.fromEntries(tool.schema.map(({ name, type, description }) =>
-    [name, { type, description }]));
-  return {
-    name: tool.name,
-    description: tool.description,
-    parameters: {
-      type: "object", properties, required: tool.schema.map(({ name }) => name),
-      additionalProperties: false,
-    },
-  };
-}
-
-type Value = string | number | boolean;
-
-/** The argument as its parameter's type, read generously; null when it cannot be. */
-function valueOf(parameter: ToolParameter, value: unknown): Value | null {
-  switch (parameter.type) {
-    case "string":
-      return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-        ? String(value).slice(0, LIMITS.toolArgumentCharsMax)
-        : null;
-    case "number": {
-      const read = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
-      return typeof read === "number" && Number.isFinite(read) ? read : null;
-    }
-    case "boolean":
-      if (value === "true" || value === "false") return value === "true";
-      return typeof value === "boolean" ? value : null;
-  }
-}
-
-/** `argument`: which one is at fault. */
-interface Misfit {
-  error: string;
-  argument: string;
-}
-type Checked = { values: Map<string, Value> } | Misfit;
-
-/** Unknown arguments are dropped; a missing or misfit one is an answer the model can act on. */
-function checkArguments(schema: ToolParameter[], args: Record<string, unknown>): Checked {
-  const values = new Map<string, Value>();
-  for (const parameter of schema) {
-    const { name: argument, type } = parameter;
-    const given = Object.hasOwn(args, argument) ? args[argument] : undefined;
-    if (given === undefined || given === null) {
-      return { error: `The argument ${argument} is missing.`, argument };
-    }
-    const value = valueOf(parameter, given);
-    if (value === null) return { error: `The argument ${argument} must be a ${type}.`, argument };
-    values.set(argument, value);
-  }
-  return { values };
-}
-
-const VARIABLE = /\{\{\s{0,8}([A-Za-z_][A-Za-z0-9_]{0,63})\s{0,8}\}\}/g;
-const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
-
-/** A value as one piece of a URL; null when it would climb out of its place. */
-function urlPiece(value: Value): string | null {
-  const text = String(value);
-  return text === "." || text === ".." || text === "" ? null : encodeURIComponent(text);
-}
-
-export interface BuiltRequest {
-  url: string;
-  headers: Record<string, string>;
-  body?: string;
-}
-
-function buildRequest(
-  { endpoint, method, headers: configured }: Tool,
-  values: Map<string, Value>,
-  variables: Record<string, string>,
-): BuiltRequest | Misfit {
-  let misfit: string | null = null;
-  const variable = (name: string): string =>
-    Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
-  const inPath = new Set<string>();
-  const withVariables = endpoint.replace(VARIABLE, (_, name: string) =>
-    encodeURIComponent(variable(name)));
-  const filled = withVariables.replace(PLACEHOLDER, (whole, name: string) => {
-    const value = values.get(name);
-    if (value === undefined) return whole;
-    inPath.add(name);
-    const piece = urlPiece(value);
-    if (piece === null) misfit = name;
-    return piece ?? "";
-  });
-  if (misfit !== null) {
-    const argument = String(misfit);
-    return { error: `The argument ${argument} cannot be used there.`, argument };
-  }
-  const rest = [...values].filter(([name]) => !inPath.has(name));
-  const headers: Record<string, string> = {};
-  for (const { name, value } of configured) {
-    const text = value.replace(VARIABLE, (_, key: string) => variable(key));
-    headers[name.toLowerCase()] = text.replace(/[\r\n\0]/g, " ");
-  }
-  if (method === "GET" || method === "DELETE") {
-    // The thread refuses what is no URL.
-    if (!URL.canParse(filled)) return { url: filled, headers };
-    const url = new URL(filled);
-    for (const [name, value] of rest) url.searchParams.append(name, String(value));
-    return { url: url.href, headers };
-  }
-  headers["content-type"] ??= "application/json";
-  return { url: filled, headers, body: JSON.stringify(Object.fromEntries(rest)) };
-}
-
 /** Fixed words: what really happened is in the log, for whoever runs the server. */
 function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string {
   if (reply.kind === "refused") return "The tool's endpoint may not be called.";
@@ -207,6 +97,8 @@ function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string 
 const UNKNOWN = {
   error: "The outcome of an earlier attempt is unknown; the call was not sent again.",
 };
+
+const LOCKED = { error: "The tool cannot be called: its headers have to be written again." };
 
 export interface PreparedRequest {
   built: BuiltRequest;
@@ -278,6 +170,7 @@ export function createInvokeTool(options: InvocationOptions): InvokeTool {
   const { journal, system } = options;
   const sendOnce = createSender(options);
   return async (tool, args, { scope, variables }) => {
+    if (tool.isLocked) return LOCKED;
     const prepared = prepareRequest(tool, args, variables);
     if ("error" in prepared) return { error: prepared.error };
     const { built, digest } = prepared;

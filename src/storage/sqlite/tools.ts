@@ -17,6 +17,8 @@ interface ToolRow {
   timeout_s: number;
   headers: string;
   schema: string;
+  body_format: StoredTool["bodyFormat"];
+  static_fields: string;
   created_at: number;
   updated_at: number;
 }
@@ -33,6 +35,8 @@ function toolFromRow(row: ToolRow): StoredTool {
     timeoutS: row.timeout_s,
     sealedHeaders: row.headers,
     schema: JSON.parse(row.schema) as ToolParameter[],
+    bodyFormat: row.body_format,
+    sealedFields: row.static_fields,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -48,13 +52,13 @@ export function toolCommands(db: Db) {
     "SELECT count(*) AS count FROM tools WHERE account_id = @accountId");
   const insert = db.prepare<[object], ToolRow>(`
     INSERT INTO tools (uuid, account_id, name, description, endpoint, method, timeout_s, headers,
-      schema, created_at, updated_at)
+      schema, body_format, static_fields, created_at, updated_at)
     VALUES (@uuid, @accountId, @name, @description, @endpoint, @method, @timeoutS, @sealedHeaders,
-      @schema, @createdAt, @updatedAt) RETURNING *`);
+      @schema, @bodyFormat, @sealedFields, @createdAt, @updatedAt) RETURNING *`);
   const change = db.prepare(`
     UPDATE tools SET name = @name, description = @description, endpoint = @endpoint,
       method = @method, timeout_s = @timeoutS, headers = @sealedHeaders, schema = @schema,
-      updated_at = @updatedAt
+      body_format = @bodyFormat, static_fields = @sealedFields, updated_at = @updatedAt
     WHERE id = @id AND account_id = @accountId`);
   const remove = db.prepare("DELETE FROM tools WHERE id = @toolId AND account_id = @accountId");
   return {

@@ -7,6 +7,7 @@ export type NewTool = Creation["content"]["application/json"];
 export type Tool =
   paths["/user/tools/{id}"]["get"]["responses"][200]["content"]["application/json"];
 export type Parameter = Tool["schema"][number];
+export type StaticField = Tool["static_fields"][number];
 
 export interface HeaderField {
   name: string;
@@ -16,39 +17,92 @@ export interface HeaderField {
   stored: string;
 }
 
+/** A parameter as it is drawn: `list of numbers` is one type, choices are one text. */
+export interface ParameterField {
+  name: string;
+  type: keyof typeof TYPES;
+  description: string;
+  isRequired: boolean;
+  /** Separated by commas. */
+  choices: string;
+}
+
+const TYPES = {
+  "string": { type: "string" },
+  "number": { type: "number" },
+  "boolean": { type: "boolean" },
+  "list of strings": { type: "array", items: { type: "string" } },
+  "list of numbers": { type: "array", items: { type: "number" } },
+  "list of booleans": { type: "array", items: { type: "boolean" } },
+} as const satisfies Record<string, Pick<Parameter, "type" | "items">>;
+export const TYPE_NAMES = Object.keys(TYPES) as ParameterField["type"][];
+
 export interface ToolFields {
   name: string;
   description: string;
   method: Tool["method"];
   endpoint: string;
   timeout: number | null;
+  body_format: Tool["body_format"];
   headers: HeaderField[];
-  schema: Parameter[];
+  schema: ParameterField[];
+  static_fields: StaticField[];
 }
 
 export const EMPTY: ToolFields = {
-  name: "", description: "", method: "POST", endpoint: "", timeout: 10, headers: [], schema: [],
+  name: "", description: "", method: "POST", endpoint: "", timeout: 10, body_format: "json",
+  headers: [], schema: [], static_fields: [],
+};
+export const EMPTY_PARAMETER: ParameterField = {
+  name: "", type: "string", description: "", isRequired: true, choices: "",
 };
 
-export function fieldsOf(tool: Tool): ToolFields {
-  const { name, description, method, endpoint, timeout, headers, schema } = tool;
+function fieldOf(parameter: Parameter): ParameterField {
+  const { name, type, description, required = true, enum: choices = [], items } = parameter;
   return {
-    name, description, method, endpoint, timeout, schema,
-    headers: headers.map((header) => ({ name: header.name, value: "", stored: header.value })),
+    name, description,
+    type: type === "array" ? `list of ${items?.type ?? "string"}s` : type,
+    isRequired: required,
+    choices: choices.join(", "),
   };
 }
 
-export function bodyOf({ headers, timeout, ...fields }: ToolFields): NewTool {
+function parameterOf({ name, type, description, isRequired, choices }: ParameterField): Parameter {
+  const texts = choices.split(",").map((text) => text.trim()).filter((text) => text !== "");
+  const isNumeric = type.includes("number");
+  return {
+    name, ...TYPES[type], description,
+    ...(isRequired ? {} : { required: false }),
+    // What is no number is sent as it was written: the refusal stands beside it.
+    ...(texts.length === 0 ? {} : {
+      enum: texts.map((text) => (isNumeric && !Number.isNaN(Number(text)) ? Number(text) : text)),
+    }),
+  };
+}
+
+export function fieldsOf(tool: Tool): ToolFields {
+  const { name, description, method, endpoint, timeout, body_format, static_fields } = tool;
+  return {
+    name, description, method, endpoint, timeout, body_format, static_fields,
+    schema: tool.schema.map(fieldOf),
+    headers: tool.headers.map((header) => ({
+      name: header.name, value: "", stored: header.value,
+    })),
+  };
+}
+
+export function bodyOf({ headers, schema, timeout, ...fields }: ToolFields): NewTool {
   return {
     ...fields,
     ...(timeout === null ? {} : { timeout }),
+    schema: schema.map(parameterOf),
     headers: headers.map(({ name, value, stored }) => ({ name, value: value || stored })),
   };
 }
 
 /** What of `fields` is not as the tool has it. */
 export function changesOf(fields: ToolFields, tool: Tool): Partial<NewTool> {
-  const before = tool as unknown as Record<string, unknown>;
+  const before = bodyOf(fieldsOf(tool)) as unknown as Record<string, unknown>;
   return Object.fromEntries(Object.entries(bodyOf(fields)).filter(([name, value]) =>
     JSON.stringify(value) !== JSON.stringify(before[name])));
 }

@@ -1,9 +1,15 @@
 // The fields of a tool: what it is for, where it goes, what it sends and what the model fills in.
-import { Button, NumberField, SelectField, TextArea, TextField } from "../../kit/controls.tsx";
-import type { HeaderField, Parameter, ToolFields } from "./tool-fields.ts";
+import {
+  Button, NumberField, SelectField, TextArea, TextField, Toggle,
+} from "../../kit/controls.tsx";
+import {
+  EMPTY_PARAMETER, TYPE_NAMES, type HeaderField, type ParameterField, type StaticField,
+  type ToolFields,
+} from "./tool-fields.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
   .map((value) => ({ value, label: value }));
+const FORMATS = [{ value: "json", label: "JSON" }, { value: "form", label: "Form" }];
 
 interface FormProps {
   fields: ToolFields;
@@ -41,10 +47,17 @@ export function ToolForm({ fields, errors, onChange }: FormProps) {
       </div>
       <p><small>
         The address may contain <code>{"{parameter}"}</code> and <code>{"{{variable}}"}</code>. Other
-        parameters travel in the query of GET and DELETE, and as JSON otherwise.
+        parameters travel in the query of GET and DELETE, and in the body otherwise.
       </small></p>
+      {fields.method !== "GET" && fields.method !== "DELETE" && (
+        <SelectField
+          label="Body" options={FORMATS} value={fields.body_format} error={errors.body_format}
+          onInput={(format) => set({ body_format: format as ToolFields["body_format"] })}
+        />
+      )}
       <Headers fields={fields} errors={errors} onChange={onChange} />
       <Parameters fields={fields} errors={errors} onChange={onChange} />
+      <StaticFields fields={fields} errors={errors} onChange={onChange} />
     </div>
   );
 }
@@ -89,48 +102,106 @@ function Headers({ fields, errors, onChange }: FormProps) {
   );
 }
 
-const TYPES = ["string", "number", "boolean"].map((value) => ({ value, label: value }));
+const TYPES = TYPE_NAMES.map((value) => ({ value, label: value }));
 
 function Parameters({ fields, errors, onChange }: FormProps) {
   const { schema } = fields;
-  const replace = (at: number, parameter: Parameter | null): void => onChange({
+  const replace = (at: number, parameter: ParameterField | null): void => onChange({
     ...fields,
     schema: schema.flatMap((old, index) => index !== at ? [old] : parameter ? [parameter] : []),
   });
-  const error = (at: number, member: string): string | undefined =>
-    errors[`schema.${at}.${member}`];
   return (
     <fieldset>
       <legend>Parameters</legend>
-      <p><small>The model fills in all of them.</small></p>
+      <p><small>The model fills them in.</small></p>
       {errors.schema && <p class="form-error">{errors.schema}</p>}
       {schema.map((parameter, at) => (
-        <div class="tools-row tools-parameter" role="group" aria-label={`Parameter ${at + 1}`} key={at}>
+        <ParameterRow
+          key={at} number={at + 1} parameter={parameter}
+          error={(member) => errors[`schema.${at}.${member}`]}
+          onChange={(next) => replace(at, next)}
+        />
+      ))}
+      <Button
+        icon="add" onClick={() => onChange({ ...fields, schema: [...schema, EMPTY_PARAMETER] })}
+      >
+        Add parameter
+      </Button>
+    </fieldset>
+  );
+}
+
+function ParameterRow({ number, parameter, error, onChange }: {
+  number: number; parameter: ParameterField;
+  error(member: string): string | undefined; onChange(parameter: ParameterField | null): void;
+}) {
+  const set = (changes: Partial<ParameterField>): void => onChange({ ...parameter, ...changes });
+  return (
+    <div class="tools-row tools-parameter" role="group" aria-label={`Parameter ${number}`}>
+      <TextField
+        label="Name" value={parameter.name} error={error("name")}
+        placeholder="order_number" onInput={(name) => set({ name })}
+      />
+      <SelectField
+        label="Type" options={TYPES} value={parameter.type} error={error("type")}
+        onInput={(type) => set({ type: type as ParameterField["type"] })}
+      />
+      <TextField
+        label="Description" value={parameter.description} error={error("description")}
+        onInput={(description) => set({ description })}
+      />
+      <Button
+        kind="quiet" icon="close" label={`Remove parameter ${parameter.name || number}`}
+        onClick={() => onChange(null)}
+      />
+      <div class="tools-more">
+        <Toggle
+          label="Required" value={parameter.isRequired} error={error("required")}
+          onInput={(isRequired) => set({ isRequired })}
+        />
+        <TextField
+          label="Choices" value={parameter.choices} error={error("enum")}
+          placeholder="Any; or a, b, c" onInput={(choices) => set({ choices })}
+        />
+      </div>
+    </div>
+  );
+}
+
+function StaticFields({ fields, errors, onChange }: FormProps) {
+  const { static_fields: list } = fields;
+  const replace = (at: number, field: StaticField | null): void => onChange({
+    ...fields,
+    static_fields: list.flatMap((old, index) => index !== at ? [old] : field ? [field] : []),
+  });
+  return (
+    <fieldset>
+      <legend>Fixed fields</legend>
+      <p><small>
+        Sent with every call beside the parameters; may contain <code>{"{{variable}}"}</code>.
+      </small></p>
+      {errors.static_fields && <p class="form-error">{errors.static_fields}</p>}
+      {list.map((field, at) => (
+        <div class="tools-row tools-header" role="group" aria-label={`Fixed field ${at + 1}`} key={at}>
           <TextField
-            label="Name" value={parameter.name} error={error(at, "name")}
-            placeholder="order_number" onInput={(name) => replace(at, { ...parameter, name })}
-          />
-          <SelectField
-            label="Type" options={TYPES} value={parameter.type} error={error(at, "type")}
-            onInput={(type) => replace(at, { ...parameter, type: type as Parameter["type"] })}
+            label="Field" value={field.key} error={errors[`static_fields.${at}.key`]}
+            onInput={(key) => replace(at, { ...field, key })}
           />
           <TextField
-            label="Description" value={parameter.description} error={error(at, "description")}
-            onInput={(description) => replace(at, { ...parameter, description })}
+            label="Value" value={field.value} error={errors[`static_fields.${at}.value`]}
+            onInput={(value) => replace(at, { ...field, value })}
           />
           <Button
-            kind="quiet" icon="close" label={`Remove parameter ${parameter.name || at + 1}`}
+            kind="quiet" icon="close" label={`Remove fixed field ${field.key || at + 1}`}
             onClick={() => replace(at, null)}
           />
         </div>
       ))}
       <Button
         icon="add"
-        onClick={() => onChange({
-          ...fields, schema: [...schema, { name: "", type: "string", description: "" }],
-        })}
+        onClick={() => onChange({ ...fields, static_fields: [...list, { key: "", value: "" }] })}
       >
-        Add parameter
+        Add fixed field
       </Button>
     </fieldset>
   );

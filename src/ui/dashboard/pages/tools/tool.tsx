@@ -5,7 +5,7 @@ import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
 import { useData } from "../../data/use-data.ts";
 import { Button, Form, useWork } from "../../kit/controls.tsx";
 import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { Card, Loaded, Page } from "../../kit/layout.tsx";
+import { Card, Loaded, Notice, Page } from "../../kit/layout.tsx";
 import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
 import { bodyOf, changesOf, EMPTY, fieldsOf, type Tool } from "./tool-fields.ts";
 import { ToolForm } from "./tool-form.tsx";
@@ -77,6 +77,7 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
     <Page
       title={tool.name} back={BACK} actions={<Delete tool={tool} onGone={() => setGone(true)} />}
     >
+      {tool.problem !== null && <Notice tone="bad">{tool.problem}</Notice>}
       <div class="grid two">
         <Card title="What it calls">
           <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />

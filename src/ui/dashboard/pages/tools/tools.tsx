@@ -12,7 +12,12 @@ import type { Tool } from "./tool-fields.ts";
 import "./tools.css";
 
 const COLUMNS: Column<Tool>[] = [
-  { title: "Name", grow: 1.2, cell: ({ name }) => <code>{name}</code> },
+  {
+    title: "Name", grow: 1.2,
+    cell: ({ name, problem }) => problem === null
+      ? <code>{name}</code>
+      : <span title={problem}><code>{name}</code> cannot be called</span>,
+  },
   { title: "Description", grow: 2, priority: 2, cell: ({ description }) => description },
   {
     title: "Calls", grow: 1.6,

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { paths } from "../../../../client/client.ts";
 import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form, NumberField, SelectField, TextField } from "../../kit/controls.tsx";
+import { Form, NumberField, SelectField, TextArea, TextField } from "../../kit/controls.tsx";
 import { count } from "../../kit/format.ts";
 import { Card, Notice } from "../../kit/layout.tsx";
 import type { Parameter, Tool } from "./tool-fields.ts";
@@ -12,9 +12,9 @@ type Trial =
   paths["/user/tools/{id}/try"]["post"]["responses"][200]["content"]["application/json"];
 type Given = Record<string, string | number | null>;
 
-/** Variables the address and the headers take. */
-function variablesOf({ endpoint, headers }: Tool): string[] {
-  const texts = [endpoint, ...headers.map(({ value }) => value)];
+/** Variables the address, the headers and the fixed fields take. */
+function variablesOf({ endpoint, headers, static_fields }: Tool): string[] {
+  const texts = [endpoint, ...[...headers, ...static_fields].map(({ value }) => value)];
   const names = texts.flatMap((text) =>
     [...text.matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g)].map((match) => match[1] ?? ""));
   return [...new Set(names)];
@@ -24,7 +24,9 @@ function variablesOf({ endpoint, headers }: Tool): string[] {
 function argumentsOf(schema: Parameter[], given: Given): Record<string, unknown> {
   const pairs = schema.map(({ name, type }): [string, unknown] => {
     const value = given[name] ?? "";
-    return [name, type === "boolean" && value !== "" ? value === "true" : value];
+    if (value === "") return [name, ""];
+    if (type === "boolean") return [name, value === "true"];
+    return [name, type === "array" ? String(value).split("\n").filter((line) => line !== "") : value];
   });
   return Object.fromEntries(pairs.filter(([, value]) => value !== ""));
 }
@@ -79,8 +81,24 @@ function Argument({ parameter, value, error, onInput }: {
   parameter: Parameter; value: string | number | null; error: string | undefined;
   onInput(value: string | number | null): void;
 }) {
-  const { name, type, description } = parameter;
+  const { name, type, description, enum: choices } = parameter;
   const field = { label: name, hint: description, error };
+  const text = String(value ?? "");
+  if (type === "array") {
+    const hint = <>{description}{" "}One item a line.</>;
+    return <TextArea {...field} hint={hint} rows={3} value={text} onInput={onInput} />;
+  }
+  if (choices || type === "boolean") {
+    const options = choices
+      ? choices.map((choice) => ({ value: String(choice), label: String(choice) }))
+      : [{ value: "true", label: "Yes" }, { value: "false", label: "No" }];
+    return (
+      <SelectField
+        {...field} value={text} onInput={onInput}
+        options={[{ value: "", label: "Not given" }, ...options]}
+      />
+    );
+  }
   if (type === "number") {
     return (
       <NumberField
@@ -88,17 +106,7 @@ function Argument({ parameter, value, error, onInput }: {
       />
     );
   }
-  const text = String(value ?? "");
-  if (type === "string") return <TextField {...field} value={text} onInput={onInput} />;
-  return (
-    <SelectField
-      {...field} value={text} onInput={onInput}
-      options={[
-        { value: "", label: "Not given" }, { value: "true", label: "Yes" },
-        { value: "false", label: "No" },
-      ]}
-    />
-  );
+  return <TextField {...field} value={text} onInput={onInput} />;
 }
 
 /** JSON in lines, anything else as it is. */

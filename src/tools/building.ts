@@ -1,0 +1,82 @@
+// The HTTP request that one call of a tool is: address, headers and body, with what the model
+// filled in, what is always sent, and the conversation's variables.
+import type { Misfit, Value } from "./arguments.ts";
+import type { Tool } from "./tools.ts";
+
+export interface BuiltRequest {
+  url: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+const VARIABLE = /\{\{\s{0,8}([A-Za-z_][A-Za-z0-9_]{0,63})\s{0,8}\}\}/g;
+const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
+
+type Pair = [name: string, value: Value];
+
+/** A value as one piece of a URL; null when it would climb out of its place. */
+function urlPiece(value: Value): string | null {
+  const text = String(value);
+  return text === "." || text === ".." || text === "" ? null : encodeURIComponent(text);
+}
+
+/** A list is its name once for each item, as forms have it. */
+const asQuery = (pairs: Pair[]): URLSearchParams =>
+  new URLSearchParams(pairs.flatMap(([name, value]) =>
+    [value].flat().map((item) => [name, String(item)])));
+
+/** The endpoint with its placeholders filled in, and which arguments those took. */
+function fillEndpoint(
+  { endpoint, schema }: Tool, values: Map<string, Value>, variable: (name: string) => string,
+): { url: string; taken: Set<string> } | Misfit {
+  let misfit: string | null = null;
+  const taken = new Set<string>();
+  const known = new Set(schema.map(({ name }) => name));
+  const withVariables = endpoint.replace(VARIABLE, (_, name: string) =>
+    encodeURIComponent(variable(name)));
+  const url = withVariables.replace(PLACEHOLDER, (whole, name: string) => {
+    const value = values.get(name);
+    // A parameter that was left out leaves its place empty; other braces are the endpoint's own.
+    if (value === undefined) return known.has(name) ? "" : whole;
+    taken.add(name);
+    const piece = urlPiece(value);
+    if (piece === null) misfit = name;
+    return piece ?? "";
+  });
+  if (misfit === null) return { url, taken };
+  const argument = String(misfit);
+  return { error: `The argument ${argument} cannot be used there.`, argument };
+}
+
+export function buildRequest(
+  tool: Tool, values: Map<string, Value>, variables: Record<string, string>,
+): BuiltRequest | Misfit {
+  const variable = (name: string): string =>
+    Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
+  const withVariables = (text: string): string =>
+    text.replace(VARIABLE, (_, name: string) => variable(name));
+  const filled = fillEndpoint(tool, values, variable);
+  if ("error" in filled) return filled;
+  // What is always sent comes last: nothing a model fills in takes its place.
+  const pairs = [...new Map<string, Value>([
+    ...[...values].filter(([name]) => !filled.taken.has(name)),
+    ...tool.staticFields.map(({ key, value }): Pair => [key, withVariables(value)]),
+  ])];
+  const headers: Record<string, string> = {};
+  for (const { name, value } of tool.headers) {
+    headers[name.toLowerCase()] = withVariables(value).replace(/[\r\n\0]/g, " ");
+  }
+  if (tool.method === "GET" || tool.method === "DELETE") {
+    // The thread refuses what is no URL.
+    if (!URL.canParse(filled.url)) return { url: filled.url, headers };
+    const url = new URL(filled.url);
+    for (const [name, value] of asQuery(pairs)) url.searchParams.append(name, value);
+    return { url: url.href, headers };
+  }
+  if (tool.bodyFormat === "form") {
+    headers["content-type"] ??= "application/x-www-form-urlencoded";
+    return { url: filled.url, headers, body: asQuery(pairs).toString() };
+  }
+  headers["content-type"] ??= "application/json";
+  return { url: filled.url, headers, body: JSON.stringify(Object.fromEntries(pairs)) };
+}
