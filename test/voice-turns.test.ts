@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { CallerStep } from "../src/providers/carriers/loopback.ts";
+import { pieceEnd } from "../src/calls/voice/wording.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord, type PlayedCallOptions } from "./support/voice.ts";
 
 const LONG = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen.";
@@ -140,6 +141,45 @@ test("[VL11] speaking starts with the first sentence, not with the last token", 
   const [turn] = played.over?.turns ?? [];
   assert.ok(turn?.firstAudioMs !== null && turn?.firstTokenMs !== null);
   assert.ok((turn?.firstAudioMs ?? 0) - (turn?.firstTokenMs ?? 0) <= 800, JSON.stringify(turn));
+});
+
+const WRITTEN = "**Sure**: mail john_doe_x@example.com, it is 2*3*4 and $5.\n\n- One\n- Two 😀";
+
+test("[VL83] the record keeps what was written; only speech leaves the markup out", () => {
+  const played = playCall({
+    steps: [...ASKS, { quietMs: 3000 }, { hangUp: true }], answer: () => WRITTEN,
+  });
+  assert.equal(lines(played).at(-1), `assistant: ${WRITTEN}`);
+  assert.equal(played.heard.slice(5).join(" "),
+    "Sure: mail john_doe_x@example.com, it is 2*3*4 and $5. One, Two");
+  const spoken = playCall({
+    steps: [...ASKS, { quietMs: 3000 }, { hangUp: true }], answer: () => WRITTEN, manner: "words",
+  });
+  assert.equal(lines(spoken).at(-1), `assistant: ${WRITTEN}`);
+  assert.ok(spoken.heard.includes("underscore"));
+});
+
+test("[VL84] interrupted within an address, the record ends before it; behind it, with it", () => {
+  const interruptedAfter = (words: number): string | undefined => lines(playCall({
+    steps: [...ASKS, { words }, { say: "What about Sunday?" }, { quietMs: 900 }, { hangUp: true }],
+    answer: (_question, number) => (number === 1 ? WRITTEN : "Closed."), manner: "words",
+  }))[2];
+  assert.equal(interruptedAfter(5), "assistant!: **Sure**: mail");
+  assert.equal(interruptedAfter(11), "assistant!: **Sure**: mail john_doe_x@example.com,");
+});
+
+test("[VL85] a sentence without end is spoken in pieces, and stands whole on record", () => {
+  const endless = Array.from({ length: 500 }, (_, number) => `word${number}`).join(" ");
+  for (const text of [endless, endless.replaceAll(" ", ", ")]) {
+    let rest = text;
+    const pieces: string[] = [];
+    for (let end = pieceEnd(rest); end > 0; end = pieceEnd(rest)) {
+      pieces.push(rest.slice(0, end));
+      rest = rest.slice(end);
+    }
+    assert.equal(pieces.join("") + rest, text);
+    assert.ok([...pieces, rest].every(({ length }) => length > 0 && length <= 260));
+  }
 });
 
 test("[VL12] whatever is said when, the record is what was heard", () => {

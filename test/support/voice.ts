@@ -9,6 +9,7 @@ import { createLoopbackCarrier, type CallerScript, type CallerStep } from "../..
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "../../src/providers/speech/loopback.ts";
+import { saidAsWritten, type Manner } from "../../src/providers/speech/spoken/spoken.ts";
 import type { NoiseFilter } from "../../src/providers/speech/port.ts";
 import { createManualSystem } from "./clock.ts";
 
@@ -59,6 +60,8 @@ export interface PlayedCallOptions {
   durationMaxMs?: number;
   answer?: (question: string | null, number: number) => string | Answer;
   synthesisMs?: number;
+  /** `words`: numbers and addresses are said as by real voices. */
+  manner?: Manner;
   recognitionMs?: number;
   beepAtMs?: number;
   limitMs?: number;
@@ -113,7 +116,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     durationMaxMs: options.durationMaxMs ?? 3_600_000,
     greeting: options.greeting ?? "Hello, how can I help?",
     connect: (tell) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, tell),
-    synthesizer: createLoopbackSynthesizer({ system, synthesisMs }),
+    synthesizer: saidAsWritten(createLoopbackSynthesizer({ system, synthesisMs }), options.manner ?? "signs"),
     transcriber: createLoopbackTranscriber({ system, recognitionMs }),
     vad: loopbackVad,
     noiseFilter: options.noiseFilter ?? null,

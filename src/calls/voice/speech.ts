@@ -3,7 +3,7 @@
 import type { ProviderError } from "../../core/faults.ts";
 import type { SynthesisOptions, SynthesisStream, Synthesizer } from "../../providers/speech/port.ts";
 import { Utterance } from "./utterance.ts";
-import { pieceEnd, speakable } from "./wording.ts";
+import { pieceEnd } from "./wording.ts";
 
 /** Why something is said; decides what happens to it and whether the model gets to see it. */
 export type SpeechKind = "greeting" | "reply" | "filler" | "note";
@@ -59,7 +59,7 @@ export class Speech {
   }
 
   write(text: string): void {
-    this.#pending += speakable(text);
+    this.#pending += text;
     for (let end = pieceEnd(this.#pending); end > 0; end = pieceEnd(this.#pending)) {
       this.#speak(this.#pending.slice(0, end));
       this.#pending = this.#pending.slice(end);
@@ -79,13 +79,11 @@ export class Speech {
     this.#stream?.cancel();
   }
 
+  /** As it was written, so that the record has it so; how it is said is the synthesizer's. */
   #speak(piece: string): void {
-    // Between two pieces there is a space, whatever the model wrote around line breaks.
-    const text = `${piece.replaceAll(/\s+/g, " ").trim()} `;
-    if (text === " ") return;
     this.#stream ??= this.#open();
-    this.utterance.text += text;
-    this.#stream.write(text);
+    this.utterance.text += piece;
+    this.#stream.write(piece);
   }
 
   #complete(): void {

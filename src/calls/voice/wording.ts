@@ -111,13 +111,17 @@ const CLAUSE_CHARS_MIN = 80;
 /** Text without any stop is spoken at a space. */
 const PIECE_CHARS_MAX = 240;
 
-const SENTENCE_END = /[.!?…。！？]["'”’)\]]*(?=\s)|[。！？]|\n+/gu;
+const SENTENCE_END = /[.!?…。！？]["'”’)\]*_~]*(?=\s)|[。！？]|\n+/gu;
 const ABBREVIATION = /(?:^|\s)(?:mr|mrs|ms|dr|st|no|vs|etc|e\.g|i\.e|z\.b|bzw|ca|approx|\p{L}|\d+)\.$/iu;
 
-/** Where the first piece worth speaking ends; 0: wait for more text. */
+/** Where the first piece worth speaking ends, with the white space behind it; 0: wait for more. */
 export function pieceEnd(text: string): number {
-  SENTENCE_END.lastIndex = 0;
-  for (let match = SENTENCE_END.exec(text); match; match = SENTENCE_END.exec(text)) {
+  const end = stopIn(text.slice(0, PIECE_CHARS_MAX + 1));
+  return end === 0 ? 0 : end + (/^\s+/.exec(text.slice(end))?.[0].length ?? 0);
+}
+
+function stopIn(text: string): number {
+  for (const match of text.matchAll(SENTENCE_END)) {
     const end = match.index + match[0].length;
     if (end < SENTENCE_CHARS_MIN || ABBREVIATION.test(text.slice(0, end))) continue;
     return end;
@@ -129,12 +133,4 @@ export function pieceEnd(text: string): number {
   if (text.length < PIECE_CHARS_MAX) return 0;
   const space = text.lastIndexOf(" ", PIECE_CHARS_MAX);
   return space > 0 ? space : PIECE_CHARS_MAX;
-}
-
-/** Markdown, links and emoji as they would be read out; the text itself is kept for the record. */
-export function speakable(text: string): string {
-  return text
-    .replaceAll(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replaceAll(/[*_`#>|~]+/g, "")
-    .replaceAll(/\p{Extended_Pictographic}/gu, "");
 }

@@ -20,6 +20,7 @@ import type {
 import { createRnnoise } from "./rnnoise.ts";
 import { createSherpa, sherpaMissing, type SherpaConfig } from "./sherpa.ts";
 import { createVad } from "./silero.ts";
+import { saidAsWritten } from "./spoken/spoken.ts";
 
 export interface VendorConfig {
   url: string;
@@ -128,7 +129,7 @@ function realtimeModel({ realtime }: SpeechConfig, options: OpenOptions): () => 
 
 function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
   const { system } = options;
-  const synthesizer = createLoopbackSynthesizer({ system });
+  const synthesizer = saidAsWritten(createLoopbackSynthesizer({ system }), "signs");
   const transcriber = createLoopbackTranscriber({ system });
   return {
     synthesizer: () => synthesizer,
@@ -166,7 +167,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     synthesizer: (code) => {
       const found = synthesizers[code];
       if (!found) throw missing(code);
-      return found;
+      return saidAsWritten(found, "words");
     },
     transcriber: (code) => {
       const found = transcribers[code];

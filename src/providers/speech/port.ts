@@ -80,7 +80,10 @@ export type SynthesisEvent =
 
 /** One utterance: a reply, sentence by sentence. */
 export interface SynthesisStream {
-  /** A sentence or a clause, with the white space that follows it. Never splits a word. */
+  /**
+   * A sentence or a clause as it was written, with the white space that follows it. Never splits a
+   * word. How it is said is the engine's side: see spoken/spoken.ts, which stands before them all.
+   */
   write(text: string): void;
   /** No more text will come. */
   end(): void;

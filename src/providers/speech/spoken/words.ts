@@ -1,0 +1,192 @@
+// What differs between languages in how signs and quantities are said. A language without an entry
+// has its addresses, currencies, units and dates said in its own words, and leaves the digits to
+// the engine, which knows the cases and genders of its numbers.
+import { toCardinal as englishCardinal, toOrdinal as englishOrdinal } from "n2words/en-US";
+import { toCardinal as frenchCardinal, toOrdinal as frenchOrdinal } from "n2words/fr-FR";
+import { toCardinal as germanCardinal, toOrdinal as germanOrdinal } from "n2words/de-DE";
+import { toCardinal as spanishCardinal, toOrdinal as spanishOrdinal } from "n2words/es-ES";
+
+export interface LanguageWords {
+  underscore: string;
+  dash: string;
+  slash: string;
+  plus: string;
+  minus: string;
+  times: string;
+  equals: string;
+  and: string;
+  /** Between the two ends of a range. */
+  to: string;
+  /** Before a number, for `#`. */
+  number: string;
+  decimal: string;
+  /** What is between whole and fraction, and between thousands. */
+  decimalMark: "." | ",";
+  thousands: RegExp;
+  cardinal(digits: string): string;
+  /** Endings behind digits that make an ordinal; null: only dates have them. */
+  ordinalEnding: RegExp | null;
+  ordinal(day: number, before: string): string;
+  /** One, more, a hundredth, more of them. */
+  currencies: Record<string, readonly [string, string, string, string]>;
+  /** `12:30`; null: as any numbers. */
+  clock(hour: number, minute: number): string;
+  abbreviations: readonly (readonly [RegExp, string])[];
+  /** Years of four digits are said in hundreds. */
+  isYearInHundreds(year: number): boolean;
+  inHundreds(year: number): string;
+  /** Month before day before year where all are digits. */
+  monthFirst: boolean;
+}
+
+const spelt = (cardinal: (digits: string) => string) => (year: number): string => {
+  const rest = year % 100;
+  const hundreds = cardinal(String(Math.floor(year / 100)));
+  if (rest === 0) return `${hundreds} hundred`;
+  return `${hundreds} ${rest < 10 ? "oh " : ""}${cardinal(String(rest))}`;
+};
+
+/** `Dr.` and the like, at the beginning of a word. */
+const short = (text: string, said: string): readonly [RegExp, string] => {
+  const dots = text.replaceAll(".", String.raw`\.`).replaceAll(" ", String.raw`\s?`);
+  return [new RegExp(String.raw`(?<![\p{L}\p{N}.])${dots}(?![\p{L}\p{N}])`, "gu"), said];
+};
+
+const ENGLISH: LanguageWords = {
+  underscore: "underscore", dash: "dash", slash: "slash", plus: "plus", minus: "minus",
+  times: "times", equals: "equals", and: "and", to: "to", number: "number", decimal: "point",
+  decimalMark: ".", thousands: /,(?=\d{3}(?!\d))/g,
+  cardinal: englishCardinal,
+  ordinalEnding: /(?:st|nd|rd|th)/,
+  ordinal: (day) => englishOrdinal(day),
+  currencies: {
+    USD: ["dollar", "dollars", "cent", "cents"], EUR: ["euro", "euros", "cent", "cents"],
+    GBP: ["pound", "pounds", "penny", "pence"],
+  },
+  clock: (hour, minute) => minute === 0
+    ? `${hour} o'clock`
+    : `${hour} ${minute < 10 ? `oh ${minute}` : minute}`,
+  abbreviations: [
+    short("Mr.", "Mister"), short("Mrs.", "Missus"), short("Ms.", "Miss"), short("Dr.", "Doctor"),
+    short("Prof.", "Professor"), short("e.g.", "for example"), short("i.e.", "that is"),
+    short("etc.", "et cetera"), short("vs.", "versus"), short("approx.", "approximately"),
+    short("Ave.", "Avenue"), short("Blvd.", "Boulevard"), short("Rd.", "Road"),
+    short("Inc.", "Incorporated"), short("Ltd.", "Limited"), short("min.", "minutes"),
+    short("hrs.", "hours"), short("w/o", "without"), short("w/", "with"),
+    [/(?<![\p{L}\p{N}.])No\.\s?(?=\d)/gu, "number "],
+    [/(?<=\d\s?)(?:a\.m\.|am|AM)(?![\p{L}.])/gu, "A M"],
+    [/(?<=\d\s?)(?:p\.m\.|pm|PM)(?![\p{L}.])/gu, "P M"],
+  ],
+  isYearInHundreds: (year) => (year >= 1100 && year < 2000) || (year >= 2010 && year < 2100),
+  inHundreds: spelt(englishCardinal),
+  monthFirst: true,
+};
+
+const GERMAN: LanguageWords = {
+  underscore: "Unterstrich", dash: "Bindestrich", slash: "Schrägstrich", plus: "plus",
+  minus: "minus", times: "mal", equals: "gleich", and: "und", to: "bis", number: "Nummer",
+  decimal: "Komma", decimalMark: ",", thousands: /[.'’\u202f\u00a0](?=\d{3}(?!\d))/g,
+  cardinal: germanCardinal,
+  ordinalEnding: null,
+  ordinal: (day, before) => {
+    const ending = /(?<!\p{L})(?:am|vom|zum|bis|dem|den|des|seit|ab|nach|vor)\s*$/iu.test(before)
+      ? "n"
+      : /(?<!\p{L})(?:der|die|das)\s*$/iu.test(before) ? "" : "r";
+    return `${germanOrdinal(day)}${ending}`;
+  },
+  currencies: {
+    USD: ["Dollar", "Dollar", "Cent", "Cent"], EUR: ["Euro", "Euro", "Cent", "Cent"],
+    GBP: ["Pfund", "Pfund", "Penny", "Pence"], CHF: ["Franken", "Franken", "Rappen", "Rappen"],
+  },
+  clock: (hour, minute) =>
+    `${hour === 1 ? "ein" : hour} Uhr${minute === 0 ? "" : ` ${minute}`}`,
+  abbreviations: [
+    short("z. B.", "zum Beispiel"), short("d. h.", "das heißt"), short("u. a.", "unter anderem"),
+    short("usw.", "und so weiter"), short("bzw.", "beziehungsweise"), short("ca.", "circa"),
+    short("Nr.", "Nummer"), short("Tel.", "Telefon"), short("inkl.", "inklusive"),
+    short("evtl.", "eventuell"), short("ggf.", "gegebenenfalls"), short("Dr.", "Doktor"),
+    short("Prof.", "Professor"), short("Std.", "Stunden"), short("Min.", "Minuten"),
+    short("zzgl.", "zuzüglich"), short("vgl.", "vergleiche"), short("St.", "Sankt"),
+    [/(?<=\p{L})str\.(?=\s*\d|\s*$)/gu, "straße"], short("Str.", "Straße"),
+    // The clock says it already.
+    [/(?<=\d:\d\d)\s?Uhr(?!\p{L})/gu, ""],
+  ],
+  isYearInHundreds: (year) => year >= 1100 && year < 2000,
+  inHundreds: (year) => {
+    const hundreds = `${germanCardinal(String(Math.floor(year / 100)))}hundert`;
+    return year % 100 === 0 ? hundreds : hundreds + germanCardinal(String(year % 100));
+  },
+  monthFirst: false,
+};
+
+const SPANISH: LanguageWords = {
+  underscore: "guion bajo", dash: "guion", slash: "barra", plus: "más", minus: "menos",
+  times: "por", equals: "igual a", and: "y", to: "a", number: "número", decimal: "coma",
+  decimalMark: ",", thousands: /[.\u202f\u00a0](?=\d{3}(?!\d))/g,
+  cardinal: spanishCardinal,
+  ordinalEnding: /\.?[ºª°]/,
+  ordinal: (day) => spanishOrdinal(day),
+  currencies: {
+    USD: ["dólar", "dólares", "centavo", "centavos"], EUR: ["euro", "euros", "céntimo", "céntimos"],
+    GBP: ["libra", "libras", "penique", "peniques"], MXN: ["peso", "pesos", "centavo", "centavos"],
+  },
+  clock: (hour, minute) => `${hour === 1 ? "una" : hour}${minute === 0 ? "" : ` y ${minute}`}`,
+  abbreviations: [
+    short("Sr.", "señor"), short("Sra.", "señora"), short("Srta.", "señorita"),
+    short("Dr.", "doctor"), short("Dra.", "doctora"), short("Ud.", "usted"),
+    short("Uds.", "ustedes"), short("p. ej.", "por ejemplo"), short("etc.", "etcétera"),
+    short("Av.", "avenida"), short("Avda.", "avenida"), short("núm.", "número"),
+    short("tel.", "teléfono"), short("Tel.", "teléfono"), short("aprox.", "aproximadamente"),
+    short("EE. UU.", "Estados Unidos"),
+  ],
+  isYearInHundreds: () => false,
+  inHundreds: (year) => spanishCardinal(String(year)),
+  monthFirst: false,
+};
+
+const FRENCH: LanguageWords = {
+  underscore: "tiret bas", dash: "tiret", slash: "barre oblique", plus: "plus", minus: "moins",
+  times: "fois", equals: "égale", and: "et", to: "à", number: "numéro", decimal: "virgule",
+  decimalMark: ",", thousands: /[ \u202f\u00a0](?=\d{3}(?!\d))/g,
+  cardinal: frenchCardinal,
+  ordinalEnding: /(?:er|re|ère|ème|e)/,
+  ordinal: (day) => (day === 1 ? "premier" : frenchOrdinal(day)),
+  currencies: {
+    USD: ["dollar", "dollars", "cent", "cents"], EUR: ["euro", "euros", "centime", "centimes"],
+    GBP: ["livre", "livres", "penny", "pence"], CHF: ["franc", "francs", "centime", "centimes"],
+  },
+  clock: (hour, minute) =>
+    `${hour === 1 ? "une" : hour} heure${hour > 1 ? "s" : ""}${minute === 0 ? "" : ` ${minute}`}`,
+  abbreviations: [
+    short("M.", "monsieur"), short("Mme", "madame"), short("Mlle", "mademoiselle"),
+    short("Dr", "docteur"), short("p. ex.", "par exemple"), short("etc.", "et cetera"),
+    short("env.", "environ"), short("av.", "avenue"), short("bd", "boulevard"),
+    short("tél.", "téléphone"), short("Tél.", "téléphone"), short("c.-à-d.", "c'est-à-dire"),
+    [/(?<!\p{L})n[°º]\s?(?=\d)/giu, "numéro "],
+  ],
+  isYearInHundreds: () => false,
+  inHundreds: (year) => frenchCardinal(String(year)),
+  monthFirst: false,
+};
+
+export const WORDS: Readonly<Record<string, LanguageWords>> = {
+  en: ENGLISH, de: GERMAN, es: SPANISH, fr: FRENCH,
+};
+
+/** `@` and `.` of addresses. */
+const ADDRESS_WORDS: Readonly<Record<string, readonly [string, string]>> = {
+  ar: ["آت", "نقطة"], bg: ["маймунско а", "точка"], ca: ["arrova", "punt"], cs: ["zavináč", "tečka"],
+  da: ["snabel-a", "punktum"], de: ["ät", "Punkt"], el: ["παπάκι", "τελεία"], en: ["at", "dot"],
+  es: ["arroba", "punto"], et: ["ät", "punkt"], fi: ["ät", "piste"], fr: ["arobase", "point"],
+  he: ["שטרודל", "נקודה"], hi: ["ऐट", "डॉट"], hr: ["et", "točka"], hu: ["kukac", "pont"],
+  id: ["at", "titik"], it: ["chiocciola", "punto"], ja: ["アットマーク", "ドット"], ko: ["골뱅이", "점"],
+  lt: ["eta", "taškas"], lv: ["et", "punkts"], ms: ["at", "titik"], nl: ["apenstaartje", "punt"],
+  no: ["krøllalfa", "punktum"], pl: ["małpa", "kropka"], pt: ["arroba", "ponto"],
+  ro: ["a rond", "punct"], ru: ["собака", "точка"], sk: ["zavináč", "bodka"], sl: ["afna", "pika"],
+  sr: ["et", "tačka"], sv: ["snabel-a", "punkt"], ta: ["அட்", "டாட்"], th: ["แอท", "ดอท"],
+  tl: ["at", "tuldok"], tr: ["et", "nokta"], uk: ["собачка", "крапка"], vi: ["a còng", "chấm"],
+  zh: ["艾特", "点"],
+};
+
+export const addressWords = (language: string): readonly [string, string] =>
+  ADDRESS_WORDS[language] ?? ["at", "dot"];
