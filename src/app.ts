@@ -24,7 +24,7 @@ import { conversationSocket } from "./conversations/socket.ts";
 import { widgetRoutes } from "./conversations/widget-routes.ts";
 import { Fault } from "./core/faults.ts";
 import { LIMITS } from "./core/limits.ts";
-import type { System, Timer } from "./core/system.ts";
+import { wait, type System, type Timer } from "./core/system.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { API_ROOT, identify, mountApi, type ApiOptions } from "./http/api.ts";
 import { renderFault, toFault } from "./http/errors.ts";
@@ -331,6 +331,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     await Promise.all([
       features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
     ]);
+    await Promise.race([server.answered(), wait(system, LIMITS.answersMs)]);
     features.streams.closeAll();
     // One turn of the event loop lets the last frames leave before the sockets are dropped.
     await new Promise((resolve) => setImmediate(resolve));

@@ -71,7 +71,7 @@ export interface Conversations {
   sweep(): Promise<void>;
   /** Closes the turns a dead process left open; before anything is served. */
   recover(): Promise<number>;
-  /** Lets replies in flight finish, then interrupts the rest. */
+  /** Takes on no turn more, lets those taken on finish, also in line, then interrupts the rest. */
   drain(waitMs: number): Promise<void>;
   inFlight(): number;
 }
@@ -81,6 +81,8 @@ interface Running {
   result: Promise<TurnResult>;
 }
 
+const restarting = (): Fault =>
+  new Fault(503, "The server is restarting.", { retryAfterS: 1 });
 const notFound = (): Fault => new Fault(404, "Conversation not found");
 
 /** What the turns of one process share. */
@@ -90,6 +92,8 @@ interface Turns {
   /** The turn being answered, by conversation. */
   running: Map<string, Running>;
   draining: boolean;
+  /** Why what is still under way is given up; null while there is time. */
+  interrupted: Interrupted | null;
 }
 
 interface NewTurn {
@@ -108,12 +112,13 @@ async function beginTurn(
   const { store, bus, system } = options;
   const assistant = options.findAssistant(conversation.assistantId);
   if (!assistant) throw new Fault(404, "Assistant not found");
+  if (turns.draining) throw restarting();
   if (turns.queue.size() >= LIMITS.turnsInFlightMax) {
     throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
   }
   const release = await turns.queue.enter(conversation.uuid);
   try {
-    if (turns.draining) throw new Fault(503, "The server is restarting.", { retryAfterS: 1 });
+    if (turns.interrupted) throw restarting();
     const now = system.now();
     const outcome = await store.beginTurn({
       ...turn,
@@ -139,6 +144,7 @@ async function beginTurn(
     const { turnId, baseSequence } = outcome;
     const topic = conversationTopic(conversation.uuid);
     const live = new LiveReply({ turnId, baseSequence, bus, system, topic });
+    if (turns.interrupted) live.abort.abort(turns.interrupted);
     const result = answer(options, assistant, conversation, live).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
@@ -191,6 +197,7 @@ export function createConversations(options: AnswerOptions): Conversations {
     }),
     running: new Map(),
     draining: false,
+    interrupted: null,
     refusals: createRefusals(options),
   };
   const { running } = turns;
@@ -244,11 +251,10 @@ export function createConversations(options: AnswerOptions): Conversations {
     },
     drain: async (waitMs) => {
       turns.draining = true;
-      const finished = Promise.all([...running.values()].map((turn) => turn.result));
-      await Promise.race([finished, wait(system, waitMs)]);
-      const late = [...running.values()];
-      for (const { live } of late) live.abort.abort(new Interrupted());
-      await Promise.all(late.map((turn) => turn.result));
+      await Promise.race([turns.queue.empty(), wait(system, waitMs)]);
+      turns.interrupted = new Interrupted();
+      for (const { live } of running.values()) live.abort.abort(turns.interrupted);
+      await turns.queue.empty();
     },
     inFlight: () => running.size,
   };

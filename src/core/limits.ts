@@ -186,5 +186,7 @@ export const LIMITS = {
 
   // Stopping
   drainRepliesMs: 25 * SECOND_MS,
+  /** For requests other than turns that were taken on before the stop. */
+  answersMs: 2 * SECOND_MS,
   shutdownTotalMs: 30 * SECOND_MS,
 } as const;

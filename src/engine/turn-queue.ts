@@ -10,6 +10,8 @@ export interface TurnQueue {
   enter(key: string): Promise<() => void>;
   /** How many hold or await a turn, over all keys. */
   size(): number;
+  /** Resolves when nobody holds or awaits a turn. */
+  empty(): Promise<void>;
 }
 
 export interface TurnQueueLimits {
@@ -23,9 +25,16 @@ export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQu
   // A key is present while its turn is taken; its list holds who waits.
   const lines = new Map<string, Waiter>();
   let count = 0;
+  let awaitingEmpty: (() => void)[] = [];
 
-  const release = (key: string): void => {
+  const leave = (): void => {
     count -= 1;
+    if (count > 0) return;
+    for (const resolve of awaitingEmpty) resolve();
+    awaitingEmpty = [];
+  };
+  const release = (key: string): void => {
+    leave();
     const next = lines.get(key)?.shift();
     if (next) next();
     else lines.delete(key);
@@ -61,12 +70,16 @@ export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQu
           const index = line.indexOf(start);
           if (index < 0) return;
           line.splice(index, 1);
-          count -= 1;
+          leave();
           reject(new Fault(409, "The conversation is still answering an earlier message.", { retryAfterS: 2 }));
         });
         line.push(start);
       });
     },
     size: () => count,
+    empty: () => new Promise((resolve) => {
+      if (count === 0) resolve();
+      else awaitingEmpty.push(resolve);
+    }),
   };
 }

@@ -36,6 +36,8 @@ export interface HttpServer {
   listen(host: string, port: number): Promise<number>;
   /** New connections are refused; open ones go on. */
   stopListening(): void;
+  /** Resolves when every request taken on has its answer; streams that have begun are answered. */
+  answered(): Promise<void>;
   /** Drops what is still open. Idempotent. */
   close(): void;
 }
@@ -170,14 +172,21 @@ function createRequestReader(options: HttpServerOptions): RequestReader {
   };
 }
 
-function run(exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"]): void {
+/** The handlers that are at work, by their promises. */
+type UnderWay = Set<Promise<void>>;
+
+function run(
+  exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
+): void {
   exchange.request = request;
   try {
     const reply = handle(request);
     if (reply instanceof Promise) {
-      reply
+      const answered = reply
         .then((value) => exchange.reply(value))
-        .catch((error: unknown) => exchange.fail(error));
+        .catch((error: unknown) => exchange.fail(error))
+        .finally(() => underWay.delete(answered));
+      underWay.add(answered);
     } else exchange.reply(reply);
   } catch (error) {
     exchange.fail(error);
@@ -185,7 +194,9 @@ function run(exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle
 }
 
 /** The one wrapper of every route: what it opens is answered exactly once, whatever happens. */
-function createOpener(options: HttpServerOptions, readRequest: RequestReader) {
+function createOpener(
+  options: HttpServerOptions, readRequest: RequestReader, underWay: UnderWay,
+) {
   return (route: Omit<HttpRoute, "method">) => {
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
     return (raw: RawResponse, req: RawRequest): void => {
@@ -197,20 +208,20 @@ function createOpener(options: HttpServerOptions, readRequest: RequestReader) {
         exchange.request = request;
         const expectsBody = request.headers["content-length"] !== undefined
           || request.headers["transfer-encoding"] !== undefined;
-        if (!expectsBody) return run(exchange, request, route.handle);
+        if (!expectsBody) return run(exchange, request, route.handle, underWay);
         const contentType = request.headers["content-type"] ?? "";
         if (route.upload && /^multipart\/form-data\b/i.test(contentType)) {
           route.upload.admit(request);
           return readForm(raw, exchange, contentType, route.upload, {
             newName: options.newRequestId,
-            done: (form) => run(exchange, { ...request, form }, route.handle),
+            done: (form) => run(exchange, { ...request, form }, route.handle, underWay),
           });
         }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
           throw new Fault(413, "The request body is too large.");
         }
         readBody(raw, exchange, route.bodyBytesMax, (body) =>
-          run(exchange, { ...request, body }, route.handle));
+          run(exchange, { ...request, body }, route.handle, underWay));
       } catch (error) {
         exchange.fail(error, { close: true });
       }
@@ -226,7 +237,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   let isClosed = false;
 
   const readRequest = createRequestReader(options);
-  const open = createOpener(options, readRequest);
+  const underWay: UnderWay = new Set();
+  const open = createOpener(options, readRequest, underWay);
 
   return {
     route: (route) => {
@@ -254,6 +266,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     stopListening: () => {
       if (listening) uWS.us_listen_socket_close(listening);
       listening = null;
+    },
+    answered: async () => {
+      while (underWay.size > 0) await Promise.all(underWay);
     },
     close: () => {
       if (!isClosed) app.close();
