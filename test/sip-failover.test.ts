@@ -151,6 +151,7 @@ test("[SC81] where there is no way to an address the next is tried, with an offe
     localHost: ({ host }) =>
       ways[host] ? Promise.resolve(ways[host]) : Promise.reject(new Error("no route")),
     hasConnection: () => false,
+    mayReach: () => true,
     begin: (made, peer, _localHost, handlers) => {
       begun.tell({ kind: peer.host, request: made, fail: () => handlers.failed("transport") });
       return { request: made, peer, hush: () => undefined, stop: () => undefined };

@@ -32,8 +32,8 @@ interface Phone {
   nextRtp(): Promise<RtpPacket>;
 }
 
-async function openPhone(t: TestContext): Promise<Phone> {
-  const socket = createSocket("udp4").bind(0, HOST);
+async function openPhone(t: TestContext, host = HOST): Promise<Phone> {
+  const socket = createSocket("udp4").bind(0, host);
   await once(socket, "listening");
   t.after(() => socket.close());
   const came: { bytes: Buffer; from: RemoteInfo }[] = [];
@@ -65,6 +65,7 @@ async function open(t: TestContext, options: Partial<RtpSessionOptions> = {}) {
     ports: null,
     system,
     log,
+    mayReach: () => true,
     onAudio: (pcm) => heard.push(pcm),
     onDtmf: (digit) => told.push(digit),
     onTimeout: () => told.push("timeout"),
@@ -276,6 +277,19 @@ test("[SI86] with SRTP no number of unauthenticated packets moves the call", asy
   call.session.send(silence);
   await real.next();
   assert.equal(call.session.stats().received, 1);
+});
+
+test("[SI103] sound that seems to come from where the server may not send is neither heard nor answered", async (t) => {
+  const [named, inside] = [await openPhone(t), await openPhone(t, "127.0.0.5")];
+  const call = await open(t, { mayReach: (address) => address === HOST });
+  call.session.agree(agreedOf(named.port));
+  for (let number = 0; number < 20; number += 1) {
+    await inside.send(packetOf(number), call.session.port);
+  }
+  await settled();
+  call.session.send(silence);
+  await named.next();
+  assert.equal(call.session.stats().received, 0);
 });
 
 test("[SI87] another stream from the far end is heard within 100 ms; one stray packet resets nothing", async (t) => {

@@ -107,6 +107,9 @@ test("[PN41] every field at fault is named at once, in the contract's words; not
     }],
     [{ country_code: "ZZ" }, { country_code: "The country code must be the two letters of a country." }],
     [{ sip_port: 65_536 }, { sip_port: "The sip port may not be greater than 65535." }],
+    [{ sip_port: 25 }, {
+      sip_port: "The sip port must be 443 or above 1023, and not one of a database or another service.",
+    }],
     [{ sip_transport: "ws" }, { sip_transport: "The sip transport must be udp, tcp or tls." }],
     [ip, { allowed_inbound_ips: AT_LEAST_ONE }],
     [{ ...ip, allowed_inbound_ips: [] }, { allowed_inbound_ips: AT_LEAST_ONE }],

@@ -1,5 +1,5 @@
-// Addresses and networks as operators write them. Used by the edge (proxies) and by outbound
-// requests (what may be reached).
+// Addresses and networks as operators write them, and which ports lead to what. Used by the edge
+// (proxies), by outbound requests and by SIP (what may be reached).
 import ipaddr from "ipaddr.js";
 
 export type Network = [ipaddr.IPv4 | ipaddr.IPv6, number];
@@ -9,6 +9,28 @@ export function parseNetwork(text: string): Network | null {
   const cidr = text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`;
   return ipaddr.isValidCIDR(cidr) ? ipaddr.parseCIDR(cidr) : null;
 }
+
+/** Databases, container runtimes and the like, that listen without asking for a password. */
+export const SERVICE_PORTS: ReadonlySet<number> = new Set([
+  1433, 2049, 2375, 2376, 2379, 2380, 3306, 5432, 5984, 6379, 6443, 9200, 9300, 10250, 11211,
+  27017,
+]);
+/** Services over UDP that answer whatever comes, or take it for somebody's traffic. */
+const DATAGRAM_SERVICE_PORTS = new Set([
+  1434, 1812, 1813, 1900, 2152, 3702, 4789, 5351, 5353, 5355, 5683, 6081, 8125, 8472,
+]);
+const FREE_PORTS_FROM = 1024;
+const WEB_TLS_PORT = 443;
+const PORT_MAX = 65_535;
+
+/** Whether a telephone may be at the port: none has its signalling or sound at those refused. */
+export const mayBeTelephone = (port: number): boolean =>
+  Number.isInteger(port) && port >= FREE_PORTS_FROM && port <= PORT_MAX
+  && !SERVICE_PORTS.has(port) && !DATAGRAM_SERVICE_PORTS.has(port);
+
+/** TLS over the web's port passes firewalls that let nothing else through. */
+export const mayBeTelephoneSystem = (port: number): boolean =>
+  port === WEB_TLS_PORT || mayBeTelephone(port);
 
 export const parseNetworks = (texts: readonly string[]): Network[] =>
   texts.map(parseNetwork).filter((network) => network !== null);

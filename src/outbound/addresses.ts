@@ -2,7 +2,7 @@
 // request.ts before, during and after every connection.
 import ipaddr from "ipaddr.js";
 import { networkInterfaces } from "node:os";
-import { isInside, parseNetworks } from "../core/networks.ts";
+import { isInside, parseNetworks, SERVICE_PORTS } from "../core/networks.ts";
 
 /** Public by the registry, yet doors to the machine's own cloud or to private IPv4. */
 const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
@@ -10,11 +10,6 @@ const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
 const DENIED_NAMES = new Set(["metadata", "metadata.google.internal", "instance-data"]);
 
 const WEB_PORTS = new Set([80, 443]);
-/** Databases, container runtimes and the like, that listen without asking for a password. */
-const DENIED_PORTS = new Set([
-  1433, 2049, 2375, 2376, 2379, 2380, 3306, 5432, 5984, 6379, 6443, 9200, 9300, 10250, 11211,
-  27017,
-]);
 const FREE_PORTS_FROM = 1024;
 const URL_CHARS_MAX = 2048;
 
@@ -47,7 +42,7 @@ export function createAddressPolicy(allowPrivateNetworks: readonly string[]): Ad
   };
   const isPort = (url: URL): boolean => {
     const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
-    return WEB_PORTS.has(port) || (port >= FREE_PORTS_FROM && !DENIED_PORTS.has(port));
+    return WEB_PORTS.has(port) || (port >= FREE_PORTS_FROM && !SERVICE_PORTS.has(port));
   };
   return {
     allows,

@@ -2,7 +2,7 @@
 // another. Pure.
 import ipaddr from "ipaddr.js";
 import type { FieldErrors } from "../core/faults.ts";
-import { parseNetwork } from "../core/networks.ts";
+import { mayBeTelephoneSystem, parseNetwork } from "../core/networks.ts";
 import { parseNumber } from "./prices.ts";
 import type { SipTrunkFields } from "./sip-trunks.ts";
 
@@ -74,6 +74,10 @@ function ruleErrors(
   }
   if (sent.address !== undefined && isIpAddress(sent.address) && !mayReach(sent.address)) {
     errors.sip_address = ["SIP server address is in a network this server may not reach."];
+  }
+  if (sent.port !== undefined && sent.port !== null && !mayBeTelephoneSystem(sent.port)) {
+    errors.sip_port =
+      ["The sip port must be 443 or above 1023, and not one of a database or another service."];
   }
   if (inboundAuth === "ip" && !allowedNetworks?.length) {
     errors.allowed_inbound_ips =

@@ -25,7 +25,7 @@ export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
 /** The carrier with one trunk whose name leads to these peers, best first. */
 export async function createCarrierTo(
   hops: readonly { peer: Peer }[], changes: Partial<TrunkSetup> = {},
-  mayReach: (address: string) => boolean = () => true,
+  mayReach: (address: string) => boolean = () => true, host = "127.0.0.1",
 ) {
   const system = createManualSystem();
   const names: Names = {
@@ -34,7 +34,7 @@ export async function createCarrierTo(
     addresses: (name) => Promise.resolve([name.slice("at-".length)]),
   };
   const carrier = await createSipCarrier({
-    host: "127.0.0.1", port: 0, publicHost: null, tls: null, rtpPorts: null, mayReach,
+    host, port: 0, publicHost: null, tls: null, rtpPorts: null, mayReach,
     onOffer: () => undefined, names, system, log: createLogger("silent"),
   });
   carrier.setTrunks([trunkOf(changes)]);

@@ -46,6 +46,8 @@ export interface DialogEnd {
 }
 
 export interface Dialog {
+  /** The address it was begun with. */
+  readonly peerHost: string;
   /** Idempotent; `ended` by us at once, before it returns. */
   bye(): void;
   /** Asks the far end to call this URI in our place. */

@@ -6,7 +6,7 @@ import type { ClientHandlers, ClientTransaction } from "./client-transactions.ts
 import {
   parseCseq, parseNameAddr, SipHeaders, type SipMessage, type SipRequest, type SipResponse,
 } from "./message.ts";
-import { addressOf, nextHop, plainHost, type Peer } from "./peer.ts";
+import { addressOf, nextHop, plainHost, type MayReach, type Peer } from "./peer.ts";
 import { parseUri } from "./uri.ts";
 
 export const ALLOW = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, NOTIFY";
@@ -20,6 +20,7 @@ export interface Signalling {
   contact(peer: Peer, localHost: string, user: string | null): string;
   localHost(peer: Peer): Promise<string>;
   hasConnection(peer: Peer): boolean;
+  readonly mayReach: MayReach;
   /** Gives the request a Via of its own and sees it through. */
   begin(
     request: SipRequest, peer: Peer, localHost: string, handlers: ClientHandlers,
@@ -166,9 +167,11 @@ export function requestWithin(
   return { request, peer: hopOf(dialog, firstUri ?? dialog.target, signalling) };
 }
 
-function hopOf(dialog: DialogState, uri: string, { hasConnection }: Signalling): Peer {
+function hopOf(
+  dialog: DialogState, uri: string, { hasConnection, mayReach }: Signalling,
+): Peer {
   const { peer } = dialog;
-  const next = nextHop(uri, peer);
+  const next = nextHop(uri, peer, mayReach);
   const isSame = next.transport === peer.transport && next.host === plainHost(peer.host);
   // The connection they opened, rather than one to a port their NAT does not let through.
   return next.transport !== "udp" && isSame && hasConnection(peer) ? peer : next;

@@ -22,13 +22,19 @@ export const isSame = (one: Place, other: Place): boolean =>
  */
 export class Latch {
   current: Place | null = null;
+  readonly #isAllowed: (place: Place) => boolean;
   #named: Place | null = null;
   #lastMs = 0;
   #candidate: { place: Place; ssrc: number; packets: number } | null = null;
 
-  /** The SDP's place; the same again changes nothing. */
-  name(place: Place): void {
-    if (this.#named && isSame(this.#named, place)) return;
+  /** Where sound may be sent to at all, and so be taken from. */
+  constructor(isAllowed: (place: Place) => boolean) {
+    this.#isAllowed = isAllowed;
+  }
+
+  /** The SDP's place, null where it names none that is allowed; the same again changes nothing. */
+  name(place: Place | null): void {
+    if (this.#named && place && isSame(this.#named, place)) return;
     this.#named = place;
     this.current = null;
     this.#candidate = null;
@@ -43,6 +49,7 @@ export class Latch {
   /** For a packet that is valid and was let through by `mayBe`: whether it is the far end's. */
   believes(place: Place, ssrc: number, nowMs: number): boolean {
     if (!(this.current && isSame(this.current, place)) && !this.#isNamed(place)) {
+      if (!this.#isAllowed(place)) return false;
       const known = this.#candidate;
       const packets = known && known.ssrc === ssrc && isSame(known.place, place)
         ? known.packets + 1

@@ -5,6 +5,7 @@ import type { System, Timer } from "../../../core/system.ts";
 import type { Pcm } from "../../speech/port.ts";
 import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "../port.ts";
 import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
+import { mayLeadTo, plainHost, type MayReach } from "./peer.ts";
 import { openRtpSession, type RtpSession } from "./rtp-session.ts";
 import {
   buildAnswer, buildOffer, parseSdp, readAnswer, type Agreed, type LocalMedia, type SrtpKey,
@@ -13,6 +14,7 @@ import {
 export interface LegOptions {
   tell(event: LegEvent): void;
   rtp: { host: string; ports: { min: number; max: number } | null };
+  mayReach: MayReach;
   system: System;
   log: Logger;
 }
@@ -20,6 +22,8 @@ export interface LegOptions {
 export interface LegPlace {
   /** Our address as the far end reaches it. */
   host: string;
+  /** Whom the call is with, until there is a dialog. */
+  peerHost: string;
   /** Whom calls are handed on to is of this domain, unless an address names another. */
   domain: string;
   isEncrypted: boolean;
@@ -52,6 +56,7 @@ export class SipLeg implements Leg {
   #rtp: RtpSession | null = null;
   #local: LocalMedia | null = null;
   #domain = "";
+  #peerHost = "";
   #dialog: Dialog | null = null;
   #isOver = false;
   #hasRung = false;
@@ -86,13 +91,15 @@ export class SipLeg implements Leg {
   }
 
   /** Opens the media. False: the leg is over meanwhile. */
-  async open({ host, domain, isEncrypted }: LegPlace): Promise<boolean> {
-    const { rtp, system, log } = this.#options;
+  async open({ host, peerHost, domain, isEncrypted }: LegPlace): Promise<boolean> {
+    const { rtp, mayReach, system, log } = this.#options;
     this.#domain = domain;
+    this.#peerHost = peerHost;
     const session = await openRtpSession({
       ...rtp,
       system,
       log,
+      mayReach: (address) => plainHost(address) === plainHost(this.#peerHost) || mayReach(address),
       onAudio: (pcm) => this.#tell({ kind: "audio", pcm }),
       onDtmf: (digit) => this.#tell({ kind: "dtmf", digit }),
       // A telephone that has gone without a word.
@@ -149,6 +156,7 @@ export class SipLeg implements Leg {
   /** There is a dialog: from now on it carries the call. */
   join(dialog: Dialog): void {
     this.#dialog = dialog;
+    this.#peerHost = dialog.peerHost;
     this.#giveUp = null;
     dialog.setEvents(this.#dialogEvents());
     if (this.#isOver) dialog.bye();
@@ -174,7 +182,10 @@ export class SipLeg implements Leg {
 
   #agreed(agreed: Agreed): void {
     this.#hasEvents = agreed.telephoneEvent !== null;
-    this.#rtp?.agree(agreed);
+    const { remote } = agreed;
+    const isAllowed = mayLeadTo(remote.host, this.#peerHost, this.#options.mayReach);
+    const host = plainHost(isAllowed ? remote.host : this.#peerHost);
+    this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
   }
 
   #tell(event: LegEvent): void {

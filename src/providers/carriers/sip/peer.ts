@@ -1,7 +1,8 @@
-// Where a SIP message comes from or goes to: address, port and transport. And how addresses are
-// written in URIs. Used by every file of the signalling.
+// Where a SIP message comes from or goes to: address, port and transport; how addresses are written
+// in URIs; and where what a far end says may lead. Used by the signalling and by the sound.
+import ipaddr from "ipaddr.js";
 import { isIP } from "node:net";
-import { isInside, parseNetworks } from "../../../core/networks.ts";
+import { isInside, mayBeTelephone, parseNetworks } from "../../../core/networks.ts";
 import { parseVia, type SipRequest } from "./message.ts";
 import { parseUri } from "./uri.ts";
 
@@ -24,7 +25,7 @@ const PRIVATE = parseNetworks([
 /** One spelling per address: no brackets, and IPv4 as itself when it came in through IPv6. */
 export function plainHost(host: string): string {
   const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
-  return bare.startsWith("::ffff:") && isIP(bare.slice(7)) === 4 ? bare.slice(7) : bare;
+  return isIP(bare) === 6 ? ipaddr.process(bare).toString() : bare;
 }
 
 export const isAddress = (host: string): boolean => isIP(plainHost(host)) !== 0;
@@ -40,22 +41,35 @@ export function addressOf(uriText: string): string | null {
   return uri && isAddress(uri.host) ? plainHost(uri.host) : null;
 }
 
+/** Whether the server may send to the IP address, whoever names it. */
+export type MayReach = (address: string) => boolean;
+
+/**
+ * Whether what a peer says of itself may lead to this address: its own, or one that the server may
+ * reach. Not to a private one where the peer has a public one, because that is a device that does
+ * not know its own address.
+ */
+export function mayLeadTo(address: string, peerHost: string, mayReach: MayReach): boolean {
+  const [host, own] = [plainHost(address), plainHost(peerHost)];
+  return host === own || ((!isInside(host, PRIVATE) || isInside(own, PRIVATE)) && mayReach(host));
+}
+
 /**
  * Where a request for this URI goes. Names are not looked up within a dialog: what cannot be told
- * goes to whom the dialog was begun with. So does what names a private address although the peer
- * has a public one, because that is a device that does not know its own address.
+ * goes to whom the dialog was begun with, and so does what may not be led to.
  */
-export function nextHop(uriText: string, peer: Peer): Peer {
+export function nextHop(uriText: string, peer: Peer, mayReach: MayReach): Peer {
   const uri = parseUri(uriText);
   if (!uri || !isAddress(uri.host)) return peer;
   const host = plainHost(uri.host);
   const isPeer = host === plainHost(peer.host);
-  if (!isPeer && isInside(host, PRIVATE) && !isInside(plainHost(peer.host), PRIVATE)) return peer;
+  if (!mayLeadTo(host, peer.host, mayReach)) return peer;
   const named = (uri.scheme === "sips" ? "tls" : uri.params.get("transport") ?? "").toLowerCase();
   const transport = named === "udp" || named === "tcp" || named === "tls"
     ? named
     : isPeer ? peer.transport : "udp";
   const port = uri.port ?? (transport === "tls" ? 5061 : 5060);
+  if (!mayBeTelephone(port) && !(isPeer && port === peer.port)) return peer;
   const serverName = isPeer && transport === "tls" ? peer.serverName : undefined;
   return { host, port, transport, ...(serverName === undefined ? {} : { serverName }) };
 }
@@ -65,5 +79,6 @@ export function answerPeer(request: SipRequest, peer: Peer): Peer {
   if (peer.transport !== "udp") return peer;
   const via = parseVia(request.headers.get("Via") ?? "");
   if (!via || via.params.has("rport")) return peer;
-  return { ...peer, port: via.port ?? 5060 };
+  const port = via.port ?? 5060;
+  return mayBeTelephone(port) ? { ...peer, port } : peer;
 }

@@ -5,10 +5,12 @@
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
 import type { Logger } from "../../../core/logger.ts";
+import { mayBeTelephone } from "../../../core/networks.ts";
 import type { Timer } from "../../../core/system.ts";
 import { encodeG711, LAWS } from "./g711.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { isSame, Latch, type Place } from "./latch.ts";
+import type { MayReach } from "./peer.ts";
 import { buildRtcp, parseRtcp, Reception } from "./rtcp.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "./rtp.ts";
 import { openPair, type PairOptions } from "./rtp-sockets.ts";
@@ -22,6 +24,8 @@ import {
 
 export interface RtpSessionOptions extends PairOptions {
   log: Logger;
+  /** Whether sound may be sent to the IP address; asked about each it seems to come from. */
+  mayReach: MayReach;
   /** 160 samples at 8 kHz, to keep, once per `send`; gaps concealed for 60 ms, then silence. */
   onAudio(pcm: Int16Array): void;
   /** Once per key, at its beginning. */
@@ -46,7 +50,6 @@ export interface RtpSession {
 const FRAME = 160;
 const SILENCE = new Int16Array(FRAME);
 const COMFORT_NOISE = 13;
-const PORT_MAX = 65_535;
 const CHECK_MS = 1000;
 const TIMEOUT_MS = 60_000;
 const REPORT_MS = 5000;
@@ -63,7 +66,7 @@ class Session implements RtpSession {
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
   readonly #timer: Timer;
-  readonly #latch = new Latch();
+  readonly #latch: Latch;
   readonly #jitter = new JitterBuffer();
   readonly #reception = new Reception();
   readonly #keysIn: ReturnType<typeof createDtmfReceiver>;
@@ -95,6 +98,8 @@ class Session implements RtpSession {
     this.#rtp = rtp;
     this.#rtcp = rtcp;
     this.port = rtp.address().port;
+    this.#latch = new Latch(
+      ({ address, port }) => isPlace(address, port) && options.mayReach(address));
     this.#keysIn = createDtmfReceiver((digit) => options.onDtmf(digit));
     const random = system.randomBytes(10);
     this.#ssrc = random.readUInt32BE(0);
@@ -115,7 +120,8 @@ class Session implements RtpSession {
     if (this.#isClosed) return;
     const { remote, srtp } = agreed;
     this.#agreed = agreed;
-    this.#latch.name({ address: remote.host, port: remote.port });
+    this.#latch.name(
+      isPlace(remote.host, remote.port) ? { address: remote.host, port: remote.port } : null);
     // A key that stays keeps its roll-over counter and what came already.
     if (!srtp) this.#sender = this.#receiver = null;
     else {
@@ -315,7 +321,8 @@ class Session implements RtpSession {
     if (!target || !remote) return null;
     if (this.#reportFrom?.address === target.address) return this.#reportFrom;
     const isNamed = target.address === remote.host && target.port === remote.port;
-    const port = (isNamed ? remote.rtcpPort : null) ?? target.port + 1;
+    const named = isNamed ? remote.rtcpPort : null;
+    const port = named !== null && mayBeTelephone(named) ? named : target.port + 1;
     return isPlace(target.address, port) ? { address: target.address, port } : null;
   }
 
@@ -325,7 +332,7 @@ class Session implements RtpSession {
     const plain = this.#receiver ? this.#receiver.srtp.unprotectRtcp(bytes) : bytes;
     const parts = plain && parseRtcp(plain);
     if (!parts) return;
-    this.#reportFrom = from;
+    if (isPlace(from.address, from.port)) this.#reportFrom = from;
     // A far end that is silent and sends no audio meanwhile still reports.
     this.#alive();
     for (const part of parts) {
@@ -345,4 +352,4 @@ const isSameKey = (one: SrtpKey | undefined, other: SrtpKey): boolean =>
   one !== undefined && one.suite === other.suite && one.key.equals(other.key);
 
 const isPlace = (address: string, port: number): boolean =>
-  isIP(address) !== 0 && address !== "0.0.0.0" && address !== "::" && port > 0 && port <= PORT_MAX;
+  isIP(address) !== 0 && address !== "0.0.0.0" && address !== "::" && mayBeTelephone(port);

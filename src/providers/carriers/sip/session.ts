@@ -77,6 +77,10 @@ export class Session implements Dialog, InDialog {
     parts.signalling.sessions.add(keyOfDialog(parts.dialog), this);
   }
 
+  get peerHost(): string {
+    return this.dialog.peer.host;
+  }
+
   setEvents(events: DialogEvents): void {
     this.#events = events;
     if (this.#end) events.ended(this.#end);

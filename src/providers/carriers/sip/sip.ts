@@ -11,7 +11,7 @@ import { createDigestServer } from "./digest.ts";
 import { calledNumber, callerNumber, identify } from "./identify.ts";
 import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
 import { parseNameAddr } from "./message.ts";
-import { uriHost } from "./peer.ts";
+import { plainHost, uriHost } from "./peer.ts";
 import { parseSdp } from "./sdp.ts";
 import { createSystemNames } from "./srv.ts";
 import { identityOf, TrunkRoster, type Names } from "./trunk-roster.ts";
@@ -51,16 +51,22 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const { system, log } = options;
   const offers = new Map<string, IncomingInvite>();
   const digest = createDigestServer({ realm: REALM, system });
+  const publicHost = options.publicHost === null ? null : await addressOf(options.publicHost);
+  // Behind NAT no interface of the machine has its public address.
+  const mayReach = (address: string): boolean =>
+    (publicHost === null || plainHost(address) !== plainHost(publicHost))
+    && options.mayReach(address);
   const agent = await createUserAgent({
     ...options,
-    publicHost: options.publicHost === null ? null : await addressOf(options.publicHost),
+    publicHost,
+    mayReach,
     userAgent: USER_AGENT,
     onInvite: (invite) => take(invite),
   });
   const names = options.names ?? createSystemNames(system);
-  const roster = new TrunkRoster({ ...options, agent, names });
+  const roster = new TrunkRoster({ ...options, mayReach, agent, names });
   const rtp = { host: options.host, ports: options.rtpPorts };
-  const parts = { agent, roster, rtp, system, log };
+  const parts = { agent, roster, rtp, mayReach, system, log };
 
   const take = (invite: IncomingInvite): void => {
     const sender = identify(roster, digest, invite);
@@ -102,7 +108,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   };
 }
 
-interface Parts extends Pick<LegOptions, "rtp" | "system" | "log"> {
+interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> {
   agent: UserAgent;
   roster: TrunkRoster;
 }
@@ -129,7 +135,8 @@ async function place(
   const { user, domain } = identityOf(trunk);
   // Which of our addresses is seen depends on where the call goes: the offer says it.
   const { host } = rtp;
-  if (!await leg.open({ host, domain, isEncrypted: trunk.transport === "tls" })) return;
+  const isEncrypted = trunk.transport === "tls";
+  if (!await leg.open({ host, peerHost: peer.host, domain, isEncrypted })) return;
   const number = from ?? trunk.phoneNumber;
   // A telephone system knows its lines by name, a provider its customers by number.
   const caller = trunk.trunkType === "extension" ? user : number;
@@ -177,6 +184,7 @@ async function answer(
   const caller = parseUri(parseNameAddr(request.headers.get("From") ?? "")?.uri ?? "");
   const place = {
     host: await agent.localHost(peer),
+    peerHost: peer.host,
     domain: caller ? uriHost(caller.host) : uriHost(peer.host),
     isEncrypted: peer.transport === "tls",
   };

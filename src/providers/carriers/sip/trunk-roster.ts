@@ -1,7 +1,7 @@
 // The trunks there are: where each one's telephone system is, the registrations that keep us
 // reachable there, and whose trunk a caller's side turns out to be. Used by sip.ts.
 import { isIP } from "node:net";
-import { isInside, parseNetworks } from "../../../core/networks.ts";
+import { isInside, mayBeTelephoneSystem, parseNetworks } from "../../../core/networks.ts";
 import type { Logger } from "../../../core/logger.ts";
 import type { System, Timer } from "../../../core/system.ts";
 import { peerKey, plainHost, type Peer } from "./peer.ts";
@@ -219,7 +219,7 @@ export class TrunkRoster {
     if (nowMs - entry.resolvedAtMs < RESOLVED_MS) return entry.peers;
     try {
       const peers = await resolveTrunk(entry.trunk, names);
-      entry.peers = peers.filter(({ host }) => mayReach(host));
+      entry.peers = peers.filter(({ host, port }) => mayReach(host) && mayBeTelephoneSystem(port));
       if (entry.peers.length < peers.length) {
         log.warn({ trunk_id: entry.trunk.id },
           "a SIP trunk is in a network this server may not reach");

@@ -12,7 +12,7 @@ import {
   formatVia, responseTo, serialise, type Parsed, type SipRequest, type SipResponse,
 } from "./message.ts";
 import { Outgoing, type CallRequest } from "./outgoing.ts";
-import { answerPeer, uriHost, type Peer } from "./peer.ts";
+import { answerPeer, uriHost, type MayReach, type Peer } from "./peer.ts";
 import {
   createRegistration, type Registration, type RegistrationRequest, type RegistrationState,
 } from "./registration.ts";
@@ -43,6 +43,8 @@ export interface UserAgentOptions {
   /** PEM of who is trusted in place of the well-known authorities. */
   tlsCa?: string | undefined;
   userAgent: string;
+  /** Asked about every address that a far end's answers or requests lead to. */
+  mayReach: MayReach;
   system: System;
   log: Logger;
   /** Every INVITE that begins something. Refuses or rings or accepts, now or later. */
@@ -171,7 +173,7 @@ class Agent {
   }
 
   #createSignalling(): Signalling {
-    const { system, log } = this.#options;
+    const { system, log, mayReach } = this.#options;
     const { clients } = this.#transactions;
     const addVia = (request: SipRequest, peer: Peer, localHost: string) => {
       request.headers.prepend("Via", formatVia({
@@ -186,6 +188,7 @@ class Agent {
     return {
       system,
       log,
+      mayReach,
       contact: (peer, localHost, user) => {
         const suffix = peer.transport === "udp" ? "" : `;transport=${peer.transport}`;
         const name = user === null ? "" : `${user}@`;
