@@ -5,7 +5,9 @@ import fc from "fast-check";
 import { getExampleNumber } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/mobile/examples";
 import { CALLING_FORMATS, formatForTrunk, likenessOf } from "../src/phone-numbers/dialled.ts";
+import { openWriter } from "../src/storage/sqlite/database.ts";
 import { openStorage } from "../src/storage/sqlite/storage.ts";
+import { runCli } from "./support/process.ts";
 import { newAssistant, startTestServer } from "./support/server.ts";
 import { newTrunk } from "./support/sip-trunks.ts";
 
@@ -24,9 +26,11 @@ test("[PN47] an inbound call: the number in any spelling, the sender allowed, th
     server, { phone_number: "+12015550177", country_code: "US", ...byIp }, key);
   const extension = await newTrunk(
     server, { sip_trunk_type: "extension", phone_number: "sales.1", sip_username: "desk" }, key);
-  // Somebody else claims the same number later, and lets the same sender in.
-  const thief = await newTrunk(
-    server, { phone_number: "+12015550177", country_code: "US", ...byIp }, other.key);
+  // Somebody else has the same number elsewhere.
+  const thief = await newTrunk(server, {
+    phone_number: "+12015550177", country_code: "US", ...byIp, allowed_inbound_ips: ["192.0.2.0/24"],
+    sip_address: "other.example.com",
+  }, other.key);
   const active = (phoneNumberId: number, by = key) => newAssistant(
     server, { status: "active", phone_number_id: phoneNumberId }, by);
   const atGerman = await active(german.id);
@@ -60,10 +64,39 @@ test("[PN47] an inbound call: the number in any spelling, the sender allowed, th
   assert.equal(route("+493012345678", "203.0.113.9", null), "not_allowed");
   assert.equal(route("+493012345678", "203.0.113.9", 999_999), "not_allowed");
   assert.equal(route("+493012345678", "198.51.100.8", thief.id), "unknown_number");
-  assert.equal(route("+12015550177", "198.51.100.8", thief.id), atThief.id);
+  assert.equal(route("+12015550177", "192.0.2.8", thief.id), atThief.id);
   for (const called of ["", "+", "1", "+4930123456780", "12345678", "9".repeat(5000), "\u0000"]) {
     assert.equal(route(called, "198.51.100.8", desk), "unknown_number", called.slice(0, 20));
   }
+});
+
+test("[PN153] a call that fits numbers of two accounts rings nowhere, unless the operator says whose it is", async () => {
+  const [one, other] = [await server.newAccount(), await server.newAccount()];
+  const changes = (network: string) => ({
+    phone_number: "+12015550171", country_code: "US", inbound_authorization_type: "ip",
+    allowed_inbound_ips: [network], sip_address: `at-${network.slice(0, 3)}.example.com`,
+  });
+  const first = await newTrunk(server, changes("198.51.100.0/24"), one.key);
+  const second = await newTrunk(server, changes("203.0.113.0/24"), other.key);
+  const active = (phoneNumberId: number, by: string) => newAssistant(
+    server, { status: "active", phone_number_id: phoneNumberId }, by);
+  await active(first.id, one.key);
+  const atSecond = await active(second.id, other.key);
+  const arrival = { calledNumber: "12015550171", sourceAddress: "203.0.113.9", trunkId: null };
+  const number = "+12015550171";
+  const rings = { kind: "assistant", assistantId: atSecond.id, accountId: other.accountId, number };
+  assert.deepEqual(routeInbound(arrival), rings);
+  // As it was stored before anybody looked.
+  const db = openWriter(server.dataDir, { migrate: false });
+  db.exec(`UPDATE sip_trunks SET allowed_networks = '["203.0.113.0/28"]'
+    WHERE phone_number_id = ${first.id}`);
+  db.close();
+  server.app.features.phoneNumbers.sipTrunks.removed(0);
+  assert.deepEqual(routeInbound(arrival), { kind: "refused", cause: "tied" });
+  const approved = runCli(server.dataDir, [
+    "number", "approve", number, "--account", String(other.accountId), "--json"]);
+  assert.deepEqual(JSON.parse(approved), { phone_number: number, account_id: other.accountId });
+  assert.deepEqual(routeInbound(arrival), rings);
 });
 
 test("[PN48] numbers bought here are rung by hosted carriers alone, and never as somebody's trunk", async () => {

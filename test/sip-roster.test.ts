@@ -15,7 +15,7 @@ import type {
 import { createManualSystem } from "./support/clock.ts";
 
 const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
-  id: 1, trunkType: "number", phoneNumber: "+14155550100",
+  id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100",
   username: "alice", password: "s3cret", address: "sip.example.com", port: null, transport: "udp", inboundAuth: "auth",
   allowedNetworks: null, outboundProxy: false, ...changes,
 });
@@ -234,7 +234,7 @@ test("[SC56] whose registration brought a call: of several at one registrar the 
   const alice = trunkOf();
   const bob = trunkOf({ id: 2, username: "bob", phoneNumber: "+493012345678" });
   const at = (address: string, called: string | null) =>
-    roster.registeredAt(address, called)?.id ?? null;
+    (roster.registeredAt(address, called) as TrunkSetup | null)?.id ?? null;
   roster.set([alice]);
   await world.settled();
   // Not before it was taken there.
@@ -259,6 +259,26 @@ test("[SC56] whose registration brought a call: of several at one registrar the 
   roster.set([alice, trunkOf({ id: 3, inboundAuth: "ip", allowedNetworks: ["192.0.2.0/24"] })]);
   assert.equal(at("192.0.2.1", "anything"), null);
   assert.equal(at("192.0.2.1", "trunk-1"), 1);
+  await roster.close();
+});
+
+test("[SC192] a call that came through a registration, for a number trunks of two accounts have, rings nowhere", async () => {
+  const world = createWorld({ "sip.example.com": ["192.0.2.1"] });
+  const { roster } = world;
+  const thief = trunkOf({
+    id: 2, accountId: 2, inboundAuth: "ip", allowedNetworks: ["192.0.2.0/24"],
+  });
+  roster.set([trunkOf(), thief]);
+  await world.settled();
+  world.made[0]!.state("registered");
+  assert.equal(roster.registeredAt("192.0.2.1", "+14155550100"), "tied");
+  const digest = createDigestServer({ realm: "parley", system: world.system });
+  const invite = { ...inviteOf({}), peer: { host: "192.0.2.1", port: 5060, transport: "udp" } as const };
+  assert.deepEqual(identify(roster, digest, invite), { kind: "refused", status: 404, headers: [] });
+  // What it registered names it beyond doubt.
+  assert.deepEqual(roster.registeredAt("192.0.2.1", "trunk-1"), trunkOf());
+  roster.set([trunkOf(), { ...thief, id: 3, accountId: 1 }]);
+  assert.deepEqual(roster.registeredAt("192.0.2.1", "+14155550100"), trunkOf());
   await roster.close();
 });
 

@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { LIMITS } from "../src/core/limits.ts";
 import { readSipAddress } from "../src/phone-numbers/sip-rules.ts";
 import { databasePath, openForInspection, openWriter } from "../src/storage/sqlite/database.ts";
+import { openStorage } from "../src/storage/sqlite/storage.ts";
 import { createManualSystem } from "./support/clock.ts";
 import { newAssistant, startTestServer, testDataDir } from "./support/server.ts";
 import { newTrunk, trunkBody, TRUNK_PASSWORD, TRUNKS, type WireTrunk } from "./support/sip-trunks.ts";
@@ -141,7 +142,7 @@ test("[PN41] every field at fault is named at once, in the contract's words; not
   assert.equal((await newTrunk(server, { sip_trunk_type: "extension", phone_number: 7 }, key)).phone_number, "7");
 });
 
-test("[PN42] the same number, name and address twice: 409, in one account only", async () => {
+test("[PN42] the same number, name and address twice: 409", async () => {
   const [{ key }, other] = [await server.newAccount(), await server.newAccount()];
   const body = trunkBody();
   const post = (changes = {}, by = key) =>
@@ -154,7 +155,7 @@ test("[PN42] the same number, name and address twice: 409, in one account only",
   assert.deepEqual([again.status, again.body], [409, EXISTS]);
   const second = await post({ sip_username: "another" });
   assert.equal(second.status, 201);
-  assert.equal((await post({}, other.key)).status, 201);
+  assert.equal((await post({}, other.key)).status, 409);
   const id = (second.body.data as WireTrunk).id;
   const put = (changes: object, by = key) =>
     server.call("PUT", `${TRUNKS}/${id}`, { key: by, body: changes });
@@ -322,6 +323,50 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   db.close();
   assert.deepEqual(await restart(env.PARLEY_SECRET), [1, 200]);
   rmSync(dataDir, { recursive: true });
+});
+
+test("[PN152] a number another account has at the same carrier is refused, in any spelling, unless the operator says whose it is", async () => {
+  const [{ key }, other] = [await server.newAccount(), await server.newAccount()];
+  const number = "+493034340001";
+  const byIp = { inbound_authorization_type: "ip", allowed_inbound_ips: ["203.0.113.0/24", "9.9.9.0/24"] };
+  await newTrunk(server, { phone_number: number, sip_address: "a.example.com", ...byIp }, key);
+  const ext = { sip_trunk_type: "extension" };
+  const CLAIMED = {
+    error: "Another account has this phone number at the same carrier. If it is yours, ask the operator of this server to approve it for your account.",
+  };
+  const post = (changes: object) => server.call("POST", TRUNKS, {
+    key: other.key, body: trunkBody({ phone_number: number, ...changes }),
+  });
+  const collisions = [
+    { sip_address: "a.example.com" },
+    { sip_address: "9.9.9.9" },
+    { sip_address: "b.example.com" },
+    { ...byIp, allowed_inbound_ips: ["203.0.113.7"] },
+    { ...byIp, allowed_inbound_ips: ["192.0.2.1", "203.0.0.0/16"] },
+    { ...byIp, ...ext, phone_number: "493034340001" },
+    { ...byIp, ...ext, phone_number: "03034340001" },
+  ];
+  for (const changes of collisions) {
+    const { status, body } = await post(changes);
+    assert.deepEqual([status, body], [409, CLAIMED], JSON.stringify(changes));
+  }
+  assert.deepEqual((await server.call("GET", TRUNKS, { key: other.key })).body.data, []);
+  const elsewhere = { ...byIp, allowed_inbound_ips: ["198.51.100.0/24"] };
+  const { status, body } = await post(elsewhere);
+  assert.equal(status, 201);
+  const { id } = body.data as WireTrunk;
+  const put = (changes: object) =>
+    server.call("PUT", `${TRUNKS}/${id}`, { key: other.key, body: changes });
+  const moved = await put({ allowed_inbound_ips: ["203.0.113.7"] });
+  assert.deepEqual([moved.status, moved.body], [409, CLAIMED]);
+  assert.equal((await put({ nickname: "Desk" })).status, 200);
+  const storage = await openStorage(server.dataDir, "inline");
+  const approve = (accountId: number) =>
+    storage.sipTrunks.approve({ phoneNumber: number, accountId, now: system.now() });
+  assert.equal(await approve(999_999), false);
+  assert.equal(await approve(other.accountId), true);
+  await storage.close();
+  assert.equal((await put({ allowed_inbound_ips: ["203.0.113.7"] })).status, 200);
 });
 
 test("[PN50] an account has a bounded number of trunks", async () => {

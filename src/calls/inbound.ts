@@ -34,6 +34,7 @@ export interface Admitted {
 const REFUSALS: Record<Extract<ReturnType<RouteInbound>, { kind: "refused" }>["cause"], RefusalCause> = {
   unknown_number: "unknown_number",
   not_allowed: "not_allowed",
+  tied: "not_allowed",
   no_assistant: "unavailable",
   inactive_assistant: "unavailable",
 };
@@ -46,6 +47,10 @@ export async function admit(
   const { to, from, trunkId, sourceAddress } = arrival;
   const route = routeInbound({ calledNumber: to, trunkId, sourceAddress });
   if (route.kind === "refused") {
+    if (route.cause === "tied") {
+      log.warn({ called: to, source: sourceAddress },
+        "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
+    }
     log.info({ cause: route.cause, source: sourceAddress }, "an inbound call was refused");
     return REFUSALS[route.cause];
   }

@@ -111,4 +111,30 @@ const listNumbers: Command = {
     }),
 };
 
-export const numberCommands: Command[] = [importNumbers, listNumbers];
+const approveNumber: Command = {
+  name: "number approve",
+  takes: "NUMBER --account ID",
+  summary: "Say whose a SIP trunk's number is, where more than one account claims it",
+  options: { account: { type: "string" } },
+  run: ({ config, values, positionals: [given] }) => {
+    const accountId = Number(text(values, "account"));
+    if (given === undefined) throw new UsageError("NUMBER is required");
+    if (!Number.isInteger(accountId) || accountId < 1) {
+      throw new UsageError("--account takes the id of an account");
+    }
+    // An extension is what a telephone system calls it, E.164 or not.
+    const phoneNumber = parseNumber(given)?.phoneNumber ?? given;
+    return withStorage(config, async ({ sipTrunks }) => {
+      const now = createSystem().now();
+      if (!await sipTrunks.approve({ phoneNumber, accountId, now })) {
+        throw new Error(`there is no account ${accountId}`);
+      }
+      return {
+        value: { phone_number: phoneNumber, account_id: accountId },
+        text: `${phoneNumber} is account ${accountId}'s`,
+      };
+    });
+  },
+};
+
+export const numberCommands: Command[] = [importNumbers, listNumbers, approveNumber];

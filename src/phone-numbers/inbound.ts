@@ -4,7 +4,7 @@ import { isInside, parseNetworks } from "../core/networks.ts";
 import { likeliest, likenessOf } from "./dialled.ts";
 import type { HostedAccount } from "../providers/carriers/hosted/port.ts";
 import type { PhoneNumber } from "./phone-numbers.ts";
-import type { SipTrunkRecord } from "./sip-trunks.ts";
+import type { SipTrunkRecord, SipTrunks } from "./sip-trunks.ts";
 
 export interface InboundCall {
   /** As it was dialled, in any spelling. */
@@ -20,7 +20,7 @@ export type InboundRoute =
   /** A SIP carrier answers the first and the last alike: scanners learn no numbers. */
   | {
       kind: "refused";
-      cause: "unknown_number" | "inactive_assistant" | "no_assistant" | "not_allowed";
+      cause: "unknown_number" | "inactive_assistant" | "no_assistant" | "not_allowed" | "tied";
     };
 
 export interface InboundStore {
@@ -50,7 +50,10 @@ function admits(
 }
 
 export function createInboundRouting(
-  { store, trunks }: { store: InboundStore; trunks: { all(): readonly SipTrunkRecord[] } },
+  { store, trunks }: {
+    store: InboundStore;
+    trunks: Pick<SipTrunks, "all" | "approvedAccount">;
+  },
 ) {
   const answer = (
     { id, accountId, phoneNumber: number }: Pick<PhoneNumber, "id" | "accountId" | "phoneNumber">,
@@ -59,6 +62,13 @@ export function createInboundRouting(
     if (!assistant) return refused("no_assistant");
     if (!assistant.isActive) return refused("inactive_assistant");
     return { kind: "assistant", assistantId: assistant.id, accountId, number };
+  };
+  /** Where the operator has said whose a number is, its claims alone. */
+  const entitledAmong = (claims: SipTrunkRecord[]): SipTrunkRecord[] => {
+    if (new Set(claims.map(({ accountId }) => accountId)).size < 2) return claims;
+    const approved = claims.filter(({ phoneNumber, accountId }) =>
+      trunks.approvedAccount(phoneNumber) === accountId);
+    return approved.length > 0 ? approved : claims;
   };
   const findProvided = (called: string): PhoneNumber | null =>
     store.findProvided(called.startsWith("+") ? called : `+${called}`);
@@ -74,7 +84,11 @@ export function createInboundRouting(
     // Who has logged in is an account's own telephone system and means that account's numbers.
     const inView = shown ? all.filter(({ accountId }) => accountId === shown.accountId) : all;
     const meant = inView.filter((trunk) => likenessOf(called, trunk) !== null);
-    const trunk = likeliest(called, meant.filter((one) => admits(one, shown, sourceAddress)));
+    const admitted = meant.filter((one) => admits(one, shown, sourceAddress));
+    const entitled = entitledAmong(admitted);
+    // Nobody hears what may be meant for somebody else.
+    if (new Set(entitled.map(({ accountId }) => accountId)).size > 1) return refused("tied");
+    const trunk = likeliest(called, entitled);
     if (trunk) return answer(trunk);
     const isThere = meant.length > 0 || findProvided(called) !== null;
     return refused(isThere ? "not_allowed" : "unknown_number");

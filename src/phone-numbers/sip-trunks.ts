@@ -61,12 +61,18 @@ export type CreateTrunkOutcome =
   | { kind: "created"; trunk: StoredSipTrunk }
   /** The account has one of the same number, name and address. */
   | { kind: "exists" }
+  /** Another account has the number at the same carrier, and the operator has not decided. */
+  | { kind: "claimed" }
   | { kind: "too_many" };
 
 /** Each write is one transaction, of number and trunk together. */
 export interface SipTrunkStore {
   create(trunk: Omit<StoredSipTrunk, "id">, trunksMax: number): Promise<CreateTrunkOutcome>;
-  update(trunk: StoredSipTrunk): Promise<"updated" | "exists" | "not_found">;
+  update(trunk: StoredSipTrunk): Promise<"updated" | "exists" | "claimed" | "not_found">;
+  /** Says whose the number is, in place of whoever's it was; false: there is no such account. */
+  approve(args: { phoneNumber: string; accountId: number; now: Instant }): Promise<boolean>;
+  /** The account the operator has given the number to; null: none. */
+  approvedAccount(phoneNumber: string): number | null;
   find(accountId: number, id: number): StoredSipTrunk | null;
   /** Oldest first. */
   list(accountId: number): StoredSipTrunk[];
@@ -94,6 +100,7 @@ export interface SipTrunks {
   removed(id: number): void;
   /** Of all accounts, oldest first, without secrets; kept in memory. */
   all(): readonly SipTrunkRecord[];
+  approvedAccount: SipTrunkStore["approvedAccount"];
   carrier: SipTrunkPort;
 }
 
@@ -122,6 +129,8 @@ export interface SipTrunkOptions {
 const notFound = (): Fault => new Fault(404, "SIP trunk not found.");
 const exists = (): Fault => new Fault(
   409, "A SIP trunk with the same phone number, username, and address already exists.");
+const claimed = (): Fault => new Fault(
+  409, "Another account has this phone number at the same carrier. If it is yours, ask the operator of this server to approve it for your account.");
 /** A failure nobody expected, in the contract's words. */
 const failing = (log: Logger, what: "create" | "update") => (error: unknown): never => {
   if (error instanceof StorageFailure) throw error;
@@ -207,6 +216,7 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
         inboundTrunkId: newId(), outboundTrunkId: newId(), createdAt: now, updatedAt: now,
       }, LIMITS.sipTrunksMax).catch(failing(log, "create"));
       if (outcome.kind === "exists") throw exists();
+      if (outcome.kind === "claimed") throw claimed();
       if (outcome.kind === "too_many") {
         const message = `An account may not have more than ${LIMITS.sipTrunksMax} SIP trunks.`;
         throw refusal({ phone_number: [message] });
@@ -226,11 +236,13 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
       const outcome = await store.update(next).catch(failing(log, "update"));
       if (outcome === "not_found") throw notFound();
       if (outcome === "exists") throw exists();
+      if (outcome === "claimed") throw claimed();
       changed(id);
       return withoutSecrets(next);
     },
     removed: changed,
     all,
+    approvedAccount: store.approvedAccount,
     carrier,
   };
 }

@@ -17,7 +17,7 @@ import type { Wire } from "./sip-phones.ts";
 import { createTold } from "./told.ts";
 
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
-  id: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
+  id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
   address: "sip.example.com", port: null, transport: "udp", inboundAuth: "ip",
   allowedNetworks: ["127.0.0.1"], outboundProxy: false, ...changes,
 });

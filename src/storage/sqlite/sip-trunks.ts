@@ -1,8 +1,10 @@
 // SIP trunks in SQLite. A trunk is two rows with one id: the phone number, which assistants and
 // campaigns hold and whose deletion is in phone-number-commands.ts, and how it is reached.
+import { collide } from "../../phone-numbers/claims.ts";
 import type {
   CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
 } from "../../phone-numbers/sip-trunks.ts";
+import type { Instant } from "../../core/system.ts";
 import type { Db } from "./database.ts";
 import type { Writer } from "./writer.ts";
 
@@ -95,23 +97,61 @@ export function sipTrunkCommands(db: Db) {
       allowed_networks = @allowedNetworks, outbound_proxy = @outboundProxy,
       updated_at = @updatedAt
     WHERE phone_number_id = @id`);
+  const byId = db.prepare<[object], SipTrunkRow>(
+    `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
+  const others = db.prepare<[object], SipTrunkRow>(`${TRUNK} WHERE n.account_id <> @accountId`);
+  const approval = createApprovals(db);
+  const isClaimed = (trunk: Omit<StoredSipTrunk, "id">): boolean =>
+    approval.of(trunk.phoneNumber) !== trunk.accountId
+    && others.all({ accountId: trunk.accountId }).some((row) => collide(trunkFromRow(row), trunk));
   return {
+    "sipTrunks.approve": approval.set,
     "sipTrunks.create": (
       { trunk, trunksMax }: { trunk: Omit<StoredSipTrunk, "id">; trunksMax: number },
     ): CreateTrunkOutcome => {
       const columns = columnsOf(trunk);
       if (same.get(columns)) return { kind: "exists" };
+      if (isClaimed(trunk)) return { kind: "claimed" };
       if ((count.get(columns)?.count ?? 0) >= trunksMax) return { kind: "too_many" };
       const id = Number(insertNumber.run(columns).lastInsertRowid);
       insert.run({ ...columns, id });
       return { kind: "created", trunk: { ...trunk, id } };
     },
-    "sipTrunks.update": (trunk: StoredSipTrunk): "updated" | "exists" | "not_found" => {
+    "sipTrunks.update": (
+      trunk: StoredSipTrunk,
+    ): "updated" | "exists" | "claimed" | "not_found" => {
       const columns = { ...columnsOf(trunk), id: trunk.id };
       if (same.all(columns).some(({ id }) => id !== trunk.id)) return "exists";
+      const before = byId.get(columns);
+      // What was stored before another claimed it may still be renamed.
+      if (before && isOtherClaim(trunkFromRow(before), trunk) && isClaimed(trunk)) return "claimed";
       if (changeNumber.run(columns).changes === 0) return "not_found";
       change.run(columns);
       return "updated";
+    },
+  };
+}
+
+const isOtherClaim = (one: StoredSipTrunk, other: StoredSipTrunk): boolean =>
+  one.phoneNumber !== other.phoneNumber || one.countryCode !== other.countryCode
+  || one.address !== other.address || one.inboundAuth !== other.inboundAuth
+  || one.allowedNetworks?.join() !== other.allowedNetworks?.join();
+
+/** By the operator's word; of a number as it is spelt. */
+function createApprovals(db: Db) {
+  const find = db.prepare<[object], { account_id: number }>(
+    "SELECT account_id FROM number_approvals WHERE phone_number = @phoneNumber");
+  const account = db.prepare("SELECT id FROM accounts WHERE id = @accountId");
+  return {
+    of: (phoneNumber: string): number | null => find.get({ phoneNumber })?.account_id ?? null,
+    set: (args: { phoneNumber: string; accountId: number; now: Instant }): boolean => {
+      if (!account.get(args)) return false;
+      db.prepare(`
+        INSERT INTO number_approvals (phone_number, account_id, approved_at)
+        VALUES (@phoneNumber, @accountId, @now)
+        ON CONFLICT (phone_number) DO UPDATE
+          SET account_id = excluded.account_id, approved_at = excluded.approved_at`).run(args);
+      return true;
     },
   };
 }
@@ -131,5 +171,7 @@ export function createSipTrunkStore(db: Db, writer: Writer): SipTrunkStore {
     },
     list: (accountId) => list.all({ accountId }).map(trunkFromRow),
     all: () => all.all().map(trunkFromRow),
+    approve: (args) => writer.write("sipTrunks.approve", args),
+    approvedAccount: createApprovals(db).of,
   };
 }

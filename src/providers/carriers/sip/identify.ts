@@ -22,6 +22,8 @@ export function identify(
   const { request, peer } = invite;
   const called = userOf(request.uri);
   const registered = roster.registeredAt(peer.host, called);
+  // Nobody hears what may be meant for somebody else.
+  if (registered === "tied") return { kind: "refused", status: 404, headers: [] };
   if (registered) return { kind: "known", trunk: registered };
   if (roster.admits(peer.host, called)) return { kind: "known", trunk: null };
   const shown = request.headers.get("Authorization");

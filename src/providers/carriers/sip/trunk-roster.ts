@@ -162,9 +162,9 @@ export class TrunkRoster {
 
   /**
    * Whose registration brought the call: it comes from there, and names what we registered, or a
-   * number that one of those registered there has.
+   * number that one of those registered there has. `tied`: trunks of several accounts have it.
    */
-  registeredAt(address: string, called: string | null): TrunkSetup | null {
+  registeredAt(address: string, called: string | null): TrunkSetup | "tied" | null {
     const host = plainHost(address);
     const there = [...this.#entries.values()]
       .filter(({ isTaken, peers }) =>
@@ -172,7 +172,11 @@ export class TrunkRoster {
       .map(({ trunk }) => trunk);
     const meant = there.find((trunk) => contactUserOf(trunk) === called);
     if (meant || CONTACT_USER.test(called ?? "")) return meant ?? null;
-    const [only, ...others] = there.filter((trunk) => isSameNumber(trunk.phoneNumber, called ?? ""));
+    const named = there.filter((trunk) => isSameNumber(trunk.phoneNumber, called ?? ""));
+    const claims = [...named, ...this.#open(address).filter(({ phoneNumber }) =>
+      isSameNumber(phoneNumber, called ?? ""))];
+    const [only, ...others] = named;
+    if (only && claims.some(({ accountId }) => accountId !== only.accountId)) return "tied";
     if (only && others.length === 0) return only;
     // Where calls of others may come from as well, only what it was told can say which is meant.
     const [sole, ...rest] = there;
@@ -185,8 +189,7 @@ export class TrunkRoster {
    */
   admits(address: string, called: string | null): boolean {
     const trunks = [...this.#entries.values()].map(({ trunk }) => trunk);
-    const open = trunks.filter(({ inboundAuth, allowedNetworks }) => inboundAuth === "ip"
-      && isInside(plainHost(address), parseNetworks(allowedNetworks ?? [])));
+    const open = this.#open(address);
     const isMeant = ({ phoneNumber }: TrunkSetup): boolean =>
       isSameNumber(phoneNumber, called ?? "");
     if (open.length === 0 || open.some(isMeant)) return open.length > 0;
@@ -203,6 +206,13 @@ export class TrunkRoster {
   async close(): Promise<void> {
     const closing = [...this.#entries.values()].map((entry) => this.#remove(entry));
     await Promise.all(closing);
+  }
+
+  /** Trunks whose callers may come from there without showing anything. */
+  #open(address: string): TrunkSetup[] {
+    return [...this.#entries.values()].map(({ trunk }) => trunk)
+      .filter(({ inboundAuth, allowedNetworks }) => inboundAuth === "ip"
+        && isInside(plainHost(address), parseNetworks(allowedNetworks ?? [])));
   }
 
   async #remove(entry: Entry): Promise<void> {

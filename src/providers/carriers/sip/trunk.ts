@@ -1,6 +1,7 @@
 // A SIP trunk as the carrier needs it: where its telephone system is, and who we are there.
 export interface TrunkSetup {
   id: number;
+  accountId: number;
   trunkType: "extension" | "number";
   /** What the telephone system calls the line: E.164 or an extension. */
   phoneNumber: string;
