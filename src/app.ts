@@ -263,10 +263,12 @@ function placedCallRoutes(options: AppOptions, storage: Storage, features: Featu
 
 /** What an account makes and looks up. */
 function resourceRoutes(features: Features, system: System): Route[] {
-  const { catalogs, assistants, modelCatalog } = features;
+  const { catalogs, assistants, modelCatalog, capabilities } = features;
   return [
-    ...lookupRoutes({ catalogs, assistants, models: (type) => modelCatalog.list(type) }),
-    ...assistantRoutes({ assistants, catalogs }),
+    ...lookupRoutes({
+      catalogs, assistants, capabilities, models: (type) => modelCatalog.list(type),
+    }),
+    ...assistantRoutes({ assistants, catalogs, capabilities }),
     ...groupRoutes(features.groups),
     ...toolRoutes(features.tools, features.tryTool),
     ...phoneNumberRoutes(features.phoneNumbers),

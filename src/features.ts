@@ -14,6 +14,7 @@ import { CALENDAR_FUNCTIONS, callCalendar } from "./calendar/functions.ts";
 import { createCalls } from "./calls/calls.ts";
 import { createRecordings } from "./calls/recordings.ts";
 import { createCampaigning } from "./campaigning.ts";
+import { createCapabilities } from "./capabilities.ts";
 import type { Config } from "./config.ts";
 import type { AnswerOptions } from "./conversations/answering.ts";
 import {
@@ -60,9 +61,11 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const modelCatalog = createModelCatalog({
     entries: models,
     fallback: fallbackModel(config),
+    hasRealtime: config.PARLEY_REALTIME_URL !== null,
     system,
     log,
   });
+  const capabilities = createCapabilities({ config, catalogs, modelCatalog, system, log });
   const metrics: Metrics = createMetrics({
     sseStreams: () => streams.counts().sse,
     websockets: () => streams.counts().websocket,
@@ -113,7 +116,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   return {
     ...callsAndVoice,
     sessions: createSessions({ box, accounts, system }),
-    bus, catalogs, modelCatalog, metrics, accounts, assistants, conversations, givenTurns, streams,
+    bus, catalogs, modelCatalog, capabilities, metrics, accounts, assistants, conversations, givenTurns, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,

@@ -165,7 +165,7 @@ const vendorOf = (url: string | null, key: string | null, model: string): Vendor
 const keyedVendorOf: typeof vendorOf = (url, key, model) =>
   key === null ? null : vendorOf(url, key, model);
 
-function speechConfigOf(config: Config): SpeechConfig {
+export function speechConfigOf(config: Config): SpeechConfig {
   const synthesis = vendorOf(
     config.PARLEY_SYNTHESIS_URL, config.PARLEY_SYNTHESIS_KEY, config.PARLEY_SYNTHESIS_MODEL);
   const sherpa = config.PARLEY_SHERPA_DIR;
@@ -187,7 +187,7 @@ function speechConfigOf(config: Config): SpeechConfig {
 const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
 
 /** Catalogs name OpenAI's voices once for all servers that have them. */
-const OPENAI_VOICES = "openai";
+export const OPENAI_VOICES = "openai";
 
 function chooseVoice(
   speech: SpeechConfig,

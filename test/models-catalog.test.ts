@@ -63,13 +63,15 @@ async function setUp(t: TestContext): Promise<{
     warnings,
     catalogOf(entries, fallback = { url: null, key: null, name: null }) {
       const limits = { modelRetriesMax: 0 };
-      const fixed = { system: createSystem(), log, limits, offlinePaceMs: 0 };
+      const fixed = { system: createSystem(), log, limits, offlinePaceMs: 0, hasRealtime: false };
       const catalog = createModelCatalog({ entries, fallback, ...fixed });
       catalogs.push(catalog);
       return catalog;
     },
   };
 }
+
+const NO_URL = "The setting PARLEY_MODEL_URL is not set on this server.";
 
 test("[MO41] models are listed by type, with the code where there is one", async (t) => {
   const { catalogOf } = await setUp(t);
@@ -82,11 +84,14 @@ test("[MO41] models are listed by type, with the code where there is one", async
   };
   const catalog = catalogOf([offline, voice, standard]);
   assert.deepEqual(catalog.list("llm"), [
-    { id: 2, name: "Offline" },
-    { id: 1, name: "Default" },
+    { id: 2, name: "Offline", missing: null },
+    { id: 1, name: "Default", missing: NO_URL },
   ]);
   assert.deepEqual(catalog.list("multimodal"), [
-    { id: 9, name: "GPT Realtime", code: "gpt-realtime" },
+    {
+      id: 9, name: "GPT Realtime", code: "gpt-realtime",
+      missing: "The setting PARLEY_REALTIME_URL is not set on this server.",
+    },
   ]);
   assert.deepEqual(catalog.list("dualplex"), []);
   assert.deepEqual(
@@ -246,8 +251,8 @@ test("[MO53] the shipped list is valid and works without any setting", async (t)
   }
   const catalog = catalogOf(entries);
   assert.deepEqual(catalog.list("llm").slice(0, 2), [
-    { id: 1, name: "Default" },
-    { id: 2, name: "Offline" },
+    { id: 1, name: "Default", missing: NO_URL },
+    { id: 2, name: "Offline", missing: null },
   ]);
   const codes = catalog.list("multimodal").map(({ code }) => code);
   assert.ok(codes.includes("gpt-realtime") && codes.includes("gpt-4o-realtime"));

@@ -30,7 +30,6 @@ const VoiceRow = Type.Object({
   modes: Type.Array(oneOf(MODES), { minItems: 1, uniqueItems: true }),
   /** What a vendor calls it, by the vendor's code. */
   codes: Type.Record(Type.String(), Type.String()),
-  preview_url: Type.Optional(Type.String()),
 });
 const ProviderRow = Type.Object({
   id: Id(),

@@ -9,14 +9,16 @@ import { keyRoute, type Route } from "../http/route.ts";
 import type { Assistants, WebhookKind } from "./assistants.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { ASSISTANT_TYPES, CreateBody, Id, oneOf, UpdateBody } from "./settings.ts";
+import { findWarnings, type Capabilities } from "./warnings.ts";
 import {
-  AssistantSchema, assistantWire, InvalidSchema, MessageSchema, OutboundSchema, outboundWire,
-  SavedSchema, savedWire,
+  AssistantSchema, assistantWire, InvalidSchema, MessageSchema, OutboundSchema,
+  outboundWire, SavedSchema, savedWire,
 } from "./wire.ts";
 
 export interface AssistantRouteOptions {
   assistants: Assistants;
   catalogs: Catalogs;
+  capabilities: Capabilities;
 }
 
 const PER_PAGE_DEFAULT = 10;
@@ -44,7 +46,7 @@ const ListQuery = Type.Object({
   type: Type.Optional(oneOf(ASSISTANT_TYPES)),
 });
 
-function listRoutes({ assistants, catalogs }: AssistantRouteOptions): Route[] {
+function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOptions): Route[] {
   return [
     keyRoute({
       ...common,
@@ -56,7 +58,7 @@ function listRoutes({ assistants, catalogs }: AssistantRouteOptions): Route[] {
       handle: ({ caller, query, http, baseUrl }) => {
         const { page = 1, per_page: perPage = PER_PAGE_DEFAULT, type = null } = query;
         const { items, total } = assistants.page(caller.accountId, { type, page, perPage });
-        const rows = items.map((assistant) => assistantWire(assistant, catalogs));
+        const rows = items.map((assistant) => assistantWire(assistant, catalogs, capabilities));
         const path = `${baseUrl}/user/assistants/get`;
         return json(200, pageEnvelope(
           { items: rows, total }, { path, query: http.query, page, perPage }));
@@ -70,7 +72,7 @@ function listRoutes({ assistants, catalogs }: AssistantRouteOptions): Route[] {
       responses: { 200: { description: "All of them", schema: Type.Array(AssistantSchema) } },
       handle: ({ caller }) =>
         json(200, assistants.listAll(caller.accountId).map((assistant) =>
-          assistantWire(assistant, catalogs))),
+          assistantWire(assistant, catalogs, capabilities))),
     }),
     keyRoute({
       ...common,
@@ -84,7 +86,8 @@ function listRoutes({ assistants, catalogs }: AssistantRouteOptions): Route[] {
   ];
 }
 
-function createRoute({ assistants }: AssistantRouteOptions): Route {
+function createRoute(options: AssistantRouteOptions): Route {
+  const { assistants, catalogs, capabilities } = options;
   return keyRoute({
     ...common,
     method: "POST",
@@ -94,12 +97,13 @@ function createRoute({ assistants }: AssistantRouteOptions): Route {
     responses: { 201: { description: "Created", schema: SavedSchema }, 422: invalid },
     handle: async ({ caller, body }) => {
       const assistant = await assistants.create(caller.accountId, body, errorsOf(body));
-      return json(201, savedWire("Assistant created successfully", assistant));
+      const warnings = findWarnings(assistant, catalogs, capabilities);
+      return json(201, savedWire("Assistant created successfully", assistant, warnings));
     },
   });
 }
 
-function readRoute({ assistants, catalogs }: AssistantRouteOptions): Route {
+function readRoute({ assistants, catalogs, capabilities }: AssistantRouteOptions): Route {
   return keyRoute({
     ...common,
     method: "GET",
@@ -110,12 +114,13 @@ function readRoute({ assistants, catalogs }: AssistantRouteOptions): Route {
     handle: ({ caller, id }) => {
       const assistant = assistants.find(caller.accountId, id);
       if (!assistant) throw new Fault(404, NOT_FOUND);
-      return json(200, assistantWire(assistant, catalogs));
+      return json(200, assistantWire(assistant, catalogs, capabilities));
     },
   });
 }
 
-function changeRoute({ assistants }: AssistantRouteOptions, method: "PUT" | "PATCH"): Route {
+function changeRoute(options: AssistantRouteOptions, method: "PUT" | "PATCH"): Route {
+  const { assistants, catalogs, capabilities } = options;
   return keyRoute({
     ...common,
     method,
@@ -128,7 +133,8 @@ function changeRoute({ assistants }: AssistantRouteOptions, method: "PUT" | "PAT
     },
     handle: async ({ caller, id, body }) => {
       const assistant = await assistants.update(caller.accountId, id, body, errorsOf(body));
-      return json(200, savedWire("Assistant updated successfully", assistant));
+      const warnings = findWarnings(assistant, catalogs, capabilities);
+      return json(200, savedWire("Assistant updated successfully", assistant, warnings));
     },
   });
 }

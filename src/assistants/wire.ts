@@ -6,6 +6,7 @@ import { isoMicros } from "../core/system.ts";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
 import type { Catalogs } from "./catalogs.ts";
+import { findWarnings, type Capabilities, type Warning } from "./warnings.ts";
 import {
   ASSISTANT_STATUSES, ASSISTANT_TYPES, AssistantSettings, MODES, oneOf, type AssistantSettings as
   Settings,
@@ -23,6 +24,22 @@ const Phrases = Type.Array(Type.String());
 const Instant = Type.String({ description: "ISO 8601, UTC, microseconds" });
 
 const { webhook_url: WebhookUrl, ...shown } = AssistantSettings.properties;
+
+const Warnings = Type.Array(
+  Type.Object({
+    field: Type.String({
+      description: "Setting concerned, spelt as in a refusal.", examples: ["voice_id"],
+    }),
+    message: Type.String({
+      description: "What happens instead, and what is missing.",
+      examples: ["Calls are spoken by another engine. The setting PARLEY_ELEVENLABS_KEY is not set on this server."],
+    }),
+  }),
+  {
+    description: "Settings that are stored but do not act on this server; empty when all act.",
+    examples: [[]],
+  },
+);
 
 export const AssistantSchema = Type.Object({
   id: Type.Integer(),
@@ -56,6 +73,7 @@ export const AssistantSchema = Type.Object({
   filler_config: Type.Object({
     neutral: Phrases, negative: Phrases, positive: Phrases, question: Phrases,
   }),
+  warnings: Warnings,
   created_at: Instant,
   updated_at: Instant,
   deleted_at: Nullable(Instant),
@@ -88,6 +106,7 @@ function respelled(settings: Settings, catalogs: Catalogs) {
 export function assistantWire(
   assistant: Assistant,
   catalogs: Catalogs,
+  capabilities: Capabilities,
 ): Static<typeof AssistantSchema> {
   const { settings } = assistant;
   return {
@@ -109,6 +128,7 @@ export function assistantWire(
     flows_platform_id: null,
     ...settings,
     ...respelled(settings, catalogs),
+    warnings: findWarnings(assistant, catalogs, capabilities),
     created_at: isoMicros(assistant.createdAt),
     updated_at: isoMicros(assistant.updatedAt),
     deleted_at: assistant.deletedAt === null ? null : isoMicros(assistant.deletedAt),
@@ -145,12 +165,14 @@ export function outboundWire(assistant: Assistant): Static<typeof OutboundSchema
 
 export const SavedSchema = Type.Object({
   message: Type.String(),
+  warnings: Warnings,
   data: Type.Pick(AssistantSchema, ["id", "uuid", "name", "status", "type", "mode"]),
 });
 
 export function savedWire(
   message: string,
   { id, uuid, name, status, type, mode }: Assistant,
+  warnings: Warning[],
 ): Static<typeof SavedSchema> {
-  return { message, data: { id, uuid, name, status, type, mode } };
+  return { message, data: { id, uuid, name, status, type, mode }, warnings };
 }

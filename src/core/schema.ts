@@ -35,7 +35,8 @@ export function shownFor(schema: TSchema): TSchema | undefined {
   return (schema as { [SHOWN_AS]?: TSchema })[SHOWN_AS];
 }
 
-export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const Nullable = <T extends TSchema>(schema: T, options: SchemaOptions = {}) =>
+  Type.Union([schema, Type.Null()], options);
 
 /** Turns a spelling clients use into the one the schema describes; must not throw on anything. */
 export type Prepare = (value: unknown) => unknown;

@@ -55,15 +55,27 @@ export interface ModelCatalogOptions {
   entries: ModelEntry[];
   /** The PARLEY_MODEL_* settings: the server that needs no entry. */
   fallback: { url: string | null; key: string | null; name: string | null };
+  /** Whether a server hears and speaks by itself: the types multimodal and dualplex need one. */
+  hasRealtime: boolean;
   system: System;
   log: Logger;
   limits?: OpenAiCompatibleOptions["limits"];
   offlinePaceMs?: number | undefined;
 }
 
+export interface ListedModel {
+  id: number;
+  name: string;
+  code?: string;
+  /** As `whyMissing`. */
+  missing: string | null;
+}
+
 export interface ModelCatalog {
   /** In the order of the file; `code` where the entry has one. */
-  list(type: ModelType): { id: number; name: string; code?: string }[];
+  list(type: ModelType): ListedModel[];
+  /** Why another model answers in its place, in one sentence; null: the model itself answers. */
+  whyMissing(id: number): string | null;
   has(id: number, type: ModelType): boolean;
   /** The model of that id, whatever its type; for null or an unknown id the first llm entry. */
   resolve(id: number | null): LanguageModel;
@@ -97,11 +109,22 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     return model;
   }
 
+  const missingOf = (entry: ModelEntry): string | null => {
+    const setting = settingMissing(entry, options);
+    return setting === null ? null : `The setting ${setting} is not set on this server.`;
+  };
   return {
     list: (type) =>
       entries
         .filter((entry) => entry.type === type)
-        .map(({ id, name, code }) => (code === undefined ? { id, name } : { id, name, code })),
+        .map((entry) => {
+          const { id, name, code } = entry;
+          return { id, name, ...(code === undefined ? {} : { code }), missing: missingOf(entry) };
+        }),
+    whyMissing: (id) => {
+      const entry = byId.get(id);
+      return entry ? missingOf(entry) : "This server has no such model any more.";
+    },
     has: (id, type) => byId.get(id)?.type === type,
     resolve(id) {
       const entry = (id === null ? undefined : byId.get(id)) ?? first;
@@ -155,14 +178,10 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
       if (fallback.url === null || isPlain) return getDefault();
       return connect(entry, fallback.url, fallback.key);
     }
-    const url = entry.url ?? fallback.url;
-    // The operator's key goes to the server it was given for and to no other.
-    const isOwnServer = fallback.url !== null && url !== null && sameOrigin(url, fallback.url);
-    const key = entry.key || (isOwnServer ? fallback.key : null);
-    const lacksKey = !isOwnServer && entry.key_env !== undefined && key === null;
-    if (url !== null && !lacksKey) return connect(entry, url, key);
-    const missing = lacksKey ? entry.key_env : "PARLEY_MODEL_URL";
-    log.warn({ model_id: entry.id, missing }, "a model is not set up, the default model answers");
+    const access = accessOf(entry, fallback);
+    if (access.kind === "server") return connect(entry, access.url, access.key);
+    log.warn({ model_id: entry.id, missing: access.setting },
+      "a model is not set up, the default model answers");
     return getDefault();
   }
 
@@ -177,6 +196,33 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
       await Promise.all(opened.map((model) => model.close()));
     },
   };
+}
+
+type Access =
+  | { kind: "server"; url: string; key: string | null }
+  /** The environment variable that would have to be set. */
+  | { kind: "missing"; setting: string };
+
+/** Where an entry of a model server is answered. */
+function accessOf(entry: ModelEntry, fallback: ModelCatalogOptions["fallback"]): Access {
+  const url = entry.url ?? fallback.url;
+  if (url === null) return { kind: "missing", setting: "PARLEY_MODEL_URL" };
+  // The operator's key goes to the server it was given for and to no other.
+  const isOwnServer = fallback.url !== null && sameOrigin(url, fallback.url);
+  const key = entry.key || (isOwnServer ? fallback.key : null);
+  return !isOwnServer && entry.key_env !== undefined && key === null
+    ? { kind: "missing", setting: entry.key_env }
+    : { kind: "server", url, key };
+}
+
+/** The environment variable without which another model answers; null: none is missing. */
+function settingMissing(entry: ModelEntry, options: ModelCatalogOptions): string | null {
+  const { fallback, hasRealtime } = options;
+  if (entry.type !== "llm") return hasRealtime ? null : "PARLEY_REALTIME_URL";
+  if (entry.provider === "offline") return null;
+  if (entry.provider === "default") return fallback.url === null ? "PARLEY_MODEL_URL" : null;
+  const access = accessOf(entry, fallback);
+  return access.kind === "missing" ? access.setting : null;
 }
 
 function sameOrigin(url: string, other: string): boolean {

@@ -15,7 +15,7 @@ import { createOpenAiSpeech } from "./openai-speech.ts";
 import { createOpenAiTranscription } from "./openai-transcription.ts";
 import { createPocketSphinx, pocketSphinxMissing } from "./pocketsphinx.ts";
 import type {
-  NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
+  NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
 } from "./port.ts";
 import { createRnnoise } from "./rnnoise.ts";
 import { createSherpa, sherpaMissing, type SherpaConfig } from "./sherpa.ts";
@@ -61,39 +61,64 @@ export interface Wanted {
 
 const ENGLISH = "en";
 
-/** Codes that can be used, best first. */
-function usableSynthesizers(config: SpeechConfig, language: string): string[] {
-  if (config.mode === "loopback") return ["loopback"];
-  const { elevenLabs } = config;
-  return [
-    ...(elevenLabs && elevenLabsSpeaks(elevenLabs.model, language) ? ["elevenlabs"] : []),
-    ...(config.synthesis ? ["openai-compatible"] : []),
-    ...(language === ENGLISH ? ["flite"] : []),
-    ...(espeakMissing() === null ? ["espeak-ng"] : []),
-  ];
+/** What stands in the way of an engine, in one sentence; null: nothing does. */
+type Missing = (config: SpeechConfig, language: string | null) => string | null;
+
+const unset = (isSet: unknown, setting: string): string | null =>
+  isSet ? null : `The setting ${setting} is not set on this server.`;
+const unspoken = (speaks: boolean): string | null =>
+  speaks ? null : "The engine does not know the language.";
+
+/** By their codes in the catalogs, best first. Language null: any will do. */
+const SYNTHESIZERS: Record<string, Missing> = {
+  elevenlabs: ({ elevenLabs }, language) =>
+    unset(elevenLabs, "PARLEY_ELEVENLABS_KEY")
+      ?? unspoken(language === null || elevenLabsSpeaks(elevenLabs?.model ?? "", language)),
+  "openai-compatible": ({ synthesis }) => unset(synthesis, "PARLEY_SYNTHESIS_URL"),
+  flite: (_, language) => unspoken(language === null || language === ENGLISH),
+  "espeak-ng": () => espeakMissing(),
+};
+const TRANSCRIBERS: Record<string, Missing> = {
+  deepgram: ({ deepgram }) => unset(deepgram, "PARLEY_DEEPGRAM_KEY"),
+  "openai-compatible": ({ transcription }) => unset(transcription, "PARLEY_TRANSCRIPTION_URL"),
+  "sherpa-onnx": ({ sherpa }, language) =>
+    unset(sherpa, "PARLEY_SHERPA_DIR") ?? sherpaMissing()
+      ?? unspoken(language === null || sherpa?.languages.includes(language) === true),
+  pocketsphinx: (_, language) =>
+    unspoken(language === null || language === ENGLISH) ?? pocketSphinxMissing(),
+};
+
+function whyMissing(engines: Record<string, Missing>): (
+  config: SpeechConfig, wanted: { code: string; language: string | null },
+) => string | null {
+  return (config, { code, language }) => {
+    if (config.mode === "loopback") return null;
+    const missing = Object.hasOwn(engines, code) ? engines[code] : undefined;
+    return missing ? missing(config, language) : "This server has no such engine.";
+  };
 }
 
-function usableTranscribers(config: SpeechConfig, language: string): string[] {
+/** Why the engine of that code cannot be used here; null: it can. */
+export const whySynthesizerMissing = whyMissing(SYNTHESIZERS);
+export const whyTranscriberMissing = whyMissing(TRANSCRIBERS);
+
+function usable(
+  engines: Record<string, Missing>, config: SpeechConfig, language: string,
+): string[] {
   if (config.mode === "loopback") return ["loopback"];
-  const hasSherpa = config.sherpa?.languages.includes(language) && sherpaMissing() === null;
-  return [
-    ...(config.deepgram ? ["deepgram"] : []),
-    ...(config.transcription ? ["openai-compatible"] : []),
-    ...(hasSherpa ? ["sherpa-onnx"] : []),
-    ...(language === ENGLISH && pocketSphinxMissing() === null ? ["pocketsphinx"] : []),
-  ];
+  return Object.keys(engines).filter((code) => engines[code]?.(config, language) === null);
 }
 
-const choose = (usable: string[], wanted: string | null): string | null =>
-  usable.find((code) => code === wanted) ?? usable[0] ?? null;
+const choose = (codes: string[], wanted: string | null): string | null =>
+  codes.find((code) => code === wanted) ?? codes[0] ?? null;
 
 /** The engine wanted where it can be used, else the best that can; null: there is none. */
 export function chooseSynthesizer(config: SpeechConfig, wanted: Wanted): string | null {
-  return choose(usableSynthesizers(config, wanted.language), wanted.code);
+  return choose(usable(SYNTHESIZERS, config, wanted.language), wanted.code);
 }
 
 export function chooseTranscriber(config: SpeechConfig, wanted: Wanted): string | null {
-  return choose(usableTranscribers(config, wanted.language), wanted.code);
+  return choose(usable(TRANSCRIBERS, config, wanted.language), wanted.code);
 }
 
 /** In one sentence what would make the server understand the language. */
@@ -128,11 +153,9 @@ function realtimeModel({ realtime }: SpeechConfig, options: OpenOptions): () => 
 }
 
 function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
-  const { system } = options;
-  const synthesizer = saidAsWritten(createLoopbackSynthesizer({ system }), "signs");
-  const transcriber = createLoopbackTranscriber({ system });
+  const transcriber = createLoopbackTranscriber(options);
   return {
-    synthesizer: () => synthesizer,
+    synthesizer: openSynthesizers(config, options),
     transcriber: () => transcriber,
     speechToSpeech: realtimeModel(config, options),
     vad: loopbackVad,
@@ -143,12 +166,9 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
 
 async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
   const { log } = options;
-  const voices = createEmbeddedVoices(log);
-  const { deepgram, elevenLabs, sherpa, synthesis, transcription } = config;
+  const { deepgram, sherpa, transcription } = config;
   const vad = await createVad();
-  const synthesizers: Record<string, Synthesizer> = {
-    flite: voices.flite, "espeak-ng": voices.espeakNg,
-  };
+  const synthesizer = openSynthesizers(config, options);
   const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
   if (deepgram) {
     const create = deepgram.model.startsWith("flux") ? createDeepgramFlux : createDeepgram;
@@ -160,15 +180,9 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     });
   }
   if (sherpa) transcribers["sherpa-onnx"] = createSherpa(sherpa, log);
-  if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
-  if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   log.info({ vad: vad.name }, "speech engines are open");
   return {
-    synthesizer: (code) => {
-      const found = synthesizers[code];
-      if (!found) throw missing(code);
-      return saidAsWritten(found, "words");
-    },
+    synthesizer,
     transcriber: (code) => {
       const found = transcribers[code];
       if (!found) throw missing(code);
@@ -177,20 +191,50 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     speechToSpeech: realtimeModel(config, options),
     vad,
     noiseFilter: await createRnnoise(),
-    speak: (text, rate, ready) => speakWhole(voices.flite, text, rate, ready),
+    speak: (text, rate, ready) => {
+      const wanted = { ...CLEAR_VOICE, rate };
+      speakWhole(synthesizer("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));
+    },
   };
 }
 
-/** A whole line in the voice that is easiest to understand for a recogniser. */
-function speakWhole(
-  synthesizer: Synthesizer, text: string, rate: number, ready: (pcm: Pcm) => void,
+/** The voice that is easiest to understand for a recogniser. */
+const CLEAR_VOICE = {
+  voice: "rms", gender: "male", language: ENGLISH, speed: 1, stability: 1, similarity: 1,
+} as const;
+
+/** The engines that speak, by code; throws a ProviderError for a code that cannot be served. */
+export function openSynthesizers(
+  config: SpeechConfig, options: OpenOptions,
+): (code: string) => Synthesizer {
+  const { elevenLabs, synthesis } = config;
+  if (config.mode === "loopback") {
+    const loopback = saidAsWritten(createLoopbackSynthesizer(options), "signs");
+    return () => loopback;
+  }
+  const voices = createEmbeddedVoices(options.log);
+  const synthesizers: Record<string, Synthesizer> = {
+    flite: voices.flite, "espeak-ng": voices.espeakNg,
+  };
+  if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
+  if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
+  return (code) => {
+    const found = synthesizers[code];
+    if (!found) throw missing(code);
+    return saidAsWritten(found, "words");
+  };
+}
+
+/** Speaks a whole line; null when the engine has failed. */
+export function speakWhole(
+  synthesizer: Synthesizer, options: SynthesisOptions, text: string,
+  ready: (pcm: Pcm | null) => void,
 ): void {
   const pieces: Pcm[] = [];
-  const stream = synthesizer.open({
-    rate, voice: "rms", gender: "male", language: ENGLISH, speed: 1, stability: 1, similarity: 1,
-  }, (event) => {
+  const stream = synthesizer.open(options, (event) => {
     if (event.kind === "audio") pieces.push(event.pcm);
-    if (event.kind !== "done" && event.kind !== "failed") return;
+    if (event.kind === "failed") return ready(null);
+    if (event.kind !== "done") return;
     const pcm = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
     let at = 0;
     for (const piece of pieces) {

@@ -1,0 +1,54 @@
+// What a voice sounds like: a short sentence in its language, spoken by the engine that would speak
+// for an assistant with the voice. Anybody may listen (players send no API key), so each voice is
+// spoken once and kept: there are only as many as the catalog has.
+import type { Catalogs, Voice } from "./catalogs.ts";
+
+export interface VoicePreviews {
+  /** Whether an engine of this server speaks with the voice itself, not with one in its place. */
+  has(voice: Voice): boolean;
+  /** A WAV file; null when there is none or the engine has failed. */
+  get(voiceId: number): Promise<Uint8Array<ArrayBuffer> | null>;
+}
+
+export interface VoicePreviewOptions {
+  catalogs: Catalogs;
+  /** Why the voice cannot be heard on this server; null: it can. */
+  whyMissing(voice: Voice): string | null;
+  /** A WAV file of the text; null when the engine has failed. */
+  speak(voice: Voice, language: string, text: string): Promise<Uint8Array<ArrayBuffer> | null>;
+}
+
+const ENGLISH = "en";
+const SENTENCES: Record<string, string> = {
+  en: "Hello, how can I help you today?",
+  ro: "Bună ziua, cu ce vă pot ajuta astăzi?",
+  fr: "Bonjour, comment puis-je vous aider aujourd'hui ?",
+  es: "Hola, ¿en qué puedo ayudarle hoy?",
+  de: "Guten Tag, wie kann ich Ihnen heute helfen?",
+  lt: "Laba diena, kuo galiu jums padėti?",
+  it: "Buongiorno, come posso aiutarla oggi?",
+  ar: "مرحبًا، كيف يمكنني مساعدتك اليوم؟",
+  pt: "Olá, em que posso ajudar hoje?",
+  da: "Goddag, hvad kan jeg hjælpe med i dag?",
+};
+
+export function createVoicePreviews(options: VoicePreviewOptions): VoicePreviews {
+  const { catalogs, whyMissing, speak } = options;
+  const spoken = new Map<number, Promise<Uint8Array<ArrayBuffer> | null>>();
+  const languageOf = ({ language_id: id }: Voice): string =>
+    (id === null ? null : catalogs.findLanguage(id)?.iso_2) ?? ENGLISH;
+  const has: VoicePreviews["has"] = (voice) =>
+    Object.hasOwn(SENTENCES, languageOf(voice)) && whyMissing(voice) === null;
+  return {
+    has,
+    get: async (voiceId) => {
+      const voice = catalogs.findVoice(voiceId);
+      if (!voice || !has(voice)) return null;
+      const language = languageOf(voice);
+      const file = spoken.get(voiceId) ?? speak(voice, language, SENTENCES[language] ?? "");
+      spoken.set(voiceId, file);
+      if (await file === null) spoken.delete(voiceId);
+      return file;
+    },
+  };
+}
