@@ -58,13 +58,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const { config, models, log, system } = options;
   const bus = createMemoryBus();
   const catalogs = loadCatalogs();
-  const modelCatalog = createModelCatalog({
-    entries: models,
-    fallback: fallbackModel(config),
-    hasRealtime: config.PARLEY_REALTIME_URL !== null,
-    system,
-    log,
-  });
+  const modelCatalog = createModelCatalog({ entries: models, ...modelServers(config), system, log });
   const capabilities = createCapabilities({ config, catalogs, modelCatalog, system, log });
   const metrics: Metrics = createMetrics({
     sseStreams: () => streams.counts().sse,
@@ -116,7 +110,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   return {
     ...callsAndVoice,
     sessions: createSessions({ box, accounts, system }),
-    bus, catalogs, modelCatalog, capabilities, metrics, accounts, assistants, conversations, givenTurns, streams,
+    bus, catalogs, modelCatalog, capabilities, metrics, accounts, assistants, conversations,
+    givenTurns, streams,
     tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,
@@ -137,8 +132,11 @@ const referencesOf = (
   knowledgebase: (accountId, id) => storage.knowledgebases.find(accountId, id) !== null,
 });
 
-const fallbackModel = (config: Config) => ({
-  url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
+const modelServers = (config: Config) => ({
+  fallback: {
+    url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
+  },
+  hasRealtime: config.PARLEY_REALTIME_URL !== null,
 });
 
 /** What bounds one reply, written or spoken. */

@@ -165,7 +165,7 @@ const previewUrl = (baseUrl: string, voiceId: number): string =>
 
 const NO_PREVIEW = "This voice cannot be heard on this server.";
 const WAV = "audio/wav";
-/** Players ask for ranges; a day old it is the same. */
+/** The sentence and the voice are the same for as long as the server runs. */
 const PREVIEW_HEADERS = { "Cache-Control": "public, max-age=86400" };
 
 function previewRoute(previews: VoicePreviews): Route {
@@ -181,9 +181,10 @@ function previewRoute(previews: VoicePreviews): Route {
       404: { description: "No such voice, or nothing here speaks with it" },
     },
     handle: async ({ id }) => {
-      const content = await previews.get(id);
-      if (!content) throw new Fault(404, NO_PREVIEW);
-      return { status: 200, headers: PREVIEW_HEADERS, contentType: WAV, content: Buffer.from(content.buffer) };
+      const file = await previews.get(id);
+      if (!file) throw new Fault(404, NO_PREVIEW);
+      const content = Buffer.from(file.buffer);
+      return { status: 200, headers: PREVIEW_HEADERS, contentType: WAV, content };
     },
   });
 }
