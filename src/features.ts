@@ -58,7 +58,9 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const { config, models, log, system } = options;
   const bus = createMemoryBus();
   const catalogs = loadCatalogs();
-  const modelCatalog = createModelCatalog({ entries: models, ...modelServers(config), system, log });
+  const modelCatalog = createModelCatalog({
+    entries: models, ...modelServers(config), system, log,
+  });
   const capabilities = createCapabilities({ config, catalogs, modelCatalog, system, log });
   const metrics: Metrics = createMetrics({
     sseStreams: () => streams.counts().sse,
