@@ -169,7 +169,9 @@ function talkRoutes(
       takeRate: api.takeRate,
     }),
     ...widgetRoutes({
-      access, system, findAssistantByUuid, assertCanTalk: features.voice.assertCanTalk,
+      access, system, findAssistantByUuid, hearingOf: features.voice.hearingOf,
+      languageOf: ({ settings }) =>
+        features.catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
     }),
     ...recordRoutes({ conversations }),
     ...accountConversationRoutes({
@@ -201,7 +203,7 @@ function mountCalls(
     log: options.log,
     calling: voice.calling,
     findAssistant: (id) => assistants.findById(id),
-    assertCanTalk: voice.assertCanTalk,
+    hearingOf: voice.hearingOf,
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
   const live = liveCallOptions(options, storage, features, identifyCaller);
@@ -246,11 +248,12 @@ function liveCallOptions(
 
 function placedCallRoutes(options: AppOptions, storage: Storage, features: Features): Route[] {
   const { calls, voice, assistants, recordings } = features;
-  const { assertCanTalk, assertHasLine, calling } = voice;
+  const { assertCanCall, calling } = voice;
   return [
     recordings.route,
     ...callRoutes({
-      calls, calling, assertCanTalk, assertHasLine, log: options.log,
+      calls, calling, assertCanCall, log: options.log,
+      assertCanTalk: (assistant) => void voice.hearingOf(assistant, "script"),
       recordingUrl: recordingUrlOf(options, features),
       findAssistant: (accountId, id) => assistants.find(accountId, id),
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),

@@ -5,7 +5,7 @@ import type { Assistant, Assistants } from "./assistants/assistants.ts";
 import type { Catalogs } from "./assistants/catalogs.ts";
 import type { Calling } from "./calls/calling.ts";
 import type { Calls } from "./calls/calls.ts";
-import { createCampaigns } from "./campaigns/campaigns.ts";
+import { createCampaigns, type Campaign } from "./campaigns/campaigns.ts";
 import { createDialler } from "./campaigns/dialler.ts";
 import { Fault } from "./core/faults.ts";
 import type { Logger } from "./core/logger.ts";
@@ -24,36 +24,42 @@ export interface CampaigningOptions {
   catalogs: Catalogs;
   calls: Calls;
   calling: Pick<Calling, "dial">;
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
-  assertCanTalk(assistant: Assistant): void;
+  /** Throws Fault 422 when the assistant cannot call from the number. */
+  assertCanCall(assistant: Assistant, phoneNumber: string | null): void;
 }
 
 export function createCampaigning(options: CampaigningOptions) {
   const { storage, bus, system, log, accounts, assistants, catalogs, calls } = options;
-  const { calling, assertCanTalk } = options;
+  const { calling, assertCanCall } = options;
   const numberOf = (accountId: number, id: number | null): string[] => {
     const number = id === null ? null : storage.phoneNumbers.find(accountId, id);
     return number ? [number.phoneNumber] : [];
   };
+  const numbersOf = (
+    { accountId, phoneNumberIds }: Campaign, { phoneNumberId }: Assistant,
+  ): string[] => {
+    const own = phoneNumberIds.flatMap((id) => numberOf(accountId, id));
+    return own.length > 0 ? own : numberOf(accountId, phoneNumberId);
+  };
+  /** The first of its numbers stands for all of them. */
+  const assertCanCallFor = (assistant: Assistant, campaign: Campaign): void =>
+    assertCanCall(assistant, numbersOf(campaign, assistant)[0] ?? null);
   const dialler = createDialler({
     store: storage.campaigns,
     bus, system, log,
-    readyAssistant: ({ accountId, assistantId }) => {
-      const assistant = assistants.find(accountId, assistantId);
-      return assistant?.status === "active" && canTalk(assistant) ? assistant : null;
+    readyAssistant: (campaign) => {
+      const assistant = assistants.find(campaign.accountId, campaign.assistantId);
+      return assistant?.status === "active" && canCall(assistant, campaign) ? assistant : null;
     },
     terms: calls.terms,
     secondsFor: calls.secondsFor,
-    numbersOf: ({ accountId, phoneNumberIds }, { phoneNumberId }) => {
-      const own = phoneNumberIds.flatMap((id) => numberOf(accountId, id));
-      return own.length > 0 ? own : numberOf(accountId, phoneNumberId);
-    },
+    numbersOf,
     dial: (call, assistant, secondsMax) => calling.dial(call, assistant, secondsMax),
     giveUp: (callId, reason) => calls.change(callId, "failed", { reason }),
   });
-  const canTalk = (assistant: Assistant): boolean => {
+  const canCall = (assistant: Assistant, campaign: Campaign): boolean => {
     try {
-      assertCanTalk(assistant);
+      assertCanCallFor(assistant, campaign);
       return true;
     } catch (error) {
       if (error instanceof Fault) return false;
@@ -68,7 +74,7 @@ export function createCampaigning(options: CampaigningOptions) {
     }),
     campaigns: createCampaigns({
       store: storage.campaigns,
-      bus, system, findAssistant, assertCanTalk,
+      bus, system, findAssistant, assertCanCall: assertCanCallFor,
       terms: calls.terms,
       campaignsMax: (accountId) =>
         catalogs.plan(accounts.find(accountId)?.plan ?? "").campaigns,

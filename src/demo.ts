@@ -50,6 +50,15 @@ export async function seedDemo(features: Features): Promise<Demo | null> {
   };
 }
 
+const LINES = [
+  "Hello. When are you open on Saturday?", "What does a standard service cost?",
+  "And where is the workshop?", "Thank you, goodbye.",
+];
+
+/** A call of about a minute. */
+const TRY_CALL = ({ assistantUuid }: Demo): string =>
+  JSON.stringify({ assistant_id: assistantUuid, lines: LINES });
+
 export function printDemo(demo: Demo, url: string): void {
   const api = `${url}/api`;
   process.stdout.write(`
@@ -69,6 +78,11 @@ export function printDemo(demo: Demo, url: string): void {
   Talk with it (microphone, Chromium, Firefox or Safari):
 
     ${url}/talk/${demo.assistantUuid}
+
+  Watch a call while it lasts: somebody rings the assistant and asks, the dashboard shows it under
+  Calls, where you can listen in, say something and end it (no telephone, no speech engine needed):
+
+    curl ${api}/user/try_call -H 'Authorization: Bearer ${demo.token}' -H 'Content-Type: application/json' -d '${TRY_CALL(demo)}'
 
   Point it at a real model: PARLEY_MODEL_URL=http://127.0.0.1:11434/v1 npm start
 

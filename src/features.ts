@@ -196,7 +196,7 @@ function createCallFeatures(
   });
   const campaigning = createCampaigning({
     storage, bus, system, log, accounts, assistants, catalogs, calls,
-    calling: voice.calling, assertCanTalk: voice.assertCanTalk,
+    calling: voice.calling, assertCanCall: voice.assertCanCall,
   });
   return { calls, recordings, voice, delivery, ...campaigning };
 }

@@ -10,7 +10,8 @@ import { createEvaluate } from "./calls/evaluation.ts";
 import { createMediaThread } from "./calls/media.ts";
 import type { MediaThread } from "./calls/voice/protocol.ts";
 import type { Recordings } from "./calls/recordings.ts";
-import type { CallingOptions, ChosenVoice, VoiceOf } from "./calls/replies.ts";
+import type { Hearing } from "./calls/records.ts";
+import type { CallingOptions, ChosenVoice, GivenWords, VoiceOf } from "./calls/replies.ts";
 import { voiceSettingsOf } from "./calls/voice/settings.ts";
 import { createHostedLines, type HostedLines } from "./carriers.ts";
 import type { Config } from "./config.ts";
@@ -48,12 +49,15 @@ export interface Voice {
   calling: Calling;
   /** Without those that could not reach this server. */
   hosted: HostedLines;
-  /** Throws Fault 422 when no call can be made from the number. */
-  assertHasLine(accountId: number, phoneNumber: string | null): void;
+  /** Throws Fault 422 when the assistant cannot call from the number. */
+  assertCanCall(assistant: Assistant, phoneNumber: string | null): void;
   /** Calls may come in from now on. */
   listen: MediaThread["listen"];
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
-  assertCanTalk(assistant: Assistant): void;
+  /**
+   * Throws Fault 422 when nothing can speak the assistant's language, or understand it without the
+   * words the far end gives. What a call would be heard by.
+   */
+  hearingOf(assistant: Assistant, words: GivenWords | null): Hearing;
   close(): Promise<void>;
 }
 
@@ -88,9 +92,13 @@ export function createVoice(options: VoiceOptions): Voice {
   return {
     calling,
     hosted,
-    assertHasLine: lines.assert,
+    assertCanCall: (assistant, phoneNumber) => {
+      lines.assert(assistant.accountId, phoneNumber);
+      const isScript = lines.isLoopback(assistant.accountId, phoneNumber);
+      voiceOf(assistant, { isOutbound: true, words: isScript ? "script" : null });
+    },
     listen: media.listen,
-    assertCanTalk: (assistant) => void voiceOf(assistant, { isOutbound: false }),
+    hearingOf: (assistant, words) => voiceOf(assistant, { isOutbound: false, words }).hearing,
     close: async () => {
       await calling.drain();
       await Promise.all([...hosted.values()].map((one) => one.close()));
@@ -123,20 +131,22 @@ function createLines(options: VoiceOptions, hosted: HostedLines) {
       if (carrier === null) return { carrier: "loopback" };
       const line = hosted.get(carrier);
       if (!line) log.warn({ call_id: id }, whyNoLine(carrier));
-      return line ? { carrier: "hosted", hosted: line } : null;
+      return line ? { carrier: "hosted", hosted: line } : whyNoLine(carrier);
     }
     if (config.PARLEY_SIP_PORT === null) {
       log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
-      return null;
+      return "the settings PARLEY_SIP_PORT are missing";
     }
     return { carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? "") };
   };
-  const assert: Voice["assertHasLine"] = (accountId, phoneNumber) => {
+  const isLoopback = (accountId: number, phoneNumber: string | null): boolean =>
+    trunksOf(accountId, phoneNumber).length === 0 && carrierOf(accountId, phoneNumber) === null;
+  const assert = (accountId: number, phoneNumber: string | null): void => {
     if (trunksOf(accountId, phoneNumber).length > 0) return;
     const carrier = carrierOf(accountId, phoneNumber);
     if (carrier !== null && !hosted.has(carrier)) throw new Fault(422, whyNoLine(carrier));
   };
-  return { of, assert };
+  return { of, assert, isLoopback };
 }
 
 function sipListenerOf(config: Config): SipListener | null {
@@ -193,7 +203,7 @@ function chooseVoice(
   speech: SpeechConfig,
   catalogs: Catalogs,
   assistant: Assistant,
-  { isOutbound, isRealtime }: Parameters<VoiceOf>[1],
+  { isOutbound, isRealtime, words }: Parameters<VoiceOf>[1],
 ): ChosenVoice {
   const { mode, settings } = assistant;
   const language = catalogs.findLanguage(settings.language_id);
@@ -217,7 +227,8 @@ function chooseVoice(
   if (!synthesizer && !speaksItself) {
     throw new Fault(422, `No speech engine of this server can speak ${language.name}.`);
   }
-  if (!transcriber && !hearsItself) {
+  const hearing = hearsItself ? "model" : words === "script" || !transcriber ? words : "server";
+  if (hearing === null) {
     throw new Fault(422, `No speech engine of this server can understand ${language.name}. `
       + whyNoTranscriber(speech, language.iso_2));
   }
@@ -232,8 +243,9 @@ function chooseVoice(
     }),
     engines: {
       synthesizer: speaksItself ? null : synthesizer,
-      transcriber: hearsItself ? null : transcriber,
+      transcriber: hearing === "server" ? transcriber : null,
     },
+    hearing,
     realtime: hearsItself ? { voice: openAiVoice, language: language.iso_2 } : null,
   };
 }

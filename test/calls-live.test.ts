@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import fc from "fast-check";
 import { WebSocket } from "ws";
+import { chargeOf } from "../src/calls/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "../src/calls/replica.ts";
 import { openStorage } from "../src/storage/sqlite/storage.ts";
 import { createWordEar } from "../src/providers/speech/loopback.ts";
@@ -294,38 +295,108 @@ test("[CR13] an operator says, mutes, listens in and ends; strangers cannot", as
   await once(socket, "close");
 });
 
-test("[CR14] killed in the middle of a call: failed, what was said is kept, what was used is paid", async () => {
-  const folder = testDataDir();
-  const childEnv = { PARLEY_SPEECH: "loopback" };
-  let running = await startProcess(folder, childEnv);
-  const headers = { Authorization: `Bearer ${running.key}`, "Content-Type": "application/json" };
-  const ask = async (path: string, body?: object) => {
-    const response = await fetch(`${running.url}/api${path}`, {
-      method: body ? "POST" : "GET", headers, ...(body ? { body: JSON.stringify(body) } : {}),
+test("[CR202] why a call came to nothing is on its record in words, and what to do about it; a busy number is busy", async () => {
+  for (const [ending, status, reason, words] of [
+    ["0001", "busy", "busy", /^The number was busy\. Call again/],
+    ["0005", "failed", "carrier_failed", /^The call could not be put through\. Check/],
+    ["0004", "failed", "rejected", /^The called side refused the call\. Ask/],
+  ] as const) {
+    const { body: made } = await call("POST", "/user/make_call", {
+      body: { assistant_id: outbound.id, phone_number: `+1555010${ending}` },
     });
-    return await response.json() as Record<string, unknown>;
-  };
-  const { data } = await ask("/user/assistant", assistantBody({
-    type: "outbound", status: "active", initial_message: "Hi there.",
-  })) as { data?: { id: number } };
-  const { call_id: id } = await ask("/user/make_call", {
-    phone_number: "+15550100006", assistant_id: data?.id,
-  }) as { call_id?: number };
-  let transcript = "";
-  while (transcript === "") {
-    ({ transcript } = await ask(`/user/calls/${id}`) as { transcript: string });
+    const over = await follow(made.call_id, NOTHING);
+    assert.equal(over.state?.status, status);
+    const { body } = await call("GET", `/user/calls/${made.call_id}`);
+    assert.deepEqual([body.end_reason, body.total_cost], [reason, 0]);
+    assert.match(body.failure_reason, words);
+    const { body: page } = await call("GET", "/user/calls?per_page=1");
+    assert.equal(page.data[0].failure_reason, body.failure_reason);
   }
-  const exited = once(running.process, "exit");
-  running.process.kill("SIGKILL");
-  await exited;
-  running = await startProcess(folder, childEnv);
-  const { status, end_reason, transcript: kept, total_cost } = await ask(`/user/calls/${id}`);
-  assert.deepEqual(
-    [status, end_reason, kept, total_cost],
-    ["failed", "server_restarted", "AI: Hi there.", 0.05]);
-  assert.match(runCli(folder, ["ledger", "verify"]), /ok|right|agree/i);
-  const ended = once(running.process, "exit");
-  running.process.kill("SIGTERM");
+});
+
+test("[CR204] a call that this server's speech, model or line failed costs nothing", async () => {
+  const fault = { isAnswered: true, isOwnLine: true, detail: null, wasMute: false };
+  assert.equal(chargeOf({ ...fault, reason: "speech_failed" }), "nothing");
+  assert.equal(chargeOf({ ...fault, reason: "carrier_failed" }), "nothing");
+  // A trunk that an account brings along must not make its calls free.
+  assert.equal(chargeOf({ ...fault, reason: "carrier_failed", isOwnLine: false }), "lasted");
+  assert.equal(chargeOf({ ...fault, reason: "customer_hung_up" }), "full");
+  const balance = async () => (await call("GET", "/user/me")).body.total_balance as number;
+  const before = await balance();
+  model.script(() => ({ status: 401 }));
+  for (const [lines, status, reason] of [
+    [["Hello."], "ended_by_customer", "customer_hung_up"],
+    [["One.", "Two.", "Three.", "Four."], "failed", "model_failed"],
+  ] as const) {
+    const { body: made } = await call("POST", "/user/try_call", {
+      body: { assistant_id: outbound.id, lines },
+    });
+    const over = await follow(made.call_id, NOTHING);
+    assert.equal(over.state?.status, status);
+    const { body } = await call("GET", `/user/calls/${made.call_id}`);
+    assert.deepEqual([body.end_reason, body.total_cost], [reason, 0]);
+    assert.match(body.failure_reason, /^The language model (failed|gave no reply).*401.*Check the assistant's model/);
+  }
+  model.script(null);
+  assert.equal(await balance(), before);
+});
+
+const folder = testDataDir();
+const childEnv = { PARLEY_SPEECH: "loopback" };
+let child = await startProcess(folder, childEnv);
+after(async () => {
+  const ended = once(child.process, "exit");
+  child.process.kill("SIGTERM");
   await ended;
   rmSync(folder, { recursive: true });
+});
+const childHeaders = { Authorization: `Bearer ${child.key}`, "Content-Type": "application/json" };
+
+async function askChild(path: string, body?: object): Promise<Record<string, unknown>> {
+  const response = await fetch(`${child.url}/api${path}`, {
+    method: body ? "POST" : "GET", headers: childHeaders,
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  return await response.json() as Record<string, unknown>;
+}
+
+/** A call in which the assistant has spoken, stopped by the signal; its record afterwards. */
+async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown>> {
+  const { data } = await askChild("/user/assistant", assistantBody({
+    type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
+  })) as { data?: { id: number } };
+  const { call_id: id } = await askChild("/user/make_call", {
+    phone_number: "+15550100006", assistant_id: data?.id,
+  });
+  let transcript: unknown = "";
+  while (transcript === "") ({ transcript } = await askChild(`/user/calls/${id}`));
+  const exited = once(child.process, "exit");
+  child.process.kill(signal);
+  await exited;
+  child = await startProcess(folder, childEnv);
+  assert.match(runCli(folder, ["ledger", "verify"]), /ok|right|agree/i);
+  return await askChild(`/user/calls/${id}`);
+}
+
+const PRICE_PER_SECOND = 0.1 / 60;
+const costsItsTime = ({ total_cost: cost, duration }: Record<string, unknown>): void =>
+  assert.ok(Number(cost) <= Number(duration) * PRICE_PER_SECOND, `${cost} for ${duration} s`);
+
+test("[CR14] killed in the middle of a call: failed, what was said is kept, what it lasted is paid at most", async () => {
+  const killed = await stoppedBy("SIGKILL");
+  const { status, end_reason, transcript, failure_reason } = killed;
+  assert.deepEqual(
+    [status, end_reason, transcript], ["failed", "server_restarted", "AI: Hi there."]);
+  assert.match(String(failure_reason), /^The server was stopped or restarted during the call\./);
+  costsItsTime(killed);
+});
+
+test("[CR203] SIGTERM: who is on the line hears a goodbye, the call is completed and costs what it lasted at most", async () => {
+  const ended = await stoppedBy("SIGTERM");
+  const { status, end_reason, transcript } = ended;
+  assert.deepEqual([status, end_reason], ["completed", "server_restarted"]);
+  assert.equal(transcript,
+    "AI: Hi there.\nAI: I am sorry, this call has to end now. Please call again later. Goodbye.");
+  assert.ok(Number(ended.duration) < 30);
+  costsItsTime(ended);
 });

@@ -186,7 +186,8 @@ test("[CR35] a realtime model that refuses or dies ends the call as failed; with
   realtime.refuse(401);
   const refused = await startCall("multimodal");
   const failed = await ended(refused, "failed");
-  assert.equal(failed.end_reason, "speech_failed");
+  assert.deepEqual([failed.end_reason, failed.total_cost], ["speech_failed", 0]);
+  assert.match(failed.failure_reason, /^Speech on this server failed: .+\. Check the speech engine and its key/);
   realtime.refuse(null);
   const { caller, peer } = await startRealtimeCall("multimodal");
   await caller.until(() => caller.lines.length === 1);

@@ -162,9 +162,9 @@ test("[AX2] the assistant's side hangs up, and the telephone is told", LIMITED, 
 });
 
 const REFUSALS: [string, string, string, string, string[]][] = [
-  ["busy", DIALLED.busy, "busy", "carrier_failed", []],
+  ["busy", DIALLED.busy, "busy", "busy", []],
   ["declined", DIALLED.declined, "failed", "rejected", []],
-  ["nobody answered", DIALLED.away, "no-answer", "carrier_failed", ["ringing"]],
+  ["nobody answered", DIALLED.away, "no-answer", "no_answer", ["ringing"]],
   ["no such number", DIALLED.nobody, "failed", "carrier_failed", []],
   ["congestion", DIALLED.congestion, "failed", "carrier_failed", []],
 ];

@@ -108,7 +108,7 @@ test("[TW63] a call nobody answers ends as the carrier says, and costs nothing",
   const balance = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
   const before = await balance();
   for (const [status, expected, reason] of [
-    ["busy", "busy", "carrier_failed"], ["no-answer", "no-answer", "carrier_failed"],
+    ["busy", "busy", "busy"], ["no-answer", "no-answer", "no_answer"],
     ["failed", "failed", "carrier_failed"],
   ] as const) {
     const { callId, sid } = await world.dial(id);

@@ -67,8 +67,8 @@ test("[PX20] a call to a telephone: dialled, greeted, answered, hung up by the a
 test("[PX21] a call nobody answers ends as Plivo says, and costs nothing", async () => {
   const { id } = await world.desk();
   const endings = [
-    [{ CallStatus: "busy", HangupCauseCode: "3010" }, "busy", "carrier_failed"],
-    [{ CallStatus: "no-answer", HangupCauseCode: "6010" }, "no-answer", "carrier_failed"],
+    [{ CallStatus: "busy", HangupCauseCode: "3010" }, "busy", "busy"],
+    [{ CallStatus: "no-answer", HangupCauseCode: "6010" }, "no-answer", "no_answer"],
     [{ CallStatus: "failed", HangupCauseCode: "2000" }, "failed", "carrier_failed"],
     [{ CallStatus: "busy", HangupCauseCode: "3020" }, "failed", "rejected"],
   ] as const;

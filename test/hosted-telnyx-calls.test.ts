@@ -89,8 +89,8 @@ test("[TX12] the assistant hangs up when its last words were heard", async () =>
 test("[TX13] a call nobody answers ends as Telnyx says, and costs nothing", async () => {
   const { id } = await world.desk();
   const endings = [
-    [{ hangup_cause: "timeout" }, "no-answer", "carrier_failed"],
-    [{ hangup_cause: "user_busy", sip_hangup_cause: "486" }, "busy", "carrier_failed"],
+    [{ hangup_cause: "timeout" }, "no-answer", "no_answer"],
+    [{ hangup_cause: "user_busy", sip_hangup_cause: "486" }, "busy", "busy"],
     [{ hangup_cause: "call_rejected", sip_hangup_cause: "603" }, "failed", "rejected"],
     [{ hangup_cause: "not_found", sip_hangup_cause: "404" }, "failed", "carrier_failed"],
   ] as const;

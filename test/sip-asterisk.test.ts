@@ -179,12 +179,12 @@ async function said(callId: number, words = "Hello"): Promise<void> {
 
 /** What Asterisk says to a call, and what the record says then. */
 const REFUSALS: [string, string, string, string][] = [
-  ["busy", DIALLED.busy, "busy", "carrier_failed"],
+  ["busy", DIALLED.busy, "busy", "busy"],
   ["congestion", DIALLED.congestion, "failed", "carrier_failed"],
   ["declined", DIALLED.declined, "failed", "rejected"],
-  ["nobody answered", DIALLED.away, "no-answer", "carrier_failed"],
+  ["nobody answered", DIALLED.away, "no-answer", "no_answer"],
   ["no such extension", DIALLED.nobody, "failed", "carrier_failed"],
-  ["an announcement, then busy", DIALLED.early, "busy", "carrier_failed"],
+  ["an announcement, then busy", DIALLED.early, "busy", "busy"],
 ];
 for (const [what, number, becomes, reason] of REFUSALS) {
   test(`[SC73] a call Asterisk does not connect: ${what}`, LIMITED, async () => {

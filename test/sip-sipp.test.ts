@@ -62,13 +62,13 @@ test("[SC1] a caller is answered, hears the greeting, and hangs up; the record s
 
 /** What a telephone says to a call, and what the record says then. */
 const REFUSALS: [string, string, string, string, string][] = [
-  ["486 Busy Here", "", "busy", "carrier_failed", "busy"],
-  ["600 Busy Everywhere", "", "busy", "carrier_failed", "busy everywhere"],
+  ["486 Busy Here", "", "busy", "busy", "busy"],
+  ["600 Busy Everywhere", "", "busy", "busy", "busy everywhere"],
   ["603 Decline", "", "failed", "rejected", "decline"],
   ["404 Not Found", "", "failed", "carrier_failed", "not found"],
-  ["480 Temporarily Unavailable", "", "no-answer", "carrier_failed", "unavailable"],
-  ["500 Server Internal Error", "Reason: Q.850;cause=17;text=\"User busy\"", "busy", "carrier_failed", "busy, as a gateway says it"],
-  ["500 Server Internal Error", "Reason: Q.850;cause=19", "no-answer", "carrier_failed", "no answer, as a gateway says it"],
+  ["480 Temporarily Unavailable", "", "no-answer", "no_answer", "unavailable"],
+  ["500 Server Internal Error", "Reason: Q.850;cause=17;text=\"User busy\"", "busy", "busy", "busy, as a gateway says it"],
+  ["500 Server Internal Error", "Reason: Q.850;cause=19", "no-answer", "no_answer", "no answer, as a gateway says it"],
 ];
 for (const [status, extra, becomes, reason, what] of REFUSALS) {
   test(`[SC2] a telephone that refuses: ${what}`, LIMITED, async () => {
@@ -77,6 +77,12 @@ for (const [status, extra, becomes, reason, what] of REFUSALS) {
     await phone.done;
     const call = await world!.when(callId, becomes);
     assert.deepEqual([call.end_reason, call.duration, call.total_cost], [reason, 0, 0]);
+    if (reason === "carrier_failed") {
+      assert.equal(call.failure_reason, "The call could not be put through: the trunk answered 404 Not Found. "
+        + "Check the number: the carrier does not know it.");
+    } else {
+      assert.match(call.failure_reason, /^(The number was busy|Nobody answered|The called side refused)/);
+    }
     assert.deepEqual(world!.statuses(callId), ["created", becomes]);
   });
 }

@@ -10,15 +10,15 @@ import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import type { CarrierName, LegEvent, Offer } from "../providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted.ts";
+import { conclude, finish, neverOpened } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound.ts";
-import type { AnsweredStatus, CallStatus } from "./machine.ts";
-import type { Call, EndReason } from "./records.ts";
+import type { Call, EndReason, Hearing } from "./records.ts";
 import {
   answerToolCall, realtimeOf, remember, reply, UNWANTED, type CallingOptions, type Face,
-  type Line, type Listener, type LiveCall,
+  type GivenWords, type Line, type Listener, type LiveCall,
 } from "./replies.ts";
 import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
-import type { CallSummary, Said } from "./voice/brain.ts";
+import type { Said } from "./voice/brain.ts";
 
 export interface Calling {
   /** Places a call whose record has begun. */
@@ -31,7 +31,9 @@ export interface Calling {
     conversationUuid: string;
     variables: Record<string, string>;
     face: Face;
-  }): Promise<{ callId: number; leg: (event: LegEvent) => void }>;
+    /** What the page offers where this server cannot hear. */
+    words: GivenWords | null;
+  }): Promise<{ callId: number; hearing: Hearing; leg: (event: LegEvent) => void }>;
   /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
   receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
   control: {
@@ -64,9 +66,11 @@ export function createCalling(options: CallingOptions): Calling {
     const callIds = [...live.values()].filter(({ isAnswered }) => isAnswered).map(({ id }) => id);
     if (callIds.length > 0) keep("call beat", calls.beat(callIds));
   });
+  let isStopping = false;
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
     const entry = openCall(options, call, assistant, args);
     live.set(call.id, entry);
+    if (isStopping) takeLeave(options, entry);
     return entry;
   };
   /** Never throws: its record has begun, so what cannot be opened has failed. */
@@ -76,7 +80,8 @@ export function createCalling(options: CallingOptions): Calling {
       return true;
     } catch (error) {
       log.error({ err: error, call_id: call.id }, "a call could not be opened");
-      keep("call status", calls.change(call.id, "failed", { reason: "speech_failed" }));
+      const known = neverOpened("speech_failed", error);
+      keep("call status", calls.change(call.id, "failed", known));
       return false;
     }
   };
@@ -89,27 +94,16 @@ export function createCalling(options: CallingOptions): Calling {
   return {
     dial: (call, assistant, secondsMax) => {
       const begun = { call, assistant, secondsMax };
-      if (dial(options, begun, place)) return;
-      keep("call status", calls.change(call.id, "failed", { reason: "carrier_failed" }));
+      const why = dial(options, begun, place);
+      if (why === null) return;
+      keep("call status", calls.change(call.id, "failed", neverOpened("carrier_failed", why)));
     },
     receive: async (call, assistant, secondsMax, lines) => {
       const known = await withInboundVariables(options, call, assistant);
       const leg = { ...legTo(call, assistant, { carrier: "loopback" }), lines };
       place(known, assistant, { leg, face: null, secondsMax });
     },
-    openWeb: async ({ assistant, conversationUuid, variables, face }) => {
-      // Before the record: a call nobody can hear is refused, not failed.
-      options.voiceOf(assistant, { isOutbound: false });
-      const { call, secondsMax } = await calls.begin({
-        assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
-      });
-      const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
-      open(call, assistant, { leg, face, secondsMax });
-      return {
-        callId: call.id,
-        leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
-      };
-    },
+    openWeb: createOpenWeb(options, open),
     receiveHosted: ({ leg }, arrival, join) => takeHosted(options, leg, { arrival, join }, place),
     ...createControl(media, live, end),
     finishLate: async (callIds) => {
@@ -117,8 +111,29 @@ export function createCalling(options: CallingOptions): Calling {
     },
     live: () => live.size,
     drain: async () => {
+      isStopping = true;
+      await sayGoodbye(options, live);
       await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
     },
+  };
+}
+
+type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
+
+function createOpenWeb({ calls, media, voiceOf }: CallingOptions, open: Open): Calling["openWeb"] {
+  return async ({ assistant, conversationUuid, variables, face, words }) => {
+    // Before the record: a call nobody can hear is refused, not failed.
+    voiceOf(assistant, { isOutbound: false, words });
+    const { call, secondsMax } = await calls.begin({
+      assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
+    });
+    const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
+    const { hearing } = open(call, assistant, { leg, face, secondsMax, words });
+    return {
+      callId: call.id,
+      hearing,
+      leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
+    };
   };
 }
 
@@ -147,15 +162,14 @@ const partyOf = ({ media }: CallingOptions, { id, assistantPhone }: Call): Hoste
   tell: (event) => media.send({ kind: "leg", callId: id, event }),
 });
 
-/** False: there is no way out. */
-function dial(options: CallingOptions, begun: Admitted, place: Place): boolean {
+/** Why there is no way out; null: there is one. */
+function dial(options: CallingOptions, begun: Admitted, place: Place): string | null {
   const { call, assistant, secondsMax } = begun;
   const line = options.lineOf(call, assistant);
-  if (line?.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
-  else if (line) {
-    place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
-  }
-  return line !== null;
+  if (typeof line === "string") return line;
+  if (line.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
+  else place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
+  return null;
 }
 
 function dialHosted(
@@ -242,17 +256,28 @@ interface OpenArgs {
   leg: LegSetup;
   face: Face | null;
   secondsMax: number;
+  words?: GivenWords | null;
 }
+
+/** The loopback caller's lines are known: nothing has to recognise them. */
+const wordsOf = ({ leg, words = null }: OpenArgs): GivenWords | null =>
+  leg.kind === "dialled" && leg.carrier === "loopback" ? "script" : words;
 
 function openCall(
   options: CallingOptions,
   call: Call,
   assistant: Assistant,
-  { leg, face, secondsMax }: OpenArgs,
+  args: OpenArgs,
 ): LiveCall {
   const { system, media, recordings } = options;
-  const { settings, engines, realtime } = options.voiceOf(
-    assistant, { isOutbound: call.type === "outbound" });
+  const { leg, face, secondsMax } = args;
+  const words = wordsOf(args);
+  const { settings, engines, realtime, hearing } = options.voiceOf(
+    assistant, { isOutbound: call.type === "outbound", words });
+  if (hearing === "browser" || hearing === "typed") {
+    options.log.warn({ call_id: call.id, hearing, language: settings.language },
+      "no recogniser of this server understands the language: the caller's own page gives the words");
+  }
   if (assistant.mode !== "pipeline" && !realtime) {
     options.log.warn({ call_id: call.id, mode: assistant.mode },
       "PARLEY_REALTIME_URL is not set: the call runs in the mode pipeline");
@@ -264,10 +289,12 @@ function openCall(
   const hasLine = leg.kind !== "remote" || leg.hasLine;
   const entry: LiveCall = {
     id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
-    hasLine, isRealtime: realtime !== null, rate: rateOf(leg), isAnswered: false, saidMs: 0,
+    hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
+    isRealtime: realtime !== null, hearing, words, rate: rateOf(leg), isAnswered: false, saidMs: 0,
     history: [], turn: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
-    listeners: new Set(), isOver: false, done: Promise.withResolvers(),
+    listeners: new Set(), isOver: false, replies: { given: 0, failure: null },
+    done: Promise.withResolvers(),
   };
   media.send({
     kind: "open",
@@ -285,6 +312,26 @@ function openCall(
   return entry;
 }
 
+/** The server stops: whoever talks hears a goodbye first. */
+function takeLeave({ media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall): void {
+  if (isOver) return;
+  const reason = "server_restarted";
+  if (isAnswered) media.send({ kind: "end_after_speech", callId, reason, to: null });
+  else media.send({ kind: "hang_up", callId, reason });
+}
+
+async function sayGoodbye(
+  options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
+): Promise<void> {
+  for (const call of live.values()) takeLeave(options, call);
+  const late = wait(options.system, LIMITS.callGoodbyeMs).then(() => "late" as const);
+  // Until nobody is left: a call that was being opened is live by now.
+  while (live.size > 0) {
+    const all = Promise.all([...live.values()].map(({ done }) => done.promise));
+    if (await Promise.race([all, late]) === "late") return;
+  }
+}
+
 type Keep = (what: string, work: Promise<unknown>) => void;
 
 /** What the media thread says. Writes are asked for in this order and so committed in it. */
@@ -298,7 +345,7 @@ function hear(
     case "answered":
       call.isAnswered = true;
       return keep("call status", calls.change(call.id, "in-progress", {
-        recordingFile: call.recordingFile,
+        recordingFile: call.recordingFile, hearing: call.hearing,
       }));
     case "answered_by":
       return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));
@@ -352,80 +399,4 @@ function said({ calls }: CallingOptions, call: LiveCall, words: Said, keep: Keep
     if (text !== "") call.face?.transcript(speaker, text, true);
   }
   if (counts && text !== "") remember(call.history, speaker === "customer" ? "user" : "assistant", text);
-}
-
-/** The status of a call that never was a talk. */
-function unansweredStatus({ cause }: CallSummary): CallStatus {
-  if (cause === "busy") return "busy";
-  // A caller who did not wait any longer, too, was not answered.
-  return cause === "no_answer" || cause === "far_hung_up" ? "no-answer" : "failed";
-}
-
-function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
-  switch (reason) {
-    case "customer_hung_up":
-      return "ended_by_customer";
-    case "transferred":
-      return "completed";
-    case "rejected":
-    case "carrier_failed":
-    case "speech_failed":
-    case "server_restarted":
-      return "failed";
-    case "assistant_ended":
-    case "silence":
-    case "no_first_words":
-    case "max_duration":
-    case "voicemail":
-    case "balance":
-    case "operator":
-      return "ended_by_assistant";
-  }
-}
-
-async function conclude(
-  options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
-): Promise<void> {
-  const { calls } = options;
-  const { reason, turns } = over.summary;
-  call.face?.over(reason);
-  for (const listener of [...call.listeners]) listener.over();
-  if (!call.isAnswered) {
-    return calls.change(call.id, unansweredStatus(over.summary), { reason });
-  }
-  const functionCalls = [...call.functionCalls.values()].flat();
-  if (functionCalls.length > 0) {
-    await calls.addTranscript(call.id, {
-      speaker: "assistant", text: "", startMs: call.saidMs, endMs: call.saidMs, interrupted: true,
-      functionCalls,
-    });
-  }
-  const finalStatus = answeredStatus(reason);
-  await calls.end(call.id, {
-    finalStatus, reason, carrierCostMicros: 0, turns,
-    hasRecording: await hasRecording(options, call, over.recordedMs),
-  });
-  if (finalStatus !== "failed") await finish(options, call.id);
-}
-
-/** A recording the media thread could not close may have sound all the same. */
-function hasRecording(
-  { recordings }: CallingOptions, { recordingFile }: LiveCall, recordedMs: number,
-): boolean | Promise<boolean> {
-  if (recordingFile === null || recordedMs > 0) return recordingFile !== null;
-  return recordings.repair(recordingFile);
-}
-
-/** The work after the call; what fails is noted, the call is finished all the same. */
-async function finish(
-  { calls, findAssistant, evaluate }: CallingOptions,
-  callId: number,
-): Promise<void> {
-  const call = calls.findById(callId);
-  if (!call) return;
-  const assistant = findAssistant(call.accountId, call.assistantId);
-  const { values, error } = assistant
-    ? await evaluate(assistant, calls.transcript(callId))
-    : { values: {}, error: "The assistant was deleted." };
-  await calls.finish(callId, { evaluation: values, evaluationError: error });
 }

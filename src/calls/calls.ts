@@ -9,7 +9,7 @@ import { accountTopic, callTopic } from "../events/events.ts";
 import { barredReason, type DialRules } from "../phone-numbers/dial-guard.ts";
 import type { CallStatus } from "./machine.ts";
 import type {
-  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, TranscriptEntry,
+  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
 } from "./records.ts";
 
 export interface CallsOptions {
@@ -128,7 +128,10 @@ export function createCalls(options: CallsOptions) {
     change: async (
       callId: number,
       to: CallStatus,
-      known: { answeredBy?: AnsweredBy; reason?: EndReason; recordingFile?: string | null },
+      known: {
+        answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
+        recordingFile?: string | null; hearing?: Hearing;
+      },
     ): Promise<void> => {
       bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));
     },

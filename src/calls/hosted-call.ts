@@ -47,6 +47,9 @@ export const isUnderWay = ({ events }: CallReport): boolean =>
   events.some(({ kind }) => UNDER_WAY.includes(kind))
   && !events.some(({ kind }) => kind === "ended");
 
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
 export class HostedCall {
   readonly face: Face;
   readonly #options: HostedCallOptions;
@@ -107,7 +110,7 @@ export class HostedCall {
     // It may ring all the same: a report or its stream brings the id, or its time passes.
     if (dialled.kind === "unknown") return;
     this.#isGone = true;
-    this.#end("failed");
+    this.#end("failed", `the carrier refused it: ${messageOf(dialled.error)}`);
   }
 
   /** It has come in and is being answered. */
@@ -195,7 +198,8 @@ export class HostedCall {
       if (this.#options.type === "inbound") return this.#end("far_hung_up");
       this.#options.log.warn({ call_id: this.#options.callId },
         "nothing is heard of a call; does the carrier reach this server?");
-      this.#end(this.#hasRung && !this.#isPickedUp ? "no_answer" : "failed");
+      if (this.#hasRung && !this.#isPickedUp) this.#end("no_answer");
+      else this.#end("failed", "the carrier says nothing of it and may not reach PARLEY_PUBLIC_URL");
     });
   }
 
@@ -213,9 +217,9 @@ export class HostedCall {
   }
 
   /** The leg has ended, by itself or by what the carrier said. */
-  #end(cause: LegEndCause): void {
+  #end(cause: LegEndCause, detail?: string): void {
     if (this.#isOver) return;
-    this.#options.tell({ kind: "ended", cause });
+    this.#options.tell({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
     this.#finish();
   }
 

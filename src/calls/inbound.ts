@@ -58,7 +58,7 @@ export async function admit(
   if (!assistant) return "unavailable";
   try {
     // Before the record: a call nobody can hear is refused, not failed.
-    voiceOf(assistant, { isOutbound: false });
+    voiceOf(assistant, { isOutbound: false, words: null });
     const { call, secondsMax } = await calls.begin({
       assistant, type: "inbound", conversationUuid: null, assistantPhone: route.number,
       customerPhone: from, variables: {},

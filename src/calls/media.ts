@@ -155,8 +155,9 @@ class RunningThread {
     this.#worker = null;
     for (const callId of [...this.#open]) {
       this.#open.delete(callId);
-      const summary = { reason: "carrier_failed", cause: "failed", turns: [] } as const;
-      this.onMessage({ kind: "over", callId, summary: { ...summary, turns: [] }, recordedMs: 0 });
+      const detail = "the thread of live sound ended";
+      const summary = { reason: "speech_failed", cause: "failed", detail, turns: [] } as const;
+      this.onMessage({ kind: "over", callId, summary, recordedMs: 0 });
     }
     this.#options.system.after(LIMITS.mediaRestartMs, () => {
       if (this.isKept) this.start();

@@ -4,16 +4,25 @@ import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
 import type { CommittedEvent, FunctionCall } from "../events/events.ts";
 import type { DialRules } from "../phone-numbers/dial-guard.ts";
+import type { Charge } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./machine.ts";
 
 export const CALL_TYPES = ["inbound", "outbound", "web"] as const;
 export type CallType = (typeof CALL_TYPES)[number];
 export type AnsweredBy = "human" | "machine" | "unknown";
 
+/**
+ * Who understands the customer: a recogniser of this server, a realtime model, the caller's own
+ * browser; nobody has to where they type or are a script.
+ */
+export const HEARINGS = ["server", "model", "browser", "typed", "script"] as const;
+export type Hearing = (typeof HEARINGS)[number];
+
 /** Why the media of a call ended, finer than its status. */
 export const END_REASONS = [
   "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
-  "balance", "transferred", "operator", "rejected", "carrier_failed", "speech_failed", "server_restarted",
+  "balance", "transferred", "operator", "rejected", "busy", "no_answer", "carrier_failed",
+  "speech_failed", "model_failed", "server_restarted",
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
@@ -36,10 +45,14 @@ export interface Call {
   /** Given before the call; what was collected is in `evaluation`. */
   variables: Record<string, string>;
   answeredBy: AnsweredBy;
+  /** Null until it is answered. */
+  hearing: Hearing | null;
   answeredAt: Instant | null;
   /** When the media ended. */
   endedAt: Instant | null;
   endReason: EndReason | null;
+  /** In words for the owner, with what to do about it; null: nothing failed. */
+  failureReason: string | null;
   /** Whole seconds from answer to end; while live, 0. */
   durationS: number;
   carrierCostMicros: Micros;
@@ -169,8 +182,10 @@ export interface CallStore {
     to: CallStatus;
     answeredBy?: AnsweredBy;
     reason?: EndReason;
+    failureReason?: string | null;
     /** Being written from now on. */
     recordingFile?: string | null;
+    hearing?: Hearing;
     now: Instant;
   }): Promise<CommittedEvent[]>;
   setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;
@@ -187,6 +202,9 @@ export interface CallStore {
     callId: number;
     finalStatus: AnsweredStatus | "failed";
     reason: EndReason;
+    failureReason?: string | null;
+    /** Unless told, all of it. */
+    charge?: Charge;
     carrierCostMicros: Micros;
     turns: readonly TurnLatency[];
     /** False: nothing was recorded after all. */

@@ -20,7 +20,7 @@ import type { Evaluation } from "./evaluation.ts";
 import { callFunctions, type CallDeeds } from "./functions.ts";
 import type { Hosted } from "./hosted.ts";
 import type { Recordings } from "./recordings.ts";
-import type { Call, EndReason, TranscriptEntry } from "./records.ts";
+import type { Call, EndReason, Hearing, TranscriptEntry } from "./records.ts";
 import type { CallSetup, EngineCodes, FromMedia, MediaThread } from "./voice/protocol.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
 import type { VoiceSettings } from "./voice/settings.ts";
@@ -50,16 +50,22 @@ export type Line =
 export interface ChosenVoice {
   settings: VoiceSettings;
   engines: EngineCodes;
+  hearing: Hearing;
   /** The model hears by itself; null: a recogniser does. */
   realtime: { voice: string | null; language: string } | null;
 }
 
+/** How the far end can tell its words where this server understands none; a script always does. */
+export type GivenWords = Extract<Hearing, "browser" | "typed" | "script">;
+
 /**
  * Throws Fault 422 when nothing can speak or understand the assistant's language. `isRealtime`: as
- * the call is already; unless told, as the assistant's mode says and this server can.
+ * the call is already; unless told, as the assistant's mode says and this server can. `words`: what
+ * the far end offers; null: sound alone.
  */
 export type VoiceOf = (
-  assistant: Assistant, call: { isOutbound: boolean; isRealtime?: boolean },
+  assistant: Assistant,
+  call: { isOutbound: boolean; isRealtime?: boolean; words: GivenWords | null },
 ) => ChosenVoice;
 
 export interface CallingOptions {
@@ -76,8 +82,8 @@ export interface CallingOptions {
     url: string; accountId: number; assistantId: number; callId: number;
     customerPhone: string | null; assistantPhone: string | null; variables: Record<string, string>;
   }): Promise<Record<string, string>>;
-  /** Null: there is no way out for the number the call is made from. */
-  lineOf(call: Call, assistant: Assistant): Line | null;
+  /** A sentence: why there is no way out for the number the call is made from. */
+  lineOf(call: Call, assistant: Assistant): Line | string;
   routeInbound: RouteInbound;
   evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
   recordings: Pick<Recordings, "folder" | "repair">;
@@ -103,7 +109,11 @@ export interface LiveCall {
   face: Face | null;
   /** There is a telephone line: calls can be handed on and keys be pressed. */
   hasLine: boolean;
+  /** The operator's, or nobody's: not a trunk that an account brings along. */
+  isOwnLine: boolean;
   isRealtime: boolean;
+  hearing: Hearing;
+  words: GivenWords | null;
   rate: number;
   isAnswered: boolean;
   history: ModelMessage[];
@@ -115,6 +125,8 @@ export interface LiveCall {
   saidMs: number;
   listeners: Set<Listener>;
   isOver: boolean;
+  /** Replies of the model that came, and what the newest failure said. */
+  replies: { given: number; failure: string | null };
   done: PromiseWithResolvers<void>;
 }
 
@@ -166,8 +178,10 @@ export async function reply(
     for await (const events of turn) {
       for (const event of events) show(options, call, number, event);
     }
+    call.replies.given += 1;
   } catch (error) {
     failed = abort.signal.reason !== UNWANTED;
+    if (failed) call.replies.failure = error instanceof Error ? error.message : String(error);
     if (failed) log.warn({ err: error, call_id: call.id }, "reply failed");
   } finally {
     deadline.cancel();
@@ -234,15 +248,16 @@ function show(
       media.send({ kind: "tool", callId, running: false });
       return call.face?.tool(event.call.name, "end");
     case "usage":
+    case "truncated":
       return;
   }
 }
 
 function chosenOrWhyNot(
-  { voiceOf }: CallingOptions, assistant: Assistant, isRealtime: boolean,
+  { voiceOf }: CallingOptions, assistant: Assistant, { isRealtime, words }: LiveCall,
 ): ChosenVoice | string {
   try {
-    return voiceOf(assistant, { isOutbound: false, isRealtime });
+    return voiceOf(assistant, { isOutbound: false, isRealtime, words });
   } catch (error) {
     if (error instanceof Fault) return error.message;
     throw error;
@@ -270,7 +285,7 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
       const next = options.findAssistant(call.accountId, assistantId);
       if (!next) return "That assistant is not there any more.";
       const { isRealtime } = call;
-      const chosen = chosenOrWhyNot(options, next, isRealtime);
+      const chosen = chosenOrWhyNot(options, next, call);
       if (typeof chosen === "string") return chosen;
       const { settings, engines } = chosen;
       call.assistant = next;

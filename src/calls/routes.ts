@@ -24,10 +24,10 @@ export interface CallRouteOptions {
   recordingUrl: RecordingUrl;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   findAssistantByUuid(uuid: string): Assistant | null;
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
+  /** Throws Fault 422 when nothing can speak the assistant's language to a script. */
   assertCanTalk(assistant: Assistant): void;
-  /** Throws Fault 422 when no call can be made from the number. */
-  assertHasLine(accountId: number, phoneNumber: string | null): void;
+  /** Throws Fault 422 when the assistant cannot call from the number. */
+  assertCanCall(assistant: Assistant, phoneNumber: string | null): void;
   /** The number an assistant calls from; null: the carrier's own. */
   numberOf(assistant: Assistant): string | null;
 }
@@ -184,8 +184,8 @@ function numberFrom(text: string): string {
   throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
 }
 
-/** By id or uuid; active, and able to talk. */
-function readyAssistant(
+/** By id or uuid; active. */
+function activeAssistant(
   options: CallRouteOptions, accountId: number, id: number | string,
 ): Assistant {
   const assistant = /^\d{1,15}$/.test(String(id))
@@ -195,7 +195,6 @@ function readyAssistant(
     throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
   }
   if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
-  options.assertCanTalk(assistant);
   return assistant;
 }
 
@@ -213,9 +212,9 @@ function makeCallRoute(options: CallRouteOptions): Route {
     responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
       const number = numberFrom(body.phone_number);
-      const assistant = readyAssistant(options, caller.accountId, body.assistant_id);
+      const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
       const assistantPhone = options.numberOf(assistant);
-      options.assertHasLine(caller.accountId, assistantPhone);
+      options.assertCanCall(assistant, assistantPhone);
       const { call, secondsMax } = await calls.begin({
         assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
         variables: readVariables(body.variables),
@@ -237,7 +236,8 @@ function tryCallRoute(options: CallRouteOptions): Route {
     responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
       const number = numberFrom(body.phone_number ?? CALLER);
-      const assistant = readyAssistant(options, caller.accountId, body.assistant_id);
+      const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
+      options.assertCanTalk(assistant);
       const { call, secondsMax } = await calls.begin({
         assistant, type: "inbound", conversationUuid: null,
         assistantPhone: options.numberOf(assistant), customerPhone: number,

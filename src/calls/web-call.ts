@@ -18,15 +18,16 @@ import { compileValidation, parseJsonObject, parseQuery } from "../http/validati
 import type { LegEvent } from "../providers/carriers/port.ts";
 import type { Pcm } from "../providers/speech/port.ts";
 import type { Calling } from "./calling.ts";
-import type { Face } from "./replies.ts";
+import type { Hearing } from "./records.ts";
+import type { Face, GivenWords } from "./replies.ts";
 
 export interface WebCallOptions {
   calling: Calling;
   conversations: Conversations;
   access: Access;
   findAssistant(assistantId: number): Assistant | null;
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
-  assertCanTalk(assistant: Assistant): void;
+  /** Throws Fault 422 when nothing can speak the assistant's language, or hear it but the words. */
+  hearingOf(assistant: Assistant, words: GivenWords | null): Hearing;
   /** Seconds from the last sound sent to its being heard. */
   observePlayout(seconds: number): void;
   system: System;
@@ -41,7 +42,12 @@ const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
 
 const Message = Type.Object({
   type: Type.Union(
-    (["start", "cleared", "mark", "dtmf", "end", "ping"] as const).map((type) => Type.Literal(type))),
+    (["start", "words", "cleared", "mark", "dtmf", "end", "ping"] as const)
+      .map((type) => Type.Literal(type))),
+  /** What the page can do where this server understands nothing. */
+  hearing: Type.Optional(Type.Union([Type.Literal("browser"), Type.Literal("typed")])),
+  text: Type.Optional(Type.String({ maxLength: LIMITS.toldWordsCharsMax })),
+  final: Type.Optional(Type.Boolean()),
   format: Type.Optional(Type.Object({
     encoding: Type.Literal("pcm_s16le"), rate: Type.Literal(RATE),
   })),
@@ -52,7 +58,12 @@ const Message = Type.Object({
 });
 const validateMessage = compileValidation(Message);
 
-const TicketReply = Type.Object({ ticket: Type.String(), expires_in: Type.Integer() });
+const TicketReply = Type.Object({
+  ticket: Type.String({ description: "Opens the call's socket once", examples: ["k3J9…"] }),
+  expires_in: Type.Integer({ description: "Seconds the ticket may wait", examples: [60] }),
+});
+/** What to whoever calls is said in place of what is missing on the server: that is its owner's. */
+const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
 const Refusal = Type.Object({ status: Type.Literal(false), error: Type.String() });
 
 export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
@@ -79,7 +90,7 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       const assistant = assistantOf(uuid);
       if (!access.originAllowedFor(uuid, http)) throw originFault();
       access.assertMaySend(uuid);
-      options.assertCanTalk(assistant);
+      hearingOrRefuse(options, assistant, "typed");
       const { ticket } = tickets.issue(uuid);
       return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
     },
@@ -101,25 +112,43 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
   return { routes: [ticketRoute], socket };
 }
 
+/** Throws Fault 422 in words for strangers; what is missing is for the log. */
+function hearingOrRefuse(
+  { hearingOf, log }: WebCallOptions, assistant: Assistant, words: GivenWords | null,
+): Hearing {
+  try {
+    return hearingOf(assistant, words);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    log.warn({ assistant_id: assistant.id, reason: error.message }, "a web call was refused");
+    throw new Fault(422, CANNOT_CALL);
+  }
+}
+
 /** One open socket, from `start` to the end of its call. */
 function createFace(
   options: WebCallOptions, socket: Socket, uuid: string, assistant: Assistant,
 ): SocketHandlers {
-  const { calling, conversations, log } = options;
+  const { calling, conversations, log, system } = options;
   let leg: ((event: LegEvent) => void) | null = null;
   let hasStarted = false;
   let isGone = false;
   const intake = createIntake(options.system);
+  const words = createWordIntake(system);
   const tell = (message: object): void => void socket.send(JSON.stringify(message));
   const marks = createMarks(options.system);
   const face = faceOf(socket, tell, marks);
-  const start = async (): Promise<void> => {
+  const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
+    hearingOrRefuse(options, assistant, offer);
     const { variables } = conversations.get(uuid);
-    const call = await calling.openWeb({ assistant, conversationUuid: uuid, variables, face });
+    const call = await calling.openWeb({
+      assistant, conversationUuid: uuid, variables, face, words: offer,
+    });
     leg = call.leg;
+    words.start(call.hearing);
     intake.start();
-    tell({ type: "ready", call_id: call.callId, format: FORMAT });
+    tell({ type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing });
     leg(isGone ? { kind: "ended", cause: "far_hung_up" } : { kind: "answered" });
   };
   const refuse = (error: unknown): void => {
@@ -132,19 +161,16 @@ function createFace(
       case "ping":
         return tell({ type: "pong" });
       case "start":
-        if (!hasStarted) void start().catch(refuse);
+        if (!hasStarted) void start(message.hearing ?? null).catch(refuse);
         return;
-      case "cleared":
-        return leg?.({ kind: "cleared", droppedMs: message.dropped_ms ?? 0 });
-      case "dtmf":
-        if (message.digit !== undefined) leg?.({ kind: "dtmf", digit: message.digit });
-        return;
-      case "end":
-        return leg?.({ kind: "ended", cause: "far_hung_up" });
       case "mark": {
         const seconds = marks.heard(message.name ?? "");
         if (seconds !== null) options.observePlayout(seconds);
         return;
+      }
+      default: {
+        const event = message.type === "words" ? words.take(message) : legEventOf(message);
+        if (event) leg?.(event);
       }
     }
   };
@@ -165,6 +191,39 @@ function createFace(
     closed: () => {
       isGone = true;
       leg?.({ kind: "ended", cause: "far_hung_up" });
+    },
+  };
+}
+
+/** What a message says of the leg; null: nothing. */
+function legEventOf({ type, dropped_ms: ms = 0, digit }: Static<typeof Message>): LegEvent | null {
+  if (type === "cleared") return { kind: "cleared", droppedMs: ms };
+  if (type === "end") return { kind: "ended", cause: "far_hung_up" };
+  return type === "dtmf" && digit !== undefined ? { kind: "dtmf", digit } : null;
+}
+
+/** As a recogniser would give it: no line, no control character. */
+const oneLine = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
+
+/** Words a page tells where it is to; beyond so many in a second they are passed over, as noise. */
+function createWordIntake(system: System) {
+  let isAsked = false;
+  let sinceMs = -Infinity;
+  let count = 0;
+  return {
+    start: (hearing: Hearing): void => {
+      isAsked = hearing === "browser" || hearing === "typed";
+    },
+    take: ({ text = "", final: isFinal = false }: Static<typeof Message>): LegEvent | null => {
+      const nowMs = system.monotonicMs();
+      if (nowMs - sinceMs >= 1000) {
+        sinceMs = nowMs;
+        count = 0;
+      }
+      count += 1;
+      if (!isAsked || count > LIMITS.toldWordsPerSecondMax) return null;
+      return { kind: "words", text: oneLine(text), isFinal };
     },
   };
 }

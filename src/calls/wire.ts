@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { dollarsFromMicros } from "../core/money.ts";
 import { plainSeconds } from "../core/system.ts";
 import { transcriptText } from "./evaluation.ts";
-import type { Call, TranscriptEntry } from "./records.ts";
+import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
 
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
@@ -40,6 +40,10 @@ export const CallSchema = Type.Object({
   client_phone_number: Nullable(Type.String()),
   status: Type.String(),
   end_reason: Nullable(Type.String()),
+  failure_reason: Nullable(Type.String({
+    description: "Why the call failed or came to nothing, and what to do about it; null when nothing did",
+    examples: ["The number was busy. Call again later."],
+  })),
   transcript: Type.String(),
   transcript_entries: Type.Array(EntrySchema),
   variables: Free,
@@ -49,6 +53,12 @@ export const CallSchema = Type.Object({
   carrier_cost: Type.Number(),
   total_cost: Type.Number(),
   answered_by: Type.String(),
+  hearing: Nullable(Type.Union(HEARINGS.map((one) => Type.Literal(one)), {
+    description: "Who understood the caller: this server's recogniser (`server`), a realtime model, "
+      + "the caller's own `browser`, or nobody had to, since the words were `typed` or are those of a "
+      + "`script`; null until the call is answered",
+    examples: ["server"],
+  })),
   recording_url: Nullable(Type.String()),
   latency: Type.Array(LatencySchema),
   created_at: Type.String(),
@@ -90,6 +100,7 @@ export function wireCall(
     client_phone_number: call.customerPhone,
     status: call.status,
     end_reason: call.endReason,
+    failure_reason: call.failureReason,
     transcript: transcriptText(entries),
     transcript_entries: entries.map((entry) => wireEntry(entry, call)),
     variables: call.variables,
@@ -99,6 +110,7 @@ export function wireCall(
     carrier_cost: dollarsFromMicros(call.carrierCostMicros),
     total_cost: dollarsFromMicros(call.totalCostMicros),
     answered_by: call.answeredBy,
+    hearing: call.hearing,
     recording_url: urlOf(call),
     latency: call.turns.map((turn) => ({
       endpoint_ms: turn.endpointMs,

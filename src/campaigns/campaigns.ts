@@ -111,8 +111,8 @@ export interface CampaignsOptions {
   bus: EventBus;
   system: System;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
-  assertCanTalk(assistant: Assistant): void;
+  /** Throws Fault 422 when the assistant cannot call from the campaign's numbers. */
+  assertCanCall(assistant: Assistant, campaign: Campaign): void;
   terms(assistant: Assistant): CallTerms;
   campaignsMax(accountId: number): number;
   /** Called after every change of who may be called. */
@@ -126,10 +126,11 @@ const failed = (status: number, message: string, data?: object): Fault =>
   new Fault(status, message, { extra: { success: false, ...(data ? { data } : {}) } });
 
 /** Throws Fault 422 for one that may not call. */
-function assertReady({ assertCanTalk }: CampaignsOptions, assistant: Assistant | null): Assistant {
+function readyAssistant(options: CampaignsOptions, campaign: Campaign): Assistant {
+  const assistant = options.findAssistant(campaign.accountId, campaign.assistantId);
   if (!assistant) throw failed(422, "The assistant was deleted.");
   if (assistant.status !== "active") throw failed(422, "The assistant is not active.");
-  assertCanTalk(assistant);
+  options.assertCanCall(assistant, campaign);
   return assistant;
 }
 
@@ -169,8 +170,7 @@ export function createCampaigns(options: CampaignsOptions) {
     },
     start: async (accountId: number, campaignId: number): Promise<void> => {
       const campaign = own(accountId, campaignId);
-      const assistant = assertReady(
-        options, options.findAssistant(accountId, campaign.assistantId));
+      const assistant = readyAssistant(options, campaign);
       const { reserveMinMicros } = options.terms(assistant);
       const data = { campaign_id: campaignId, status: campaign.status };
       const outcome = await store.start({ campaignId, reserveMinMicros, now: system.now() });

@@ -17,8 +17,10 @@ import { ErrorSchema } from "./wire.ts";
 export interface WidgetRouteOptions {
   access: Access;
   findAssistantByUuid(uuid: string): Assistant | null;
-  /** Throws Fault 422 when nothing can speak or understand the assistant's language. */
-  assertCanTalk(assistant: Assistant): void;
+  /** Throws Fault 422 when nothing can speak the assistant's language, or hear it but the words. */
+  hearingOf(assistant: Assistant, words: "typed" | null): string;
+  /** ISO 639-1. */
+  languageOf(assistant: Assistant): string;
   system: System;
 }
 
@@ -35,14 +37,22 @@ const SETTINGS = Type.Object({
     }),
   }),
   initial_message: Type.String(),
-  calls: Type.Boolean({ description: "Whether a web call with the assistant is possible" }),
+  calls: Type.Boolean({
+    description: "Whether a web call with the assistant is possible", examples: [true],
+  }),
+  hears: Type.Boolean({
+    description: "Whether this server understands what is spoken; if not, a page gives it the words: "
+      + "by the browser's own speech recognition, or typed",
+    examples: [true],
+  }),
+  language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
 });
 
 export function widgetRoutes(options: WidgetRouteOptions): Route[] {
   const { access, system } = options;
-  const canTalk = (assistant: Assistant): boolean => {
+  const isPossible = (assistant: Assistant, words: "typed" | null): boolean => {
     try {
-      options.assertCanTalk(assistant);
+      options.hearingOf(assistant, words);
       return true;
     } catch (error) {
       if (error instanceof Fault) return false;
@@ -71,7 +81,9 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
         name: assistant.name,
         widget_settings: { remember_days: LIMITS.widgetRememberDays, ...widget },
         initial_message: fillTemplate(initial, variables),
-        calls: canTalk(assistant),
+        calls: isPossible(assistant, "typed"),
+        hears: isPossible(assistant, null),
+        language: options.languageOf(assistant),
       });
     },
   })];

@@ -117,12 +117,17 @@ export const LIMITS = {
   // Calls
   /** How far the billed time of a call in progress may be behind when the process dies. */
   callBeatMs: 5 * SECOND_MS,
+  /** For calls to take leave of whoever is on the line when the server stops. */
+  callGoodbyeMs: 10 * SECOND_MS,
   /** Until a call that was told to end is given up. */
   callEndMs: 5 * SECOND_MS,
   /** From the end of the media thread to the start of the next, where calls come in. */
   mediaRestartMs: SECOND_MS,
   /** For taking leave of registrars when the server stops. */
   carrierCloseMs: 2.5 * SECOND_MS,
+  /** Words a page tells in place of a recogniser: their length, and how many messages a second. */
+  toldWordsCharsMax: 2000,
+  toldWordsPerSecondMax: 20,
   recordingLinkMs: 24 * 60 * MINUTE_MS,
   recordingSliceBytesMax: 1024 * 1024,
   evaluationMs: 60 * SECOND_MS,

@@ -54,6 +54,7 @@ export type CommittedData =
   | { type: "transcript_added"; call_id: number; entry: TranscriptBody }
   | {
       type: "call_ended"; call_id: number; status: string; end_reason: string | null;
+      failure_reason: string | null;
       duration: number; carrier_cost: number; total_cost: number;
       evaluation: Record<string, unknown>; evaluation_error: string | null; has_recording: boolean;
     }

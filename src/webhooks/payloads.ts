@@ -8,6 +8,7 @@ export interface PostCallFacts {
   type: string;
   status: string;
   endReason: string | null;
+  failureReason: string | null;
   customerPhone: string | null;
   assistantPhone: string | null;
   durationS: number;
@@ -37,6 +38,7 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
     duration: call.durationS,
     status: call.status,
     end_reason: call.endReason,
+    failure_reason: call.failureReason,
     extracted_variables: call.evaluation,
     input_variables: call.variables,
     transcript: spoken.map(({ speaker, text, startMs }) => ({

@@ -3,6 +3,7 @@
 import { createMediaClock } from "../../src/calls/voice/clock.ts";
 import type { CallSummary, Said, VoiceState } from "../../src/calls/voice/brain.ts";
 import { VoiceSession } from "../../src/calls/voice/session.ts";
+import { createToldWords } from "../../src/calls/voice/told-words.ts";
 import type { VoiceSettings } from "../../src/calls/voice/settings.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { createLoopbackCarrier, type CallerScript, type CallerStep } from "../../src/providers/carriers/loopback.ts";
@@ -63,6 +64,8 @@ export interface PlayedCallOptions {
   /** `words`: numbers and addresses are said as by real voices. */
   manner?: Manner;
   recognitionMs?: number;
+  /** Nothing recognises: the words come with the leg. */
+  knowsWords?: boolean;
   beepAtMs?: number;
   limitMs?: number;
   ambience?: { next(samples: number): Int16Array; gain: number };
@@ -81,6 +84,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
   const played: PlayedCall = {
     said: [], heard: [], questions: [], states: [], answeredBy: [], over: null, lengthMs: 0,
   };
+  const words = options.knowsWords ? createToldWords(system) : null;
   const carrier = createLoopbackCarrier({
     system,
     rate: 8000,
@@ -115,10 +119,13 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     settings: { ...VOICE_SETTINGS, ...options.settings },
     durationMaxMs: options.durationMaxMs ?? 3_600_000,
     greeting: options.greeting ?? "Hello, how can I help?",
-    connect: (tell) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, tell),
+    connect: (tell) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, (event) => {
+      if (event.kind === "words") words?.told(event);
+      else tell(event);
+    }),
     synthesizer: saidAsWritten(createLoopbackSynthesizer({ system, synthesisMs }), options.manner ?? "signs"),
-    transcriber: createLoopbackTranscriber({ system, recognitionMs }),
-    vad: loopbackVad,
+    transcriber: words?.transcriber ?? createLoopbackTranscriber({ system, recognitionMs }),
+    vad: words ? words.watch(loopbackVad) : loopbackVad,
     noiseFilter: options.noiseFilter ?? null,
     ambience: options.ambience ?? null,
     record: options.record ?? null,

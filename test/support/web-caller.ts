@@ -17,6 +17,7 @@ export interface ServerMessage {
   reason?: string;
   error?: string;
   call_id?: number;
+  hearing?: string;
   name?: string;
   phase?: string;
 }
@@ -65,12 +66,14 @@ export class WebCaller {
     socket.on("error", () => undefined);
   }
 
-  static async open(server: TestServer, conversation: string, ticket: string): Promise<WebCaller> {
+  static async open(
+    server: TestServer, conversation: string, ticket: string, start: object = {},
+  ): Promise<WebCaller> {
     const base = server.url.replace("http", "ws");
     const socket = new WebSocket(`${base}/api/conversations/${conversation}/call?ticket=${ticket}`);
     const caller = new WebCaller(socket);
     await once(socket, "open");
-    caller.send({ type: "start", format: { encoding: "pcm_s16le", rate: RATE } });
+    caller.send({ type: "start", format: { encoding: "pcm_s16le", rate: RATE }, ...start });
     await caller.until(() => caller.messages.some(({ type }) => type === "ready" || type === "error"));
     caller.#pace = setInterval(() => caller.#frame(), 20);
     return caller;

@@ -13,7 +13,9 @@ export function reasonOf(cause: LegEndCause): EndReason {
     case "rejected":
       return "rejected";
     case "busy":
+      return "busy";
     case "no_answer":
+      return "no_answer";
     case "failed":
       return "carrier_failed";
   }

@@ -16,6 +16,8 @@ import {
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
 import { VoiceSession } from "./session.ts";
+import { createFaults, type Faults } from "./faults.ts";
+import { createToldWords } from "./told-words.ts";
 
 /** Writes one recording; errors are its own to report. */
 export interface Recorder {
@@ -47,6 +49,7 @@ interface Entry {
   /** The session again, by its kind. */
   pipeline: VoiceSession | null;
   realtime: RealtimeSession | null;
+  faults: Faults;
   /** Takes events of a `remote` leg. */
   tellLeg: ((event: LegEvent) => void) | null;
 }
@@ -65,8 +68,9 @@ export function createHost(options: HostOptions): Host {
       calls.set(callId, createEntry(options, callId, setup, () => calls.delete(callId)));
     } catch (error) {
       log.error({ err: error, call_id: callId }, "a call could not be set up");
-      const summary = { reason: "speech_failed", cause: "failed", turns: [] } as const;
-      post({ kind: "over", callId, summary: { ...summary, turns: [] }, recordedMs: 0 });
+      const { message: detail } = error as Error;
+      const summary = { reason: "speech_failed", cause: "failed", detail, turns: [] } as const;
+      post({ kind: "over", callId, summary, recordedMs: 0 });
     }
   };
   return {
@@ -81,11 +85,11 @@ export function createHost(options: HostOptions): Host {
 }
 
 function openEngines(
-  options: HostOptions, codes: EngineCodes,
+  options: HostOptions, codes: EngineCodes, { watch }: Faults,
 ): { synthesizer: Synthesizer | null; transcriber: Transcriber | null } {
   return {
-    synthesizer: codes.synthesizer === null ? null : options.synthesizer(codes.synthesizer),
-    transcriber: codes.transcriber === null ? null : options.transcriber(codes.transcriber),
+    synthesizer: codes.synthesizer === null ? null : watch(options.synthesizer(codes.synthesizer)),
+    transcriber: codes.transcriber === null ? null : watch(options.transcriber(codes.transcriber)),
   };
 }
 
@@ -124,7 +128,7 @@ function obey(
     case "become": {
       const { settings, greeting, engines, instructions, tools } = message;
       return session.become({
-        settings, greeting, instructions, tools, ...openEngines(options, engines),
+        settings, greeting, instructions, tools, ...openEngines(options, engines, entry.faults),
       });
     }
     case "end_after_speech":
@@ -142,7 +146,14 @@ function createEntry(
 ): Entry {
   const { settings, leg: legSetup, recordingPath } = setup;
   let tellLeg: Entry["tellLeg"] = null;
-  const connect = (tell: (event: LegEvent) => void): Leg => {
+  const faults = createFaults();
+  const words = setup.engines.transcriber === null ? createToldWords(options.system) : null;
+  const connect = (tellSession: (event: LegEvent) => void): Leg => {
+    const tell = (event: LegEvent): void => {
+      if (event.kind === "words") return words?.told(event);
+      if (event.kind === "ended" && event.detail !== undefined) faults.note(event.detail);
+      tellSession(event);
+    };
     switch (legSetup.kind) {
       case "remote":
         tellLeg = tell;
@@ -172,31 +183,36 @@ function createEntry(
     clock: options.clock,
     system: options.system,
     log: options.log,
-    brain: brainOf(options, callId, recorder, forget),
+    brain: brainOf(options, callId, recorder, faults, forget),
   };
-  const { synthesizer, transcriber } = openEngines(options, setup.engines);
+  const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   if (setup.realtime !== null) {
     const realtime = new RealtimeSession({
-      ...common, model: options.speechToSpeech(), realtime: setup.realtime, synthesizer,
+      ...common, model: faults.watch(options.speechToSpeech()), realtime: setup.realtime,
+      synthesizer,
     });
-    return { session: realtime, pipeline: null, realtime, get tellLeg() { return tellLeg; } };
+    return {
+      session: realtime, pipeline: null, realtime, faults, get tellLeg() { return tellLeg; },
+    };
   }
-  if (!synthesizer || !transcriber) throw new Error("a call of parts needs both of them");
+  const hears = transcriber ?? words?.transcriber;
+  if (!synthesizer || !hears) throw new Error("a call of parts needs both of them");
   const pipeline = new VoiceSession({
     ...common,
     synthesizer,
-    transcriber,
-    vad: options.vad,
+    transcriber: hears,
+    vad: words ? words.watch(options.vad) : options.vad,
     noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
     beeps: settings.voicemail.detects ? options.beeps : null,
   });
-  return { session: pipeline, pipeline, realtime: null, get tellLeg() { return tellLeg; } };
+  return { session: pipeline, pipeline, realtime: null, faults, get tellLeg() { return tellLeg; } };
 }
 
 function brainOf(
   { post, log }: HostOptions,
   callId: number,
   recorder: Recorder | null,
+  faults: Faults,
   forget: () => void,
 ): Brain {
   return {
@@ -211,8 +227,9 @@ function brainOf(
     said: (said) => post({ kind: "said", callId, said }),
     delta: (speaker, text) => post({ kind: "delta", callId, speaker, text }),
     state: (state) => post({ kind: "state", callId, state }),
-    over: (summary) => {
+    over: (ended) => {
       forget();
+      const summary = { ...ended, detail: faults.newest };
       const tell = (recordedMs: number): void => post({ kind: "over", callId, summary, recordedMs });
       if (!recorder) return tell(0);
       recorder.close().then(tell, (error: unknown) => {

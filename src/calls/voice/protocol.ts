@@ -14,6 +14,7 @@ import type { VoiceSettings } from "./settings.ts";
 /** As catalogs name them; null: none is needed. */
 export interface EngineCodes {
   synthesizer: string | null;
+  /** Null, too: the words come with the leg. */
   transcriber: string | null;
 }
 

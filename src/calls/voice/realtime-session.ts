@@ -12,7 +12,7 @@ import type { EndReason } from "../records.ts";
 import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
 import { reasonOf } from "./end-reason.ts";
 import { Mixer } from "./mixer.ts";
-import { phrasesOf } from "./phrases.ts";
+import { goodbyeOf, phrasesOf } from "./phrases.ts";
 import { Scribe } from "./scribe.ts";
 import type { VoiceSettings } from "./settings.ts";
 import { Speech } from "./speech.ts";
@@ -115,6 +115,7 @@ export class RealtimeSession implements CallSession {
   }
 
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
+    if (reason === "server_restarted") return this.#takeLeave(reason);
     this.#ending = { reason, to };
     if (this.#replies.length === 0) this.#endNow();
   }
@@ -139,6 +140,8 @@ export class RealtimeSession implements CallSession {
       case "dtmf":
         this.#digits += event.digit;
         this.#digitMs = this.#nowMs();
+        return;
+      case "words":
         return;
       case "cleared":
         this.#clearSinceMs = null;
@@ -321,11 +324,7 @@ export class RealtimeSession implements CallSession {
     const reason = durationMaxMs < settings.maxDurationMs ? "balance" : "max_duration";
     if (talkedMs >= lengthMs) return this.hangUp(reason);
     if (!this.#saidGoodbye && lengthMs > 2 * GOODBYE_MS && talkedMs >= lengthMs - GOODBYE_MS) {
-      this.#saidGoodbye = true;
-      this.#interrupt();
-      this.#ending = { reason, to: null };
-      this.say(phrasesOf(settings.language).timeIsUp);
-      return;
+      return this.#takeLeave(reason);
     }
     this.#watchDigits(nowMs);
     if (this.#replies.length > 0 || this.#customerTalks || this.#toolsRunning > 0 || this.#ending) {
@@ -342,6 +341,14 @@ export class RealtimeSession implements CallSession {
     this.#reengagements += 1;
     this.#quietMs = nowMs;
     this.say(phrasesOf(settings.language).stillThere);
+  }
+
+  #takeLeave(reason: EndReason): void {
+    if (this.#over) return;
+    this.#saidGoodbye = true;
+    this.#interrupt();
+    this.#ending = { reason, to: null };
+    this.say(goodbyeOf(this.#settings.language, reason));
   }
 
   #watchDigits(nowMs: number): void {

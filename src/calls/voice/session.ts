@@ -11,7 +11,7 @@ import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain
 import { createEars, type Ears } from "./ears.ts";
 import { reasonOf } from "./end-reason.ts";
 import { Mixer } from "./mixer.ts";
-import { phrasesOf } from "./phrases.ts";
+import { goodbyeOf, phrasesOf } from "./phrases.ts";
 import { Scribe } from "./scribe.ts";
 import type { VoiceSettings } from "./settings.ts";
 import { Speech, type SpeechKind } from "./speech.ts";
@@ -165,6 +165,8 @@ export class VoiceSession implements CallSession {
         return;
       case "dtmf":
         return this.#feed({ kind: "dtmf", digit: event.digit });
+      case "words":
+        return;
       case "cleared":
         this.#clearSinceMs = null;
         return this.#mixer.cleared(event.droppedMs);
@@ -278,7 +280,7 @@ export class VoiceSession implements CallSession {
       case "leave_message":
         return this.#sayWhole("note", settings.voicemail.message ?? "");
       case "say_goodbye":
-        return this.#sayWhole("note", phrasesOf(settings.language).timeIsUp);
+        return this.#sayWhole("note", goodbyeOf(settings.language, action.reason));
       case "answered_by":
         return brain.answeredBy(action.by);
       case "hang_up":

@@ -105,6 +105,7 @@ function take(draft: Draft, event: TurnEvent): void {
       state.quietMs = nowMs;
       return;
     case "end_after_speech":
+      if (event.reason === "server_restarted") return sayGoodbye(draft, event.reason);
       state.ending = event.reason;
       if (state.phase === "listening" || state.phase === "waiting") hangUp(draft, event.reason);
       return;
@@ -241,7 +242,7 @@ function settle(draft: Draft): void {
     if (talkedMs >= MACHINE_BUDGET_MS) judged(draft, null);
   }
   if (state.ending === null && talkedMs >= settings.maxDurationMs - GOODBYE_MS
-    && settings.maxDurationMs > 2 * GOODBYE_MS) return sayGoodbye(draft);
+    && settings.maxDurationMs > 2 * GOODBYE_MS) return sayGoodbye(draft, settings.durationReason);
   if (state.isPaused) settlePause(draft);
   if (state.phase === "listening" || state.phase === "waiting") settleTurn(draft);
   if (state.phase === "thinking") settleThinking(draft);
@@ -249,9 +250,9 @@ function settle(draft: Draft): void {
   if (state.phase === "listening" || state.phase === "waiting") settleSilence(draft);
 }
 
-function sayGoodbye({ state, actions, settings, nowMs }: Draft): void {
-  actions.push({ kind: "interrupt" }, { kind: "say_goodbye", reason: settings.durationReason });
-  state.ending = settings.durationReason;
+function sayGoodbye({ state, actions, nowMs }: Draft, reason: EndReason): void {
+  actions.push({ kind: "interrupt" }, { kind: "say_goodbye", reason });
+  state.ending = reason;
   state.phase = "thinking";
   state.thinkingMs = nowMs;
   state.fillerPlayed = true;

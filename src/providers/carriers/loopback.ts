@@ -67,11 +67,12 @@ class LoopbackLeg implements Leg {
   /** What the far end is saying, and how far it has got. */
   #line: Pcm | null = null;
   #lineAt = 0;
+  #words: SpokenWords | null = null;
   #waitsForVoice = false;
   #waitedMs = 0;
   #quietMs = 0;
   #heardSpeech = false;
-  #words = 0;
+  #wordsHeard = 0;
 
   constructor(
     options: LoopbackCarrierOptions,
@@ -84,7 +85,7 @@ class LoopbackLeg implements Leg {
     this.#silence = new Int16Array((options.rate * FRAME_MS) / 1000);
     this.#ear = createWordEar(options.rate, ({ text, frames, of }) => {
       if (frames < of) return;
-      this.#words += 1;
+      this.#wordsHeard += 1;
       options.onWord?.(text);
     });
     this.transfer = () => this.#end("transferred");
@@ -157,13 +158,13 @@ class LoopbackLeg implements Leg {
   #startCounting(): void {
     this.#waitedMs = 0;
     this.#heardSpeech = false;
-    this.#words = 0;
+    this.#wordsHeard = 0;
   }
 
   #isDone(step: CallerStep): boolean {
     if ("waitMs" in step) return (this.#waitedMs += FRAME_MS) > step.waitMs;
     if ("quietMs" in step) return this.#heardSpeech && this.#quietMs >= step.quietMs;
-    if ("words" in step) return this.#words >= step.words;
+    if ("words" in step) return this.#wordsHeard >= step.words;
     return true;
   }
 
@@ -180,6 +181,8 @@ class LoopbackLeg implements Leg {
     this.#options.speak(text, this.rate, (pcm) => {
       this.#waitsForVoice = false;
       this.#line = pcm.length > 0 ? pcm : null;
+      this.#words = new SpokenWords(text, pcm, (words, isFinal) =>
+        this.#tell({ kind: "words", text: words, isFinal }));
     });
   }
 
@@ -187,9 +190,11 @@ class LoopbackLeg implements Leg {
     const end = this.#lineAt + this.#silence.length;
     let frame = line.subarray(this.#lineAt, end);
     this.#lineAt = end;
+    this.#words?.spokenTo(end);
     if (end >= line.length) {
       this.#line = null;
       this.#lineAt = 0;
+      this.#words = null;
       this.#startCounting();
     }
     if (frame.length < this.#silence.length) {
@@ -198,6 +203,40 @@ class LoopbackLeg implements Leg {
       frame = padded;
     }
     return frame;
+  }
+}
+
+/** The words of a line as its sound goes by: each takes as much of it as it has letters. */
+class SpokenWords {
+  readonly #words: string[];
+  readonly #text: string;
+  readonly #from: number;
+  readonly #to: number;
+  readonly #tell: (text: string, isFinal: boolean) => void;
+  #said = 0;
+  #isOver = false;
+
+  constructor(text: string, pcm: Pcm, tell: (text: string, isFinal: boolean) => void) {
+    this.#words = text.split(/\s+/).filter((word) => word !== "");
+    this.#text = this.#words.join(" ");
+    this.#from = Math.max(0, pcm.findIndex((sample) => Math.abs(sample) > LOUD));
+    this.#to = pcm.findLastIndex((sample) => Math.abs(sample) > LOUD) + 1;
+    this.#tell = tell;
+  }
+
+  spokenTo(sample: number): void {
+    if (this.#isOver) return;
+    if (sample >= this.#to) {
+      this.#isOver = true;
+      return this.#tell(this.#text, true);
+    }
+    const share = Math.max(0, sample - this.#from) / (this.#to - this.#from);
+    const text = this.#text.slice(0, Math.floor(share * this.#text.length) + 1);
+    // The last one of them is still being said.
+    const said = text.split(" ").length - 1;
+    if (said <= this.#said) return;
+    this.#said = said;
+    this.#tell(this.#words.slice(0, said).join(" "), false);
   }
 }
 

@@ -10,6 +10,8 @@ export type LegEvent =
   | { kind: "answered" }
   /** Mono, any number of samples at the leg's rate, in order. */
   | { kind: "audio"; pcm: Pcm }
+  /** What the far end is saying, where its words are known; final closes the piece. */
+  | { kind: "words"; text: string; isFinal: boolean }
   | { kind: "dtmf"; digit: string }
   /** Answers `clear`: how much of what was sent will never be heard. */
   | { kind: "cleared"; droppedMs: number }
@@ -17,8 +19,8 @@ export type LegEvent =
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
   /** Nobody took the call that was handed on: it goes on here. */
   | { kind: "transfer_failed" }
-  /** Nothing follows. `far` hung up means the person at the other end did. */
-  | { kind: "ended"; cause: LegEndCause };
+  /** Nothing follows. `far` hung up: the person at the other end did. `detail`: why it failed. */
+  | { kind: "ended"; cause: LegEndCause; detail?: string };
 
 export type LegEndCause =
   | "far_hung_up" | "we_hung_up" | "transferred" | "busy" | "no_answer" | "rejected" | "failed";

@@ -1,6 +1,7 @@
 // The commands of a call: create (reserve), change, end (post), finish, recover, delete. Each keeps
 // the table of calls/machine.ts and the law of DESIGN "Money": what a call costs is posted in the
 // transaction that ends it, once, and never more than was set aside.
+import { failureOf } from "../../calls/failures.ts";
 import { isFinal, mayChange, type CallStatus } from "../../calls/machine.ts";
 import type {
   AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, RecoveredCalls,
@@ -46,6 +47,17 @@ export function callCommands(db: Db) {
 }
 
 /** Steps more than one command takes. */
+function prepareStatus(db: Db) {
+  return db.prepare(`
+    UPDATE calls SET status = @to, end_reason = coalesce(@reason, end_reason),
+      failure_reason = coalesce(@failureReason, failure_reason),
+      answered_by = coalesce(@answeredBy, answered_by),
+      answered_at = CASE WHEN @to = 'in-progress' THEN @now ELSE answered_at END,
+      last_beat_at = CASE WHEN @to = 'in-progress' THEN @now ELSE last_beat_at END,
+      ended_at = CASE WHEN @isOver = 1 AND ended_at IS NULL THEN @now ELSE ended_at END
+    WHERE id = @callId`);
+}
+
 function createCallRows(db: Db) {
   const append = createEventAppender(db);
   const nextAccountSequence = createAccountSequence(db);
@@ -53,13 +65,7 @@ function createCallRows(db: Db) {
     UPDATE calls SET event_sequence = event_sequence + 1, updated_at = @now WHERE id = @callId
     RETURNING event_sequence AS sequence`);
   const find = db.prepare<[object], CallRow>(`${CALL} WHERE c.id = @callId`);
-  const setStatus = db.prepare(`
-    UPDATE calls SET status = @to, end_reason = coalesce(@reason, end_reason),
-      answered_by = coalesce(@answeredBy, answered_by),
-      answered_at = CASE WHEN @to = 'in-progress' THEN @now ELSE answered_at END,
-      last_beat_at = CASE WHEN @to = 'in-progress' THEN @now ELSE last_beat_at END,
-      ended_at = CASE WHEN @isOver = 1 AND ended_at IS NULL THEN @now ELSE ended_at END
-    WHERE id = @callId`);
+  const setStatus = prepareStatus(db);
   const find1 = (callId: number): Call | null => {
     const row = find.get({ callId });
     return row ? callFromRow(row) : null;
@@ -84,11 +90,12 @@ function createCallRows(db: Db) {
     tell,
     /** One row of the table of states, told as an event. The caller has asked `mayChange`. */
     change: (call: Call, args: {
-      to: CallStatus; answeredBy: AnsweredBy | null; reason: EndReason | null; now: Instant;
+      to: CallStatus; answeredBy: AnsweredBy | null; reason: EndReason | null;
+      failureReason: string | null; now: Instant;
     }): CommittedEvent => {
-      const { to, answeredBy, reason, now } = args;
+      const { to, answeredBy, reason, failureReason, now } = args;
       const isOver = to === "ended" || isFinal(to) ? 1 : 0;
-      setStatus.run({ callId: call.id, to, answeredBy, reason, isOver, now });
+      setStatus.run({ callId: call.id, to, answeredBy, reason, failureReason, isOver, now });
       return tell(call, {
         type: "call_status_changed",
         call_id: call.id,
@@ -108,6 +115,7 @@ function createCallRows(db: Db) {
         call_id: callId,
         status: call.status,
         end_reason: call.endReason,
+        failure_reason: call.failureReason,
         duration: call.durationS,
         carrier_cost: dollarsFromMicros(call.carrierCostMicros),
         total_cost: dollarsFromMicros(call.totalCostMicros),
@@ -185,9 +193,10 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
 
 function createChange(db: Db, rows: CallRows) {
   const setAnsweredBy = db.prepare("UPDATE calls SET answered_by = @answeredBy WHERE id = @callId");
-  const setRecording = db.prepare("UPDATE calls SET recording_file = @recordingFile WHERE id = @callId");
+  const setMedia = db.prepare(
+    "UPDATE calls SET recording_file = @recordingFile, hearing = @hearing WHERE id = @callId");
   return (args: Args<"change">): CommittedEvent[] => {
-    const { callId, to, answeredBy, reason, recordingFile = null, now } = args;
+    const { callId, to, answeredBy, reason, recordingFile = null, hearing = null, now } = args;
     const call = rows.find(callId);
     if (!call) return [];
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
@@ -203,9 +212,12 @@ function createChange(db: Db, rows: CallRows) {
       return [];
     }
     const events = [
-      rows.change(call, { to, answeredBy: answeredBy ?? null, reason: reason ?? null, now }),
+      rows.change(call, {
+        to, answeredBy: answeredBy ?? null, reason: reason ?? null,
+        failureReason: args.failureReason ?? null, now,
+      }),
     ];
-    if (recordingFile !== null) setRecording.run({ callId, recordingFile });
+    if (to === "in-progress") setMedia.run({ callId, recordingFile, hearing });
     if (!isFinal(to)) return events;
     rows.ledger.release(reference(callId));
     return [...events, rows.tellEnded(callId, now)];
@@ -252,6 +264,20 @@ export const bodyOf = (entry: TranscriptEntry) => ({
   ...(entry.functionCalls.length > 0 ? { function_calls: entry.functionCalls } : {}),
 });
 
+/** What the account owes for its talk, by how it ended. */
+function owedOf(
+  { charge = "full", carrierCostMicros }: Pick<Args<"end">, "charge" | "carrierCostMicros">,
+  { lastedMicros, seconds, perMinute }: {
+    lastedMicros: number; seconds: number; perMinute: Micros;
+  },
+): Micros {
+  if (charge === "nothing") return 0;
+  const talk = charge === "full"
+    ? talkCost(seconds, perMinute)
+    : Math.floor((Math.max(0, lastedMicros) * perMinute) / (60 * SECOND));
+  return talk + carrierCostMicros;
+}
+
 function createEnd(db: Db, rows: CallRows) {
   const price = db.prepare<[object], { price_per_minute: number }>(
     "SELECT price_per_minute FROM calls WHERE id = @callId");
@@ -267,7 +293,7 @@ function createEnd(db: Db, rows: CallRows) {
     const endedAt = args.endedAt ?? now;
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
     const perMinute = price.get({ callId })?.price_per_minute ?? 0;
-    const owed = talkCost(seconds, perMinute) + args.carrierCostMicros;
+    const owed = owedOf(args, { lastedMicros: endedAt - call.answeredAt, seconds, perMinute });
     const posted = owed > 0
       ? rows.ledger.post({
           reference: reference(callId), kind: "call", amountMicros: owed, now,
@@ -284,7 +310,9 @@ function createEnd(db: Db, rows: CallRows) {
     const to = finalStatus === "failed" ? "failed" : "ended";
     const events = [
       ...(posted?.events ?? []),
-      rows.change(call, { to, answeredBy: null, reason, now }),
+      rows.change(call, {
+        to, answeredBy: null, reason, failureReason: args.failureReason ?? null, now,
+      }),
     ];
     return to === "failed" ? [...events, rows.tellEnded(callId, now)] : events;
   };
@@ -301,7 +329,8 @@ function createFinish(db: Db, rows: CallRows) {
     const to = read.get({ callId })?.final_status;
     if (!call || !to || !mayChange(call.status, to)) return [];
     set.run({ callId, evaluation: JSON.stringify(evaluation), evaluationError });
-    const changed = rows.change(call, { to, answeredBy: null, reason: null, now });
+    const changed = rows.change(
+      call, { to, answeredBy: null, reason: null, failureReason: null, now });
     return [changed, rows.tellEnded(callId, now)];
   };
 }
@@ -330,6 +359,9 @@ function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>
     const cut: string[] = [];
     const late: number[] = [];
     const reason = "server_restarted";
+    const failureReason = failureOf({
+      reason, isAnswered: true, isOwnLine: true, detail: null, wasMute: false,
+    });
     for (const row of unfinished.all()) {
       const { id: callId, status, last_beat_at: beatAt } = row;
       if (status === "ended") {
@@ -339,15 +371,17 @@ function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>
       if (status === "in-progress") {
         if (row.recording_file !== null) cut.push(row.recording_file);
         events.push(...end({
-          callId, finalStatus: "failed", reason, carrierCostMicros: 0, turns: [],
-          hasRecording: true, now, ...(beatAt === null ? {} : { endedAt: beatAt }),
+          callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
+          carrierCostMicros: 0, turns: [], hasRecording: true, now,
+          ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;
       }
       const call = rows.find(callId);
       if (!call) continue;
       rows.ledger.release(reference(callId));
-      events.push(rows.change(call, { to: "failed", answeredBy: null, reason, now }));
+      events.push(rows.change(
+        call, { to: "failed", answeredBy: null, reason, failureReason, now }));
       events.push(rows.tellEnded(callId, now));
     }
     return { events, unfinished: late, cut };

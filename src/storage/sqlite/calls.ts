@@ -2,7 +2,8 @@
 import { strict as assert } from "node:assert";
 import { isLive } from "../../calls/machine.ts";
 import type {
-  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, TranscriptEntry, TurnLatency,
+  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
+  TurnLatency,
 } from "../../calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "../../calls/machine.ts";
 import { LIMITS } from "../../core/limits.ts";
@@ -19,10 +20,12 @@ export interface CallRow {
   type: CallType;
   status: CallStatus;
   end_reason: EndReason | null;
+  failure_reason: string | null;
   conversation_uuid: string | null;
   assistant_phone: string | null;
   customer_phone: string | null;
   answered_by: AnsweredBy;
+  hearing: Hearing | null;
   answered_at: number | null;
   ended_at: number | null;
   duration_seconds: number;
@@ -74,9 +77,11 @@ export function callFromRow(row: CallRow): Call {
     customerPhone: row.customer_phone,
     variables: JSON.parse(row.variables) as Record<string, string>,
     answeredBy: row.answered_by,
+    hearing: row.hearing,
     answeredAt: row.answered_at,
     endedAt: row.ended_at,
     endReason: row.end_reason,
+    failureReason: row.failure_reason,
     durationS: row.duration_seconds,
     carrierCostMicros: row.carrier_cost_micros,
     totalCostMicros: row.total_cost_micros,

@@ -9,7 +9,11 @@ export interface CallMessage {
   final?: boolean;
   reason?: string;
   error?: string;
+  hearing?: string;
 }
+
+/** Who understands whoever calls; `typed`: nobody has to. */
+export type Hearing = "server" | "browser" | "typed";
 
 /** `microphone`, `forbidden`: another page may be allowed what this one is not. */
 export type Cause = "" | "microphone" | "forbidden";
@@ -18,6 +22,8 @@ export interface CallHandlers {
   message(message: CallMessage): void;
   /** Empty when all is well again. */
   notice(text: string): void;
+  /** Nobody understands speech (any more): the words are to come by `say`. */
+  typed(): void;
   /** Comes once and last; the problem is empty when the call ended as it should. */
   closed(problem: string, cause: Cause): void;
 }
@@ -29,14 +35,21 @@ export interface CallGiven {
   conversation?(): Promise<string>;
   /** Made in the click, where this module is loaded later than that. */
   context?: AudioContext;
+  /** As `hearingOf` says; unless given, the server. */
+  hearing?: Hearing;
+  /** ISO 639-1, for the browser's own recognition. */
+  language?: string;
 }
 
 export interface Call {
   hangUp(): void;
   mute(on: boolean): void;
   press(digit: string): void;
+  say(text: string): void;
 }
 
 export const STATES: Record<string, string>;
 export const REASONS: Record<string, string>;
+export const HEARINGS: Record<Hearing, string>;
+export function hearingOf(settings: { hears?: boolean }): Hearing;
 export function startCall(assistant: string, handlers: CallHandlers, given?: CallGiven): Call;

@@ -2,6 +2,8 @@
 // happens by `handlers`; knows nothing of the page. Everything it opens is freed by one signal.
 // Used as it lies by the talk page, and bundled for the chat widget on pages of other people.
 
+import { canHear, startHearing } from "./hearing.js";
+
 const MICROPHONE = {
   audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
 };
@@ -20,11 +22,24 @@ export const STATES = {
 export const REASONS = {
   balance: "The call ended because the account's balance is used up.",
   speech_failed: "The call ended because speech does not work at the moment.",
+  model_failed: "The call ended because the assistant cannot answer at the moment.",
   server_restarted: "The call ended because the server was restarted.",
   silence: "The call ended because nobody spoke.",
   no_first_words: "The call ended because nobody spoke.",
   max_duration: "The call reached its longest duration.",
 };
+
+/** Said to whoever calls before and while somebody else than the server understands them. */
+export const HEARINGS = {
+  server: "Your microphone is used during the call only.",
+  browser: "In this call your browser understands what you say. It may send it to the browser's maker.",
+  typed: "Neither the server nor your browser understands speech here. You type, and hear the answers.",
+};
+const DEAF = "Your browser's speech recognition does not work here. You can type instead.";
+
+/** By whom a call will be heard, as far as it is known before; `settings` are the widget's. */
+export const hearingOf = (settings) =>
+  settings.hears === false ? (canHear() ? "browser" : "typed") : "server";
 
 /** A failure in words for the person at the page. */
 class CallError extends Error {
@@ -89,8 +104,9 @@ export function startCall(assistant, handlers, given = {}) {
   const { origin = location.origin } = given;
   const context = openContext(signal, given.context ?? new AudioContext());
   const conversation = given.conversation ?? (() => createConversation(assistant, origin, signal));
+  const { hearing = "server", language = "en" } = given;
   const call = {
-    origin, conversation, context, signal, finish, handlers,
+    origin, conversation, context, signal, finish, handlers, hearing, language,
     isMuted: false, microphone: null, socket: null,
   };
   window.addEventListener("pagehide", () =>
@@ -105,6 +121,7 @@ export function startCall(assistant, handlers, given = {}) {
       applyMute(call);
     },
     press: (digit) => send(call.socket, { type: "dtmf", digit }),
+    say: (text) => send(call.socket, { type: "words", text, final: true }),
   };
 }
 
@@ -139,8 +156,10 @@ async function connect(call) {
     throw new CallError(FORBIDDEN, "forbidden");
   });
   signal.throwIfAborted();
-  call.microphone = await openMicrophone(signal);
-  applyMute(call);
+  if (call.hearing !== "typed") {
+    call.microphone = await openMicrophone(signal);
+    applyMute(call);
+  }
   watchSound(call);
   const path = `/api/conversations/${await call.conversation()}`;
   const { ticket } = await post(`${origin}${path}/call-ticket`, {}, signal);
@@ -157,25 +176,51 @@ async function connect(call) {
 
 /** Devices take sound away from pages: a headset is unplugged, a telephone call comes in. */
 function watchSound({ context, microphone, signal, finish, handlers }) {
-  const [track] = microphone.getAudioTracks();
+  const track = microphone?.getAudioTracks()[0];
   const tell = () => {
-    if (track.muted) return handlers.notice("This device has silenced the microphone.");
+    if (track?.muted) return handlers.notice("This device has silenced the microphone.");
     handlers.notice(context.state === "running" ? "" : "This device has paused the sound.");
   };
   context.addEventListener("statechange", tell, { signal });
+  if (!track) return;
   track.addEventListener("mute", tell, { signal });
   track.addEventListener("unmute", tell, { signal });
   track.addEventListener("ended", () =>
     finish("The call ended because the microphone was disconnected."), { signal });
 }
 
-function talk({ context, microphone, socket, signal, finish, handlers }) {
+/** Sound for the server: silence where nobody is listened to, since a call goes on in real time. */
+function sourceOf({ context, microphone }) {
+  if (microphone) return context.createMediaStreamSource(microphone);
+  const silence = new ConstantSourceNode(context, { offset: 0 });
+  silence.start();
+  return silence;
+}
+
+/** The server understands nothing: the browser tells the words, or else whoever calls types them. */
+function hearHere(call) {
+  const { language, microphone, signal, handlers } = call;
+  startHearing({
+    language, signal,
+    track: microphone.getAudioTracks()[0],
+    words: (text, isFinal) => {
+      if (!call.isMuted) send(call.socket, { type: "words", text, final: isFinal });
+    },
+    failed: () => {
+      handlers.notice(DEAF);
+      handlers.typed();
+    },
+  });
+}
+
+function talk(call) {
+  const { context, microphone, socket, signal, finish, handlers, hearing } = call;
   // One channel, whichever of a stereo microphone's is spoken into; and connected to the
   // loudspeaker, where it says nothing, because not every browser runs what leads nowhere.
   const capture = new AudioWorkletNode(context, "capture", {
     channelCount: 1, channelCountMode: "explicit",
   });
-  context.createMediaStreamSource(microphone).connect(capture).connect(context.destination);
+  sourceOf(call).connect(capture).connect(context.destination);
   const playback = new AudioWorkletNode(context, "playback", { numberOfInputs: 0 });
   playback.connect(context.destination);
   let isReady = false;
@@ -193,20 +238,24 @@ function talk({ context, microphone, socket, signal, finish, handlers }) {
   };
   socket.binaryType = "arraybuffer";
   socket.addEventListener("open", () =>
-    send(socket, { type: "start", format: FORMAT }), { signal });
+    send(socket, {
+      type: "start", format: FORMAT, ...(hearing === "server" ? {} : { hearing }),
+    }), { signal });
   socket.addEventListener("message", ({ data }) => {
     if (typeof data !== "string") return playback.port.postMessage(data, [data]);
     const message = JSON.parse(data);
     if (message.type === "clear") playback.port.postMessage("clear");
     if (message.type === "mark") playback.port.postMessage({ mark: message.name });
     if (message.type === "ready") isReady = true;
+    if (message.type === "ready" && message.hearing === "browser") hearHere(call);
+    if (message.type === "ready" && message.hearing === "typed") handlers.typed();
     if (message.type === "error" && !isReady) refusal = message.error;
     if (message.type === "end") isEnded = true;
     handlers.message(message);
     if (!isEnded) return;
     // The last words were sent but are still being played.
     if (context.state !== "running") return finish("");
-    for (const track of microphone.getTracks()) track.stop();
+    for (const track of microphone?.getTracks() ?? []) track.stop();
     playback.port.postMessage("drain");
   }, { signal });
   const lost = () => {

@@ -1,14 +1,18 @@
 // The page of a web call: shows what call.js tells, in words and with the keyboard.
-import { REASONS, startCall, STATES } from "./call.js";
+import { hearingOf, HEARINGS, REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
-const [start, end, mute, keys, keypad, state, log, lines, notice] =
-  ["start", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice"].map(element);
+const [start, end, mute, keys, keypad, state, log, lines, notice, hears, typing, words] = [
+  "start", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice", "hearing", "typing",
+  "words",
+].map(element);
 const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
 let call = null;
+/** Who will understand whoever calls, in which language. */
+let hearing = { hearing: "server" };
 let isMuted = false;
 /** The line that is still being spoken, by speaker. */
 const open = new Map();
@@ -18,7 +22,9 @@ function show(name) {
   const isLive = name !== "idle" && name !== "over";
   state.textContent = (WORDS[name] ?? name) + (isLive && isMuted ? " (you are muted)" : "");
   start.hidden = isLive;
-  end.hidden = mute.hidden = keys.hidden = !isLive;
+  end.hidden = keys.hidden = !isLive;
+  mute.hidden = !isLive || hearing.hearing === "typed";
+  if (!isLive) typing.hidden = true;
   keys.disabled = name === "connecting";
   if (!isLive) showKeypad(false);
   start.textContent = name === "over" ? "Call again" : "Start the call";
@@ -80,6 +86,10 @@ const handlers = {
     }
   },
   notice: tell,
+  typed() {
+    typing.hidden = false;
+    words.focus();
+  },
   closed(problem) {
     call = null;
     for (const entry of open.values()) entry.classList.remove("partial");
@@ -96,7 +106,7 @@ start.addEventListener("click", () => {
   show("connecting");
   setMuted(false);
   end.focus();
-  call = startCall(assistant, handlers);
+  call = startCall(assistant, handlers, hearing);
 });
 end.addEventListener("click", () => call?.hangUp());
 // Whoever keeps Enter pressed on one button has not pressed the one that takes its place.
@@ -108,5 +118,18 @@ keys.addEventListener("click", () => showKeypad(keypad.hidden));
 keypad.addEventListener("click", ({ target }) => {
   if (target instanceof HTMLButtonElement) call?.press(target.value);
 });
+typing.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = words.value.trim();
+  if (text !== "") call?.say(text);
+  words.value = "";
+});
+// Where it cannot be told, the call itself will say what is wrong.
+fetch(`/api/conversations/widget/${assistant}`).then(async (response) => {
+  if (!response.ok || call) return;
+  const settings = await response.json();
+  hearing = { hearing: hearingOf(settings), language: settings.language };
+  hears.textContent = HEARINGS[hearing.hearing];
+}).catch(() => undefined);
 new ResizeObserver(showNewest).observe(log);
 show("idle");

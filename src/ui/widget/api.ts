@@ -11,6 +11,9 @@ export interface Settings {
   };
   initial_message: string;
   calls: boolean;
+  /** False: calls are heard by the browser, or not at all. */
+  hears: boolean;
+  language: string;
 }
 
 export interface Message {

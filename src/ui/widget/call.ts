@@ -1,7 +1,10 @@
 // A call inside the chat: state, mute and hanging up, in place of the message box. A bundle of its
 // own that calling.ts loads when somebody calls, so that nobody else waits for it.
 /// <reference lib="dom" />
-import { REASONS, startCall, STATES, type CallMessage, type Cause } from "../talk/call.js";
+import {
+  hearingOf, HEARINGS, REASONS, startCall, STATES, type CallMessage, type Cause,
+} from "../talk/call.js";
+import type { Settings } from "./api.ts";
 import { icon, make } from "./elements.ts";
 
 export interface CallOptions {
@@ -9,6 +12,7 @@ export interface CallOptions {
   context: AudioContext;
   origin: string;
   assistant: string;
+  settings: Settings | null;
   conversation(): Promise<string>;
   heard(by: "user" | "assistant", text: string, isFinal: boolean): void;
   /** Comes once; the problem is empty when the call ended as it should. */
@@ -84,13 +88,14 @@ function createBar() {
 
 /** Starts the call; what it returns is to be shown until `over`. */
 export function openCall(options: CallOptions): HTMLElement {
-  const { shadow, assistant, context, origin, conversation } = options;
+  const { shadow, assistant, context, origin, conversation, settings } = options;
   const bar = createBar();
   const sheet = dress(shadow);
   let reason = "";
   const message = (told: CallMessage): void => {
     switch (told.type) {
       case "ready":
+        if (told.hearing === "browser") bar.trouble(HEARINGS.browser);
         return bar.show("listening");
       case "state":
         return bar.show(told.state ?? "");
@@ -106,11 +111,19 @@ export function openCall(options: CallOptions): HTMLElement {
   const call = startCall(assistant, {
     message,
     notice: bar.trouble,
+    typed: () => {
+      // The chat itself is there to type in.
+      reason = "Your browser's speech recognition does not work here. You can write instead.";
+      call.hangUp();
+    },
     closed: (problem, cause) => {
       shadow.adoptedStyleSheets = shadow.adoptedStyleSheets.filter((one) => one !== sheet);
       options.over(problem || reason, cause);
     },
-  }, { context, origin, conversation });
+  }, {
+    context, origin, conversation,
+    hearing: hearingOf(settings ?? {}), language: settings?.language ?? "en",
+  });
   bar.mute.addEventListener("click", () => call.mute(bar.toggle()));
   bar.end.addEventListener("click", call.hangUp);
   return bar.element;

@@ -25,6 +25,10 @@ export function canCallHere(): boolean {
     && policy?.allowsFeature("microphone") !== false;
 }
 
+/** Where the server understands no speech, the browser's own recognition has to. */
+export const canBeHeard = ({ hears }: { hears?: boolean }): boolean =>
+  hears !== false || "SpeechRecognition" in window || "webkitSpeechRecognition" in window;
+
 export const noCall = (): CallState =>
   ({ isLive: false, problem: "", offersWindow: false, isForbidden: !canCallHere() });
 
@@ -66,6 +70,7 @@ export function createCalling({ state, session, options, shadow, place }: Parts)
   };
   const open = (call: typeof openCall, context: AudioContext): void => place(call({
     shadow, context, conversation, origin: options.origin, assistant: options.assistant,
+    settings: state.talk.settings,
     heard: (by, text, isFinal) => state.set(heard(state.talk, by, text, isFinal)),
     over: (problem, cause) => {
       place(null);

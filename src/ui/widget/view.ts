@@ -1,7 +1,7 @@
 // What is seen and pressed: the launcher, the panel with its log, notices and the message box.
 // Draws what it is told and passes on what people do; knows neither server nor storage.
 import { createAnnouncer } from "./announce.ts";
-import { windowOf, type CallState } from "./calling.ts";
+import { canBeHeard, windowOf, type CallState } from "./calling.ts";
 import { palette } from "./colour.ts";
 import { icon, ICONS, make } from "./elements.ts";
 import { createForm } from "./form.ts";
@@ -214,7 +214,7 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
       form.element.hidden = !asks;
       log.element.hidden = asks;
       parts.say.hidden = asks || talk.hasEnded || bar !== null;
-      const calls = talk.settings?.calls === true && !asks;
+      const calls = talk.settings?.calls === true && !asks && canBeHeard(talk.settings);
       parts.call.hidden = !calls || call.isForbidden;
       parts.callWindow.hidden = !calls || !call.isForbidden;
       parts.call.ariaDisabled = String(call.isLive);

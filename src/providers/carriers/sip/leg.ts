@@ -170,14 +170,14 @@ export class SipLeg implements Leg {
   }
 
   /** Idempotent. */
-  end(cause: LegEndCause): void {
+  end(cause: LegEndCause, detail?: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#transferring?.cancel();
     this.#rtp?.close();
     this.#dialog?.bye();
     this.#giveUp?.();
-    this.#options.tell({ kind: "ended", cause });
+    this.#options.tell({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
   }
 
   #agreed(agreed: Agreed): void {

@@ -130,7 +130,7 @@ async function place(
   { agent, roster, rtp, log }: Parts, leg: SipLeg, { to, from, trunkId, ringingMs }: DialRequest,
 ): Promise<void> {
   const way = trunkId === undefined ? null : await roster.find(trunkId);
-  if (!way) return leg.end("failed");
+  if (!way) return leg.end("failed", "the trunk is gone, switched off or its address unknown");
   const { trunk, peer, others } = way;
   const { user, domain } = identityOf(trunk);
   // Which of our addresses is seen depends on where the call goes: the offer says it.
@@ -164,11 +164,11 @@ async function place(
     answered: (dialog, sdp) => {
       leg.join(dialog);
       if (leg.agree(sdp)) leg.answered();
-      else leg.end("failed");
+      else leg.end("failed", "488 no codec in common");
     },
     failed: (status, reason, q850) => {
       log.info({ trunk_id: trunk.id, status, reason }, "a call over SIP was not answered");
-      leg.end(causeOf({ status, q850 }));
+      leg.end(causeOf({ status, q850 }), `the trunk answered ${status} ${reason}`);
     },
   });
   leg.onGivenUp(() => call.cancel());

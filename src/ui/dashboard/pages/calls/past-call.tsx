@@ -33,6 +33,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
       )}
     >
       {Boolean(error) && <Failure error={error} retry={reload} />}
+      {call.failure_reason !== null && <Notice tone="warn">{call.failure_reason}</Notice>}
       <div class="grid main-aside">
         <Talk call={call} reload={reload} />
         <div class="stack">
@@ -88,6 +89,14 @@ function RecordedTalk({ call, url, renew }: { call: CallRecord; url: string; ren
   );
 }
 
+const HEARD_BY: Record<NonNullable<CallRecord["hearing"]>, string> = {
+  server: "This server's recogniser",
+  model: "The realtime model",
+  browser: "The caller's browser: this server has no recogniser for the language",
+  typed: "Nobody: the caller typed, since neither server nor browser could understand speech",
+  script: "Nobody: the lines of the server's own caller are known",
+};
+
 function CallFacts({ call }: { call: CallRecord }) {
   return (
     <Facts rows={[
@@ -98,6 +107,7 @@ function CallFacts({ call }: { call: CallRecord }) {
       ["Begun", whenExactly(call.created_at)],
       ["Duration", duration(call.duration)],
       ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
+      ["Heard by", call.hearing && HEARD_BY[call.hearing]],
       ["End reason", call.end_reason && words(call.end_reason)],
       ["Cost", money(call.total_cost)],
       ["Of it the carrier's", money(call.carrier_cost)],

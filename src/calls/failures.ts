@@ -1,0 +1,85 @@
+// Why a call came to nothing, in words for its owner and with what to do about it, and what a call
+// that ended so costs. Pure; calling.ts puts it on the record.
+import type { EndReason } from "./records.ts";
+
+/**
+ * What is billed of a call: `full` by the rules of its price; `lasted`: its time and no more, since
+ * the server ended it; `nothing`: what the server is for did not work.
+ */
+export const CHARGES = ["full", "lasted", "nothing"] as const;
+export type Charge = (typeof CHARGES)[number];
+
+export interface EndFacts {
+  reason: EndReason;
+  isAnswered: boolean;
+  /** The line is the operator's, not one an account brings along. */
+  isOwnLine: boolean;
+  /** What failed, as the engine, the model or the carrier says it. */
+  detail: string | null;
+  /** The model failed, and gave no reply in all of the call. */
+  wasMute: boolean;
+}
+
+export function chargeOf({ reason, isOwnLine, wasMute }: EndFacts): Charge {
+  if (wasMute || reason === "speech_failed" || reason === "model_failed") return "nothing";
+  if (reason === "carrier_failed") return isOwnLine ? "nothing" : "lasted";
+  return reason === "server_restarted" ? "lasted" : "full";
+}
+
+const DETAIL_CHARS_MAX = 300;
+
+const because = (detail: string | null): string => {
+  const text = (detail ?? "").trim().replace(/[.:]+$/, "").slice(0, DETAIL_CHARS_MAX);
+  return text === "" ? "" : `: ${text}`;
+};
+
+const MODEL = "Check the assistant's model, its key and its address; the call cost nothing.";
+
+/** One or two sentences; null: nothing failed. */
+export function failureOf(facts: EndFacts): string | null {
+  const { reason, isAnswered, detail, wasMute } = facts;
+  if (wasMute) return `The language model gave no reply in this call${because(detail)}. ${MODEL}`;
+  switch (reason) {
+    case "busy":
+      return "The number was busy. Call again later.";
+    case "no_answer":
+      return "Nobody answered while it rang. Call again later, or let it ring longer (ringing_time).";
+    case "rejected":
+      return "The called side refused the call. Ask whether it takes calls from your number.";
+    case "carrier_failed":
+      return isAnswered
+        ? `The line broke off${because(detail)}. Check the connection to the carrier.`
+        : `The call could not be put through${because(detail)}. ${lineAdvice(detail)}`;
+    case "speech_failed":
+      return `Speech on this server failed${because(detail)}. Check the speech engine and its key; `
+        + "the call cost nothing.";
+    case "model_failed":
+      return `The language model failed${because(detail)}. ${MODEL}`;
+    case "server_restarted":
+      return "The server was stopped or restarted during the call. Call again; "
+        + "at most the time it lasted was charged.";
+    case "customer_hung_up":
+      return isAnswered ? null : "The caller hung up before the call was answered.";
+    case "assistant_ended":
+    case "silence":
+    case "no_first_words":
+    case "max_duration":
+    case "voicemail":
+    case "balance":
+    case "transferred":
+    case "operator":
+      return null;
+  }
+}
+
+const ADVICE: [pattern: RegExp, advice: string][] = [
+  [/\b(401|403|407)\b/, "Check the trunk's user name and password, and that it may call from your number."],
+  [/\b(404|410|484|604)\b/, "Check the number: the carrier does not know it."],
+  [/\b(408|Unreachable)\b/i, "Check the trunk's address, and that this server reaches it."],
+  [/\b(415|488)\b/, "Check the codecs of the trunk: it shares none with this server."],
+  [/PARLEY_/, "The operator of this server has to set them."],
+];
+
+const lineAdvice = (detail: string | null): string =>
+  ADVICE.find(([pattern]) => pattern.test(detail ?? ""))?.[1]
+  ?? "Check number and trunk or carrier; if it goes on, ask the carrier.";
