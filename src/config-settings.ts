@@ -237,7 +237,7 @@ export const SETTINGS = {
     parse: integer(0, 65_534),
   }),
   PARLEY_SIP_HOST: setting({
-    default: "0.0.0.0", description: "Address SIP and its sound listen on", parse: text,
+    default: "0.0.0.0", description: "Address SIP and its sound listen on; :: is IPv6 and IPv4", parse: text,
   }),
   PARLEY_SIP_PUBLIC_HOST: setting<string | null>({
     default: null, description: "Address or name that telephone systems reach the server by, when it is behind NAT",

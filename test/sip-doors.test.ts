@@ -8,14 +8,20 @@ import { networkInterfaces } from "node:os";
 import { after, test as register, type TestContext } from "node:test";
 import { mayBeTelephone } from "../src/core/networks.ts";
 import { createAddressPolicy } from "../src/outbound/addresses.ts";
+import type { Offer } from "../src/providers/carriers/port.ts";
+import {
+  answerChallenge, chooseChallenge, createDigestServer,
+} from "../src/providers/carriers/sip/digest.ts";
 import type { SipRequest } from "../src/providers/carriers/sip/message.ts";
 import { freePorts } from "./support/free-ports.ts";
+import { createManualSystem } from "./support/clock.ts";
 import { createCarrierTo } from "./support/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, wireCall, type Wire,
 } from "./support/sip-phones.ts";
+import { createTold } from "./support/told.ts";
 
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
+const test = (name: string, run: (t: TestContext) => unknown): void =>
   void register(name, { timeout: 30_000 }, async (t) => void await run(t));
 
 const TRUNK = "127.0.0.9";
@@ -32,6 +38,8 @@ const HOSTS = [
   "[::ffff:7f00:1]", "[::ffff:0:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]",
   "[2002:7f00:1::]", "[fe80::1]", "[fc00::1]", ...OWN,
 ];
+
+const requestOf = ({ message }: { message: unknown }) => message as SipRequest;
 
 const opened: { close(): unknown }[] = [];
 after(() => Promise.all(opened.map((it) => it.close())));
@@ -66,7 +74,85 @@ async function listenEverywhere(port: number): Promise<string[]> {
   return heard;
 }
 
-const requestOf = ({ message }: { message: unknown }) => message as SipRequest;
+const KEY_30 = Buffer.alloc(30, 1).toString("base64");
+const KEY_46 = Buffer.alloc(46, 1).toString("base64");
+const offerOf = (port: number, crypto: string[]): string =>
+  `v=0\r\no=- 1 1 IN IP4 ${TRUNK}\r\ns=-\r\nc=IN IP4 ${TRUNK}\r\nt=0 0\r\n`
+  + `m=audio ${port} RTP/${crypto.length > 0 ? "S" : ""}AVP 0\r\n`
+  + crypto.map((line) => `a=crypto:${line}\r\n`).join("");
+
+test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 488, either way", async () => {
+  const trunk = open(await createWire(TRUNK));
+  const offers = createTold<{ kind: "offer"; offer: Offer }>();
+  const carrier = open(await createCarrierTo(
+    [trunk], { address: TRUNK, port: trunk.peer.port, allowedNetworks: [TRUNK], requireSrtp: true },
+    allows, "0.0.0.0", (offer) => offers.tell({ kind: "offer", offer })));
+  const at = { host: "127.0.0.1", port: carrier.at.port, transport: "udp" } as const;
+  const invite = (sdp: string) => {
+    const text = requestText("INVITE", trunk, {}, sdp);
+    trunk.say(at, text.replace("sip:bob@", "sip:+14155550100@"));
+  };
+  invite(offerOf(40_000, []));
+  assert.equal((await trunk.heard.event("488")).kind, "488");
+  assert.deepEqual(offers.kinds(), []);
+  for (const [index, line] of [
+    `1 AES_256_CM_HMAC_SHA1_80 inline:${KEY_46}`, `2 AES_CM_128_HMAC_SHA1_32 inline:${KEY_30}`,
+  ].entries()) {
+    invite(offerOf(40_000, [line]));
+    const { offer } = await offers.event("offer", index);
+    const leg = carrier.inbound.answer(offer.id, () => undefined);
+    const { message } = await trunk.heard.event("200", index);
+    const answered = message.body.toString();
+    assert.match(answered, /m=audio \d+ RTP\/SAVP 0/);
+    assert.ok(answered.includes(`a=crypto:${line.split(" inline")[0]} inline:`), answered);
+    leg.hangUp();
+  }
+  const { told } = carrier.dial();
+  const placed = requestOf(await trunk.heard.event("INVITE"));
+  const offered = placed.body.toString();
+  assert.deepEqual([...offered.matchAll(/a=crypto:\d (\S+)/g)].map(([, suite]) => suite), [
+    "AES_256_CM_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_80",
+    "AES_256_CM_HMAC_SHA1_32", "AES_CM_128_HMAC_SHA1_32",
+  ]);
+  trunk.say(at, responseText(placed, 200, [`Contact: <sip:w@${TRUNK}:${trunk.peer.port}>`],
+    offerOf(40_000, [])));
+  assert.equal((await told.event("ended")).cause, "failed");
+});
+
+test("[SI107] listening on :: takes and places calls over IPv6 and IPv4, sound included", async () => {
+  for (const host of [TRUNK, "::1"]) {
+    const trunk = open(await createWire(host));
+    const sound = createSocket(host.includes(":") ? "udp6" : "udp4").bind(0, host);
+    open(sound);
+    await once(sound, "listening");
+    const offers = createTold<{ kind: "offer"; offer: Offer }>();
+    const carrier = open(await createCarrierTo(
+      [trunk], { address: host, port: trunk.peer.port, allowedNetworks: [host] }, () => true, "::",
+      (offer) => offers.tell({ kind: "offer", offer })));
+    const sdp = offerOf(sound.address().port, [])
+      .replaceAll(`IP4 ${TRUNK}`, `${host.includes(":") ? "IP6" : "IP4"} ${host}`);
+    const at = carrier.at.port;
+    const { leg } = carrier.dial();
+    const invite = requestOf(await trunk.heard.event("INVITE"));
+    const shownHost = host.includes(":") ? `[${host}]` : host;
+    trunk.say(at, responseText(invite, 200, [`Contact: <sip:w@${shownHost}:${trunk.peer.port}>`], sdp));
+    await trunk.heard.event("ACK");
+    const heard = once(sound, "message");
+    leg.send(new Int16Array(160));
+    await heard;
+    leg.hangUp();
+    await trunk.heard.event("BYE");
+    trunk.say(at, requestText("INVITE", trunk, {
+      Via: `SIP/2.0/UDP ${shownHost}:${trunk.peer.port};branch=z9hG4bKsix;rport`,
+      Contact: `<sip:w@${shownHost}:${trunk.peer.port}>`,
+    }, sdp).replace("sip:bob@", "sip:+14155550100@"));
+    const { offer } = await offers.event("offer");
+    assert.equal(offer.sourceAddress, host === TRUNK ? TRUNK : "::1");
+    carrier.inbound.answer(offer.id, () => undefined);
+    assert.match((await trunk.heard.event("200")).message.body.toString(),
+      host === TRUNK ? /c=IN IP4 127\./ : /c=IN IP6 ::1/);
+  }
+});
 
 const sdpAt = (host: string, port: number, rtcp: number): string => {
   const bare = host.replace(/^\[|\]$/g, "");
@@ -174,4 +260,22 @@ test("[SI102] signalling and sound go to no port that a telephone never uses, wh
   const nowhere = open(await createCarrierTo([trunk], { address: TRUNK, port: 25 }, allows));
   const { told } = nowhere.dial();
   assert.equal((await told.event("ended")).cause, "failed");
+});
+
+test("[SI104] an answer to a challenge is good for the request it names, whatever its parameters", () => {
+  const server = createDigestServer({ realm: "parley", system: createManualSystem() });
+  const shown = (uri: string) => answerChallenge({
+    challenge: chooseChallenge(server.challenges())!, method: "INVITE", uri, username: "anna",
+    password: "secret", nonceCount: 1, cnonce: "c",
+  });
+  const kind = (named: string, uri: string) =>
+    server.verify(shown(named), { method: "INVITE", uri }, () => "secret").kind;
+  for (const named of ["sip:1@b", "sip:1@B", "sip:1@b;user=phone", "sip:1@b:5060"]) {
+    assert.equal(kind(named, named.endsWith("5060") ? named : "sip:1@b;transport=tcp"), "ok", named);
+  }
+  for (const named of ["sip:2@b", "sip:1@c", "sip:b", "sips:1@b", "sip:1@b:5070", "x", ""]) {
+    assert.equal(kind(named, "sip:1@b"), "mismatched", named);
+  }
+  assert.deepEqual([server.isForUs(shown("x")), server.isForUs(shown("x").replace("parley", "pbx")),
+    server.isForUs("Basic x")], [true, false, false]);
 });

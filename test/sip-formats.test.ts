@@ -400,10 +400,10 @@ test("[SI16] our server takes our client, each nonce and count once, for a minut
   const passwordOf = (name: string) => name === "anna" ? "secret" : null;
   const answer = (challenge: Challenge, nonceCount = 1, username = "anna", password = "secret") =>
     answerChallenge({ challenge, method: "INVITE", uri: "sip:a@b", username, password, nonceCount, cnonce: "c" });
-  const verify = (header: string | null, method = "INVITE") => server.verify(header, method, passwordOf).kind;
+  const verify = (header: string | null, method = "INVITE") => server.verify(header, { method, uri: "sip:a@b" }, passwordOf).kind;
   const [strong, weak] = server.challenges().map((value) => chooseChallenge([value])!);
   assert.deepEqual([strong!.algorithm, weak!.algorithm, strong!.qop, strong!.stale], ["SHA-256", "MD5", "auth", false]);
-  assert.deepEqual(server.verify(answer(strong!), "INVITE", passwordOf), { kind: "ok", username: "anna" });
+  assert.deepEqual(server.verify(answer(strong!), { method: "INVITE", uri: "sip:a@b" }, passwordOf), { kind: "ok", username: "anna" });
   assert.equal(verify(answer(strong!)), "stale");
   assert.equal(verify(answer(weak!)), "stale");
   assert.deepEqual([verify(answer(weak!, 2)), verify(answer(strong!, 4)), verify(answer(strong!, 3))], ["ok", "ok", "stale"]);
@@ -416,7 +416,7 @@ test("[SI16] our server takes our client, each nonce and count once, for a minut
     good.replace("nc=00000001", "nc=00000002"), good.replace("nc=00000001", "nc=1"), good.replace(/cnonce="c"/, "x=1"),
     good.replace("SHA-256", "MD5"), good.replace(/response="\w+"/, 'response=""'), good.replace("SHA-256", "SHA-1"), "Digest", "Digest x",
   ].map((header) => verify(header));
-  assert.deepEqual(wrong, wrong.map((_, at) => at === 11 ? "absent" : "wrong"));
+  assert.deepEqual(wrong, wrong.map((_, at) => at === 11 ? "absent" : at === 3 ? "mismatched" : "wrong"));
   assert.equal(verify(good, "BYE"), "wrong");
   assert.deepEqual([null, "", 'Basic x="y"', good.replace("one", "two")].map((header) => verify(header)), Array(4).fill("absent"));
   assert.equal(verify(good.replace("algorithm=SHA-256", 'algorithm="sha-256"').replace("qop=auth", 'qop="auth"').replace("Digest", "dIGEST")), "ok");

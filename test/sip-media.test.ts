@@ -156,6 +156,36 @@ test("[SI64] protected packets are those of the reference implementation, byte b
   assert.deepEqual(receiver.unprotectRtcp(Buffer.from(codedReport)), report);
 });
 
+test("[SI105] keystream, session keys and packets of AES-256 are those of RFC 6188, 7, and of the reference implementation", () => {
+  const keystream = new Keystream(hex("57f82fe3613fd170a85ec93c40b1f092 2ec4cb0dc025b58272147cc438944a98"));
+  const stream = keystream.bytes(hex("f0f1f2f3f4f5f6f7f8f9fafbfcfd0000"), 1_044_512);
+  const block = (index: number) => stream.subarray(16 * index, 16 * index + 16).toString("hex");
+  assert.deepEqual([0, 1, 2, 0xfeff, 0xff00, 0xff01].map(block), [
+    "92bdd28a93c3f52511c677d08b5515a4", "9da71b2378a854f67050756ded165bac",
+    "63c4868b7096d88421b563b8c94c9a31", "cea518c90fd91ced9cbb18c078a54711",
+    "3dbc4814f4da5f00a08772b63c6a046d", "6eb246913062a16891433e97dd01a57f",
+  ]);
+  const master = hex(`f0f04914b513f2763a1b1fa130f10e29 98f6f6e43e4309d1e622a0e332b9f1b6
+    3b04803de51ee7c96423ab5b78d2`);
+  const keys = deriveKeys(master, 0);
+  assert.equal(keys.encryption.toString("hex"),
+    "5ba1064e30ec51613cad926c5a28ef731ec7fb397f70a960653caf06554cd8c4");
+  assert.equal(keys.salt.toString("hex"), "fa31791685ca444a9e07c6c64e93");
+  assert.equal(keys.authentication.toString("hex"), "fd9c32d39ed5fbb5a9dc96b30818454d1313dc05");
+  const plain = hex(`800f1234decafbadcafebabe ${"ab".repeat(16)}`);
+  const coded = hex("800f1234decafbadcafebabef1d9de17ff251ff1aa007774b0b4b40da08d9d9a5b3a55d8873b");
+  const long: SrtpKey = { suite: "AES_256_CM_HMAC_SHA1_80", key: master, tag: 1 };
+  const short: SrtpKey = { ...long, suite: "AES_256_CM_HMAC_SHA1_32" };
+  assert.deepEqual(createSrtpSender(long).protect(plain), coded);
+  assert.deepEqual(createSrtpSender(short).protect(plain), coded.subarray(0, -6));
+  assert.deepEqual(createSrtpReceiver(long).unprotect(Buffer.from(coded)), plain);
+  assert.deepEqual(createSrtpReceiver(short).unprotect(Buffer.from(coded.subarray(0, -6))), plain);
+  const report = hex("81c8000bcafebabe abababab");
+  const codedReport = createSrtpSender(short).protectRtcp(report);
+  assert.equal(codedReport.length, report.length + 4 + 10);
+  assert.deepEqual(createSrtpReceiver(long).unprotectRtcp(codedReport), report);
+});
+
 test("[SI65] a packet with one bit changed, cut or made up is refused, and breaks nothing", () => {
   for (const key of [key80, key32]) {
     const sender = createSrtpSender(key);

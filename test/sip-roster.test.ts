@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { createLogger } from "../src/core/logger.ts";
+import { createFailedAuthentications } from "../src/core/failed-authentications.ts";
+import { LIMITS } from "../src/core/limits.ts";
+import { createLogger, type Logger } from "../src/core/logger.ts";
 import { answerChallenge, chooseChallenge, createDigestServer } from "../src/providers/carriers/sip/digest.ts";
 import { calledNumber, callerNumber, identify } from "../src/providers/carriers/sip/identify.ts";
 import { parseMessage, type SipRequest } from "../src/providers/carriers/sip/message.ts";
@@ -17,7 +19,7 @@ import { createManualSystem } from "./support/clock.ts";
 const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100",
   username: "alice", password: "s3cret", address: "sip.example.com", port: null, transport: "udp", inboundAuth: "auth",
-  allowedNetworks: null, outboundProxy: false, ...changes,
+  allowedNetworks: null, outboundProxy: false, requireSrtp: false, ...changes,
 });
 
 interface Made {
@@ -274,7 +276,7 @@ test("[SC192] a call that came through a registration, for a number trunks of tw
   assert.equal(roster.registeredAt("192.0.2.1", "+14155550100"), "tied");
   const digest = createDigestServer({ realm: "parley", system: world.system });
   const invite = { ...inviteOf({}), peer: { host: "192.0.2.1", port: 5060, transport: "udp" } as const };
-  assert.deepEqual(identify(roster, digest, invite), { kind: "refused", status: 404, headers: [] });
+  assert.deepEqual(identify({ roster, digest, failures: noFailures() }, invite), { kind: "refused", status: 404, headers: [] });
   // What it registered names it beyond doubt.
   assert.deepEqual(roster.registeredAt("192.0.2.1", "trunk-1"), trunkOf());
   roster.set([trunkOf(), { ...thief, id: 3, accountId: 1 }]);
@@ -299,6 +301,42 @@ test("[SC59] an address that is let in has to log in for a number whose trunk do
   await roster.close();
 });
 
+const noFailures = () => ({ record: () => 0, waitMs: () => 0 });
+
+test("[SC193] wrong passwords of an address are logged for fail2ban, then wait to be judged; ones for another request are no proof", async () => {
+  const { roster, system } = createWorld({ "sip.example.com": ["192.0.2.1"] });
+  roster.set([trunkOf()]);
+  const lines: unknown[] = [];
+  const log = { warn: (fields: unknown, message: string) => void lines.push([fields, message]) };
+  const failures = createFailedAuthentications({
+    log: log as unknown as Logger, system, slows: true,
+  });
+  const digest = createDigestServer({ realm: "parley", system });
+  const uri = "sip:+14155550100@parley.example";
+  const show = (password: string, named = uri) => {
+    const authorization = answerChallenge({
+      challenge: chooseChallenge(digest.challenges())!, method: "INVITE", uri: named,
+      username: "alice", password, nonceCount: 1, cnonce: "c",
+    });
+    const invite = inviteOf({ Authorization: authorization });
+    const sender = identify({ roster, digest, failures }, invite);
+    return sender.kind === "known" ? sender.trunk!.id : sender.status;
+  };
+  assert.equal(show("s3cret"), 1);
+  assert.equal(show("s3cret", "sip:+14155550199@parley.example"), 400);
+  assert.deepEqual(lines, []);
+  for (let tried = 0; tried < LIMITS.failedAuthenticationsMax; tried += 1) {
+    assert.equal(show("wrong"), 403);
+  }
+  assert.deepEqual(lines, Array(LIMITS.failedAuthenticationsMax).fill(
+    [{ address: "198.51.100.1", kind: "sip" }, "authentication failed"]));
+  // Right or wrong cannot be told from here any more, for a while.
+  assert.deepEqual([show("wrong"), show("s3cret")], [503, 503]);
+  system.advance(120_000);
+  assert.equal(show("s3cret"), 1);
+  await roster.close();
+});
+
 function inviteOf(headers: Record<string, string>, uri = "sip:+14155550100@parley.example"): IncomingInvite {
   const all = {
     "Via": "SIP/2.0/UDP 198.51.100.1;branch=z9hG4bK1", "From": "<sip:x@example.org>;tag=1",
@@ -319,9 +357,12 @@ test("[SC57] name and password tell whose a call is, also where two accounts hav
   ]);
   await world.settled();
   const digest = createDigestServer({ realm: "parley", system: world.system });
-  const who = (invite: IncomingInvite) => identify(world.roster, digest, invite);
+  const parts = { roster: world.roster, digest, failures: noFailures() };
+  const who = (invite: IncomingInvite) => identify(parts, invite);
   const asked = who(inviteOf({}));
   assert.ok(asked.kind === "refused" && asked.status === 401);
+  // The best algorithm first.
+  assert.deepEqual(asked.headers.map(([, value]) => /algorithm=([^,]+)/.exec(value)?.[1]), ["SHA-256", "MD5"]);
   const challenge = () => chooseChallenge(digest.challenges())!;
   const uri = "sip:+14155550100@parley.example";
   const show = (username: string, password: string, made = challenge()) => inviteOf({

@@ -31,7 +31,7 @@ test("[PN40] a trunk is a number of type sip; its password is sealed and never o
   const { key } = await server.newAccount();
   const sent = trunkBody({
     phone_number: " +49 30 901820-05 ", nickname: "Desk", sip_address: "PBX.Example.com.",
-    outbound_proxy: true, country_code: "de",
+    outbound_proxy: true, require_srtp: true, country_code: "de",
   });
   const { status, body } = await server.call("POST", TRUNKS, { key, body: sent });
   assert.equal(status, 201);
@@ -40,7 +40,7 @@ test("[PN40] a trunk is a number of type sip; its password is sealed and never o
     id, phone_number: "+493090182005", nickname: "Desk", sip_trunk_type: "number",
     sip_username: sent.sip_username, sip_address: "pbx.example.com", sip_port: null,
     sip_transport: "udp", sip_calling_format: "+e164", inbound_authorization_type: "auth",
-    allowed_inbound_ips: null, outbound_proxy: true, country_code: "DE",
+    allowed_inbound_ips: null, outbound_proxy: true, require_srtp: true, country_code: "DE",
     created_at: "2026-01-15T12:00:00.000000Z", updated_at: "2026-01-15T12:00:00.000000Z",
   };
   assert.match(String(inboundId), /^ST_[0-9a-f]{18}$/);

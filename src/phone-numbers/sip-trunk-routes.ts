@@ -89,6 +89,10 @@ const OPTIONAL_FIELDS = {
   outbound_proxy: Type.Optional(Type.Boolean({
     description: "The address is a proxy: URIs keep the domain of a username like user@domain",
   })),
+  require_srtp: Type.Optional(Type.Boolean({
+    description: "Refuse calls whose sound is not encrypted (488), and place none; use it with the transport tls, which keeps the keys secret",
+    examples: [true],
+  })),
   sip_port: Type.Optional(Nullable(Type.Integer({
     minimum: 1, maximum: 65_535,
     description: "Null: what DNS says (SRV), else 5060, with tls 5061",
@@ -113,6 +117,9 @@ const LISTED = {
   inbound_authorization_type: Type.String({ description: INBOUND_AUTHS.join(", ") }),
   allowed_inbound_ips: Nullable(Type.Array(Type.String())),
   outbound_proxy: Type.Boolean(),
+  require_srtp: Type.Boolean({
+    description: "Calls whose sound is not encrypted are refused", examples: [false],
+  }),
   country_code: Type.String(),
   created_at: Type.String(),
   updated_at: Type.String(),
@@ -136,6 +143,7 @@ const listed = (trunk: SipTrunkRecord) => ({
   inbound_authorization_type: trunk.inboundAuth,
   allowed_inbound_ips: trunk.allowedNetworks,
   outbound_proxy: trunk.outboundProxy,
+  require_srtp: trunk.requireSrtp,
   country_code: trunk.countryCode,
   created_at: isoMicros(trunk.createdAt),
   updated_at: isoMicros(trunk.updatedAt),
@@ -176,6 +184,7 @@ function fieldsFrom(body: Body): Partial<SipTrunkFields> {
     inboundAuth: body.inbound_authorization_type,
     allowedNetworks: body.allowed_inbound_ips,
     outboundProxy: body.outbound_proxy,
+    requireSrtp: body.require_srtp,
   };
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<SipTrunkFields>;
@@ -183,6 +192,7 @@ function fieldsFrom(body: Body): Partial<SipTrunkFields> {
 
 const DEFAULTS = {
   nickname: null, port: null, transport: "udp", allowedNetworks: null, outboundProxy: false,
+  requireSrtp: false,
 } as const satisfies Partial<SipTrunkFields>;
 
 const COMMON = {

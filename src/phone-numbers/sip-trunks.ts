@@ -31,6 +31,8 @@ export interface SipTrunkFields {
   inboundAuth: InboundAuth;
   /** Addresses and networks (CIDR); null unless `inboundAuth` is `ip`. */
   allowedNetworks: string[] | null;
+  /** Calls whose sound is not encrypted are refused, and none is placed. */
+  requireSrtp: boolean;
   /**
    * `address` is a proxy in front of the telephone system: requests are sent there with it as their
    * Route, and their URIs keep the domain of a `username` like user@domain.

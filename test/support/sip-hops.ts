@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createLogger } from "../../src/core/logger.ts";
-import type { LegEvent } from "../../src/providers/carriers/port.ts";
+import type { LegEvent, Offer } from "../../src/providers/carriers/port.ts";
 import {
   createFramer, parseMessage, type SipMessage,
 } from "../../src/providers/carriers/sip/message.ts";
@@ -19,13 +19,14 @@ import { createTold } from "./told.ts";
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
   address: "sip.example.com", port: null, transport: "udp", inboundAuth: "ip",
-  allowedNetworks: ["127.0.0.1"], outboundProxy: false, ...changes,
+  allowedNetworks: ["127.0.0.1"], outboundProxy: false, requireSrtp: false, ...changes,
 });
 
 /** The carrier with one trunk whose name leads to these peers, best first. */
 export async function createCarrierTo(
   hops: readonly { peer: Peer }[], changes: Partial<TrunkSetup> = {},
   mayReach: (address: string) => boolean = () => true, host = "127.0.0.1",
+  onOffer: (offer: Offer) => void = () => undefined,
 ) {
   const system = createManualSystem();
   const names: Names = {
@@ -35,7 +36,7 @@ export async function createCarrierTo(
   };
   const carrier = await createSipCarrier({
     host, port: 0, publicHost: null, tls: null, rtpPorts: null, mayReach,
-    onOffer: () => undefined, names, system, log: createLogger("silent"),
+    onOffer, names, system, log: createLogger("silent"),
   });
   carrier.setTrunks([trunkOf(changes)]);
   const at: Peer = { host: "127.0.0.1", port: carrier.port, transport: "udp" };
@@ -44,7 +45,7 @@ export async function createCarrierTo(
     const leg = carrier.dial({ to: "+14155550199", from: null, trunkId: 1, ringingMs }, told.tell);
     return { told, leg };
   };
-  return { system, at, dial, close: () => closing(carrier, system) };
+  return { system, at, dial, inbound: carrier.inbound, close: () => closing(carrier, system) };
 }
 
 /** Where the test owns time, nobody else lets patience come to its end. */

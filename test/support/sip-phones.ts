@@ -141,7 +141,7 @@ export interface WireHeard {
 
 /** `host`: another address of this machine, to come from somewhere else. */
 export async function createWire(host = "127.0.0.1"): Promise<Wire> {
-  const socket = createSocket("udp4");
+  const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
   socket.bind(0, host);
   await once(socket, "listening");
   const heard = createTold<WireHeard>();
@@ -161,7 +161,7 @@ export async function createWire(host = "127.0.0.1"): Promise<Wire> {
     },
     say: (to, text) => {
       const port = typeof to === "number" ? to : to.port;
-      socket.send(text, port, "127.0.0.1");
+      socket.send(text, port, host.includes(":") ? host : "127.0.0.1");
     },
     close: () => new Promise((resolve) => void socket.close(() => resolve())),
   };

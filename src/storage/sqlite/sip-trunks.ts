@@ -26,6 +26,7 @@ interface SipTrunkRow {
   inbound_auth: StoredSipTrunk["inboundAuth"];
   allowed_networks: string | null;
   outbound_proxy: number;
+  require_srtp: number;
   inbound_trunk_id: string;
   outbound_trunk_id: string;
   updated_at: number;
@@ -51,6 +52,7 @@ function trunkFromRow(row: SipTrunkRow): StoredSipTrunk {
     allowedNetworks:
       row.allowed_networks === null ? null : JSON.parse(row.allowed_networks) as string[],
     outboundProxy: row.outbound_proxy === 1,
+    requireSrtp: row.require_srtp === 1,
     inboundTrunkId: row.inbound_trunk_id,
     outboundTrunkId: row.outbound_trunk_id,
     updatedAt: row.updated_at,
@@ -61,12 +63,13 @@ const columnsOf = (trunk: Omit<StoredSipTrunk, "id">) => ({
   ...trunk,
   allowedNetworks: trunk.allowedNetworks === null ? null : JSON.stringify(trunk.allowedNetworks),
   outboundProxy: trunk.outboundProxy ? 1 : 0,
+  requireSrtp: trunk.requireSrtp ? 1 : 0,
 });
 
 const TRUNK = `SELECT n.id, n.account_id, n.phone_number, n.nickname, n.country_code, n.created_at,
     t.uuid, t.trunk_type, t.username, t.password, t.address, t.port, t.transport, t.calling_format,
-    t.inbound_auth, t.allowed_networks, t.outbound_proxy, t.inbound_trunk_id, t.outbound_trunk_id,
-    t.updated_at
+    t.inbound_auth, t.allowed_networks, t.outbound_proxy, t.require_srtp, t.inbound_trunk_id,
+    t.outbound_trunk_id, t.updated_at
   FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id`;
 
 export function sipTrunkCommands(db: Db) {
@@ -81,11 +84,11 @@ export function sipTrunkCommands(db: Db) {
     VALUES (@accountId, @phoneNumber, @countryCode, 'sip', @nickname, @createdAt)`);
   const insert = db.prepare(`
     INSERT INTO sip_trunks (phone_number_id, uuid, trunk_type, username, password, address, port,
-      transport, calling_format, inbound_auth, allowed_networks, outbound_proxy, inbound_trunk_id,
-      outbound_trunk_id, updated_at)
+      transport, calling_format, inbound_auth, allowed_networks, outbound_proxy, require_srtp,
+      inbound_trunk_id, outbound_trunk_id, updated_at)
     VALUES (@id, @uuid, @trunkType, @username, @sealedPassword, @address, @port, @transport,
-      @callingFormat, @inboundAuth, @allowedNetworks, @outboundProxy, @inboundTrunkId,
-      @outboundTrunkId, @updatedAt)`);
+      @callingFormat, @inboundAuth, @allowedNetworks, @outboundProxy, @requireSrtp,
+      @inboundTrunkId, @outboundTrunkId, @updatedAt)`);
   const changeNumber = db.prepare(`
     UPDATE phone_numbers SET phone_number = @phoneNumber, country_code = @countryCode,
       nickname = @nickname
@@ -95,6 +98,7 @@ export function sipTrunkCommands(db: Db) {
       password = @sealedPassword, address = @address, port = @port, transport = @transport,
       calling_format = @callingFormat, inbound_auth = @inboundAuth,
       allowed_networks = @allowedNetworks, outbound_proxy = @outboundProxy,
+      require_srtp = @requireSrtp,
       updated_at = @updatedAt
     WHERE phone_number_id = @id`);
   const byId = db.prepare<[object], SipTrunkRow>(

@@ -3,7 +3,7 @@
 // a nonce is its time and a signature, so that asking for challenges costs no memory.
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { System } from "../../../core/system.ts";
-import { isToken, quote, readQuoted } from "./uri.ts";
+import { isToken, parseUri, quote, readQuoted } from "./uri.ts";
 
 export interface Challenge {
   scheme: "Digest";
@@ -141,6 +141,7 @@ export type Verdict =
   | { kind: "ok"; username: string }
   | { kind: "absent" }
   | { kind: "stale" }
+  | { kind: "mismatched" }
   | { kind: "wrong" };
 
 const STAMP_BYTES = 6;
@@ -150,14 +151,17 @@ const SIGNATURE_BYTES = 16;
 /**
  * `absent`: no Digest answer for this realm, so challenge. `stale`: the password is right but the
  * nonce is not ours, too old, or was used with this or a later count: challenge again with
- * `stale`, which makes the client try without asking anybody. A client that answers without a
+ * `stale`, which makes the client try without asking anybody. `mismatched`: it was made for another
+ * request, as an answer is that somebody has overheard. A client that answers without a
  * count (before RFC 2617) may use each nonce once.
  */
 export function createDigestServer({ realm, system }: { realm: string; system: System }): {
+  /** Strongest first. */
   challenges(stale?: boolean): string[];
+  isForUs(header: string): boolean;
   verify(
     header: string | null,
-    method: string,
+    request: { method: string; uri: string },
     passwordOf: (username: string) => string | null,
   ): Verdict;
 } {
@@ -208,11 +212,13 @@ export function createDigestServer({ realm, system }: { realm: string; system: S
         `Digest realm=${quote(realm)}, nonce="${nonce}", algorithm=${algorithm}, qop="auth"` +
         (stale ? ", stale=true" : ""));
     },
-    verify(header, method, passwordOf) {
+    isForUs: (header) => parseDigest(header)?.get("realm") === realm,
+    verify(header, { method, uri }, passwordOf) {
       if (header === null || !/^\s*digest\s/i.test(header)) return { kind: "absent" };
       const answer = readAnswer(header);
       if (answer === null) return { kind: "wrong" };
       if (answer.realm !== realm) return { kind: "absent" };
+      if (!isSameResource(answer.uri, uri)) return { kind: "mismatched" };
       const password = passwordOf(answer.username);
       // Somebody nobody knows costs the same time as a wrong password.
       const expected = Buffer.from(digest({ ...answer, method, password: password ?? "" }));
@@ -225,6 +231,14 @@ export function createDigestServer({ realm, system }: { realm: string; system: S
         : { kind: "stale" };
     },
   };
+}
+
+/** Whom both URIs call; proxies may have changed their parameters on the way. */
+function isSameResource(one: string, other: string): boolean {
+  if (one === other) return true;
+  const [a, b] = [parseUri(one), parseUri(other)];
+  return a !== null && b !== null && a.scheme === b.scheme && a.user === b.user
+    && a.host.toLowerCase() === b.host.toLowerCase() && a.port === b.port;
 }
 
 interface Answer {

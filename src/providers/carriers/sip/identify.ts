@@ -1,7 +1,8 @@
 // Who brings a call: by the registration it came through, the address it comes from, or the name
 // and password it shows. And what the call says about both ends. Used by sip.ts.
+import type { FailedAuthentications } from "../../../core/failed-authentications.ts";
 import type { createDigestServer } from "./digest.ts";
-import { parseNameAddr } from "./message.ts";
+import { parseNameAddr, type SipRequest } from "./message.ts";
 import { contactUserOf, identityOf, type TrunkRoster } from "./trunk-roster.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import { parseUri } from "./uri.ts";
@@ -16,34 +17,63 @@ const NUMBER_CHARS_MAX = 64;
 
 const userOf = (uri: string): string | null => parseUri(uri)?.user ?? null;
 
+export interface Identification {
+  roster: TrunkRoster;
+  digest: ReturnType<typeof createDigestServer>;
+  failures: FailedAuthentications;
+}
+
+const refused = (status: number, ...headers: [string, string][]): Sender =>
+  ({ kind: "refused", status, headers });
+
 export function identify(
-  roster: TrunkRoster, digest: ReturnType<typeof createDigestServer>, invite: IncomingInvite,
+  { roster, digest, failures }: Identification, invite: IncomingInvite,
 ): Sender {
   const { request, peer } = invite;
   const called = userOf(request.uri);
   const registered = roster.registeredAt(peer.host, called);
   // Nobody hears what may be meant for somebody else.
-  if (registered === "tied") return { kind: "refused", status: 404, headers: [] };
+  if (registered === "tied") return refused(404);
   if (registered) return { kind: "known", trunk: registered };
   if (roster.admits(peer.host, called)) return { kind: "known", trunk: null };
-  const shown = request.headers.get("Authorization");
-  let isStale = false;
-  if (shown !== null) {
-    const username = /\busername="([^"]{1,256})"/i.exec(shown)?.[1] ?? "";
-    // Two accounts may have lines of the same name: the password tells which is meant.
-    for (const trunk of roster.named(username)) {
-      const { kind } = digest.verify(shown, request.method, () => trunk.password);
-      if (kind === "ok") return { kind: "known", trunk };
-      isStale ||= kind === "stale";
-    }
-    if (!isStale) return { kind: "refused", status: 403, headers: [] };
+  // Answers to challenges of others may stand beside the one to ours.
+  const shown = request.headers.all("Authorization").find((value) => digest.isForUs(value)) ?? null;
+  if (shown === null) return challenge(digest, false);
+  // A password can be guessed: whoever has shown many wrong ones waits until his are judged again.
+  const waitMs = failures.waitMs(peer.host);
+  if (waitMs > 0) return refused(503, ["Retry-After", String(Math.ceil(waitMs / 1000))]);
+  const found = judge(roster, digest, shown, request);
+  switch (found) {
+    case "stale":
+      return challenge(digest, true);
+    case "mismatched":
+      return refused(400);
+    case "wrong":
+      failures.record(peer.host, "sip");
+      return refused(403);
+    default:
+      return { kind: "known", trunk: found };
   }
-  // MD5 first: telephone systems that know nothing else look at the first and give up on it; those
-  // that know better choose.
-  const headers = digest.challenges(isStale).toReversed()
-    .map((challenge): [string, string] => ["WWW-Authenticate", challenge]);
-  return { kind: "refused", status: 401, headers };
 }
+
+/** Two accounts may have lines of the same name: the password tells which is meant. */
+function judge(
+  roster: TrunkRoster, digest: Identification["digest"], shown: string, request: SipRequest,
+): TrunkSetup | "stale" | "mismatched" | "wrong" {
+  const username = /\busername="([^"]{1,256})"/i.exec(shown)?.[1] ?? "";
+  let verdict: "stale" | "mismatched" | "wrong" = "wrong";
+  for (const trunk of roster.named(username)) {
+    const { kind } = digest.verify(shown, request, () => trunk.password);
+    if (kind === "ok") return trunk;
+    if (kind === "stale" || kind === "mismatched") verdict = kind;
+  }
+  return verdict;
+}
+
+/** The best algorithm first, as RFC 8760 has it. */
+const challenge = (digest: Identification["digest"], isStale: boolean): Sender =>
+  refused(401, ...digest.challenges(isStale)
+    .map((value): [string, string] => ["WWW-Authenticate", value]));
 
 /**
  * Registrars call what was registered, and some put only that, or the name of the line, in To as

@@ -8,7 +8,8 @@ import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
 import { mayLeadTo, plainHost, type MayReach } from "./peer.ts";
 import { openRtpSession, type RtpSession } from "./rtp-session.ts";
 import {
-  buildAnswer, buildOffer, parseSdp, readAnswer, type Agreed, type LocalMedia, type SrtpKey,
+  buildAnswer, buildOffer, masterBytesOf, parseSdp, readAnswer, SUITES, type Agreed,
+  type LocalMedia, type SrtpKey,
 } from "./sdp.ts";
 
 export interface LegOptions {
@@ -27,6 +28,8 @@ export interface LegPlace {
   /** Whom calls are handed on to is of this domain, unless an address names another. */
   domain: string;
   isEncrypted: boolean;
+  /** No call in the clear, not even when the far end asks for it later. */
+  requiresSrtp: boolean;
 }
 
 /** What of a failed call we placed tells why. */
@@ -38,7 +41,6 @@ export interface Failure {
 
 /** Until a transfer nobody has told the end of has failed. */
 const TRANSFER_MS = 45_000;
-const KEY_BYTES = 30;
 const NOT_ACCEPTABLE = 488;
 
 /** By hangup cause first: gateways answer with a status that fits as well as it can. */
@@ -91,7 +93,7 @@ export class SipLeg implements Leg {
   }
 
   /** Opens the media. False: the leg is over meanwhile. */
-  async open({ host, peerHost, domain, isEncrypted }: LegPlace): Promise<boolean> {
+  async open({ host, peerHost, domain, isEncrypted, requiresSrtp }: LegPlace): Promise<boolean> {
     const { rtp, mayReach, system, log } = this.#options;
     this.#domain = domain;
     this.#peerHost = peerHost;
@@ -113,7 +115,8 @@ export class SipLeg implements Leg {
     this.#local = {
       host, port: session.port, sessionId: String(system.now()), version: 1,
       direction: "sendrecv", codecs: ["PCMU", "PCMA"],
-      crypto: isEncrypted ? newKeys(system) : null,
+      crypto: isEncrypted || requiresSrtp ? newKeys(system) : null,
+      requiresSrtp,
     };
     return true;
   }
@@ -245,6 +248,5 @@ function endCause({ by }: DialogEnd): LegEndCause {
   }
 }
 
-const newKeys = (system: System): SrtpKey[] => [
-  { suite: "AES_CM_128_HMAC_SHA1_80", key: system.randomBytes(KEY_BYTES), tag: 1 },
-];
+const newKeys = (system: System): SrtpKey[] => SUITES.map((suite, index) =>
+  ({ suite, key: system.randomBytes(masterBytesOf(suite)), tag: index + 1 }));

@@ -28,6 +28,10 @@ export function plainHost(host: string): string {
   return isIP(bare) === 6 ? ipaddr.process(bare).toString() : bare;
 }
 
+/** As a socket bound to `bound` takes it: one of IPv6 reaches IPv4 by mapped addresses alone. */
+export const forSocket = (bound: string, host: string): string =>
+  isIP(bound) === 6 && isIP(host) === 4 ? `::ffff:${host}` : host;
+
 export const isAddress = (host: string): boolean => isIP(plainHost(host)) !== 0;
 
 export const uriHost = (host: string): string => (host.includes(":") ? `[${host}]` : host);

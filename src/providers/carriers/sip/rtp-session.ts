@@ -10,7 +10,7 @@ import type { Timer } from "../../../core/system.ts";
 import { encodeG711, LAWS } from "./g711.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { isSame, Latch, type Place } from "./latch.ts";
-import type { MayReach } from "./peer.ts";
+import { forSocket, plainHost, type MayReach } from "./peer.ts";
 import { buildRtcp, parseRtcp, Reception } from "./rtcp.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "./rtp.ts";
 import { openPair, type PairOptions } from "./rtp-sockets.ts";
@@ -108,8 +108,8 @@ class Session implements RtpSession {
     this.#sequence = random.readUInt16BE(8) >> 1;
     this.#cname = system.uuid();
     this.#reportAtMs = this.#nextReportMs();
-    rtp.on("message", (bytes, from) => this.#received(bytes, from));
-    rtcp.on("message", (bytes, from) => this.#reported(bytes, from));
+    rtp.on("message", (bytes, from) => this.#received(bytes, placeOf(from)));
+    rtcp.on("message", (bytes, from) => this.#reported(bytes, placeOf(from)));
     for (const socket of [rtp, rtcp]) {
       socket.on("error", (error) => options.log.warn({ err: error }, "media socket failed"));
     }
@@ -200,7 +200,7 @@ class Session implements RtpSession {
     this.#sent += 1;
     this.#sentOctets += packet.length - RTP_HEADER_BYTES;
     const bytes = this.#sender ? this.#sender.srtp.protect(packet) : packet;
-    this.#rtp.send(bytes, to.port, to.address);
+    this.#rtp.send(bytes, to.port, forSocket(this.#options.host, to.address));
   }
 
   /** A name is never looked up: SDP from telephones has addresses, and a look-up would leak. */
@@ -214,7 +214,7 @@ class Session implements RtpSession {
 
   // What comes in
 
-  #received(bytes: Buffer, from: RemoteInfo): void {
+  #received(bytes: Buffer, from: Place): void {
     const agreed = this.#agreed;
     const nowMs = this.#options.system.monotonicMs();
     // A forged source port of 0 could not be answered.
@@ -312,7 +312,7 @@ class Session implements RtpSession {
       isGoodbye,
     });
     const bytes = this.#sender ? this.#sender.srtp.protectRtcp(packet) : packet;
-    this.#rtcp.send(bytes, to.port, to.address);
+    this.#rtcp.send(bytes, to.port, forSocket(this.#options.host, to.address));
   }
 
   #reportTarget(): Place | null {
@@ -326,7 +326,7 @@ class Session implements RtpSession {
     return isPlace(target.address, port) ? { address: target.address, port } : null;
   }
 
-  #reported(bytes: Buffer, from: RemoteInfo): void {
+  #reported(bytes: Buffer, from: Place): void {
     if (this.#isClosed || from.port === 0) return;
     if (this.#target()?.address !== from.address) return;
     const plain = this.#receiver ? this.#receiver.srtp.unprotectRtcp(bytes) : bytes;
@@ -347,6 +347,10 @@ function kindOf(payloadType: number, agreed: Agreed): "audio" | "key" | "noise" 
   if (payloadType === agreed.telephoneEvent) return "key";
   return payloadType === COMFORT_NOISE || payloadType === agreed.comfortNoise ? "noise" : null;
 }
+
+/** IPv4 as itself, also where it comes through IPv6. */
+const placeOf = ({ address, port }: RemoteInfo): Place =>
+  ({ address: address.startsWith("::ffff:") ? plainHost(address) : address, port });
 
 const isSameKey = (one: SrtpKey | undefined, other: SrtpKey): boolean =>
   one !== undefined && one.suite === other.suite && one.key.equals(other.key);

@@ -8,8 +8,8 @@ import { parseUint } from "./uri.ts";
 export type G711 = "PCMU" | "PCMA";
 
 export interface SrtpKey {
-  suite: "AES_CM_128_HMAC_SHA1_80" | "AES_CM_128_HMAC_SHA1_32";
-  /** 30 bytes: the key's 16 and the salt's 14. */
+  suite: (typeof SUITES)[number];
+  /** The key's 16 or 32 bytes and the salt's 14. */
   key: Buffer;
   tag: number;
 }
@@ -54,6 +54,8 @@ export interface LocalMedia {
   codecs: G711[];
   /** Keys to send with: an offer with keys demands SRTP, an answer uses them when asked to. */
   crypto: SrtpKey[] | null;
+  /** Nothing is answered that is not encrypted. */
+  requiresSrtp?: boolean;
 }
 
 export interface Agreed {
@@ -79,7 +81,14 @@ const STATIC_TYPES: Record<G711, number> = { PCMU: 0, PCMA: 8 };
 const OFFERED_TELEPHONE_EVENT = 101;
 const PTIME_MS = 20;
 const CRYPTO_TAG_MAX = 999_999_999;
-const SUITES = ["AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"] as const;
+/** Best first. */
+export const SUITES = [
+  "AES_256_CM_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_80",
+  "AES_256_CM_HMAC_SHA1_32", "AES_CM_128_HMAC_SHA1_32",
+] as const;
+/** Of the key and its salt. */
+export const masterBytesOf = (suite: SrtpKey["suite"]): number =>
+  suite.startsWith("AES_256") ? 46 : 30;
 const DIRECTIONS = ["sendrecv", "sendonly", "recvonly", "inactive"] as const;
 
 interface MediaLine {
@@ -239,9 +248,10 @@ function readCrypto(value: string): SrtpKey | null {
   // change how packets are made.
   const isOrdinary = more.length === 0 && /^(2\^[0-9]{1,2}|[0-9]{1,15})?$/.test(lifetime) &&
     parameters.every((parameter) => parameter.startsWith("WSH=") || parameter.startsWith("-"));
-  const base64 = /^inline:([A-Za-z0-9+/]{40})$/i.exec(key)?.[1];
+  const base64 = /^inline:([A-Za-z0-9+/]{40}|[A-Za-z0-9+/]{62}(?:==)?)$/i.exec(key)?.[1];
   if (tag === null || suite === undefined || base64 === undefined || !isOrdinary) return null;
-  return { suite, key: Buffer.from(base64, "base64"), tag };
+  const master = Buffer.from(base64, "base64");
+  return master.length === masterBytesOf(suite) ? { suite, key: master, tag } : null;
 }
 
 const sends = (direction: Direction) => direction === "sendrecv" || direction === "sendonly";
@@ -327,6 +337,7 @@ export function buildAnswer(
   const agreed = agree(audio, local, srtp);
   const index = audioIndex(mediaLines);
   if (!agreed || index === null || (audio.profile === "RTP/SAVP" && !srtp)) return null;
+  if (local.requiresSrtp && !srtp) return null;
   const isListening = receives(audio.direction) && !audio.isHeld;
   const lines = mediaLines.flatMap((text, at) => {
     const line = readMediaLine(text);

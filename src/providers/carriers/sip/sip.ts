@@ -3,6 +3,7 @@
 // sound in rtp-session.ts, both joined in leg.ts.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
+import { createFailedAuthentications } from "../../../core/failed-authentications.ts";
 import type { Logger } from "../../../core/logger.ts";
 import type { System } from "../../../core/system.ts";
 import type { Carrier, DialRequest, Leg, LegEvent, Offer, RefusalCause } from "../port.ts";
@@ -49,8 +50,9 @@ const STATUSES: Record<RefusalCause, number> = {
 
 export async function createSipCarrier(options: SipCarrierOptions): Promise<SipCarrier> {
   const { system, log } = options;
-  const offers = new Map<string, IncomingInvite>();
+  const offers = new Map<string, Offered>();
   const digest = createDigestServer({ realm: REALM, system });
+  const failures = createFailedAuthentications({ log, system, slows: true });
   const publicHost = options.publicHost === null ? null : await addressOf(options.publicHost);
   // Behind NAT no interface of the machine has its public address.
   const mayReach = (address: string): boolean =>
@@ -69,26 +71,29 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const parts = { agent, roster, rtp, mayReach, system, log };
 
   const take = (invite: IncomingInvite): void => {
-    const sender = identify(roster, digest, invite);
+    const sender = identify({ roster, digest, failures }, invite);
     if (sender.kind === "refused") return invite.refuse(sender.status, undefined, sender.headers);
     if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, [["Retry-After", "10"]]);
-    if (!isUsable(invite)) return invite.refuse(488);
+    const called = calledNumber(invite, sender.trunk);
+    const meant = sender.trunk ? [sender.trunk] : roster.openFor(invite.peer.host, called);
+    const requiresSrtp = meant.some((trunk) => trunk.requireSrtp);
+    if (!isUsable(invite, requiresSrtp)) return invite.refuse(488);
     const id = system.uuid();
-    offers.set(id, invite);
+    offers.set(id, { invite, requiresSrtp });
     invite.onCancelled(() => offers.delete(id));
     invite.ring();
     options.onOffer({
       id,
-      to: calledNumber(invite, sender.trunk),
+      to: called,
       from: callerNumber(invite),
       trunkId: sender.trunk?.id ?? null,
       sourceAddress: invite.peer.host,
     });
   };
-  const withdraw = (offerId: string): IncomingInvite | null => {
-    const invite = offers.get(offerId) ?? null;
+  const withdraw = (offerId: string): Offered | null => {
+    const offered = offers.get(offerId) ?? null;
     offers.delete(offerId);
-    return invite;
+    return offered;
   };
   return {
     name: "sip",
@@ -98,7 +103,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     inbound: {
       answer: (offerId, tell) =>
         begin(parts, tell, (leg) => answer(parts, leg, withdraw(offerId))),
-      refuse: (offerId, cause) => withdraw(offerId)?.refuse(STATUSES[cause]),
+      refuse: (offerId, cause) => withdraw(offerId)?.invite.refuse(STATUSES[cause]),
     },
     setTrunks: (trunks) => roster.set(trunks),
     close: async () => {
@@ -106,6 +111,12 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
       await agent.close();
     },
   };
+}
+
+/** A call that rings. */
+interface Offered {
+  invite: IncomingInvite;
+  requiresSrtp: boolean;
 }
 
 interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> {
@@ -135,8 +146,9 @@ async function place(
   const { user, domain } = identityOf(trunk);
   // Which of our addresses is seen depends on where the call goes: the offer says it.
   const { host } = rtp;
+  const { requireSrtp: requiresSrtp } = trunk;
   const isEncrypted = trunk.transport === "tls";
-  if (!await leg.open({ host, peerHost: peer.host, domain, isEncrypted })) return;
+  if (!await leg.open({ host, peerHost: peer.host, domain, isEncrypted, requiresSrtp })) return;
   const number = from ?? trunk.phoneNumber;
   // A telephone system knows its lines by name, a provider its customers by number.
   const caller = trunk.trunkType === "extension" ? user : number;
@@ -175,8 +187,9 @@ async function place(
 }
 
 async function answer(
-  { agent }: Parts, leg: SipLeg, invite: IncomingInvite | null,
+  { agent }: Parts, leg: SipLeg, offered: Offered | null,
 ): Promise<void> {
+  const { invite, requiresSrtp } = offered ?? {};
   if (!invite) return leg.end("far_hung_up");
   invite.onCancelled(() => leg.end("far_hung_up"));
   leg.onGivenUp(() => invite.refuse(480));
@@ -187,10 +200,11 @@ async function answer(
     peerHost: peer.host,
     domain: caller ? uriHost(caller.host) : uriHost(peer.host),
     isEncrypted: peer.transport === "tls",
+    requiresSrtp: requiresSrtp ?? false,
   };
   if (!await leg.open(place)) return;
-  const offered = sdpOf(request);
-  const sdp = leg.answer(typeof offered === "string" ? offered : null);
+  const given = sdpOf(request);
+  const sdp = leg.answer(typeof given === "string" ? given : null);
   if (sdp === null) {
     invite.refuse(488);
     return leg.end("failed");
@@ -199,10 +213,11 @@ async function answer(
 }
 
 /** There is sound in it that we can speak, or no offer yet. */
-function isUsable({ request }: IncomingInvite): boolean {
+function isUsable({ request }: IncomingInvite, requiresSrtp: boolean): boolean {
   const sdp = sdpOf(request);
   if (sdp === null) return true;
   const offered = typeof sdp === "string" ? parseSdp(sdp) : null;
+  if (requiresSrtp && offered?.audio.profile !== "RTP/SAVP") return false;
   return offered !== null && offered.audio.port > 0 && offered.audio.codecs.length > 0;
 }
 

@@ -1,18 +1,21 @@
-// SRTP and SRTCP (RFC 3711) with the two suites of RFC 4568 that every telephone has: AES-128 in
-// counter mode, HMAC-SHA1 of 80 or 32 bits. One object a direction and key; it remembers roll-over
-// counters and what came already, so it has to live as long as its key. Used by rtp-session.ts.
+// SRTP and SRTCP (RFC 3711) with the suites of RFC 4568 that every telephone has, and those of RFC
+// 6188: AES-128 and AES-256 in counter mode, HMAC-SHA1 of 80 or 32 bits. One object a direction and
+// key; it remembers roll-over counters and what came already, so it has to live as long as its key.
+// Used by rtp-session.ts.
 import {
   createCipheriv, createHmac, createSecretKey, timingSafeEqual, type KeyObject,
 } from "node:crypto";
 import { RTP_HEADER_BYTES, rtpHeaderBytes } from "./rtp.ts";
 import type { SrtpKey } from "./sdp.ts";
 
-const KEY_BYTES = 16;
 const SALT_BYTES = 14;
 const AUTH_KEY_BYTES = 20;
 const BLOCK_BYTES = 16;
-const TAG_BYTES = { AES_CM_128_HMAC_SHA1_80: 10, AES_CM_128_HMAC_SHA1_32: 4 } as const;
-/** Both suites: what is shortened to spare the audio is not for reports (RFC 4568, 6.2.2). */
+const TAG_BYTES = {
+  AES_256_CM_HMAC_SHA1_80: 10, AES_256_CM_HMAC_SHA1_32: 4,
+  AES_CM_128_HMAC_SHA1_80: 10, AES_CM_128_HMAC_SHA1_32: 4,
+} as const satisfies Record<SrtpKey["suite"], number>;
+/** All suites: what is shortened to spare the audio is not for reports (RFC 4568, 6.2.2). */
 const RTCP_TAG_BYTES = 10;
 const RTCP_HEADER_BYTES = 8;
 const RTCP_INDEX_BYTES = 4;
@@ -32,7 +35,8 @@ export class Keystream {
 
   constructor(key: Uint8Array) {
     // Counter mode is the block cipher over a row of counters.
-    this.#cipher = createCipheriv("aes-128-ecb", key, null).setAutoPadding(false);
+    this.#cipher = createCipheriv(key.length === 32 ? "aes-256-ecb" : "aes-128-ecb", key, null)
+      .setAutoPadding(false);
   }
 
   /** Counters begin at `first`, whose last 16 bits are zero and count blocks. */
@@ -49,19 +53,23 @@ export class Keystream {
   }
 }
 
-/** Session keys (RFC 3711, 4.3) of the label and the two after it. */
+/**
+ * Session keys (RFC 3711, 4.3; RFC 6188 for longer ones) of the label and the two after it. The
+ * master's salt is at its end.
+ */
 export function deriveKeys(
   master: Uint8Array, firstLabel: number,
 ): { encryption: Buffer; authentication: Buffer; salt: Buffer } {
-  const keystream = new Keystream(master.subarray(0, KEY_BYTES));
+  const keyBytes = master.length - SALT_BYTES;
+  const keystream = new Keystream(master.subarray(0, keyBytes));
   const derive = (label: number, length: number): Buffer => {
     const first = Buffer.alloc(BLOCK_BYTES);
-    first.set(master.subarray(KEY_BYTES, KEY_BYTES + SALT_BYTES));
+    first.set(master.subarray(keyBytes));
     first[7] = (first[7] ?? 0) ^ label;
     return keystream.bytes(first, length).subarray(0, length);
   };
   return {
-    encryption: derive(firstLabel, KEY_BYTES),
+    encryption: derive(firstLabel, keyBytes),
     authentication: derive(firstLabel + 1, AUTH_KEY_BYTES),
     salt: derive(firstLabel + 2, SALT_BYTES),
   };

@@ -10,7 +10,7 @@ import { createConnections, type Connections } from "./connections.ts";
 import {
   formatVia, parseMessage, parseVia, type Parsed, type SipRequest,
 } from "./message.ts";
-import { plainHost, type Peer } from "./peer.ts";
+import { forSocket, plainHost, type Peer } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "./signalling-limits.ts";
 
 export interface TransportOptions {
@@ -82,7 +82,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
     send(peer, bytes, onFailed) {
       if (isClosed) return;
       if (peer.transport !== "udp") return connections.send(peer, bytes, onFailed);
-      udp.send(bytes, peer.port, peer.host, (error) => {
+      udp.send(bytes, peer.port, forSocket(host, peer.host), (error) => {
         if (!error) return;
         log.info({ host: peer.host, cause: error.message }, "SIP datagram not sent");
         onFailed();

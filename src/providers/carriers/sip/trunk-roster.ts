@@ -66,7 +66,7 @@ export function identityOf(
 /** What of a trunk makes a difference here: its owner may call it what he likes. */
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
   trunk.phoneNumber, trunk.username, trunk.password, trunk.address, trunk.port, trunk.transport,
-  trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy,
+  trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy, trunk.requireSrtp,
 ]);
 
 /** In the Contact we register: tells by which trunk a call comes. */
@@ -194,6 +194,11 @@ export class TrunkRoster {
       isSameNumber(phoneNumber, called ?? "");
     if (open.length === 0 || open.some(isMeant)) return open.length > 0;
     return !trunks.some((trunk) => trunk.inboundAuth === "auth" && isMeant(trunk));
+  }
+
+  /** Those of the number whose callers may come from there without showing anything. */
+  openFor(address: string, called: string): TrunkSetup[] {
+    return this.#open(address).filter(({ phoneNumber }) => isSameNumber(phoneNumber, called));
   }
 
   /** Trunks whose callers show name and password. */

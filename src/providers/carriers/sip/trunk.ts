@@ -17,6 +17,8 @@ export interface TrunkSetup {
   inboundAuth: "auth" | "ip";
   /** Addresses and networks (CIDR); null unless `inboundAuth` is `ip`. */
   allowedNetworks: string[] | null;
+  /** Calls whose sound is not encrypted are refused, and none is placed. */
+  requireSrtp: boolean;
   /** `address` is a proxy before the telephone system; URIs keep the domain of `username`. */
   outboundProxy: boolean;
 }

@@ -23,12 +23,14 @@ export interface TrunkForm {
   auth: string;
   networks: string;
   isProxy: boolean;
+  isSrtpRequired: boolean;
 }
 
 export const NEW_TRUNK: TrunkForm = {
   type: "number", number: "", nickname: "", country: "US", username: "", password: "",
   address: "", port: null, transport: "udp", format: "+e164", auth: "auth", networks: "",
   isProxy: false,
+  isSrtpRequired: false,
 };
 
 export const formOf = (trunk: Trunk): TrunkForm => ({
@@ -45,6 +47,7 @@ export const formOf = (trunk: Trunk): TrunkForm => ({
   auth: trunk.inbound_authorization_type,
   networks: (trunk.allowed_inbound_ips ?? []).join("\n"),
   isProxy: trunk.outbound_proxy,
+  isSrtpRequired: trunk.require_srtp,
 });
 
 export const networksOf = (text: string): string[] =>
@@ -65,6 +68,7 @@ export const bodyOf = (form: TrunkForm) => ({
   inbound_authorization_type: form.auth,
   ...(form.auth === "ip" ? { allowed_inbound_ips: networksOf(form.networks) } : {}),
   outbound_proxy: form.isProxy,
+  require_srtp: form.isSrtpRequired,
 }) as TrunkBody;
 
 export const TYPES: Option[] = [

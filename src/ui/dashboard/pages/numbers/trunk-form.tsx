@@ -112,6 +112,11 @@ function ServerPart({ form, errors, set, isNew }: PartProps & { isNew: boolean }
         hint="Keeps the domain of a user name like user@domain" error={errors.outbound_proxy}
         onInput={(isProxy) => set({ isProxy })}
       />
+      <Toggle
+        label="Only encrypted sound (SRTP)" value={form.isSrtpRequired}
+        hint="Calls in the clear are refused; use it with TLS, which keeps the keys secret"
+        error={errors.require_srtp} onInput={(isSrtpRequired) => set({ isSrtpRequired })}
+      />
     </>
   );
 }
