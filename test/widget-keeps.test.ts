@@ -60,6 +60,10 @@ test("[WG199] what was refused before it was stored is marked, and people write 
     assert.deepEqual(await lines(seen), [
       "Assistant: Hi!", "You: Lost Not sent", "You: Kept", "Assistant: Heard.",
     ]);
+    const words = seen.log.locator(".user .remark");
+    const colours = await words.evaluate((one) =>
+      [getComputedStyle(one).color, getComputedStyle(one.parentElement!).color]);
+    assert.equal(colours[0], colours[1]);
   });
 });
 

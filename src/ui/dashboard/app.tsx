@@ -8,12 +8,14 @@ import {
   forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
 } from "./data/session.tsx";
 import { useMe } from "./data/lists.ts";
-import { forgetSeen } from "./data/use-data.ts";
+import { useNow } from "./data/use-now.ts";
+import { useWaiting } from "./data/waiting.ts";
+import { forgetSeen } from "./data/seen.ts";
 import { Button } from "./kit/controls.tsx";
 import { ToastProvider } from "./kit/dialog.tsx";
 import { money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
-import { Empty, Page } from "./kit/layout.tsx";
+import { Empty, Notice, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
 import { Trouble } from "./trouble.tsx";
 import { SignIn } from "./sign-in.tsx";
@@ -102,6 +104,7 @@ function Frame({ session }: { session: Session }) {
         <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
       </nav>
       <main id="main" ref={main} tabIndex={-1}>
+        <Waiting />
         <Trouble />
         <Switch>
           {Object.entries(ROUTES).map(([path, Shown]) => (
@@ -125,6 +128,21 @@ function Connection() {
     <span class="connection stale" role="status">
       {lostAt ? `Reconnecting… as of ${timeOfDay(lostAt)}` : "Connecting…"}
     </span>
+  );
+}
+
+/** The page is not broken, and nobody need do anything. */
+function Waiting() {
+  const until = useWaiting();
+  const now = useNow(until !== null);
+  if (until === null) return null;
+  const seconds = Math.max(1, Math.ceil((until - now) / 1000));
+  return (
+    <div role="status">
+      <Notice tone="warn">
+        The server was asked very often. This page waits and goes on by itself in {seconds} s.
+      </Notice>
+    </div>
   );
 }
 

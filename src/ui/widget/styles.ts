@@ -93,6 +93,7 @@ const TALK = `
 .item code { font: 14px/1.45 ui-monospace, Consolas, monospace; }
 .item pre { overflow-x: auto; white-space: pre; overflow-wrap: normal; }
 .item .remark { color: var(--soft); font-size: 14px; }
+.item.user .remark { color: inherit; font-style: italic; }
 .remark.busy::before {
   content: ""; display: inline-block; width: 8px; height: 8px; margin-inline-end: 8px;
   border-radius: 50%; background: var(--strong);
@@ -108,7 +109,7 @@ const TALK = `
   border-top: 1px solid var(--line); font-size: 15px;
 }
 .notice p { flex: 1; min-width: 140px; margin: 0; }
-.notice.bad p { color: var(--danger); }
+.notice.bad p { color: var(--danger); flex-basis: 100%; }
 .notice button, .notice a { border: 1px solid var(--strong); color: var(--strong); font-weight: 600; }
 form.say {
   display: flex; align-items: flex-end; gap: 8px; padding: 10px; border-top: 1px solid var(--line);

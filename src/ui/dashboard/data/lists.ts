@@ -2,7 +2,7 @@
 // number.
 import type { Parley } from "../../../client/client.ts";
 import { unwrap, useApi } from "./session.tsx";
-import { useData, type Data } from "./use-data.ts";
+import { SHARED, useData, type Data } from "./use-data.ts";
 
 const loadAssistants = (api: Parley) => unwrap(api.GET("/user/assistants"));
 const loadCampaigns = (api: Parley) => unwrap(api.GET("/user/campaigns"));
@@ -14,9 +14,10 @@ export type Assistant = Row<typeof loadAssistants>;
 export type Campaign = Row<typeof loadCampaigns>;
 export type OwnNumber = Row<typeof loadNumbers>;
 
-export function useAssistants(): Data<Assistant[]> {
+/** No event tells of a change: whoever has to have them as they are just now says so. */
+export function useAssistants({ freshMs } = SHARED): Data<Assistant[]> {
   const api = useApi();
-  return useData("assistants", () => loadAssistants(api));
+  return useData("assistants", () => loadAssistants(api), [], { freshMs });
 }
 
 /** The account, its balance, and the newest trouble its visitors had. */
@@ -24,13 +25,13 @@ export function useMe() {
   const api = useApi();
   return useData(
     "me", () => unwrap(api.GET("/user/me")),
-    ["balance_changed", "conversation_failed", "reply_failed"]);
+    ["balance_changed", "conversation_failed", "reply_failed"], SHARED);
 }
 
 /** Oldest first, as the server has them. */
 export function useCampaigns(): Data<Campaign[]> {
   const api = useApi();
-  return useData("campaigns", () => loadCampaigns(api), ["campaign_status_changed"]);
+  return useData("campaigns", () => loadCampaigns(api), ["campaign_status_changed"], SHARED);
 }
 
 const NUMBER_EVENTS = [
@@ -40,5 +41,5 @@ const NUMBER_EVENTS = [
 
 export function useOwnNumbers(): Data<OwnNumber[]> {
   const api = useApi();
-  return useData("numbers", () => loadNumbers(api), NUMBER_EVENTS);
+  return useData("numbers", () => loadNumbers(api), NUMBER_EVENTS, SHARED);
 }

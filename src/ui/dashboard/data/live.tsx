@@ -3,6 +3,7 @@
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useMemo, useState } from "preact/hooks";
 import type { Frame } from "../../../client/client.ts";
+import { spoilSeen } from "./seen.ts";
 import { useSession } from "./session.tsx";
 
 export type Listener = (frame: Frame) => void;
@@ -42,6 +43,7 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
     }));
     const follow = async (): Promise<void> => {
       for await (const frame of api.watchAccount({ signal: abort.signal, onState })) {
+        spoilSeen(frame.type === MISSED.type ? null : frame.type);
         for (const listener of [...listeners]) listener(frame);
       }
     };

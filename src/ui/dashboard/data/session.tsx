@@ -3,6 +3,8 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "../../../client/client.ts";
+import { spoilSeen } from "./seen.ts";
+import { waitingFor } from "./waiting.ts";
 
 const KEY = "parley-api-key";
 
@@ -29,6 +31,9 @@ export interface Session {
 
 const PATIENCE = 5;
 
+/** What reads of one key go with, for all who use the key in this page. */
+const sessions = new Map<string, Promise<string | null>>();
+
 /** Null where the server opens none; the key itself then says why. */
 async function openSession(apiKey: string): Promise<string | null> {
   const response = await globalThis.fetch(`${location.origin}/api/user/dashboard-sessions`, {
@@ -39,19 +44,20 @@ async function openSession(apiKey: string): Promise<string | null> {
 
 /** Reads go with a session of the key, which has a rate of its own; all else goes with the key. */
 function readingBySession(apiKey: string): typeof fetch {
-  let session: Promise<string | null> | null = null;
   return async (input, init) => {
     const request = new Request(input, init);
     if (request.method !== "GET") return globalThis.fetch(request);
-    const token = await (session ??= openSession(apiKey).catch(() => null));
-    if (token === null) session = null;
-    else {
+    const session = sessions.get(apiKey) ?? openSession(apiKey).catch(() => null);
+    sessions.set(apiKey, session);
+    const token = await session;
+    if (token !== null) {
       const reading = new Request(request);
       reading.headers.set("Authorization", `Bearer ${token}`);
       const response = await globalThis.fetch(reading);
       if (response.status !== 401) return response;
-      session = null;
     }
+    // None was opened, or it is over: the next read opens another.
+    if (sessions.get(apiKey) === session) sessions.delete(apiKey);
     return globalThis.fetch(request);
   };
 }
@@ -62,8 +68,8 @@ const patient = (fetchOf: typeof fetch): typeof fetch => async (input, init) => 
   for (let attempt = 1; ; attempt += 1) {
     const response = await fetchOf(input, init);
     if (response.status !== 429 || method !== "GET" || attempt === PATIENCE) return response;
-    const seconds = Number(response.headers.get("retry-after")) || 1;
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    const ms = (Number(response.headers.get("retry-after")) || 1) * 1000;
+    await waitingFor(ms, () => new Promise((resolve) => setTimeout(resolve, ms)));
   }
 };
 
@@ -73,6 +79,9 @@ export function openApi(apiKey: string, onRefused: () => void = () => undefined)
   const watchedFetch: typeof fetch = async (input, init) => {
     const response = await fetchOf(input, init);
     if (response.status === 401) onRefused();
+    const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+    // No event tells of most changes; those made here are known.
+    if (method !== "GET" && response.ok) spoilSeen(null);
     return response;
   };
   return createParley({ baseUrl: `${location.origin}/api`, apiKey, fetch: watchedFetch });

@@ -1,7 +1,9 @@
-// One thing loaded from the server: shown from memory at once when it was seen before, loaded again
-// when an event says that it has changed, kept on the screen while that goes wrong.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+// One thing loaded from the server: asked for once however many show it, shown from memory at once
+// when it was seen before, loaded again when an event says that it has changed, kept on the screen
+// while that goes wrong.
+import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
 import { useEvents } from "./live.tsx";
+import { entryOf } from "./seen.ts";
 
 export interface Data<T> {
   value: T | null;
@@ -12,66 +14,40 @@ export interface Data<T> {
   set(value: T): void;
 }
 
+export interface DataOptions {
+  /** What is dear to load waits longer for more events. */
+  gatherMs?: number;
+  /** What was loaded so lately is not asked for again by the next page that shows it. */
+  freshMs?: number;
+}
+
 /** Events come in bursts: a reload waits for so long for more of them. */
 const GATHER_MS = 200;
-const SEEN_MAX = 100;
+/** For short lists that several pages need, to choose from or to name what is numbered. */
+export const SHARED = { freshMs: 60_000 };
 
-const seen = new Map<string, unknown>();
-
-function remember(key: string, value: unknown): void {
-  seen.delete(key);
-  seen.set(key, value);
-  const oldest = seen.keys().next().value;
-  if (seen.size > SEEN_MAX && oldest !== undefined) seen.delete(oldest);
-}
-
-/** When somebody else signs in. */
-export const forgetSeen = (): void => seen.clear();
-
-/**
- * `key` names what `load` loads: another key is another thing. `changedBy`: types of events.
- * `gatherMs`: what is dear to load waits longer for more of them.
- */
+/** `key` names what `load` loads: another key is another thing. `changedBy`: types of events. */
 export function useData<T>(
-  key: string, load: () => Promise<T>, changedBy: readonly string[] = [], gatherMs = GATHER_MS,
+  key: string, load: () => Promise<T>, changedBy: readonly string[] = [],
+  { gatherMs = GATHER_MS, freshMs = 0 }: DataOptions = {},
 ): Data<T> {
-  const [state, setState] = useState<Omit<Data<T>, "reload" | "set">>(() => initial<T>(key));
-  const current = useRef({ key, load, run: 0 });
-  current.current.load = load;
-  const reload = useCallback(() => {
-    const run = (current.current.run += 1);
-    const isCurrent = (): boolean => current.current.run === run;
-    setState((before) => ({ ...before, isLoading: true }));
-    current.current.load().then(
-      (value) => {
-        if (!isCurrent()) return;
-        remember(current.current.key, value);
-        setState({ value, error: null, isLoading: false });
-      },
-      (error: unknown) => {
-        if (isCurrent()) setState((before) => ({ ...before, error, isLoading: false }));
-      },
-    );
-  }, []);
+  const entry = entryOf(key);
+  const [, draw] = useReducer((count: number) => count + 1, 0);
+  const loader = useRef(load);
+  loader.current = load;
   useEffect(() => {
-    if (current.current.key !== key) {
-      current.current.key = key;
-      setState(initial<T>(key));
-    }
-    reload();
-    return () => void (current.current.run += 1);
-  }, [key]);
-  useReloads(changedBy, reload, gatherMs);
-  const set = useCallback((value: T) => {
-    current.current.run += 1;
-    remember(current.current.key, value);
-    setState({ value, error: null, isLoading: false });
-  }, []);
-  return { ...state, reload, set };
+    const changed = (): void => draw(undefined);
+    entry.shownBy.add(changed);
+    entry.changedBy = [...new Set([...entry.changedBy, ...changedBy])];
+    entry.show(() => loader.current(), freshMs);
+    return () => void entry.shownBy.delete(changed);
+  }, [entry]);
+  useEvents(changedBy, useCallback(() => entry.hear(gatherMs), [entry, gatherMs]));
+  const reload = useCallback(() => entry.reload(() => loader.current()), [entry]);
+  const set = useCallback((value: T) => entry.set(value), [entry]);
+  const { value, error, isLoading } = entry;
+  return { value: value as T | null, error, isLoading, reload, set };
 }
-
-const initial = <T>(key: string): Omit<Data<T>, "reload" | "set"> =>
-  ({ value: (seen.get(key) as T | undefined) ?? null, error: null, isLoading: true });
 
 /** One reload for a burst of events. */
 export function useReloads(

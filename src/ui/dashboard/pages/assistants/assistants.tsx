@@ -8,8 +8,9 @@ import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
 import { Table, type Column } from "../../kit/table.tsx";
 import { CreateAssistant } from "./create.tsx";
 import type { Assistant } from "./draft.ts";
+import { useAssistants } from "../../data/lists.ts";
 import {
-  useAssistants, useFolders, useLabels, useLanguages, useNumbers, useVoices,
+  useFolders, useLabels, useLanguages, useNumbers, useVoices,
 } from "./lookups.ts";
 import "./assistants.css";
 
@@ -33,7 +34,7 @@ function passes({ search, type, status, folder, label }: Filter, assistant: Assi
 
 export function Assistants() {
   const api = useApi();
-  const list = useAssistants();
+  const list = useAssistants({ freshMs: 0 });
   const [filter, setFilter] = useState(ALL);
   const [isCreating, setCreating] = useState(false);
   const columns = useColumns();

@@ -1,7 +1,7 @@
 // What an assistant can be made of: languages, models, voices, and the account's own rows. Catalogs
 // do not change while the page is open and are asked for once.
 import { unwrap, useApi } from "../../data/session.tsx";
-import { useData, type Data } from "../../data/use-data.ts";
+import { SHARED, useData, type Data } from "../../data/use-data.ts";
 import type { Option } from "../../kit/controls.tsx";
 import type { Values } from "./draft.ts";
 
@@ -59,24 +59,19 @@ export function useNumbers() {
   const api = useApi();
   return useData("assistants numbers", () =>
     unwrap(api.GET("/user/assistants/phone-numbers", {})),
-  ["phone_number_purchased", "phone_number_released", "phone_number_suspended"]);
+  ["phone_number_purchased", "phone_number_released", "phone_number_suspended"], SHARED);
 }
 
 export function useFolders() {
   const api = useApi();
   return useData("folders", async () =>
-    (await unwrap(api.GET("/user/folders", { params: { query: { per_page: 100 } } }))).data);
+    (await unwrap(api.GET("/user/folders", { params: { query: { per_page: 100 } } }))).data, [], SHARED);
 }
 
 export function useLabels() {
   const api = useApi();
   return useData("labels", async () =>
-    (await unwrap(api.GET("/user/labels", { params: { query: { per_page: 100 } } }))).data);
-}
-
-export function useAssistants() {
-  const api = useApi();
-  return useData("assistants", () => unwrap(api.GET("/user/assistants")));
+    (await unwrap(api.GET("/user/labels", { params: { query: { per_page: 100 } } }))).data, [], SHARED);
 }
 
 interface Named {

@@ -7,7 +7,8 @@ import { DayFields, daysQuery } from "../../kit/days.tsx";
 import { duration, money, when, whenExactly, words } from "../../kit/format.ts";
 import { Card, Empty, Status } from "../../kit/layout.tsx";
 import { Table, type Column } from "../../kit/table.tsx";
-import { assistantOptions, useAssistants } from "./assistants.ts";
+import { useAssistants } from "../../data/lists.ts";
+import { assistantOptions } from "./assistants.ts";
 import {
   customerOf, isLive, STATUSES, TYPES, typeWords, type CallRecord,
 } from "./call-state.ts";

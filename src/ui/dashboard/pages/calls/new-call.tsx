@@ -6,7 +6,8 @@ import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
 import { Button, Form, SelectField, TextArea, TextField } from "../../kit/controls.tsx";
 import { Dialog } from "../../kit/dialog.tsx";
 import { Loaded } from "../../kit/layout.tsx";
-import { assistantOptions, useAssistants, type AssistantName } from "./assistants.ts";
+import { useAssistants, type Assistant } from "../../data/lists.ts";
+import { assistantOptions } from "./assistants.ts";
 
 interface DialogProps {
   onClose(): void;
@@ -19,7 +20,7 @@ const variablesOf = (pairs: Pair[]): Record<string, string> =>
   Object.fromEntries(
     pairs.map(([name, value]) => [name.trim(), value]).filter(([name]) => name !== ""));
 
-const fitting = (assistants: AssistantName[], type: string): AssistantName[] =>
+const fitting = (assistants: Assistant[], type: string): Assistant[] =>
   assistants.filter((one) => one.type === type && one.status === "active");
 
 /** What a call needs whoever makes it, and going to it. */
@@ -48,7 +49,7 @@ export function MakeCall({ onClose }: DialogProps) {
   );
 }
 
-function MakeForm({ assistants, onClose }: DialogProps & { assistants: AssistantName[] }) {
+function MakeForm({ assistants, onClose }: DialogProps & { assistants: Assistant[] }) {
   const api = useApi();
   const [assistant, setAssistant] = useState(String(assistants[0]?.id ?? ""));
   const [number, setNumber] = useState("");
@@ -90,7 +91,7 @@ export function TryCall({ onClose }: DialogProps) {
 
 const LINES = "Hello. When are you open?\nThank you, goodbye.";
 
-function TryForm({ assistants, onClose }: DialogProps & { assistants: AssistantName[] }) {
+function TryForm({ assistants, onClose }: DialogProps & { assistants: Assistant[] }) {
   const api = useApi();
   const [assistant, setAssistant] = useState(String(assistants[0]?.id ?? ""));
   const [number, setNumber] = useState("");

@@ -7,7 +7,7 @@ import { useToasts } from "../../kit/dialog.tsx";
 import { money, timeOfDay, whenExactly } from "../../kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Skeleton } from "../../kit/layout.tsx";
 import type { PageProps } from "../../routes.ts";
-import { useAssistants } from "../calls/assistants.ts";
+import { useAssistants } from "../../data/lists.ts";
 import { AssistantLink, Values } from "../calls/facts.tsx";
 import { titleOf, typeName, type Summary } from "./conversations.tsx";
 import { Messages } from "./messages.tsx";

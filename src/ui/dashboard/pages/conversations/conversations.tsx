@@ -9,7 +9,8 @@ import { Button, SelectField, TextField } from "../../kit/controls.tsx";
 import { count, money, when, whenExactly, words } from "../../kit/format.ts";
 import { Card, Empty, Notice, Page } from "../../kit/layout.tsx";
 import { Table, type Column } from "../../kit/table.tsx";
-import { assistantOptions, useAssistants } from "../calls/assistants.ts";
+import { useAssistants } from "../../data/lists.ts";
+import { assistantOptions } from "../calls/assistants.ts";
 import { useSettled } from "../../data/use-settled.ts";
 import "./conversations.css";
 

@@ -4,7 +4,7 @@ import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
 import { Button, Form, TextArea } from "../../kit/controls.tsx";
 import { Dialog, useToasts } from "../../kit/dialog.tsx";
 import { Loaded, Notice } from "../../kit/layout.tsx";
-import { useAssistants } from "../calls/assistants.ts";
+import { useAssistants } from "../../data/lists.ts";
 import { FunctionCalls } from "../calls/facts.tsx";
 import type { Summary } from "./conversations.tsx";
 import type { Talk } from "./talk.ts";

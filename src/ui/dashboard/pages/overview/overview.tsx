@@ -31,7 +31,7 @@ export function Overview() {
   const [days, setDays] = useState(lastDays);
   const data = useData(`overview ${days}`, () => unwrap(api.GET("/user/overview", {
     params: { query: { days } },
-  })), CHANGES, GATHER_MS);
+  })), CHANGES, { gatherMs: GATHER_MS });
   const choose = (next: number): void => {
     lastDays = next;
     setDays(next);

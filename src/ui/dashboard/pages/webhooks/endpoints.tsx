@@ -1,8 +1,7 @@
 // Where events of the account are sent: all endpoints, with those of the assistants' webhooks.
 import { useState } from "preact/hooks";
 import { rowsOf } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
+import { useAssistants } from "../../data/lists.ts";
 import { Button } from "../../kit/controls.tsx";
 import { when } from "../../kit/format.ts";
 import { Card, Empty, Page, Status, Tabs } from "../../kit/layout.tsx";
@@ -72,8 +71,7 @@ export function Webhooks() {
 
 /** They are set up where the assistant is; here one sees how they do. */
 function OfAssistants({ endpoints }: { endpoints: Endpoint[] }) {
-  const api = useApi();
-  const { value: assistants } = useData("assistants", () => unwrap(api.GET("/user/assistants")));
+  const { value: assistants } = useAssistants();
   if (endpoints.length === 0) {
     return (
       <p class="soft">

@@ -7,7 +7,8 @@ import {
 } from "../../../kit/controls.tsx";
 import { Loaded } from "../../../kit/layout.tsx";
 import { useDraft, type BuiltIn } from "../draft.ts";
-import { idOf, optionsOf, useAssistants, useNumbers } from "../lookups.ts";
+import { useAssistants } from "../../../data/lists.ts";
+import { idOf, optionsOf, useNumbers } from "../lookups.ts";
 import type { SectionSpec } from "../settings.tsx";
 import { BUILT_INS, type BuiltInSpec, type Member } from "./built-ins.ts";
 

@@ -1,6 +1,6 @@
 // Section: what the assistant can look up.
 import { unwrap, useApi } from "../../../data/session.tsx";
-import { useData } from "../../../data/use-data.ts";
+import { SHARED, useData } from "../../../data/use-data.ts";
 import { useDraft } from "../draft.ts";
 import { Choice, Row } from "../fields.tsx";
 import type { SectionSpec } from "../settings.tsx";
@@ -8,7 +8,7 @@ import type { SectionSpec } from "../settings.tsx";
 function useKnowledgebases() {
   const api = useApi();
   return useData("assistants knowledgebases", async () =>
-    (await unwrap(api.GET("/user/knowledgebases"))).data);
+    (await unwrap(api.GET("/user/knowledgebases"))).data, [], SHARED);
 }
 
 function Summary() {

@@ -1,0 +1,91 @@
+// What this browser has seen of the server, each thing under its key, for all who show it. Used by
+// use-data.ts; the account's stream (live.tsx) and what is changed from here (session.tsx) say what
+// of it is old.
+
+const SEEN_MAX = 100;
+
+export class Entry {
+  value: unknown = null;
+  error: unknown = null;
+  isLoading = false;
+  /** Types of events that change it. */
+  changedBy: readonly string[] = [];
+  /** Draws each place that shows it. */
+  readonly shownBy = new Set<() => void>();
+  #load: () => Promise<unknown> = () => Promise.resolve(null);
+  #run = 0;
+  #loadedAt = -Infinity;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+
+  /** Loads it, but where somebody else does so just now, or has lately. */
+  show(load: () => Promise<unknown>, freshMs: number): void {
+    this.#load = load;
+    if (!this.isLoading && !(performance.now() - this.#loadedAt < freshMs)) this.reload();
+  }
+
+  /** It has changed: one reload for a burst of events. */
+  hear(gatherMs: number): void {
+    this.spoil();
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      if (this.shownBy.size > 0) this.reload();
+    }, gatherMs);
+  }
+
+  /** Whoever shows it next asks for it again. */
+  spoil(): void {
+    this.#loadedAt = -Infinity;
+  }
+
+  reload(load = this.#load): void {
+    const run = (this.#run += 1);
+    this.#load = load;
+    this.isLoading = true;
+    this.#tell();
+    load().then(
+      (value) => {
+        if (this.#run === run) this.set(value);
+      },
+      (error: unknown) => {
+        if (this.#run !== run) return;
+        this.error = error;
+        this.isLoading = false;
+        this.#tell();
+      },
+    );
+  }
+
+  set(value: unknown): void {
+    this.#run += 1;
+    this.#loadedAt = performance.now();
+    Object.assign(this, { value, error: null, isLoading: false });
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const draw of this.shownBy) draw();
+  }
+}
+
+const seen = new Map<string, Entry>();
+
+export function entryOf(key: string): Entry {
+  const entry = seen.get(key) ?? new Entry();
+  seen.delete(key);
+  seen.set(key, entry);
+  for (const [name, { shownBy }] of seen) {
+    if (seen.size <= SEEN_MAX) break;
+    if (shownBy.size === 0 && name !== key) seen.delete(name);
+  }
+  return entry;
+}
+
+/** When somebody else signs in. */
+export const forgetSeen = (): void => seen.clear();
+
+/** `type` of an event; null: anything may have changed. */
+export function spoilSeen(type: string | null): void {
+  for (const entry of seen.values()) {
+    if (type === null || entry.changedBy.includes(type)) entry.spoil();
+  }
+}

@@ -1,0 +1,32 @@
+// What waits because the server was asked too often, and until when: told on the page, which goes
+// on by itself.
+import { useEffect, useState } from "preact/hooks";
+
+const waits = new Set<number>();
+const listeners = new Set<() => void>();
+
+const tell = (): void => {
+  for (const listener of listeners) listener();
+};
+
+/** `ms`: how long the server wants to be left alone. */
+export async function waitingFor(ms: number, wait: () => Promise<unknown>): Promise<void> {
+  const until = Date.now() + ms + Math.random();
+  waits.add(until);
+  tell();
+  await wait();
+  waits.delete(until);
+  tell();
+}
+
+/** When the last of what waits goes on; null: nothing waits. */
+export function useWaiting(): number | null {
+  const [until, setUntil] = useState<number | null>(null);
+  useEffect(() => {
+    const listener = (): void => setUntil(waits.size > 0 ? Math.max(...waits) : null);
+    listeners.add(listener);
+    listener();
+    return () => void listeners.delete(listener);
+  }, []);
+  return until;
+}
