@@ -328,7 +328,10 @@ test("[DB28] a reply is stopped; one that failed is tried again and asked once",
     const reply = held(1);
     await say(page, "Count");
     await log(page).getByText("One", { exact: true }).waitFor();
+    const stopped = page.waitForRequest(/\/stop$/);
     await page.getByRole("button", { name: "Stop" }).click();
+    // A stop that comes late is not for the next reply.
+    assert.ok(Number.isInteger((await stopped).postDataJSON().turn_id));
     await log(page).getByText("Stopped").waitFor();
     reply.go();
     model.script(() => ({ status: 400 }));

@@ -131,6 +131,8 @@ export function TextArea(props: TextAreaProps) {
 export interface Option {
   value: string;
   label: string;
+  /** Shown, and not to be chosen. */
+  isDisabled?: boolean;
 }
 
 export function SelectField({ value, onInput, options, disabled, ...field }: FieldProps & {
@@ -145,7 +147,9 @@ export function SelectField({ value, onInput, options, disabled, ...field }: Fie
           onChange={(event) => onInput(event.currentTarget.value)}
         >
           {options.map((option) => (
-            <option key={option.value} value={option.value}>{option.label}</option>
+            <option key={option.value} value={option.value} disabled={option.isDisabled ?? false}>
+              {option.label}
+            </option>
           ))}
         </select>
       )}

@@ -10,7 +10,7 @@ type OneAssistant = paths["/user/assistant/{id}"];
 export type Assistant = Omit<
   OneAssistant["get"]["responses"][200]["content"]["application/json"],
   "engine_id" | "synthesizer_id" | "transcriber_id" | "language" | "flows_platform_id"
->;
+> & { warnings?: { field: string; message: string }[] };
 type Changes = NonNullable<OneAssistant["patch"]["requestBody"]>["content"]["application/json"];
 export type Field = keyof Changes;
 
@@ -46,6 +46,8 @@ export interface Draft {
   changed: Field[];
   /** By the server's names: `name`, `tools.0.phone_number`. */
   errors: Record<string, string>;
+  /** What is stored and has no effect on this server, and why, by the server's names. */
+  warnings: Record<string, string>;
   /** Counts failed tries to save. */
   failures: number;
   /** What failed, when it was no field. */
@@ -91,6 +93,9 @@ export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => v
   };
   return {
     record, values, changed, ...saving,
+    warnings: Object.fromEntries((record.warnings ?? [])
+      .filter(({ field }) => !changed.includes(field.split(".")[0] as Field))
+      .map(({ field, message }) => [field, message])),
     set: (name, value) => {
       setEdits((before) => ({ ...before, [name]: value }));
       setSaving((before) => {

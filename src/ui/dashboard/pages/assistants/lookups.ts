@@ -77,11 +77,24 @@ export function useLabels() {
 interface Named {
   id: number;
   name: string;
+  /** False: this server cannot use it for want of what is `missing`. */
+  available?: boolean;
+  missing?: string | null;
 }
+
+export const isAvailable = ({ available }: Named): boolean =>
+  available !== false;
+
+/** What the server lacks for it, in brackets. */
+export const lackOf = (item: Named): string =>
+  isAvailable(item) ? "" : ` (${item.missing ?? "not set up on this server"})`;
 
 /** For selects; what is chosen already is offered even when the catalog does not have it. */
 export function optionsOf(items: Named[] | null, chosen: number | null, none?: string): Option[] {
-  const options = (items ?? []).map(({ id, name }) => ({ value: String(id), label: name }));
+  const options = (items ?? []).map((item) => ({
+    value: String(item.id), label: `${item.name}${lackOf(item)}`,
+    isDisabled: !isAvailable(item) && item.id !== chosen,
+  }));
   const isKnown = chosen === null || options.some(({ value }) => value === String(chosen));
   return [
     ...(none === undefined ? [] : [{ value: "", label: none }]),

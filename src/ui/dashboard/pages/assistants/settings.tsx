@@ -3,6 +3,7 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "../../kit/controls.tsx";
+import { Notice } from "../../kit/layout.tsx";
 import { useDraft, type Draft, type Field } from "./draft.ts";
 import { BASICS } from "./sections/basics.tsx";
 import { CONVERSATION } from "./sections/conversation.tsx";
@@ -83,6 +84,17 @@ export function Settings({ isShown }: { isShown: boolean }) {
   );
 }
 
+/** Settings whose fields are of many parts: what is said of them stands above the section. */
+const OF_PARTS: ReadonlySet<string> = new Set<Field>([
+  "tools", "secondary_language_ids", "widget_settings", "filler_config", "variables",
+  "post_call_schema", "label_ids", "tool_ids",
+]);
+
+function Warnings({ texts }: { texts: string[] }) {
+  if (texts.length === 0) return null;
+  return <Notice tone="warn"><ul>{texts.map((text) => <li key={text}>{text}</li>)}</ul></Notice>;
+}
+
 function Section({ section, isOpen, onToggle }: {
   section: SectionSpec; isOpen: boolean; onToggle(isOpen: boolean): void;
 }) {
@@ -90,6 +102,9 @@ function Section({ section, isOpen, onToggle }: {
   const { title, fields, Summary, Body } = section;
   const wrong = wrongIn(draft, section);
   const isChanged = draft.changed.some((name) => fields.includes(name));
+  const warned = Object.entries(draft.warnings)
+    .map(([name, text]) => ({ name: name.split(".")[0] as Field, text }))
+    .filter(({ name }) => fields.includes(name));
   return (
     <details
       class="card assistants-section" open={isOpen}
@@ -101,9 +116,15 @@ function Section({ section, isOpen, onToggle }: {
         <h2>{title}</h2>
         {!isOpen && <span class="assistants-summary"><Summary /></span>}
         {wrong > 0 && <span class="badge bad">{wrong} to correct</span>}
+        {warned.length > 0 && <span class="badge warn">{warned.length} without effect</span>}
         {wrong === 0 && isChanged && <span class="badge warn">Changed</span>}
       </summary>
-      {isOpen && <div class="assistants-body"><Body /></div>}
+      {isOpen && (
+        <div class="assistants-body">
+          <Warnings texts={warned.flatMap(({ name, text }) => OF_PARTS.has(name) ? [text] : [])} />
+          <Body />
+        </div>
+      )}
     </details>
   );
 }

@@ -15,6 +15,8 @@ export class Chat {
   /** Why there is no answer. */
   problem: string | null = null;
   #kept: Kept;
+  /** Of the reply that is being written, as soon as the server has named it. */
+  #turn: number | null = null;
   /** Another one for every conversation: what is left of the one before is not heard any more. */
   #abort = new AbortController();
   readonly #api: Parley;
@@ -82,7 +84,9 @@ export class Chat {
   async stop(): Promise<void> {
     if (this.conversation === null) return;
     const params = { path: { uuid: this.conversation } };
-    await unwrap(this.#api.POST("/conversations/{uuid}/stop", { params }));
+    // One that is over meanwhile is meant no more: the next goes on.
+    const body = this.#turn === null ? {} : { turn_id: this.#turn };
+    await unwrap(this.#api.POST("/conversations/{uuid}/stop", { params, body }));
   }
 
   /** Forgets the conversation; the next begins anew. */
@@ -138,9 +142,11 @@ export class Chat {
     conversation: string, pending: NonNullable<Kept["pending"]>, signal: AbortSignal,
   ): Promise<void> {
     this.#draw(withoutUnfinished(this.lines));
+    this.#turn = null;
     const options = { idempotencyKey: pending.key, signal };
     for await (const frame of this.#api.send(conversation, pending.text, options)) {
       if (signal.aborted) return;
+      if (typeof frame.turn_id === "number") this.#turn = frame.turn_id;
       this.#draw(apply(this.lines, frame));
       if (frame.type === "reply_failed" && frame.reason !== "stopped") {
         this.problem = String(frame.error);

@@ -54,7 +54,8 @@ function Times() {
       <div class="form-row">
         <Amount name="max_duration" label="Longest call (s)" min={20} max={1200} />
         <Amount
-          name="max_silence_duration" label="Hang up after silence (s)" min={1} max={360}
+          name="max_silence_duration" label="Speak up after silence (s)" min={1} max={360}
+          hint="After so long it asks whether somebody is there."
         />
         <Amount
           name="max_initial_silence_duration" label="Silence at first (s)" min={1}
@@ -64,7 +65,8 @@ function Times() {
       </div>
       <div class="form-row">
         <Amount
-          name="reengagement_interval" label="Speak up after silence (s)" min={7} max={600}
+          name="reengagement_interval" label="Speak up again every (s)" min={7} max={600}
+          hint="While nobody answers. After three times it hangs up."
         />
         <Amount
           name="conversation_inactivity_timeout" label="A silent chat ends after (min)" min={1}

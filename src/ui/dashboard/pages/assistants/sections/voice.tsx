@@ -1,12 +1,14 @@
 // Section: the language and the voice, and how it sounds.
-import { useState } from "preact/hooks";
-import { SelectField, TextField } from "../../../kit/controls.tsx";
-import { Dialog } from "../../../kit/dialog.tsx";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Button, SelectField, TextField } from "../../../kit/controls.tsx";
+import { Dialog, useToasts } from "../../../kit/dialog.tsx";
 import { words } from "../../../kit/format.ts";
 import { Loaded } from "../../../kit/layout.tsx";
 import { useDraft } from "../draft.ts";
 import { Row, Slider, Switch } from "../fields.tsx";
-import { useLanguages, useSynthesizers, useTranscribers, useVoices } from "../lookups.ts";
+import {
+  isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
+} from "../lookups.ts";
 import type { SectionSpec } from "../settings.tsx";
 
 function Summary() {
@@ -84,6 +86,7 @@ function VoiceField() {
   const every = useVoices(mode, null).value;
   const fitting = useVoices(mode, values.language_id ?? null).value;
   const chosen = every?.find(({ id }) => id === values.voice_id);
+  const { warnings } = useDraft();
   const fits = !fitting || fitting.some(({ id }) => id === values.voice_id);
   return (
     <div class={`field ${errors.voice_id ? "wrong" : ""}`}>
@@ -93,11 +96,11 @@ function VoiceField() {
         aria-describedby="assistants-voice-note" onClick={() => setPicking(true)}
         {...(errors.voice_id ? { "aria-invalid": true } : {})}
       >
-        <span>{chosen?.name ?? "Choose…"}</span>
+        <span>{chosen ? `${chosen.name}${lackOf(chosen)}` : "Choose…"}</span>
         <small>{chosen ? traits(chosen) : ""}</small>
       </button>
       <small id="assistants-voice-note">
-        {errors.voice_id ?? (fits ? "" : "Not made for this language.")}
+        {errors.voice_id ?? warnings.voice_id ?? (fits ? "" : "Not made for this language.")}
       </small>
       {isPicking && (
         <VoicePicker
@@ -112,11 +115,39 @@ function VoiceField() {
   );
 }
 
+/** One voice at a time, until its words or the dialog are over. */
+function useListening() {
+  const toasts = useToasts();
+  const audio = useRef<HTMLAudioElement | null>(null);
+  const [playing, setPlaying] = useState<number | null>(null);
+  const stop = (): void => {
+    audio.current?.pause();
+    audio.current = null;
+    setPlaying(null);
+  };
+  useEffect(() => () => audio.current?.pause(), []);
+  const listen = (id: number, url: string): void => {
+    stop();
+    if (id === playing) return;
+    const next = new Audio(url);
+    audio.current = next;
+    setPlaying(id);
+    next.addEventListener("ended", stop);
+    next.play().catch((error: unknown) => {
+      if (audio.current !== next) return;
+      stop();
+      toasts.fail(new Error("The voice cannot be played.", { cause: error }));
+    });
+  };
+  return { playing, listen };
+}
+
 function VoicePicker({ onPick, onClose }: { onPick(id: number): void; onClose(): void }) {
   const { values } = useDraft();
   const [search, setSearch] = useState("");
   const [gender, setGender] = useState("");
   const voices = useVoices(values.mode ?? "pipeline", values.language_id ?? null);
+  const { playing, listen } = useListening();
   const passes = (voice: Voice): boolean =>
     (gender === "" || voice.gender === gender)
     && `${voice.name} ${traits(voice)}`.toLowerCase().includes(search.trim().toLowerCase());
@@ -144,11 +175,18 @@ function VoicePicker({ onPick, onClose }: { onPick(id: number): void; onClose():
                 <li key={voice.id}>
                   <button
                     type="button" aria-pressed={voice.id === values.voice_id}
-                    onClick={() => onPick(voice.id)}
+                    disabled={!isAvailable(voice)} onClick={() => onPick(voice.id)}
                   >
                     <strong>{voice.name}</strong>
-                    <small>{traits(voice)}</small>
+                    <small>{traits(voice)}{lackOf(voice)}</small>
                   </button>
+                  {voice.preview_url && (
+                    <Button
+                      icon={playing === voice.id ? "stop" : "play"}
+                      label={`${playing === voice.id ? "Stop" : "Listen to"} ${voice.name}`}
+                      onClick={() => listen(voice.id, voice.preview_url ?? "")}
+                    />
+                  )}
                 </li>
               ))}
             </ul>
