@@ -354,6 +354,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     features,
     openApi,
     listen: async () => {
+      await features.assistants.sealKeys();
       const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
       const sip = await features.voice.listen();
       connectCarriers();

@@ -146,6 +146,10 @@ export const SETTINGS = {
     default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",
     parse: list,
   }),
+  PARLEY_CALCOM_URL: setting<string | null>({
+    default: "https://api.cal.com",
+    description: "Server of Cal.com's API for calendar_integration, such as a self-hosted one", parse: url,
+  }),
   PARLEY_CALL_PRICE: setting<number | null>({
     default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on",
     parse: dollars, spell: formatMicros,

@@ -9,6 +9,7 @@ import { createSessions } from "./accounts/sessions.ts";
 import { createAssistants, type Assistant, type Assistants } from "./assistants/assistants.ts";
 import { loadCatalogs, type Catalogs } from "./assistants/catalogs.ts";
 import { createGroups } from "./assistants/groups.ts";
+import { createCalcom } from "./calendar/calcom.ts";
 import { createCalendars, type Calendars } from "./calendar/calendar.ts";
 import { CALENDAR_FUNCTIONS, callCalendar } from "./calendar/functions.ts";
 import { createCalls } from "./calls/calls.ts";
@@ -74,9 +75,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const assistants = createAssistants({
     store: storage.assistants,
     phoneNumbers: storage.phoneNumbers,
-    catalogs,
     references: referencesOf(storage, modelCatalog),
-    system,
+    catalogs, system, box,
   });
   const tooling = createTooling(options, storage, {
     box,
@@ -88,8 +88,10 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const modelOf = ({ settings, mode }: Assistant): number | null =>
     mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
   const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelOf(assistant));
-  const sourcesOf = (turn: TurnContext): ToolSource[] =>
-    [tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn)];
+  const calcom = tooling.calcomSource(assistants.calcomKey);
+  const sourcesOf = (turn: TurnContext): ToolSource[] => [
+    tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn), calcom(turn),
+  ];
   const givenTurns = createGivenTurns({
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
@@ -273,7 +275,11 @@ function createTooling(
       },
     };
   };
-  return { tools, threads, invoke, tryTool, sourceOf };
+  const calcomSource = (keyOf: Assistants["calcomKey"]) => createCalcom({
+    url: config.PARLEY_CALCOM_URL ?? "", send: threads.send, journal: storage.toolJournal, keyOf,
+    system, log,
+  });
+  return { tools, threads, invoke, tryTool, sourceOf, calcomSource };
 }
 
 function calendarSource(calendars: Calendars, { assistant, scope }: TurnContext): ToolSource {

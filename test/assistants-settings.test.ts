@@ -213,7 +213,7 @@ test("[AS17] built-in tools are flat on the way in and {type, data} on the way o
     {
       type: "calendar_integration",
       data: {
-        calcom_api_key: "k", calcom_event_slug: "s", calcom_endpoint: "us",
+        calcom_api_key: "***", calcom_event_slug: "s", calcom_endpoint: "us",
         calcom_booking_fields: [{ slug: "a", type: "text", label: "A", required: false }],
       },
     },

@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { createAssistants } from "../src/assistants/assistants.ts";
+import { createAssistants, type Assistant } from "../src/assistants/assistants.ts";
+import type { BuiltInTool } from "../src/assistants/built-in-tools.ts";
 import { loadCatalogs } from "../src/assistants/catalogs.ts";
 import type { References } from "../src/assistants/rules.ts";
 import type { Given } from "../src/assistants/settings.ts";
 import { Fault } from "../src/core/faults.ts";
 import { createSystem } from "../src/core/system.ts";
+import { createSecretBox } from "../src/core/secrets.ts";
 import { createDetacher } from "../src/storage/sqlite/assistants.ts";
 import { openWriter } from "../src/storage/sqlite/database.ts";
 import { openStorage } from "../src/storage/sqlite/storage.ts";
@@ -30,12 +32,16 @@ const references: References = {
   tool: (accountId, id) => accountId === mine.id && id <= 9,
   knowledgebase: (accountId, id) => accountId === mine.id && id <= 9,
 };
+const box = createSecretBox("secret", system);
 const assistants = createAssistants({
   store: storage.assistants, phoneNumbers: storage.phoneNumbers, catalogs: loadCatalogs(),
-  references, system,
+  references, system, box,
 });
 const given = (changes: Given = {}): Given => ({ ...assistantBody(), ...changes });
 const created = (changes?: Given) => assistants.create(mine.id, given(changes));
+
+const numbersOf = (id: number) => assistants.findById(id)!.settings.tools.map((tool) =>
+  (tool.type === "warm_call_transfer" ? tool.outbound_phone_id : undefined));
 
 async function errorsOf(promise: Promise<unknown>): Promise<string[]> {
   const fault = await promise.then(() => null, (error: unknown) => error);
@@ -98,6 +104,33 @@ test("[AS33] what is deleted elsewhere is taken from the account's assistants an
   assert.deepEqual(assistants.findById(kept.id), kept);
 });
 
+test("[AS98] a number that is gone leaves the transfers placed from it; the rest stays", async () => {
+  const transfer = (outbound_phone_id: number) => ({
+    type: "warm_call_transfer" as const, supervisor_phone: "+15550001", outbound_phone_id,
+    description: "Sales", hold_message: "A moment.",
+  });
+  const holding = async (...tools: BuiltInTool[]): Promise<Assistant> => {
+    const { id } = await created();
+    await storage.assistants.setTools({ assistantId: id, tools, now: system.now() });
+    return assistants.findById(id)!;
+  };
+  const { id } = await holding(transfer(21), transfer(22), { type: "end_call" });
+  const kept = await holding(transfer(22));
+  const detach = createDetacher(foreign);
+  detach.phoneNumber(mine.id + 1, 21, system.now());
+  assert.equal(numbersOf(id)[0], 21, "another account's number of that id");
+  detach.phoneNumber(mine.id, 21, system.now());
+  assert.deepEqual(numbersOf(id), [null, 22, undefined]);
+  const [left] = assistants.findById(id)!.settings.tools;
+  assert.deepEqual(left, { ...transfer(21), outbound_phone_id: null });
+  assert.deepEqual(assistants.findById(kept.id), kept);
+  assert.equal((await assistants.update(mine.id, id, { name: "Still" })).name, "Still");
+  const { tools } = assistants.findById(id)!.settings;
+  assert.deepEqual(
+    await errorsOf(assistants.update(mine.id, id, { tools })),
+    ["tools.0.outbound_phone_id", "tools.1.outbound_phone_id"]);
+});
+
 test("[AS34] a setting that is newer than the row has its default", async () => {
   const { id } = await created({ max_duration: 50 });
   const row = foreign.prepare<[number], { settings: string }>(
@@ -131,7 +164,7 @@ test("[AS36] what is no longer there does not stand in the way of other changes"
     references: {
       ...references, tool: () => false, knowledgebase: () => false, model: () => false,
     },
-    system,
+    system, box,
   });
   assert.equal((await narrow.update(mine.id, id, { name: "Still" })).name, "Still");
 });

@@ -86,6 +86,12 @@ test("[ST24] no thread of a pool stands still while it is idle", () => {
   }
 });
 
+test("[ST25] migrations are numbered one after another", () => {
+  const numbers = globSync("src/storage/**/migrations/*.sql", { cwd: ROOT })
+    .map((file) => Number(/(\d{4})_\w+\.sql$/.exec(file)?.[1])).toSorted((a, b) => a - b);
+  assert.deepEqual(numbers, numbers.map((_, index) => index + 1));
+});
+
 test("[ST4] only config.ts reads the environment", () => {
   for (const file of globSync("src/**/*.ts", { cwd: ROOT })) {
     const text = readFileSync(join(ROOT, file), "utf8");

@@ -2,10 +2,13 @@
 // setting may be is in settings.ts, what settings may be together in rules.ts. A deleted assistant
 // is found by nobody; its row stays for the conversations and calls that name it.
 import { Fault, type FieldErrors } from "../core/faults.ts";
+import type { SecretBox } from "../core/secrets.ts";
 import type { Instant, System } from "../core/system.ts";
 import {
   takesInboundCalls, type PhoneNumber, type PhoneNumberStore,
 } from "../phone-numbers/phone-numbers.ts";
+import type { BuiltInTool } from "./built-in-tools.ts";
+import { createCalcomKeys, type CalendarIntegration, type Place } from "./calcom-keys.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { findErrors, invalid, modeDefaults, NUMBER_TAKEN, type References } from "./rules.ts";
 import {
@@ -97,6 +100,9 @@ export interface AssistantStore {
   ownsLabel(accountId: number, labelId: number): boolean;
   /** The inbound assistant the number is assigned to. */
   inboundAssistantOn(accountId: number, phoneNumberId: number): number | null;
+  /** Built-in tools of every assistant that has a key of Cal.com, deleted ones included. */
+  withCalcomKeys(): (Place & { assistantId: number; tools: BuiltInTool[] })[];
+  setTools(args: { assistantId: number; tools: BuiltInTool[]; now: Instant }): Promise<void>;
 }
 
 export type WebhookKind = "post_call" | "inbound" | "conversation_ended";
@@ -123,6 +129,10 @@ export interface Assistants {
   ): Promise<Assistant>;
   /** With `inbound` only numbers a new inbound assistant could be given. */
   assignableNumbers(accountId: number, type: AssistantType | null): AssignableNumber[];
+  /** Null when it was sealed under another secret. */
+  calcomKey(assistant: Assistant, tool: CalendarIntegration): string | null;
+  /** Seals the keys that older versions left open; before anybody is served. */
+  sealKeys(): Promise<void>;
 }
 
 export interface AssignableNumber extends PhoneNumber {
@@ -135,7 +145,10 @@ export interface AssistantOptions {
   catalogs: Catalogs;
   references: References;
   system: System;
+  box: SecretBox;
 }
+
+type Judged = AssistantOptions & { keys: ReturnType<typeof createCalcomKeys> };
 
 /** Bounds the lists that have no pages. */
 const ASSISTANTS_PER_ACCOUNT_MAX = 1000;
@@ -146,7 +159,8 @@ const notFound = (): Fault => new Fault(404, "Assistant not found");
 const refusal = (errors: FieldErrors): Fault => new Fault(422, "Validation failed", { errors });
 
 export function createAssistants(given: AssistantOptions): Assistants {
-  const options = { ...given, store: withDefaults(given.store) };
+  const keys = createCalcomKeys(given.box);
+  const options: Judged = { ...given, store: withDefaults(given.store), keys };
   const { store, system } = options;
   const update: Assistants["update"] = (...args) => changeAssistant(options, ...args);
   return {
@@ -163,6 +177,13 @@ export function createAssistants(given: AssistantOptions): Assistants {
     setWebhook: (accountId, assistantId, kind, url) =>
       update(accountId, assistantId, webhookChange(kind, url)),
     assignableNumbers: (accountId, type) => assignableNumbers(options, accountId, type),
+    calcomKey: keys.open,
+    sealKeys: async () => {
+      for (const { assistantId, tools: open, ...place } of store.withCalcomKeys()) {
+        const tools = keys.closed(place, open);
+        if (tools) await store.setTools({ assistantId, tools, now: system.now() });
+      }
+    },
   };
 }
 
@@ -257,8 +278,20 @@ function refusedFault(outcome: Refused): Fault {
     : refusal({ [outcome.field]: [invalid(outcome.field)] });
 }
 
+/** The settings as they are kept: no key lies open in them. */
+function keptSettings(
+  { keys }: Judged, place: Place, profile: Profile, before: BuiltInTool[],
+): AssistantSettings {
+  const errors: FieldErrors = {};
+  const tools = keys.sealed(place, profile.tools, before, (index) => {
+    errors[`tools.${index}.calcom_api_key`] = ["The calcom api key field is required."];
+  });
+  if (Object.keys(errors).length > 0) throw refusal(errors);
+  return settingsOf({ ...profile, tools });
+}
+
 async function createAssistant(
-  options: AssistantOptions,
+  options: Judged,
   accountId: number,
   given: Given,
   schemaErrors: FieldErrors = {},
@@ -270,7 +303,7 @@ async function createAssistant(
   const profile = judge(options, accountId, null, next, given, schemaErrors);
   const [uuid, now] = [system.uuid(), system.now()];
   const columns = columnsOf(profile);
-  const settings = settingsOf(profile);
+  const settings = keptSettings(options, { accountId, uuid }, profile, []);
   const outcome = await store.create({
     uuid, accountId, columns, settings, assistantsMax: ASSISTANTS_PER_ACCOUNT_MAX, now,
   });
@@ -290,7 +323,7 @@ async function createAssistant(
 
 /** Judges and writes against the row it has read; begins again when that has changed meanwhile. */
 async function changeAssistant(
-  options: AssistantOptions,
+  options: Judged,
   accountId: number,
   assistantId: number,
   given: Given,
@@ -307,7 +340,9 @@ async function changeAssistant(
     const next = { ...before, ...reset, ...normalized(given) };
     const profile = judge(options, accountId, current, next, given, schemaErrors);
     const columns = columnsOf(profile);
-    const settings = settingsOf(profile);
+    const settings = given.tools === undefined
+      ? settingsOf(profile)
+      : keptSettings(options, current, profile, before.tools);
     const outcome = await store.update({
       accountId, assistantId, columns, settings,
       expectedUpdatedAt: current.updatedAt, now: system.now(),

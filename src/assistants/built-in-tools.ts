@@ -2,6 +2,7 @@
 // flat objects told apart by `type`; the wire shows them as `{type, data}`, which is accepted too.
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 import { HttpUrl, Nullable, prepared, TimeZone, withMessage } from "../core/schema.ts";
+import { MASK } from "../core/secrets.ts";
 
 const DESCRIPTION_CHARS_MAX = 1000;
 const TEXT_CHARS_MAX = 1000;
@@ -46,7 +47,11 @@ const CallTransfer = tool("call_transfer", {
 
 const WarmCallTransfer = tool("warm_call_transfer", {
   supervisor_phone: Dialled,
-  outbound_phone_id: Type.Integer({ minimum: 1, maximum: ID_MAX }),
+  // Null in what is stored once the number is gone: everything else of the tool is kept.
+  outbound_phone_id: Nullable(Type.Integer({
+    minimum: 1, maximum: ID_MAX, examples: [7],
+    description: "Number the colleague is called from; null in an answer: the number is gone",
+  })),
   description: Type.String({ pattern: "\\S", maxLength: DESCRIPTION_CHARS_MAX }),
   custom_sip: Flag(false),
   caller_id_mode: choice(["outbound_number", "customer_number", "custom"]),
@@ -70,7 +75,11 @@ const BookingField = Type.Object({
 });
 
 const CalendarIntegration = tool("calendar_integration", {
-  calcom_api_key: Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX }),
+  calcom_api_key: Type.String({
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, examples: ["cal_live_8f2c"],
+    description: `Key of Cal.com's API. Stored sealed and read back as ${MASK} by everybody; `
+      + `${MASK} keeps the key that is there.`,
+  }),
   calcom_event_slug: Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX }),
   calcom_team_slug: Type.Optional(Nullable(Type.String({ maxLength: NAME_CHARS_MAX }))),
   calcom_endpoint: choice(["us", "eu", "custom"]),
@@ -116,6 +125,9 @@ export type BuiltInTool = Static<typeof BuiltInTool>;
 export function toolErrors(item: BuiltInTool): Record<string, string> {
   switch (item.type) {
     case "warm_call_transfer":
+      if (item.outbound_phone_id === null) {
+        return { outbound_phone_id: "The outbound phone id field is required." };
+      }
       return item.caller_id_mode === "custom" && !item.custom_caller_id
         ? { custom_caller_id: "The custom caller id field is required when caller id mode is custom." }
         : {};

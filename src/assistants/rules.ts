@@ -245,7 +245,8 @@ const builtInTools: Rule = ({ assistantId, sent, next, owned }, fault) => {
         fault(field, "An assistant cannot be transferred to itself.");
       } else if (!owned.assistant(item.assistant_id)) fault(field, invalid(field));
     }
-    if (item.type === "warm_call_transfer" && !owned.phoneNumber(item.outbound_phone_id)) {
+    if (item.type === "warm_call_transfer" && item.outbound_phone_id !== null
+      && !owned.phoneNumber(item.outbound_phone_id)) {
       const field = `tools.${index}.outbound_phone_id`;
       fault(field, invalid(field));
     }

@@ -5,6 +5,7 @@ import { Nullable } from "../core/schema.ts";
 import { isoMicros } from "../core/system.ts";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
+import { maskedKey } from "./calcom-keys.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { findWarnings, type Capabilities, type Warning } from "./warnings.ts";
 import {
@@ -84,7 +85,8 @@ const INSTANCE_ID = 1;
 
 const zeroOrOne = (value: boolean): 0 | 1 => (value ? 1 : 0);
 
-function toolWire({ type, ...data }: BuiltInTool) {
+function toolWire(tool: BuiltInTool) {
+  const { type, ...data } = maskedKey(tool);
   return { type, data };
 }
 

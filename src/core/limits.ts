@@ -63,6 +63,8 @@ export const LIMITS = {
   replyCharsMax: 32 * 1024,
   replyTokensMax: 2048,
   turnTotalMs: 2 * MINUTE_MS,
+  calcomMs: 10 * SECOND_MS,
+  calcomAnswerCharsMax: 64 * 1024,
 
   // Knowledge
   documentReadMs: 20 * SECOND_MS,

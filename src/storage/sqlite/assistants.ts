@@ -4,6 +4,7 @@ import type {
   Assistant, AssistantChange, AssistantColumns, AssistantStore, CreateOutcome, NewAssistant,
   UpdateOutcome,
 } from "../../assistants/assistants.ts";
+import type { BuiltInTool } from "../../assistants/built-in-tools.ts";
 import type {
   AssistantSettings, AssistantStatus, AssistantType, Mode,
 } from "../../assistants/settings.ts";
@@ -115,6 +116,10 @@ export function assistantCommands(db: Db) {
       folder_id = @folderId, phone_number_id = @phoneNumberId,
       knowledgebase_id = @knowledgebaseId, settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId RETURNING updated_at`);
+  const settingsOf = db.prepare<[object], { settings: string }>(
+    "SELECT settings FROM assistants WHERE id = @assistantId");
+  const setSettings = db.prepare(`
+    UPDATE assistants SET settings = @settings, updated_at = ${TOUCHED} WHERE id = @assistantId`);
   const remove = db.prepare(`
     UPDATE assistants SET deleted_at = @now, phone_number_id = NULL, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
@@ -149,6 +154,15 @@ export function assistantCommands(db: Db) {
       setLabels(accountId, assistantId, labelIds);
       return { kind: "updated", updatedAt: changed.updated_at };
     },
+    "assistants.setTools": (args: {
+      assistantId: number; tools: BuiltInTool[]; now: Instant;
+    }): void => {
+      const { assistantId, tools, now } = args;
+      const row = settingsOf.get({ assistantId });
+      if (!row) return;
+      const stored = JSON.parse(row.settings) as AssistantSettings;
+      setSettings.run({ assistantId, settings: JSON.stringify({ ...stored, tools }), now });
+    },
     "assistants.remove": (args: { accountId: number; assistantId: number; now: Instant }) =>
       remove.run(args).changes > 0,
   };
@@ -167,6 +181,9 @@ export function createDetacher(db: Db) {
     WHERE account_id = @accountId AND phone_number_id = @id`);
   const all = db.prepare<[object], { id: number; settings: string }>(
     "SELECT id, settings FROM assistants WHERE account_id = @accountId");
+  const transferring = db.prepare<[object], { id: number; settings: string }>(`
+    SELECT id, settings FROM assistants
+    WHERE account_id = @accountId AND settings LIKE '%"warm_call_transfer"%'`);
   const rewrite = db.prepare(`
     UPDATE assistants SET settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId`);
@@ -176,6 +193,17 @@ export function createDetacher(db: Db) {
     },
     phoneNumber: (accountId: number, id: number, now: Instant): void => {
       phoneNumber.run({ accountId, id, now });
+      for (const row of transferring.all({ accountId })) {
+        const stored = JSON.parse(row.settings) as AssistantSettings;
+        const names = (tool: BuiltInTool): boolean =>
+          tool.type === "warm_call_transfer" && tool.outbound_phone_id === id;
+        if (!stored.tools.some(names)) continue;
+        const tools = stored.tools.map((tool) =>
+          (names(tool) ? { ...tool, outbound_phone_id: null } : tool));
+        rewrite.run({
+          settings: JSON.stringify({ ...stored, tools }), assistantId: row.id, accountId, now,
+        });
+      }
     },
     /** Reads every assistant of the account; deleting a tool is rare. */
     tool: (accountId: number, id: number, now: Instant): void => {
@@ -244,6 +272,10 @@ export function createAssistantStore(db: Db, writer: Writer): AssistantStore {
     SELECT id FROM assistants WHERE account_id = @accountId AND phone_number_id = @phoneNumberId
       AND type = 'inbound' AND deleted_at IS NULL`);
 
+  const keyed = db.prepare<[], Pick<AssistantRow, "id" | "account_id" | "uuid" | "settings">>(`
+    SELECT id, account_id, uuid, settings FROM assistants
+    WHERE settings LIKE '%"calcom_api_key"%'`);
+
   const whole = (row: AssistantRow): Assistant => {
     const owned = labels.all({ assistantId: row.id, accountId: row.account_id });
     return assistantFromRow(row, owned.map(({ id }) => id));
@@ -270,5 +302,10 @@ export function createAssistantStore(db: Db, writer: Writer): AssistantStore {
     ownsLabel: (accountId, id) => label.get({ accountId, id }) !== undefined,
     inboundAssistantOn: (accountId, phoneNumberId) =>
       inbound.get({ accountId, phoneNumberId })?.id ?? null,
+    withCalcomKeys: () => keyed.all().map((row) => ({
+      assistantId: row.id, accountId: row.account_id, uuid: row.uuid,
+      tools: (JSON.parse(row.settings) as AssistantSettings).tools,
+    })),
+    setTools: (args) => writer.write("assistants.setTools", args),
   };
 }
