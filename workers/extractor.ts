@@ -1,6 +1,7 @@
 // An extractor process: takes one document at a time over IPC and reads it in a thread, which can
 // be stopped. It may die of a document at any moment; src/knowledgebases/extraction.ts starts the
 // next one.
+import { writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";
 import type { ExtractionResult, ExtractionSource } from "./extract.ts";
@@ -20,6 +21,8 @@ export type ExtractorMessage =
 const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
 
+// Where memory is short the kernel ends this process, which costs a document, and not the server.
+if (process.platform === "linux") writeFileSync("/proc/self/oom_score_adj", "1000");
 // A document can wait, a call cannot.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 

@@ -68,7 +68,8 @@ export const LIMITS = {
 
   // Knowledge
   documentReadMs: 20 * SECOND_MS,
-  websiteReadMs: 75 * SECOND_MS,
+  /** How long pages of a website are fetched; what has come by then is read like a document. */
+  websiteReadMs: 60 * SECOND_MS,
   extractorGraceMs: 5 * SECOND_MS,
   /** Memory of one extractor process. */
   extractorBytesMax: 700_000_000,
@@ -76,8 +77,9 @@ export const LIMITS = {
   extractorJobsMax: 100,
   extractorIdleMs: MINUTE_MS,
   chunksPerWrite: 100,
-  documentAttemptsMax: 3,
-  documentsAtOnceMax: 2,
+  documentsAtOnceMax: 3,
+  /** Sites mostly wait for somebody else: the rest of the places is for files. */
+  websitesAtOnceMax: 2,
   passagesPerSearchMax: 4,
   searchTermsMax: 32,
   /** A knowledgebase up to this size is put into the prompt as a whole. */

@@ -80,7 +80,8 @@ class Supervisor implements Extractor {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return resolve({ kind: "failed", reason: STOPPING });
       if (signal?.aborted) return reject(signal.reason as Error);
-      const limitMs = source.type === "website" ? LIMITS.websiteReadMs : LIMITS.documentReadMs;
+      const fetchMs = source.type === "website" ? LIMITS.websiteReadMs : 0;
+      const limitMs = fetchMs + LIMITS.documentReadMs;
       const id = this.#nextId;
       this.#nextId += 1;
       const giveUp = (): void => {

@@ -112,10 +112,10 @@ export interface KnowledgebaseStore {
   /** Documents still to be read, oldest first, of all accounts. */
   unread(): Document[];
   /**
-   * Counts the attempt before it begins and removes what an earlier one stored; resolves to how
-   * many there have been, 0 when the document is gone.
+   * Removes what was stored by a server that ended while it read; false when the document is gone.
+   * How often that happened does not count: a document can end an extractor, never the server.
    */
-  beginReading(documentId: number): Promise<number>;
+  beginReading(documentId: number): Promise<boolean>;
   /** A part of what was read; found by searches once the document is active. */
   addChunks(args: { documentId: number; position: number; chunks: Chunk[] }): Promise<void>;
   /** Stores how reading ended; nothing happens to a document that is gone or was read before. */

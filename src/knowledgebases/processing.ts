@@ -37,8 +37,9 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   const { store, extractor, bus, system, log } = options;
   const waiting: Document[] = [];
   const reading = new Map<
-    number, { accountId: number; abort: AbortController; done: Promise<void> }
+    number, { document: Document; abort: AbortController; done: Promise<void> }
   >();
+  const choose = createTurns();
   let isClosed = false;
 
   const read = async (document: Document, signal: AbortSignal): Promise<void> => {
@@ -55,11 +56,10 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       if (!signal.aborted) log.error({ err: error, document_id: document.id }, "document not read");
     }
   };
-  /** The oldest of an account that nothing is being read for: nobody waits for another's pile. */
   const take = (): Document | undefined => {
-    const busy = new Set([...reading.values()].map(({ accountId }) => accountId));
-    const index = waiting.findIndex(({ accountId }) => !busy.has(accountId));
-    return waiting.splice(Math.max(0, index), 1)[0];
+    const document = choose(waiting, [...reading.values()].map((one) => one.document));
+    if (document) waiting.splice(waiting.indexOf(document), 1);
+    return document;
   };
   const next = (): void => {
     while (!isClosed && reading.size < LIMITS.documentsAtOnceMax) {
@@ -70,7 +70,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
         reading.delete(document.id);
         next();
       });
-      reading.set(document.id, { accountId: document.accountId, abort, done });
+      reading.set(document.id, { document, abort, done });
     }
   };
   const enqueue = (document: Document): void => {
@@ -96,6 +96,29 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   };
 }
 
+const isSite = ({ source }: Document): boolean => !("file" in source);
+
+/**
+ * Which of the waiting is read next: the oldest of the account whose turn is longest ago, so that
+ * nobody waits for another's pile. Websites have some of the places, and those of one account one:
+ * slow ones hold up nobody else.
+ */
+function createTurns() {
+  const turns = new Map<number, number>();
+  let turn = 0;
+  return (waiting: readonly Document[], reading: readonly Document[]): Document | undefined => {
+    if (waiting.length === 0) turns.clear();
+    const sites = reading.filter(isSite);
+    const mayBegin = (document: Document): boolean => !isSite(document)
+      || (sites.length < LIMITS.websitesAtOnceMax
+        && sites.every(({ accountId }) => accountId !== document.accountId));
+    const turnOf = ({ accountId }: Document): number => turns.get(accountId) ?? 0;
+    const [next] = waiting.filter(mayBegin).toSorted((one, other) => turnOf(one) - turnOf(other));
+    if (next) turns.set(next.accountId, turn += 1);
+    return next;
+  };
+}
+
 function removeFile({ filesDir }: DocumentProcessorOptions, { source }: Document): void {
   if ("file" in source) void rm(join(filesDir, source.file), { force: true });
 }
@@ -117,11 +140,7 @@ async function readDocument(
   signal: AbortSignal,
 ): Promise<ReadOutcome | null> {
   const { store } = options;
-  const attempts = await store.beginReading(document.id);
-  if (attempts === 0) return null;
-  if (attempts > LIMITS.documentAttemptsMax) {
-    return { kind: "failed", reason: "Reading the document stopped the server more than once." };
-  }
+  if (!await store.beginReading(document.id)) return null;
   const result = await extract(options, document, signal);
   if (result.kind === "failed") return result;
   const { chunks, pages } = result;

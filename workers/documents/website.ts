@@ -1,6 +1,7 @@
 // Websites: the pages named, and a bounded number of links of the same site. robots.txt is obeyed,
 // every hop of a redirect is judged anew, pages, bytes and time are counted.
 import robotsParser, { type Robot } from "robots-parser";
+import { LIMITS } from "../../src/core/limits.ts";
 import type { Outbound, OutboundReply } from "../../src/outbound/request.ts";
 import { BlockList, Unreadable } from "./blocks.ts";
 import { readHtml } from "./html.ts";
@@ -12,7 +13,6 @@ const SITE_BYTES_MAX = 20 * 1024 * 1024;
 /** Of a longer file the beginning is obeyed, as RFC 9309 wants. */
 const ROBOTS_BYTES_MAX = 500 * 1024;
 const PAGE_MS = 15_000;
-const SITE_MS = 60_000;
 const REDIRECTS_MAX = 5;
 const QUEUE_MAX = 1000;
 const READABLE = /^(text\/html|application\/xhtml\+xml|text\/plain)\b/i;
@@ -52,7 +52,7 @@ interface Fetched {
 class Site {
   readonly #outbound: Outbound;
   readonly #robots = new Map<string, Robot | "forbidden">();
-  readonly #deadline = AbortSignal.timeout(SITE_MS);
+  readonly #deadline = AbortSignal.timeout(LIMITS.websiteReadMs);
   #bytesLeft = SITE_BYTES_MAX;
 
   constructor(outbound: Outbound) {

@@ -270,9 +270,6 @@ function documentCommands(db: Db, chunks: ChunkWrites, findKnowledgebase: Finder
 }
 
 function readingCommands(db: Db, chunks: ChunkWrites, { find, touch, tell }: DocumentSteps) {
-  const attempt = db.prepare<[object], { attempts: number }>(`
-    UPDATE documents SET attempts = attempts + 1 WHERE id = @documentId AND status = 'processing'
-    RETURNING attempts`);
   const insertVector = db.prepare(`
     INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
     SELECT id, knowledgebase_id, @model, @vector FROM chunks
@@ -281,10 +278,10 @@ function readingCommands(db: Db, chunks: ChunkWrites, { find, touch, tell }: Doc
     UPDATE documents SET status = @status, reason = @reason, pages = @pages,
       characters = @characters, updated_at = @now WHERE id = @documentId`);
   return {
-    "documents.beginReading": ({ documentId }: { documentId: number }): number => {
-      const row = attempt.get({ documentId });
-      if (row) chunks.remove(documentId);
-      return row?.attempts ?? 0;
+    "documents.beginReading": ({ documentId }: { documentId: number }): boolean => {
+      const isUnread = find.get({ documentId })?.status === "processing";
+      if (isUnread) chunks.remove(documentId);
+      return isUnread;
     },
     "documents.addChunks": (
       args: { documentId: number; position: number; chunks: Chunk[] },
