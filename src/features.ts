@@ -26,6 +26,7 @@ import type { Logger } from "./core/logger.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { createSecretBox, loadSecret, type SecretBox } from "./core/secrets.ts";
 import type { System } from "./core/system.ts";
+import { firstChars } from "./core/values.ts";
 import { createDelivery } from "./delivery.ts";
 import { createMemoryBus, type EventBus } from "./events/bus.ts";
 import { createExtractor } from "./knowledgebases/extraction.ts";
@@ -333,7 +334,7 @@ function createKnowledge({ config, log, system }: AppOptions, storage: Storage, 
       tools: [SEARCH_TOOL],
       call: async ({ arguments: { query } }) =>
         typeof query === "string" && query.trim() !== ""
-          ? retrieval.search(accountId, id, query.slice(0, LIMITS.messageCharsMax))
+          ? retrieval.search(accountId, id, firstChars(query, LIMITS.messageCharsMax))
           : { error: "The argument query is missing." },
     };
   };

@@ -351,13 +351,13 @@ test("[AS24] what the API shows can be sent back as it is, and clients' spelling
     [true, 1, 0, "1.10", null, null, null]);
 });
 
-test("[AS27] variables have plain names and texts; numbers and booleans become texts", async () => {
+test("[AS27] variables are names and texts; numbers, booleans and objects become texts", async () => {
   await change({ variables: { _a1: 1.5, B: true, toString: "x", long: "y".repeat(4000) } });
   const { variables } = await read();
   assert.deepEqual(variables, { _a1: "1.5", B: "true", toString: "x", long: "y".repeat(4000) });
   const wrong: Record<string, unknown>[] = [
-    { "1a": "x" }, { "a b": "x" }, { ["a".repeat(65)]: "x" }, { a: "y".repeat(4001) },
-    { a: { b: "c" } }, { a: null }, Object.fromEntries(
+    { "a}b": "x" }, { " ": "x" }, { ["a".repeat(65)]: "x" }, { a: "y".repeat(4001) },
+    Object.fromEntries(
       Array.from({ length: 51 }, (_, index) => [`v${index}`, ""])),
   ];
   for (const given of wrong) {

@@ -8,6 +8,7 @@ import {
 } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { LIMITS } from "../core/limits.ts";
+import { readVariables } from "../core/variables.ts";
 import { collectingErrors, HttpUrl, prepared, TimeZone, withMessage } from "../core/schema.ts";
 import { parseHttpUrl } from "../core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
@@ -42,17 +43,15 @@ const Whole = (minimum: number, maximum: number, value?: number) =>
 const Flag = (value: boolean) => Type.Boolean({ default: value });
 const LongText = Type.String({ maxLength: 1000 });
 
-/** Empties of clients whose language has one literal for lists and maps; numbers as text. */
+/** As every route reads them; what does not fit becomes something the schema refuses. */
 function prepareVariables(value: unknown): unknown {
-  if (Array.isArray(value) && value.length === 0) return {};
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  const asText = (item: unknown): unknown =>
-    typeof item === "number" || typeof item === "boolean" ? String(item) : item;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, asText(item)]));
+  if (value === null) return value;
+  const read = readVariables(value);
+  return read.kind === "read" ? read.variables : read.kind;
 }
 
 const Variables = Type.Record(
-  Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$" }),
+  Type.String({ pattern: "^[^{}]+$" }),
   Type.String({ maxLength: LIMITS.variableCharsMax }),
   {
     additionalProperties: false,
@@ -60,8 +59,8 @@ const Variables = Type.Record(
     default: {},
     ...prepared(prepareVariables),
     ...withMessage(
-      `The variables must be an object of at most ${LIMITS.variablesMax} names (letters, digits `
-      + "and underscores, not beginning with a digit, 64 characters at most) and their texts."),
+      `The variables must be an object of at most ${LIMITS.variablesMax} names (`
+      + `${LIMITS.variableNameCharsMax} characters at most, without braces) and their texts.`),
   },
 );
 

@@ -7,6 +7,7 @@ import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
+import { wholeStart } from "../core/values.ts";
 import { allVariables, buildMessages } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import type { ToolBox } from "../engine/tools.ts";
@@ -211,7 +212,7 @@ export async function answerToolCall(
   const made = { name, arguments: given ?? {}, result };
   call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], made]);
   call.face?.tool(name, "end");
-  const json = JSON.stringify(result).slice(0, LIMITS.toolResultCharsMax);
+  const json = wholeStart(JSON.stringify(result), LIMITS.toolResultCharsMax);
   options.media.send({ kind: "tool_result", callId: call.id, toolCallId, json });
 }
 

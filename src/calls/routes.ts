@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
-import { LIMITS } from "../core/limits.ts";
+import { variablesFrom } from "../core/variables.ts";
 import type { Logger } from "../core/logger.ts";
 import { prepared } from "../core/schema.ts";
 import { json } from "../http/exchange.ts";
@@ -148,26 +148,6 @@ function deleteRoute({ calls }: CallRouteOptions): Route {
   });
 }
 
-/** Texts by name; clients send numbers, flags, names with spaces, and a list when it is empty. */
-function readVariables(value: unknown): Record<string, string> {
-  if (value === undefined || value === null || Array.isArray(value)) return {};
-  const refuse = (message: string): never => {
-    throw new Fault(422, message, { errors: { variables: [message] } });
-  };
-  if (typeof value !== "object") return refuse("The variables must be an object.");
-  const entries = Object.entries(value).slice(0, LIMITS.variablesMax + 1);
-  if (entries.length > LIMITS.variablesMax) {
-    return refuse(`The variables may not have more than ${LIMITS.variablesMax} items.`);
-  }
-  return Object.fromEntries(entries.map(([name, item]: [string, unknown]) => {
-    const text = typeof item === "string" ? item : JSON.stringify(item ?? "");
-    if (text.length > LIMITS.variableCharsMax || name.length > 64) {
-      return refuse("The variables are too long.");
-    }
-    return [name, text];
-  }));
-}
-
 const PLACED = {
   400: { description: "Not a telephone number", schema: MessageSchema },
   404: { description: "No such assistant", schema: MessageSchema },
@@ -217,7 +197,7 @@ function makeCallRoute(options: CallRouteOptions): Route {
       options.assertCanCall(assistant, assistantPhone);
       const { call, secondsMax } = await calls.begin({
         assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
-        variables: readVariables(body.variables),
+        variables: variablesFrom(body.variables),
       });
       calling.dial(call, assistant, secondsMax);
       return made(call, "Call initiated successfully");
@@ -241,7 +221,7 @@ function tryCallRoute(options: CallRouteOptions): Route {
       const { call, secondsMax } = await calls.begin({
         assistant, type: "inbound", conversationUuid: null,
         assistantPhone: options.numberOf(assistant), customerPhone: number,
-        variables: readVariables(body.variables),
+        variables: variablesFrom(body.variables),
       });
       calling.receive(call, assistant, secondsMax, body.lines ?? LINES).catch((error: unknown) =>
         options.log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));

@@ -3,6 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
+import { variablesFrom } from "../core/variables.ts";
 import { rateLimitFault } from "../http/errors.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
@@ -10,7 +11,7 @@ import { readIdempotencyKey } from "../http/validation.ts";
 import type { RateLimiter } from "../core/rate-limit.ts";
 import type { Conversations } from "./conversations.ts";
 import type { ConversationFilter } from "./records.ts";
-import { ErrorSchema, FunctionCallSchema, InvalidSchema, readVariables, summaryItem } from "./wire.ts";
+import { ErrorSchema, FunctionCallSchema, InvalidSchema, summaryItem } from "./wire.ts";
 import { LIMITS } from "../core/limits.ts";
 
 export interface AccountConversationOptions {
@@ -230,7 +231,7 @@ async function generate(
     const conversation = await conversations.create({
       assistant,
       type: "api",
-      variables: readVariables(body.variables),
+      variables: variablesFrom(body.variables),
       externalIdentifier: body.customer_identifier,
     });
     const { uuid } = conversation;

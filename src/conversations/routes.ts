@@ -5,6 +5,7 @@ import type { Assistant } from "../assistants/assistants.ts";
 import { Fault, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isUuid } from "../core/values.ts";
+import { variablesFrom } from "../core/variables.ts";
 import { originFault } from "../http/api.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
 import { publicRoute, type Route } from "../http/route.ts";
@@ -19,7 +20,6 @@ import {
   HistoryItemSchema,
   historyItem,
   InvalidSchema,
-  readVariables,
   replyBody,
   STORED_BODY,
   TruncatedSchema,
@@ -114,7 +114,7 @@ function createRoute(options: ConversationRouteOptions): Route {
       const assistant = isUuid(uuid) ? options.findAssistantByUuid(uuid) : null;
       if (!assistant) throw new Fault(404, "Assistant not found");
       if (!access.originAllowed(assistant, http)) throw originFault();
-      const variables = readVariables(body.variables);
+      const variables = variablesFrom(body.variables);
       const type = body.type ?? "widget";
       const conversation = await conversations.create({ assistant, type, variables });
       const { messages } = conversations.history(conversation.uuid);

@@ -3,8 +3,6 @@ import { Type } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import { dollarsFromMicros } from "../core/money.ts";
 import { plainSeconds } from "../core/system.ts";
-import { isUnsafeKey } from "../core/values.ts";
-import { LIMITS } from "../core/limits.ts";
 import type { ModelUsage } from "../providers/models/port.ts";
 import type { ConversationSummary, Message, TurnResult } from "./records.ts";
 
@@ -92,41 +90,4 @@ export function summaryItem(summary: ConversationSummary) {
     created_at: plainSeconds(summary.createdAt),
     updated_at: plainSeconds(summary.updatedAt),
   };
-}
-
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-
-function refuse(field: string, message: string): Fault {
-  return new Fault(422, message, { errors: { [field]: [message] } });
-}
-
-/**
- * Variables a client gives: an object of names to texts. Numbers and booleans become text; an empty
- * array counts as none, because that is how some languages write an empty map.
- */
-export function readVariables(value: unknown): Record<string, string> {
-  if (value === undefined || value === null) return {};
-  if (Array.isArray(value) && value.length === 0) return {};
-  if (typeof value !== "object" || Array.isArray(value)) {
-    throw refuse("variables", "The variables must be an object.");
-  }
-  const entries = Object.entries(value);
-  if (entries.length > LIMITS.variablesMax) {
-    throw refuse("variables", `The variables may not have more than ${LIMITS.variablesMax} items.`);
-  }
-  const variables: Record<string, string> = {};
-  for (const [name, given] of entries) {
-    const field = `variables.${name.slice(0, 64)}`;
-    if (!VARIABLE_NAME.test(name) || isUnsafeKey(name)) {
-      throw refuse(field, `The ${field} name is invalid.`);
-    }
-    if (given === null) continue;
-    if (typeof given === "object") throw refuse(field, `The ${field} must be a string.`);
-    const text = String(given as string | number | boolean);
-    if (text.length > LIMITS.variableCharsMax) {
-      throw refuse(field, `The ${field} may not be greater than ${LIMITS.variableCharsMax} characters.`);
-    }
-    variables[name] = text;
-  }
-  return variables;
 }

@@ -29,6 +29,7 @@ export const LIMITS = {
   // Conversations
   messageCharsMax: 2000,
   variablesMax: 50,
+  variableNameCharsMax: 64,
   variableCharsMax: 4000,
   conversationMessagesMax: 1000,
   /** Where an assistant's widget settings do not say. */

@@ -140,5 +140,5 @@ export function parseArguments(json: string): Record<string, unknown> | null {
 }
 
 function resultText(result: FunctionCall["result"]): string {
-  return JSON.stringify(result).slice(0, LIMITS.toolResultCharsMax);
+  return wholeStart(JSON.stringify(result), LIMITS.toolResultCharsMax);
 }

@@ -12,7 +12,7 @@ import { isUtf8 } from "node:buffer";
 import { Fault, fieldFault, type FieldErrors } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isCollecting, prepareOf, WITH_MESSAGE, withErrors } from "../core/schema.ts";
-import { isUnsafeKey } from "../core/values.ts";
+import { isLonger, isUnsafeKey } from "../core/values.ts";
 
 export { Nullable, WITH_MESSAGE, withMessage } from "../core/schema.ts";
 
@@ -107,9 +107,14 @@ function* tellingErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
   }
 }
 
+/** The compiled check counts UTF-16 units; JSON Schema, as every client reads it, characters. */
+const isExcused = ({ type, schema, value }: ValueError): boolean =>
+  type === ValueErrorType.StringMaxLength && !isLonger(String(value), Number(schema.maxLength));
+
 function collectErrors(errors: Iterable<ValueError>): FieldErrors {
   const found: FieldErrors = {};
   for (const error of tellingErrors(errors)) {
+    if (isExcused(error)) continue;
     const field = error.path.slice(1).replaceAll("/", ".") || "body";
     // The first violation of a field says enough: what a missing value also violates is noise.
     found[field] ??= [messageFor(field, error)];
@@ -178,6 +183,7 @@ export function compileValidation<T extends TObject>(
     const coerced = coerceObject(schema, value);
     if (compiled.Check(coerced)) return coerced as Static<T>;
     const errors = collectErrors(compiled.Errors(coerced));
+    if (Object.keys(errors).length === 0) return coerced as Static<T>;
     if (!isCollecting(schema)) throw validationFault(errors, options.message);
     return withErrors(coerced as Record<string, unknown>, errors) as Static<T>;
   };

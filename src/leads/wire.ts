@@ -1,9 +1,8 @@
 // The wire of leads: records as the contract shows them, and what of a body its schema cannot say.
 import { Type, type Static } from "@sinclair/typebox";
-import { LIMITS } from "../core/limits.ts";
 import { Nullable, prepared } from "../core/schema.ts";
 import { isoMicros, plainSeconds } from "../core/system.ts";
-import { isUnsafeKey } from "../core/values.ts";
+import { NO_MAP, readVariables as readAny } from "../core/variables.ts";
 import type { BlockedNumber, Lead, Variables, WholeLead } from "./leads.ts";
 
 export const MessageSchema = Type.Object({ message: Type.String() });
@@ -67,22 +66,9 @@ export const wireBlocked = (blocked: BlockedNumber): Static<typeof BlockedSchema
   created_at: isoMicros(blocked.createdAt),
 });
 
-const VARIABLE_NAME_CHARS_MAX = 64;
-
-/** Texts by name; some clients send a list of objects, which are merged. A text: what is wrong. */
+/** A text: what is wrong, of what is no map in the contract's words. */
 export function readVariables(value: unknown): Variables | string {
-  const parts: unknown[] = value === undefined || value === null ? [] : [value].flat();
-  const merged: Variables = {};
-  for (const part of parts) {
-    if (typeof part !== "object" || part === null) return "Variables must be an array";
-    for (const [name, item] of Object.entries(part as Record<string, unknown>)) {
-      const text = typeof item === "string" ? item : JSON.stringify(item ?? "");
-      const isLong = text.length > LIMITS.variableCharsMax || name.length > VARIABLE_NAME_CHARS_MAX;
-      if (isLong || isUnsafeKey(name)) return "The variables are too long.";
-      merged[name] = text === "\"\"" ? "" : text;
-    }
-  }
-  return Object.keys(merged).length > LIMITS.variablesMax
-    ? `The variables may not have more than ${LIMITS.variablesMax} items.`
-    : merged;
+  const read = readAny(value);
+  if (read.kind === "read") return read.variables;
+  return read.message === NO_MAP ? "Variables must be an array" : read.message;
 }

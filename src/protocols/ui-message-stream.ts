@@ -4,6 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { Sent } from "../conversations/conversations.ts";
 import { assertNever, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import { isLonger } from "../core/values.ts";
 import type { HttpRequest, Reply } from "../http/exchange.ts";
 import { compileValidation, parseQuery } from "../http/validation.ts";
 import type { StreamSource } from "../realtime/session.ts";
@@ -49,7 +50,7 @@ function readMessage(body: object): { text: string; messageId: string | null } |
   }
   const text = (last?.parts ?? []).map((part) => part.type === "text" ? part.text ?? "" : "").join("");
   if (text.trim() === "") throw fieldFault("message", "The message field is required.");
-  if (text.length > LIMITS.messageCharsMax) {
+  if (isLonger(text, LIMITS.messageCharsMax)) {
     throw fieldFault(
       "message", `The message may not be greater than ${LIMITS.messageCharsMax} characters.`);
   }

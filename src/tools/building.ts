@@ -9,7 +9,7 @@ export interface BuiltRequest {
   body?: string;
 }
 
-const VARIABLE = /\{\{\s{0,8}([A-Za-z_][A-Za-z0-9_]{0,63})\s{0,8}\}\}/g;
+const VARIABLE = /\{\{([^{}\r\n]{1,160})\}\}/g;
 const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
 
 type Pair = [name: string, value: Value];
@@ -51,8 +51,10 @@ function fillEndpoint(
 export function buildRequest(
   tool: Tool, values: Map<string, Value>, variables: Record<string, string>,
 ): BuiltRequest | Misfit {
-  const variable = (name: string): string =>
-    Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
+  const variable = (given: string): string => {
+    const name = given.trim();
+    return Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
+  };
   const withVariables = (text: string): string =>
     text.replace(VARIABLE, (_, name: string) => variable(name));
   const filled = fillEndpoint(tool, values, variable);

@@ -4,6 +4,7 @@ import type { Logger } from "../core/logger.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isoMicros, type System } from "../core/system.ts";
 import { jsonOf } from "../core/values.ts";
+import { fittingVariables } from "../core/variables.ts";
 import type { Outbound } from "../outbound/request.ts";
 import { signatureHeaders, type Endpoint, type WebhookStore } from "./webhooks.ts";
 
@@ -24,8 +25,6 @@ export interface InboundFacts {
   assistantPhone: string | null;
   variables: Record<string, string>;
 }
-
-const NAME_CHARS_MAX = 64;
 
 /** Never rejects. */
 export function createInboundAsk(options: InboundAskOptions) {
@@ -71,15 +70,11 @@ export function createInboundAsk(options: InboundAskOptions) {
     });
 }
 
-/** Members of the answer, or of its `variables`, as texts; anything else counts as none. */
+/** Members of the answer, or of its `variables`; anything else counts as none. */
 export function variablesOf(text: string): Record<string, string> {
   const value = jsonOf(text);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
   const { variables } = value as { variables?: unknown };
-  const isWrapped = typeof variables === "object" && variables !== null && !Array.isArray(variables);
-  const given = Object.entries(isWrapped ? variables : value).slice(0, LIMITS.variablesMax);
-  return Object.fromEntries(given
-    .filter(([name, item]) => name.length <= NAME_CHARS_MAX && item !== null && item !== undefined)
-    .map(([name, item]: [string, unknown]) =>
-      [name, (typeof item === "string" ? item : JSON.stringify(item)).slice(0, LIMITS.variableCharsMax)]));
+  const isWrapped = typeof variables === "object" && variables !== null;
+  return fittingVariables(isWrapped ? variables : value);
 }

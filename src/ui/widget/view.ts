@@ -1,5 +1,6 @@
 // What is seen and pressed: the launcher, the panel with its log, notices and the message box.
 // Draws what it is told and passes on what people do; knows neither server nor storage.
+import { firstChars, unitsOf } from "../characters.ts";
 import { createAnnouncer } from "./announce.ts";
 import { canBeHeard, windowOf, type CallState } from "./calling.ts";
 import { palette } from "./colour.ts";
@@ -37,7 +38,7 @@ export interface View {
   focus(): void;
 }
 
-const MESSAGE_CHARS_MAX = "2000";
+const MESSAGE_CHARS_MAX = 2000;
 
 function createParts(options: Options) {
   const title = make("h2", { id: "title", dir: "auto" });
@@ -52,7 +53,7 @@ function createParts(options: Options) {
     icon(ICONS.call), callWords("Start a call (opens a new window)"));
   const close = make("button", { type: "button", "aria-label": "Close the chat" }, icon(ICONS.close));
   const box = make("textarea", {
-    rows: "1", maxlength: MESSAGE_CHARS_MAX, placeholder: "Your message…", dir: "auto",
+    rows: "1", maxlength: String(unitsOf(MESSAGE_CHARS_MAX)), placeholder: "Your message…", dir: "auto",
     "aria-label": "Your message", enterkeyhint: "send",
   });
   const send = make("button", { class: "main", "aria-label": "Send" }, icon(ICONS.send, true));
@@ -80,7 +81,7 @@ function listen(parts: Parts, actions: Actions): void {
   const { box, panel, say } = parts;
   const submit = (): void => {
     if (box.value.trim() === "" || parts.send.ariaDisabled === "true") return;
-    actions.send(box.value.trim());
+    actions.send(firstChars(box.value.trim(), MESSAGE_CHARS_MAX));
     box.value = "";
     box.focus();
   };

@@ -1,6 +1,7 @@
 // Buttons and form fields: each with its label, its hint and the server's own complaint about it.
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import { firstChars, unitsOf } from "../../characters.ts";
 import { messageOf } from "../data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 
@@ -58,6 +59,18 @@ function Field({ label, hint, error, hidesLabel, render }: FieldProps & {
   );
 }
 
+const boundOf = (charsMax: number | undefined) =>
+  charsMax === undefined ? {} : { maxLength: unitsOf(charsMax) };
+
+/** What was written, cut in the field too where it has more characters than it may. */
+function bounded(
+  field: HTMLInputElement | HTMLTextAreaElement, charsMax: number | undefined,
+): string {
+  const text = charsMax === undefined ? field.value : firstChars(field.value, charsMax);
+  if (text !== field.value) field.value = text;
+  return text;
+}
+
 export interface TextFieldProps extends FieldProps {
   value: string;
   onInput(value: string): void;
@@ -71,15 +84,15 @@ export interface TextFieldProps extends FieldProps {
 }
 
 export function TextField(props: TextFieldProps) {
-  const { value, onInput, label, hint, error, hidesLabel, ...rest } = props;
+  const { value, onInput, label, hint, error, hidesLabel, maxLength, ...rest } = props;
   return (
     <Field
       label={label} hint={hint}
       {...(error ? { error } : {})} {...(hidesLabel ? { hidesLabel } : {})}
       render={(control) => (
         <input
-          {...control} {...rest} value={value}
-          onInput={(event) => onInput(event.currentTarget.value)}
+          {...control} {...rest} {...boundOf(maxLength)} value={value}
+          onInput={(event) => onInput(bounded(event.currentTarget, maxLength))}
         />
       )}
     />
@@ -120,8 +133,8 @@ export function TextArea(props: TextAreaProps) {
       {...field}
       render={(control) => (
         <textarea
-          {...control} rows={rows} placeholder={placeholder} maxLength={maxLength} value={value}
-          onInput={(event) => onInput(event.currentTarget.value)}
+          {...control} rows={rows} placeholder={placeholder} {...boundOf(maxLength)}
+          value={value} onInput={(event) => onInput(bounded(event.currentTarget, maxLength))}
         />
       )}
     />

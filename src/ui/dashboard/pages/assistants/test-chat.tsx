@@ -1,6 +1,7 @@
 // A real conversation to test the assistant with, free of charge: streamed, with what its functions
 // did, and the variables it is given.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { firstChars, unitsOf } from "../../../characters.ts";
 import { renderMarkdown } from "../../../widget/markdown.ts";
 import { Button, TextField, useWork } from "../../kit/controls.tsx";
 import { useToasts } from "../../kit/dialog.tsx";
@@ -154,7 +155,8 @@ function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<bool
         <label class="hidden-visually" for="assistants-message">Message</label>
         <textarea
           id="assistants-message" rows={1} placeholder="Write as a customer" value={text}
-          maxLength={MESSAGE_CHARS_MAX} onInput={(event) => setText(event.currentTarget.value)}
+          maxLength={unitsOf(MESSAGE_CHARS_MAX)}
+          onInput={(event) => setText(firstChars(event.currentTarget.value, MESSAGE_CHARS_MAX))}
           onKeyDown={(event) => {
             if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
             event.preventDefault();

@@ -11,7 +11,7 @@ const SYSTEM: ReadonlySet<string> = new Set(SYSTEM_VARIABLES);
 /** Each once, in the order of the texts; without the server's own. */
 export function variablesIn(...texts: (string | null | undefined)[]): string[] {
   const names = texts.flatMap((text) =>
-    [...(text ?? "").matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g)]
-      .map((match) => match[1] ?? ""));
-  return [...new Set(names)].filter((name) => !SYSTEM.has(name));
+    [...(text ?? "").matchAll(/\{\{([^{}\r\n]{1,160})\}\}/g)]
+      .map((match) => (match[1] ?? "").trim()));
+  return [...new Set(names)].filter((name) => name !== "" && !SYSTEM.has(name));
 }

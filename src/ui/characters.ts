@@ -1,0 +1,9 @@
+// Bounds on what people write, in characters: fields of pages count UTF-16 units, the server counts
+// code points.
+
+/** What a field with so many characters may hold in its own units. */
+export const unitsOf = (charsMax: number): number => 2 * charsMax;
+
+export function firstChars(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : Array.from(text).slice(0, charsMax).join("");
+}
