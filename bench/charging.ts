@@ -48,7 +48,8 @@ function prepare(dataDir: string): Subject[] {
       const created = commands["conversations.create"]({
         uuid: system.uuid(), accountId: account.id,
         assistant: { id: Number(lastInsertRowid), uuid }, type: "widget", variables: {},
-        externalIdentifier: null, initialMessage: "", priceMicros: 0, inactivityMinutes: 30, now,
+        externalIdentifier: null, initialMessage: "", priceMicros: 0, dailyCapMicros: null, day: "",
+        inactivityMinutes: 30, now,
       });
       if (created.kind !== "created") throw new Error("setup failed");
       const { conversation } = created;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { LIMITS } from "../src/core/limits.ts";
+import type { FunctionCall } from "../src/events/events.ts";
 import { estimateTokens, trimHistory } from "../src/engine/history.ts";
 import { fillTemplate } from "../src/engine/template.ts";
 import type { ToolBox, ToolCallRequest } from "../src/engine/tools.ts";
@@ -138,12 +139,15 @@ test("[EN6] a template is filled in one pass: values are never scanned, unknown 
 
 test("[EN7] history keeps whole messages from the newest back, within its tokens", () => {
   const message = fc.record({
-    role: fc.constantFrom<"user" | "assistant">("user", "assistant"), content: fc.string(),
+    role: fc.constantFrom<"user" | "assistant">("user", "assistant"),
+    content: fc.string({ minLength: 1 }), functionCalls: fc.constant<FunctionCall[]>([]),
   });
   fc.assert(fc.property(fc.array(message, { minLength: 1 }), fc.integer({ min: 1, max: 200 }),
     (newestFirst, tokensMax) => {
       const kept = trimHistory(newestFirst, tokensMax);
-      assert.deepEqual(kept, newestFirst.slice(0, kept.length).reverse(), "a whole tail, in order");
+      const tail = newestFirst.slice(0, kept.length).reverse();
+      assert.deepEqual(
+        kept, tail.map(({ role, content }) => ({ role, content })), "a whole tail, in order");
       const tokens = kept.reduce((sum, { content }) => sum + estimateTokens(content), 0);
       assert.ok(kept.length === 1 || tokens <= tokensMax);
       if (kept.length < newestFirst.length && kept.length > 1) assert.equal(kept[0]?.role, "user");
@@ -170,4 +174,30 @@ test("[EN8] the queue runs one turn a conversation, in order, and refuses what w
   (await queue.enter("a"))();
   assert.equal(queue.size(), 1);
   assert.equal(system.pending(), 0);
+});
+
+test("[EN60] what functions said in earlier turns stands before their words, newest first in", () => {
+  const calls = (count: number, size: number) => Array.from({ length: count }, (_, at) => (
+    { name: "look_up", arguments: { at }, result: { text: "x".repeat(size) } }));
+  const turn = (count: number, size: number) => [
+    { role: "assistant" as const, content: "Found.", functionCalls: calls(count, size) },
+    { role: "user" as const, content: "Look", functionCalls: [] },
+  ];
+  const question = { role: "user" as const, content: "And?", functionCalls: [] };
+  const kept = trimHistory([question, ...turn(2, 10_000), ...turn(1, 1)], 3000);
+  assert.deepEqual(kept.map(({ role }) => role), [
+    "user", "assistant", "tool", "assistant", "user", "assistant", "tool", "tool", "assistant",
+    "user",
+  ]);
+  const ids = kept.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
+  assert.equal(new Set(ids).size, 3);
+  assert.deepEqual(ids.toSorted(),
+    kept.flatMap(({ toolCallId }) => toolCallId ?? []).toSorted());
+  assert.ok(kept.every(({ content }) => content.length <= LIMITS.historyCallCharsMax));
+  const short = trimHistory([question, ...turn(2, 10_000), ...turn(1, 1)], 500);
+  assert.deepEqual(short.map(({ role }) => role),
+    ["user", "assistant", "user", "assistant", "user"], "words come before what functions said");
+  const many = trimHistory(
+    [question, ...Array.from({ length: 10 }, () => turn(4, 1)).flat()], 100_000);
+  assert.equal(many.filter(({ role }) => role === "tool").length, LIMITS.historyCallsMax);
 });

@@ -139,3 +139,73 @@ test("[CV63] a reply that ran out of tokens says so; what the model counted is t
   const open = await server.call("GET", `/conversations/${conversation}`);
   assert.equal("usage" in open.body.history[2], false);
 });
+
+test("[CV67] what functions said in a turn is in the model's context of the next", async () => {
+  const { uuid } = await world.withTool();
+  const conversation = await newConversation(server, uuid);
+  const send = (message: string) =>
+    server.call("POST", messagesOf(conversation), { body: { message } });
+  assert.equal((await send("Look")).status, 200);
+  model.script(() => ({ tokens: ["Yes."] }));
+  assert.equal((await send("And?")).status, 200);
+  const messages = model.requests.at(-1)?.messages ?? [];
+  assert.deepEqual(messages.map(({ role }) => role),
+    ["system", "assistant", "user", "assistant", "tool", "assistant", "user"]);
+  const [call] = messages[3]?.tool_calls as { id: string; function: object }[];
+  assert.deepEqual(call?.function, { name: "look_up", arguments: '{"item":"bikes"}' });
+  assert.equal(messages[4]?.tool_call_id, call?.id);
+  assert.match(String(messages[4]?.content), /ok/);
+});
+
+test("[CV68] a completion or reply refused by the daily cap leaves no empty conversation", async () => {
+  const { key, uuid, id } = await fresh({ daily_spend_cap: 0.01 });
+  const completion = () => server.call("POST", "/v1/chat/completions", {
+    key, body: { model: uuid, messages: [{ role: "user", content: "Hello" }] },
+  });
+  const generate = () => server.call("POST", "/user/ai/generate-reply", {
+    key, body: { assistant_id: id, customer_identifier: "c", message: "Hello" },
+  });
+  assert.equal((await completion()).status, 200);
+  assert.deepEqual([(await completion()).status, (await generate()).status], [429, 429]);
+  const { body } = await server.call("GET", "/user/conversations", { key });
+  assert.equal(body.data.length, 1);
+});
+
+test("[EV60] a position the log has not reached is answered with stream_reset", async () => {
+  const { uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const response = await fetch(`${server.url}/api/conversations/${conversation}/stream`, {
+    headers: { "Last-Event-ID": "999" },
+  });
+  const reader = response.body?.getReader();
+  let seen = "";
+  while (!seen.includes("stream_reset")) {
+    const { value, done } = await reader!.read();
+    assert.ok(!done, seen);
+    seen += Buffer.from(value).toString();
+  }
+  await reader!.cancel();
+  assert.match(seen, /event: stream_reset\ndata: \{"id":"2"/);
+});
+
+test("[AS80] a folder's and a label's number is never given again", async () => {
+  const { key } = await server.newAccount();
+  for (const kind of ["folder", "label"]) {
+    const made = async (): Promise<number> => (await server.call("POST", `/user/${kind}`, {
+      key, body: { name: "N" },
+    })).body.data.id as number;
+    const first = await made();
+    assert.equal((await server.call("DELETE", `/user/${kind}/${first}`, { key })).status, 200);
+    assert.equal(await made(), first + 1);
+  }
+});
+
+test("[CV69] generate-reply answers under each of its addresses", async () => {
+  const { key, id } = await fresh();
+  for (const path of ["/user/ai/generate-reply", "/ai/generate-reply", "/ai-replies/generate"]) {
+    const { status, body } = await server.call("POST", path, {
+      key, body: { assistant_id: id, customer_identifier: "c", message: "Hello" },
+    });
+    assert.deepEqual([status, body.success], [200, true], path);
+  }
+});

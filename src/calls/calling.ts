@@ -398,5 +398,9 @@ function said({ calls }: CallingOptions, call: LiveCall, words: Said, keep: Keep
     keep("transcript", calls.addTranscript(call.id, entry));
     if (text !== "") call.face?.transcript(speaker, text, true);
   }
-  if (counts && text !== "") remember(call.history, speaker === "customer" ? "user" : "assistant", text);
+  // What functions said counts also where the words behind it were never heard.
+  if ((counts && text !== "") || functionCalls.length > 0) {
+    const heard = counts ? text : "";
+    remember(call.history, speaker === "customer" ? "user" : "assistant", heard, functionCalls);
+  }
 }

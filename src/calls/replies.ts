@@ -8,13 +8,14 @@ import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
 import { wholeStart } from "../core/values.ts";
+import type { HistoryMessage } from "../engine/history.ts";
 import { allVariables, buildMessages } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import type { ToolBox } from "../engine/tools.ts";
 import { parseArguments, runTurn, type TurnEvent } from "../engine/turn.ts";
 import type { FunctionCall } from "../events/events.ts";
 import type { RouteInbound } from "../phone-numbers/inbound.ts";
-import type { LanguageModel, ModelMessage } from "../providers/models/port.ts";
+import type { LanguageModel } from "../providers/models/port.ts";
 import type { Pcm } from "../providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
@@ -117,7 +118,7 @@ export interface LiveCall {
   words: GivenWords | null;
   rate: number;
   isAnswered: boolean;
-  history: ModelMessage[];
+  history: HistoryMessage[];
   turn: { number: number; abort: AbortController } | null;
   /** Of turns whose words are not on record yet. */
   functionCalls: Map<number, FunctionCall[]>;
@@ -137,11 +138,16 @@ const REALTIME_SILENCE_MS = 500;
 const REALTIME_THRESHOLD = 0.5;
 const REENGAGE = "Ask briefly whether they are still there.";
 
-/** Words of one speaker in a row are one message to the model. */
-export function remember(history: ModelMessage[], role: "user" | "assistant", text: string): void {
+/** Words of one speaker in a row are one message to the model, with what functions said before. */
+export function remember(
+  history: HistoryMessage[], role: "user" | "assistant", text: string,
+  functionCalls: FunctionCall[] = [],
+): void {
   const last = history.at(-1);
-  if (last?.role === role) last.content = `${last.content} ${text}`;
-  else history.push({ role, content: text });
+  if (last?.role === role) {
+    last.content = `${last.content} ${text}`.trim();
+    last.functionCalls.push(...functionCalls);
+  } else history.push({ role, content: text, functionCalls: [...functionCalls] });
   if (history.length > LIMITS.historyMessagesMax) history.shift();
 }
 
@@ -160,7 +166,8 @@ export async function reply(
     const history = [...call.history];
     if (question === null) {
       const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
-      history.push({ role: "user", content: `[The customer has been silent. ${prompt}]` });
+      const content = `[The customer has been silent. ${prompt}]`;
+      history.push({ role: "user", content, functionCalls: [] });
     }
     const turn = runTurn({
       model: options.resolveModel(assistant),

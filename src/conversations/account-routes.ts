@@ -184,7 +184,7 @@ function generateRoute(options: AccountConversationOptions): Route {
   return keyRoute({
     method: "POST",
     path: "/user/ai/generate-reply",
-    aliases: ["/ai/generate-reply"],
+    aliases: ["/ai/generate-reply", "/ai-replies/generate"],
     tag: "Conversations",
     summary: "Answer a customer of another system; one conversation per customer_identifier",
     errorShape: "success",

@@ -11,10 +11,10 @@ import type { ToolBox } from "../engine/tools.ts";
 import { runTurn, type TurnEvent } from "../engine/turn.ts";
 import type { EventBus } from "../events/bus.ts";
 import type { FailureClass } from "../events/events.ts";
-import type { LanguageModel, ModelMessage } from "../providers/models/port.ts";
+import type { LanguageModel } from "../providers/models/port.ts";
 import type { LiveReply } from "./live-reply.ts";
 import type {
-  Conversation, ConversationStore, FailureCause, Message, TurnResult,
+  Conversation, ConversationStore, FailureCause, TurnResult,
 } from "./records.ts";
 import type { TurnContext } from "./tool-box.ts";
 
@@ -58,10 +58,6 @@ export function personaOf(assistant: Assistant): Persona {
     variables: settings.variables,
     timezone: settings.timezone,
   };
-}
-
-function modelMessage(message: Message): ModelMessage {
-  return { role: message.role, content: message.content };
 }
 
 function show(event: TurnEvent, live: LiveReply): void {
@@ -114,7 +110,7 @@ export async function answer(
       messages: buildMessages({
         persona: personaOf(assistant),
         variables: context.variables,
-        historyNewestFirst: recent.map(modelMessage),
+        historyNewestFirst: recent,
         reference: await options.referenceFor(assistant, recent[0]?.content ?? ""),
         historyTokensMax: limits.historyTokensMax,
       }),

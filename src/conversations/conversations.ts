@@ -273,6 +273,11 @@ function dailyCapOf(assistant: Assistant, otherwise: Micros | null): Micros | nu
   return own === null || own === undefined ? otherwise : Math.round(own * 1_000_000);
 }
 
+const capReached = (): Fault =>
+  new Fault(429, "The assistant has reached its daily spending limit.", {
+    retryAfterS: 3600, extra: { retry_after: 3600 },
+  });
+
 /** Outcomes of begin that run nothing. */
 function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
   switch (outcome.kind) {
@@ -301,9 +306,7 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
         code: "INSUFFICIENT_BALANCE",
       });
     case "daily_cap_reached":
-      throw new Fault(429, "The assistant has reached its daily spending limit.", {
-        retryAfterS: 3600, extra: { retry_after: 3600 },
-      });
+      throw capReached();
     case "conversation_full":
       throw new Fault(400, "The conversation has reached its maximum number of messages.");
     case "not_found":
@@ -312,7 +315,7 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
 }
 
 async function createConversation(
-  { store, system, bus }: AnswerOptions,
+  { store, system, bus, limits }: AnswerOptions,
   refusals: Turns["refusals"],
   args: Parameters<Conversations["create"]>[0],
 ): Promise<Conversation> {
@@ -329,8 +332,12 @@ async function createConversation(
     initialMessage: fillTemplate(assistant.settings.initial_message, variables),
     priceMicros: MESSAGE_PRICE_MICROS[type],
     inactivityMinutes: assistant.settings.conversation_inactivity_timeout,
+    // The first message of the others comes later, and is asked then.
+    dailyCapMicros: type === "api" ? dailyCapOf(assistant, limits.dailyCapMicros) : null,
+    day: utcDay(now),
     now,
   });
+  if (outcome.kind === "daily_cap_reached") throw capReached();
   if (outcome.kind === "balance_too_low") {
     if (type === "widget") {
       await refusals.tell({

@@ -68,6 +68,9 @@ export interface NewConversation {
   initialMessage: string;
   priceMicros: Micros;
   inactivityMinutes: number;
+  /** Most the assistant may spend on the day; null: no cap, or the first message comes later. */
+  dailyCapMicros: Micros | null;
+  day: string;
   now: Instant;
 }
 
@@ -75,6 +78,7 @@ export type CreateOutcome =
   | { kind: "created"; conversation: Conversation; events: CommittedEvent[] }
   /** The customer's conversation existed; its variables were merged with the new ones. */
   | { kind: "found"; conversation: Conversation }
+  | { kind: "daily_cap_reached" }
   | { kind: "balance_too_low" };
 
 export interface BeginTurn {

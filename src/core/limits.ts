@@ -49,6 +49,9 @@ export const LIMITS = {
   promptCharsMax: 64 * 1024,
   historyMessagesMax: 200,
   historyTokensMax: 12_000,
+  /** Of what functions said in earlier turns. */
+  historyCallsMax: 24,
+  historyCallCharsMax: 2000,
   turnStepsMax: 4,
   toolCallsPerTurnMax: 8,
   toolArgumentsBytesMax: 16 * 1024,

@@ -1,5 +1,16 @@
-// What of a conversation a model gets to see: the newest messages that fit the token budget.
+// What of a conversation a model gets to see: the newest messages that fit the token budget, and
+// with what room is left what functions said in them, the newest first.
+import { LIMITS } from "../core/limits.ts";
+import { wholeStart } from "../core/values.ts";
+import type { FunctionCall } from "../events/events.ts";
 import type { ModelMessage } from "../providers/models/port.ts";
+
+/** One stored message; what its functions said came before its words. */
+export interface HistoryMessage {
+  role: "user" | "assistant";
+  content: string;
+  functionCalls: FunctionCall[];
+}
 
 /** Rough on purpose: four characters of English are a token; other scripts cost more. */
 export function estimateTokens(text: string): number {
@@ -9,18 +20,68 @@ export function estimateTokens(text: string): number {
 /**
  * `newestFirst`: messages of the conversation. Keeps whole messages from the newest back while they
  * fit; the newest is always kept. The oldest message kept is a user's where there is one, because
- * many models refuse a history that begins with their own words.
+ * many models refuse a history that begins with their own words. The rest of the room is for what
+ * functions said.
  */
-export function trimHistory(newestFirst: ModelMessage[], tokensMax: number): ModelMessage[] {
-  const kept: ModelMessage[] = [];
+export function trimHistory(newestFirst: HistoryMessage[], tokensMax: number): ModelMessage[] {
+  const kept: HistoryMessage[] = [];
   let tokens = 0;
   for (const message of newestFirst) {
-    tokens += estimateTokens(message.content);
-    if (kept.length > 0 && tokens > tokensMax) {
+    const cost = estimateTokens(message.content);
+    if (kept.length > 0 && tokens + cost > tokensMax) {
       while (kept.length > 1 && kept.at(-1)?.role === "assistant") kept.pop();
       break;
     }
+    tokens += cost;
     kept.push(message);
   }
-  return kept.reverse();
+  return withCalls(kept, tokensMax - tokens).reverse().flat();
+}
+
+/** Each message with its functions' messages before it, while those fit. */
+function withCalls(newestFirst: HistoryMessage[], tokensMax: number): ModelMessage[][] {
+  let tokens = tokensMax;
+  let calls: number = LIMITS.historyCallsMax;
+  let number = 0;
+  return newestFirst.map(({ role, content, functionCalls }, at) => {
+    const said: ModelMessage[] = content === "" ? [] : [{ role, content }];
+    // The newest is the question.
+    if (at === 0) return [{ role, content }];
+    if (functionCalls.length === 0 || functionCalls.length > calls) return said;
+    const messages = callMessages(functionCalls, () => {
+      number += 1;
+      return number;
+    });
+    const cost = messages.reduce((sum, { content: text, toolCalls = [] }) =>
+      sum + estimateTokens(text + toolCalls.map((call) => call.argumentsJson).join("")), 0);
+    if (cost > tokens) {
+      // What is older is not let in before it: results would stand there out of their order.
+      tokens = 0;
+      return said;
+    }
+    tokens -= cost;
+    calls -= functionCalls.length;
+    return [...messages, ...said];
+  });
+}
+
+function callMessages(functionCalls: FunctionCall[], next: () => number): ModelMessage[] {
+  // Nine letters and digits: the one form of an id that every vendor takes.
+  const named = functionCalls.map((call) =>
+    ({ ...call, id: `h${String(next()).padStart(8, "0")}` }));
+  return [
+    {
+      role: "assistant",
+      content: "",
+      toolCalls: named.map(({ id, name, arguments: args }) => {
+        const json = JSON.stringify(args);
+        return { id, name, argumentsJson: json.length > LIMITS.historyCallCharsMax ? "{}" : json };
+      }),
+    },
+    ...named.map(({ id, result }): ModelMessage => ({
+      role: "tool",
+      toolCallId: id,
+      content: wholeStart(JSON.stringify(result), LIMITS.historyCallCharsMax),
+    })),
+  ];
 }

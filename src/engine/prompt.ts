@@ -1,7 +1,7 @@
 // Builds what a model is asked: system prompt with variables filled in, then the trimmed history.
 import { localDateTime, type Instant } from "../core/system.ts";
 import { REFERENCE_HEAD, type ModelMessage } from "../providers/models/port.ts";
-import { trimHistory } from "./history.ts";
+import { trimHistory, type HistoryMessage } from "./history.ts";
 import { fillTemplate } from "./template.ts";
 
 /** What the engine needs to know of an assistant. */
@@ -49,7 +49,7 @@ export function buildMessages(args: {
   persona: Persona;
   /** As `allVariables` gives them. */
   variables: Record<string, string>;
-  historyNewestFirst: ModelMessage[];
+  historyNewestFirst: HistoryMessage[];
   historyTokensMax: number;
   /** Text of documents; goes in front of the question, as data, never into the instructions. */
   reference: string | null;

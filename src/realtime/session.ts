@@ -61,6 +61,8 @@ export class Session {
   readonly #unsubscribe: () => void;
   /** The first frame is a snapshot. */
   readonly #beginsAnew: boolean;
+  /** The client named a position that the log has not reached. */
+  #isAhead = false;
   #backlog: CommittedEvent[];
   #position: Position;
   /** The turn whose `reply_start` and calls this session has sent. */
@@ -139,8 +141,12 @@ export class Session {
 
   #startFrom(position: Position | null): Position {
     const newest = this.#source.newest();
-    // A position ahead of the log comes from another database: begin at the present.
-    if (position === null || position.sequence > newest) return { sequence: newest, chars: 0 };
+    if (position === null) return { sequence: newest, chars: 0 };
+    if (position.sequence > newest) {
+      // It comes from another database, or one restored: the client has to load the history anew.
+      this.#isAhead = true;
+      return { sequence: newest, chars: 0 };
+    }
     return { ...position };
   }
 
@@ -158,6 +164,7 @@ export class Session {
 
   /** Brings the watcher from its position to the present, a page at a time. */
   #pump(): void {
+    if (this.#isAhead) this.#gatherReset();
     while (!this.#closed && !this.#congested) {
       const newest = this.#source.newest();
       const events = this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
@@ -180,6 +187,11 @@ export class Session {
     if (this.#closed || this.#congested) return;
     this.#gatherLive();
     this.#flush();
+  }
+
+  #gatherReset(): void {
+    this.#isAhead = false;
+    if (!this.#gatherSnapshot()) this.#gather(makeFrame("stream_reset", this.#position, {}));
   }
 
   /** False when the source has none. */

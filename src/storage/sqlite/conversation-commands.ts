@@ -52,6 +52,8 @@ function createCreate(db: Db, appendEvent: AppendEvent): (args: NewConversation)
     SELECT ${CONVERSATION} FROM conversations
     WHERE assistant_id = @assistantId AND external_identifier = @externalIdentifier`);
   const setVariables = db.prepare("UPDATE conversations SET variables = @variables WHERE id = @id");
+  const spent = db.prepare<[object], { micros: number }>(
+    "SELECT micros FROM assistant_spend WHERE assistant_id = @assistantId AND day = @day");
   const free = db.prepare<[object], { micros: number }>(
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
   const insert = db.prepare<[object], ConversationRow>(`
@@ -81,6 +83,10 @@ function createCreate(db: Db, appendEvent: AppendEvent): (args: NewConversation)
     if (existing) return reuse(existing, args);
     const available = free.get({ accountId: args.accountId })?.micros ?? 0;
     if (available < args.priceMicros) return { kind: "balance_too_low" };
+    if (args.dailyCapMicros !== null && args.priceMicros > 0) {
+      const today = spent.get({ assistantId: assistant.id, day: args.day })?.micros ?? 0;
+      if (today + args.priceMicros > args.dailyCapMicros) return { kind: "daily_cap_reached" };
+    }
     const row = insert.get({
       uuid: args.uuid,
       accountId: args.accountId,

@@ -54,8 +54,11 @@ function createWrites(db: Db, kind: Kind) {
   const named = db.prepare<[object], { id: number }>(
     `SELECT id FROM ${table} WHERE account_id = @accountId AND name = @name`);
   const insert = db.prepare<[object], { id: number }>(`
-    INSERT INTO ${table} (account_id, name, color) VALUES (@accountId, @name, @color)
+    INSERT INTO ${table} (id, account_id, name, color) VALUES (@id, @accountId, @name, @color)
     RETURNING id`);
+  // Drawn, because SQLite gives the number of the newest that was deleted to the next one.
+  const draw = db.prepare<[object], { id: number }>(
+    "UPDATE last_ids SET id = id + 1 WHERE name = @table RETURNING id");
   const change = db.prepare(`
     UPDATE ${table} SET name = @name, color = @color
     WHERE id = @groupId AND account_id = @accountId`);
@@ -69,7 +72,7 @@ function createWrites(db: Db, kind: Kind) {
   return {
     create: (args: { accountId: number; name: string; color: Color | null }): GroupOutcome => {
       if (named.get(args)) return { kind: "name_taken" };
-      const row = insert.get(args);
+      const row = insert.get({ ...args, id: draw.get({ table })?.id ?? null });
       if (!row) throw new Error("an insert returned no row");
       return saved(args.accountId, row.id);
     },

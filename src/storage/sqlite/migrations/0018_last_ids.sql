@@ -1,0 +1,7 @@
+-- Numbers that are never given again although the row that had one is gone.
+CREATE TABLE last_ids (
+  name  TEXT     PRIMARY KEY,
+  id    INTEGER  NOT NULL
+) STRICT;
+INSERT INTO last_ids (name, id) SELECT 'folders', coalesce(max(id), 0) FROM folders;
+INSERT INTO last_ids (name, id) SELECT 'labels', coalesce(max(id), 0) FROM labels;
