@@ -279,6 +279,8 @@ test("[DB256] a visitor who was not answered is told on every page, until it is 
     const failed = page.getByRole("alert").filter({ hasText: "the reply failed" });
     await failed.getByRole("link", { name: "Conversation" }).click();
     await page.getByText("No reply:").waitFor();
+    await page.getByText("Not answered, ").waitFor();
+    await look();
     await failed.getByRole("button", { name: "Seen" }).click();
     await failed.waitFor({ state: "detached" });
     await page.reload();

@@ -41,7 +41,7 @@ test("[DB257] signing in and walking through all pages asks little, and less aga
     [`/assistants/${id}/embed`, "Front desk", 0, 0],
     ["/calls", "Calls", 2, 2],
     ["/conversations", "Conversations", 1, 1],
-    [`/conversations/${talk}`, "", 3, 3],
+    [`/conversations/${talk}`, "", 4, 4],
     ["/knowledgebases", "Knowledge", 1, 1],
     ["/tools", "Tools", 1, 1],
     ["/numbers", "Numbers", 2, 0],

@@ -8,6 +8,7 @@ import { money, timeOfDay, whenExactly } from "../../kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Skeleton } from "../../kit/layout.tsx";
 import type { PageProps } from "../../routes.ts";
 import { useAssistants } from "../../data/lists.ts";
+import { Answers } from "./answers.tsx";
 import { AssistantLink, Values } from "../calls/facts.tsx";
 import { titleOf, typeName, type Summary } from "./conversations.tsx";
 import { Messages } from "./messages.tsx";
@@ -53,6 +54,7 @@ function OneConversation({ uuid }: { uuid: string }) {
           <div class="stack">
             {talk && <Ai uuid={uuid} watch={watch} row={row} />}
             <About uuid={uuid} watch={watch} row={row} />
+            <Answers uuid={uuid} />
             <Values title="Variables" values={record.value?.variables ?? {}} />
           </div>
         </div>
