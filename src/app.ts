@@ -38,6 +38,7 @@ import { knowledgebaseRoutes } from "./knowledgebases/routes.ts";
 import { leadRoutes } from "./leads/routes.ts";
 import { mountMcp } from "./mcp/routes.ts";
 import { phoneNumberRoutes } from "./phone-numbers/routes.ts";
+import { renderOpenAiFault } from "./protocols/chat-completions.ts";
 import { protocolRoutes } from "./protocols/routes.ts";
 import { createTurnStreams } from "./protocols/turn-stream.ts";
 import { createUiMessages } from "./protocols/ui-message-stream.ts";
@@ -296,7 +297,7 @@ function mountFallback(server: HttpServer, routes: Route[]): void {
   const patterns = routes.flatMap((route) =>
     [route.path, ...(route.aliases ?? [])].map((path) => ({
       method: route.method,
-      expression: new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, "[^/]+")}/?$`),
+      expression: new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
     })));
   server.fallback((http) => {
     const allowed = patterns
@@ -305,7 +306,10 @@ function mountFallback(server: HttpServer, routes: Route[]): void {
     const fault = allowed.length > 0
       ? new Fault(405, `The ${http.method} method is not supported for this route.`)
       : new Fault(404, "Not found.");
-    return renderFault(fault, "message", allowed.length > 0 ? { Allow: allowed.join(", ") } : {});
+    const headers = allowed.length > 0 ? { Allow: allowed.join(", ") } : {};
+    return /^(\/api)?\/v1\//.test(http.path)
+      ? renderOpenAiFault(fault, headers)
+      : renderFault(fault, "message", headers);
   });
 }
 

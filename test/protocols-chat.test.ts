@@ -1,7 +1,7 @@
 // The AI SDK's UI message stream on the message route, read by what useChat is made of, against the
 // real server.
 import {
-  APICallError, DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk,
+  AbstractChat, APICallError, type ChatState, type ChatStatus, DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk,
 } from "ai";
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
@@ -215,4 +215,74 @@ test("[PR20] functions a slow reader has missed at work are told with the end", 
   const part = message.parts[2];
   assert.ok(part?.type === "dynamic-tool" && part.state === "output-available");
   assert.deepEqual([part.input, part.output], [call.arguments, call.result]);
+});
+
+/** What useChat keeps in React's state. */
+class PlainState implements ChatState<UIMessage> {
+  status: ChatStatus = "ready";
+  error: Error | undefined = undefined;
+  messages: UIMessage[] = [];
+  pushMessage = (message: UIMessage): void => void this.messages.push(message);
+  popMessage = (): void => void this.messages.pop();
+  replaceMessage = (index: number, message: UIMessage): void => {
+    this.messages[index] = message;
+  };
+  snapshot = <T>(thing: T): T => structuredClone(thing);
+}
+
+class PlainChat extends AbstractChat<UIMessage> {
+  constructor(conversation: string, answered = (): void => undefined) {
+    super({
+      state: new PlainState(),
+      transport: new DefaultChatTransport({
+        api: `${server.url}/api/conversations/${conversation}/messages`,
+        fetch: async (...request) => {
+          const response = await fetch(...request);
+          answered();
+          return response;
+        },
+      }),
+    });
+  }
+}
+
+test("[PR85] the SDK's own chat regenerates: another answer, one more turn, one more price", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const chat = new PlainChat(conversation);
+  model.script(() => ({ tokens: ["One."] }));
+  await chat.sendMessage({ text: "Hello" });
+  assert.equal(textOf(chat.messages.at(-1)!), "One.");
+  for (const [said, balance] of [["Two.", 4.98], ["Three.", 4.97]] as const) {
+    model.script(() => ({ tokens: [said] }));
+    await chat.regenerate();
+    assert.equal(chat.status, "ready");
+    assert.deepEqual(chat.messages.map(textOf), ["Hello", said]);
+    assert.equal(await balanceOf(key), balance);
+  }
+  model.script(() => ({ status: 400 }));
+  await chat.sendMessage({ text: "More" });
+  assert.equal(chat.status, "error");
+  model.script(() => ({ tokens: ["Four."] }));
+  await chat.regenerate();
+  assert.equal(textOf(chat.messages.at(-1)!), "Four.");
+  const { body } = await server.call("GET", `/conversations/${conversation}`);
+  assert.equal((body.history as { content: string }[]).filter(({ content }) =>
+    content === "More").length, 1, "what failed is tried again, not asked once more");
+  assert.equal(await balanceOf(key), 4.96);
+});
+
+test("[PR86] the SDK's own chat resumes where its transport looks by itself", async () => {
+  const { uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const idle = new PlainChat(conversation);
+  await idle.resumeStream();
+  assert.deepEqual([idle.status, idle.messages], ["ready", []]);
+  const release = holdHalfway();
+  const first = new PlainChat(conversation);
+  const sending = first.sendMessage({ text: "Hello" });
+  await model.waitFor("requests", model.counts.requests + 1);
+  const back = new PlainChat(conversation, release);
+  await Promise.all([sending, back.resumeStream()]);
+  assert.equal(textOf(back.messages.at(-1)!), "One two.");
 });

@@ -108,7 +108,8 @@ test("[PR4] what no assistant can do is refused as OpenAI refuses it, and costs 
     [{ messages: [] }, /^messages$/, null],
     [{ messages: [...ASK, { role: "assistant", content: "x" }] }, /^messages\.1$/, null],
     [{ messages: user(" ") }, /^messages\.0$/, null],
-    [{ messages: user("x".repeat(2001)) }, /^messages\.0$/, "string_above_max_length"],
+    [{ stop: ["\n"] }, /^stop$/, "unsupported_parameter"],
+    [{ response_format: { type: "json_object" } }, /^response_format$/, "unsupported_parameter"],
     [{ messages: Array.from({ length: 201 }, () => ASK[0]) }, /^messages$/, null],
     [{ messages: [{ role: "tool", tool_call_id: "c", content: "x" }, ...ASK] },
       /^messages\.0\.role$/, null],
@@ -318,4 +319,33 @@ test("[PR12] a completion is watched, stopped and drained like any other reply",
   go();
   assert.equal((await reply).choices[0]?.message.content, "One two.");
   await closed;
+});
+
+test("[PR84] a long last message is taken; what no route answers is refused in OpenAI's shape", async () => {
+  const { key, uuid, openai } = await fresh();
+  const content = "x".repeat(5000);
+  await openai.chat.completions.create({
+    model: uuid, messages: [{ role: "user", content }], stop: null,
+    response_format: { type: "text" },
+  });
+  assert.equal(model.requests.at(-1)?.messages.at(-1)?.content, content);
+  const refusals = await Promise.all([
+    server.call("POST", "/v1/embeddings", { key, body: {} }),
+    server.call("GET", "/v1/models/", { key }),
+    server.call("GET", "/v1/chat/completions", { key }),
+    server.call("POST", "/v1/chat/completions", { key, body: "x".repeat(300_000) }),
+  ]);
+  assert.deepEqual(refusals.map(({ status }) => status), [404, 404, 405, 413]);
+  for (const { body } of refusals) {
+    assert.deepEqual(Object.keys(body.error as object), ["message", "type", "param", "code"]);
+    assert.equal(body.error.type, "invalid_request_error");
+  }
+});
+
+test("[ER60] a path with a slash at its end is no route", async () => {
+  const { key } = await fresh();
+  for (const path of ["/user/me", "/user/assistants", "/user/conversations"]) {
+    const { status, body } = await server.call("GET", `${path}/`, { key });
+    assert.deepEqual([status, body], [404, { message: "Not found." }], path);
+  }
 });

@@ -153,7 +153,10 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const stream = access.streamOf(uuid);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
       const idempotencyKey = key ?? ui?.messageId ?? null;
-      const sent = await conversations.send({ uuid, text, idempotencyKey });
+      const first = await conversations.send({ uuid, text, idempotencyKey });
+      const sent = ui?.regenerates === true && key === null && first.kind === "repeated"
+        ? await conversations.send({ uuid, text, idempotencyKey: null })
+        : first;
       if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
       return wantsEvents(http) && sent.kind !== "stored"
         ? withReplay(sent, streams.openSse({

@@ -252,8 +252,10 @@ const PREFLIGHT_SECONDS = "600";
 /** Preflights of the public routes; `/conversations` itself is judged when its body is known. */
 function mountPreflight(options: ApiOptions, routes: Route[]): void {
   const isPublic = (route: Route): boolean => route.auth === "public";
-  for (const path of new Set(routes.filter(isPublic).map((route) => route.path))) {
-    const methods = routes.filter((route) => route.path === path).map((route) => route.method);
+  const pathsOf = (route: Route): string[] => [route.path, ...(route.aliases ?? [])];
+  for (const path of new Set(routes.filter(isPublic).flatMap(pathsOf))) {
+    const methods = routes.filter((route) => pathsOf(route).includes(path))
+      .map((route) => route.method);
     options.server.route({
       method: "OPTIONS",
       pattern: patternOf(path),

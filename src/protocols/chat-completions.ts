@@ -30,6 +30,13 @@ export const COMPLETION_BODY = Type.Object({
   temperature: Maybe(Type.Number({ minimum: 0, maximum: 2 })),
   max_tokens: Maybe(Type.Integer({ minimum: 1 })),
   max_completion_tokens: Maybe(Type.Integer({ minimum: 1 })),
+  stop: Maybe(Type.Union([Type.String(), Type.Array(Type.String())], {
+    description: "Refused where it is not empty: assistants say all they have to say",
+    examples: [[]],
+  })),
+  response_format: Maybe(Type.Object({
+    type: Type.String({ description: "text; others are refused", examples: ["text"] }),
+  }, { description: "Form of the reply", examples: [{ type: "text" }] })),
   n: Maybe(Type.Integer({ minimum: 1 })),
   tools: Maybe(Type.Array(Type.Unknown())),
   functions: Maybe(Type.Array(Type.Unknown())),
@@ -61,6 +68,13 @@ export function readCompletion(body: CompletionBody): Given {
     if ((body[param] ?? []).length === 0) continue;
     throw unsupported(param, `The ${param} are the assistant's own; requests cannot bring any.`);
   }
+  const wanted = body.response_format?.type ?? "text";
+  if (wanted !== "text") {
+    throw unsupported("response_format", "Assistants answer in text: response_format must be text.");
+  }
+  if ([body.stop ?? []].flat().length > 0) {
+    throw unsupported("stop", "Assistants say all they have to say: stop is not supported.");
+  }
   const given: Given = {
     ...readMessages(body.messages),
     // Assistants go up to 1, where OpenAI's clients go up to 2.
@@ -86,11 +100,6 @@ function readMessages(messages: CompletionBody["messages"]): Pick<Given, "system
   const param = `messages.${messages.length - 1}`;
   if (messages.at(-1)?.role !== "user" || last?.content.trim() === "") {
     throw refuse(param, "The last message must be the user's and not blank.");
-  }
-  if ((last?.content.length ?? 0) > LIMITS.messageCharsMax) {
-    throw refuse(param,
-      `The last message may not be greater than ${LIMITS.messageCharsMax} characters.`,
-      "string_above_max_length");
   }
   const joined = system.filter((text) => text !== "").join("\n\n");
   if (joined.length > LIMITS.promptCharsMax) {

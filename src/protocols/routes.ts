@@ -179,6 +179,9 @@ function rejoinRoute(options: ProtocolOptions): Route {
   return publicRoute({
     method: "GET",
     path: "/conversations/{uuid}/messages/stream",
+    // Where the SDK's own transport looks, behind the address it sends to: its chat's id is its own.
+    aliases: ["/conversations/{uuid}/messages/{chat}/stream"],
+    params: { chat: Type.String({ description: "The chat's own id", examples: ["chat"] }) },
     tag: "Conversations",
     summary: "The reply being written as an AI SDK UI message stream, from its beginning",
     errorShape: "conversation",

@@ -21,9 +21,16 @@ const readChat = compileValidation(Type.Object({
   })),
 }));
 
+export interface UiMessage {
+  text: string;
+  messageId: string | null;
+  /** Another answer is wanted where there is one. */
+  regenerates: boolean;
+}
+
 export interface UiMessages {
   /** What a request that speaks the protocol sends; null: it does not. Throws Fault 422. */
-  read(http: HttpRequest, body: object): { text: string; messageId: string | null } | null;
+  read(http: HttpRequest, body: object): UiMessage | null;
   reply(source: StreamSource, sent: Sent): Reply;
   /** A turn that is being answered, from its beginning. */
   rejoin(source: StreamSource, turn: Watched): Reply;
@@ -39,11 +46,14 @@ function isAsked(http: HttpRequest, body: object): boolean {
 }
 
 /**
- * The id of the message is its key: sent again after a failure (`regenerate`) it is tried again,
- * after a reply it gives that reply, because a conversation's log takes nothing back.
+ * The id of the message is its key: sent again after a failure it is tried again, after a reply it
+ * gives that reply. `regenerate` wants another one: that is one more turn with the same words,
+ * because a conversation's log takes nothing back.
  */
-function readMessage(body: object): { text: string; messageId: string | null } | null {
-  if ("message" in body) return { text: String(body.message), messageId: null };
+function readMessage(body: object): UiMessage {
+  if ("message" in body) {
+    return { text: String(body.message), messageId: null, regenerates: false };
+  }
   const last = readChat(body).messages.findLast(({ role }) => role === "user");
   if (last?.parts.some(({ type }) => type === "file")) {
     throw fieldFault("messages", "The messages may not have files.");
@@ -56,7 +66,8 @@ function readMessage(body: object): { text: string; messageId: string | null } |
   }
   const id = last?.id ?? "";
   const isKey = id !== "" && id.length <= LIMITS.idempotencyKeyCharsMax;
-  return { text, messageId: isKey ? id : null };
+  const regenerates = "trigger" in body && body.trigger === "regenerate-message";
+  return { text, messageId: isKey ? id : null, regenerates };
 }
 
 const encode = (...chunks: object[]): string =>
