@@ -65,7 +65,7 @@ const REPLY = "On Saturday we are open from ten to two. A standard service costs
 
 const beginArgs = (subject: Subject) => ({
   conversationUuid: subject.uuid, text: TEXT, idempotencyKey: system.uuid(), requestHash: "0",
-  dailyCapMicros: null, day: "2026-01-01", messagesMax: 1e9, now: system.now(),
+  messagePriceMicros: 10_000, dailyCapMicros: null, day: "2026-01-01", messagesMax: 1e9, now: system.now(),
 });
 const completeArgs = (subject: Subject, begun: BeginOutcome) => {
   if (begun.kind !== "started") throw new Error(`begin: ${begun.kind}`);

@@ -150,8 +150,12 @@ export const SETTINGS = {
     default: "https://api.cal.com",
     description: "Server of Cal.com's API for calendar_integration, such as a self-hosted one", parse: url,
   }),
+  PARLEY_MESSAGE_PRICE: setting<number | null>({
+    default: 10_000, description: "Price of an answered message in USD; 0: messages are not billed, and need no balance",
+    parse: dollars, spell: formatMicros,
+  }),
   PARLEY_CALL_PRICE: setting<number | null>({
-    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on",
+    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on; 0: calls are not billed, and need no balance",
     parse: dollars, spell: formatMicros,
   }),
   PARLEY_WEBHOOK_SECONDS_MAX: setting({

@@ -100,7 +100,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     referenceFor: knowledge.referenceFor,
     toolsOf: (turn) => joinTools([...sourcesOf(turn), endConversationSource(turn)]),
     bus, system, log,
-    limits: { ...turnLimits(config), dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP },
+    limits: chatLimits(config),
     observe: observeTurns(metrics),
   });
   const { conversations } = givenTurns;
@@ -145,6 +145,12 @@ const modelServers = (config: Config) => ({
 });
 
 /** What bounds one reply, written or spoken. */
+const chatLimits = (config: Config) => ({
+  ...turnLimits(config),
+  messagePriceMicros: config.PARLEY_MESSAGE_PRICE ?? 0,
+  dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
+});
+
 const turnLimits = (config: Config) => ({
   turnTotalMs: config.PARLEY_TURN_SECONDS_MAX * 1000,
   replyTokensMax: config.PARLEY_REPLY_TOKENS_MAX,

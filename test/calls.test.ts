@@ -74,6 +74,8 @@ test("[CR1] the table of states: no transition outside it, whatever comes how of
     for (let at = 1; at < history.length; at += 1) {
       assert.ok(mayChange(history[at - 1]!, history[at]!), history.join(" → "));
     }
+    // Events are published in the next tick, all of a commit in order.
+    await new Promise((resolve) => setImmediate(resolve));
     const { status } = calls.get(server.accountId, call.id);
     assert.equal(status, history.at(-1));
     assert.equal(ends, isFinal(status) ? 1 : 0);

@@ -192,6 +192,22 @@ test("[LD5] set by hand: created begins anew, exhausted goes on with the first c
   assert.deepEqual(await states(), ["completed", "created"]);
 });
 
+test("[LD130] the change of a secondary contact's status names its lead", async () => {
+  const { body: { data } } = await add(await newCampaign(), {
+    phone_number: "+15550100084", secondary_contacts: [{ phone_number: "+15550100085" }],
+  });
+  const { sequence } = server.app.features.calls.liveSnapshot(server.accountId);
+  await server.call("PUT", `/user/leads/${data.id}`, { body: { status: "reached-max-retries" } });
+  const { body } = await server.call("GET", `/user/events?after=${sequence}`);
+  assert.deepEqual(
+    (body.data as Record<string, unknown>[]).map((event) =>
+      [event.lead_id, event.main_lead_id, event.phone_number, event.status]),
+    [
+      [data.id, null, "+15550100084", "reached-max-retries"],
+      [data.secondary_contacts[0].id, data.id, "+15550100085", "scheduled"],
+    ]);
+});
+
 test("[LD6] a deleted lead is gone with its contacts; strangers cannot", async () => {
   const { body: { data } } = await add(await newCampaign(), {
     phone_number: "+15550100091", secondary_contacts: [{ phone_number: "+15550100092" }],

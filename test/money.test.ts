@@ -47,6 +47,63 @@ test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succee
   rmSync(dataDir, { recursive: true });
 });
 
+test("[BL208] PARLEY_MESSAGE_PRICE is what an answered message costs", async () => {
+  const model = await startScriptedModel({ tokens: 3 });
+  const dataDir = testDataDir();
+  const server = await startTestServer({
+    dataDir, env: { PARLEY_MODEL_URL: model.url, PARLEY_MESSAGE_PRICE: "0.25" },
+  });
+  const { key } = await server.newAccount({ balance: "0.30" });
+  const assistant = await newAssistant(server, { initial_message: "Hi" }, key);
+  const uuid = await newConversation(server, assistant.uuid);
+  const send = () =>
+    server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
+  assert.equal((await send()).status, 200);
+  assert.equal((await send()).status, 400);
+  assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 0.05);
+  await server.close();
+  await model.close();
+  assert.deepEqual(audit(dataDir), { problems: [], charged: 1, open: 0 });
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[BL209] a price of 0 switches billing off: no balance is needed, nothing is set aside or entered", async () => {
+  const model = await startScriptedModel({ tokens: 3 });
+  const dataDir = testDataDir();
+  const server = await startTestServer({
+    dataDir,
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback", PARLEY_MESSAGE_PRICE: "0",
+      PARLEY_CALL_PRICE: "0",
+    },
+  });
+  const { key, accountId } = await server.newAccount({ balance: "0" });
+  const assistant = await newAssistant(server, {
+    initial_message: "Hi", status: "active", post_call_evaluation: false,
+  }, key);
+  const uuid = await newConversation(server, assistant.uuid);
+  const sent = await server.call("POST", `/conversations/${uuid}/messages`, {
+    body: { message: "Hello" },
+  });
+  assert.equal(sent.status, 200, JSON.stringify(sent.body));
+  const ended = Promise.withResolvers<number>();
+  server.app.features.bus.watch(() => {
+    const [call] = server.app.features.calls.page(accountId, {}, { page: 1, perPage: 1 }).items;
+    if (call?.status === "ended_by_customer") ended.resolve(call.totalCostMicros);
+  });
+  const made = await server.call("POST", "/user/try_call", {
+    key, body: { assistant_id: assistant.id, lines: ["Hello."] },
+  });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  assert.equal(await ended.promise, 0);
+  assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 0);
+  assert.equal((await server.call("GET", "/user/ledger", { key })).body.total, 0);
+  await server.close();
+  await model.close();
+  assert.deepEqual(audit(dataDir), { problems: [], charged: 0, open: 0 });
+  rmSync(dataDir, { recursive: true });
+});
+
 /** `npm run prove` runs this longer than the suite has time for. */
 const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 30 : 6;

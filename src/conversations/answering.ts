@@ -33,6 +33,8 @@ export interface AnswerOptions {
     turnTotalMs: number;
     replyTokensMax: number;
     historyTokensMax: number;
+    /** Price of an answered message; 0: none is billed. */
+    messagePriceMicros: Micros;
     /** For assistants without a cap of their own; null: none. */
     dailyCapMicros: Micros | null;
   };

@@ -15,7 +15,7 @@ import { answer, Interrupted, personaOf, type AnswerOptions } from "./answering.
 import { LiveReply } from "./live-reply.ts";
 import { createRefusals } from "./refusals.ts";
 import {
-  MESSAGE_PRICE_MICROS,
+  messagePrice,
   type BeginOutcome,
   type Conversation,
   type ConversationFilter,
@@ -123,6 +123,7 @@ async function beginTurn(
     const outcome = await store.beginTurn({
       ...turn,
       conversationUuid: conversation.uuid,
+      messagePriceMicros: options.limits.messagePriceMicros,
       dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),
       day: utcDay(now),
       messagesMax: LIMITS.conversationMessagesMax,
@@ -330,7 +331,7 @@ async function createConversation(
     variables: args.variables,
     externalIdentifier: args.externalIdentifier ?? null,
     initialMessage: fillTemplate(assistant.settings.initial_message, variables),
-    priceMicros: MESSAGE_PRICE_MICROS[type],
+    priceMicros: messagePrice(type, limits.messagePriceMicros),
     inactivityMinutes: assistant.settings.conversation_inactivity_timeout,
     // The first message of the others comes later, and is asked then.
     dailyCapMicros: type === "api" ? dailyCapOf(assistant, limits.dailyCapMicros) : null,

@@ -9,12 +9,9 @@ import type { ModelUsage } from "../providers/models/port.ts";
 export const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
 
-/** Price of one answered user message. */
-export const MESSAGE_PRICE_MICROS: Record<ConversationType, Micros> = {
-  widget: 10_000,
-  api: 10_000,
-  test: 0,
-};
+/** Price of one answered user message where such messages cost `micros`. */
+export const messagePrice = (type: ConversationType, micros: Micros): Micros =>
+  type === "test" ? 0 : micros;
 
 export interface Conversation {
   id: number;
@@ -87,6 +84,8 @@ export interface BeginTurn {
   /** Null: every send is a turn of its own. */
   idempotencyKey: string | null;
   requestHash: string;
+  /** Price of an answered message; 0: none is billed. */
+  messagePriceMicros: Micros;
   /** Most the assistant may spend in a UTC day; null: no cap. */
   dailyCapMicros: Micros | null;
   day: string;

@@ -60,7 +60,10 @@ export type CommittedData =
     }
   | { type: "call_deleted"; call_id: number }
   | {
-      type: "lead_status_changed"; lead_id: number; campaign_id: number; phone_number: string;
+      type: "lead_status_changed"; lead_id: number;
+      /** The lead whose secondary contact this is; null: it is the lead itself. */
+      main_lead_id: number | null;
+      campaign_id: number; phone_number: string;
       status: string; previous_status: string; call_tries: number; call_id: number | null;
       next_try_at: string | null;
     }

@@ -47,6 +47,7 @@ export function createLeadRows(db: Db) {
       data: {
         type: "lead_status_changed",
         lead_id: lead.id,
+        main_lead_id: lead.mainId,
         campaign_id: lead.campaignId,
         phone_number: lead.phoneNumber,
         status,

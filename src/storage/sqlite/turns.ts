@@ -9,7 +9,7 @@ import type {
   FailTurn,
   Message,
 } from "../../conversations/records.ts";
-import { MESSAGE_PRICE_MICROS } from "../../conversations/records.ts";
+import { messagePrice } from "../../conversations/records.ts";
 import type { Micros } from "../../core/money.ts";
 import { isoMicros, utcDay, type Instant } from "../../core/system.ts";
 import type {
@@ -152,7 +152,7 @@ function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome 
 
   /** A failed or interrupted turn is tried again under its key; its user message is there. */
   const reopen = (turn: TurnRow, state: ConversationState, args: BeginTurn): BeginOutcome => {
-    const priceMicros = MESSAGE_PRICE_MICROS[state.type];
+    const priceMicros = messagePrice(state.type, args.messagePriceMicros);
     const held = hold(state, turn.user_sequence, priceMicros, 0, args);
     if (held.kind !== "held") return held;
     reopenTurn.run({ turnId: turn.id, priceMicros, now: args.now });
@@ -164,7 +164,7 @@ function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome 
     const { id: conversationId, uuid } = conversation;
     const { now, text } = args;
     const answers = conversation.ai_enabled === 1;
-    const priceMicros = answers ? MESSAGE_PRICE_MICROS[conversation.type] : 0;
+    const priceMicros = answers ? messagePrice(conversation.type, args.messagePriceMicros) : 0;
     const userSequence = conversation.event_sequence + 1;
     const held = hold(conversation, userSequence, priceMicros, 1, args);
     if (held.kind !== "held") return held;
