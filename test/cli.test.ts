@@ -2,10 +2,13 @@
 // server works on the same one.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import {
+  mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
+import { backupDatabase } from "../src/storage/sqlite/backup.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "./support/server.ts";
 
 const CLI = new URL("../src/cli.ts", import.meta.url).pathname;
@@ -95,20 +98,75 @@ test("[CL4] a backup made while the server runs restores elsewhere with a clean 
 
 test("[CL5] restore keeps the database it replaces and refuses a damaged backup", async () => {
   const dir = testDataDir();
-  const copy = join(dir, "copy.db");
+  const copy = join(dir, "copy.tar.gz");
   await parley(dir, ["account", "create", "--name", "A"]);
   await parley(dir, ["backup", copy]);
   assert.equal((await parley(dir, ["restore", copy])).code, 1);
   assert.equal((await parley(dir, ["restore", copy, "--force"])).code, 0);
   assert.ok(readdirSync(dir).some((name) => name.startsWith("parley.db.before-restore-")));
-  const db = new Database(copy);
+  // A database alone, as older versions made backups, changed by somebody.
+  const alone = join(dir, "copy.db");
+  await backupDatabase(dir, alone);
+  const db = new Database(alone);
   db.exec("UPDATE accounts SET balance_micros = 99");
   db.close();
-  const refused = await parley(dir, ["restore", copy, "--force"]);
+  const refused = await parley(dir, ["restore", alone, "--force"]);
   assert.equal(refused.code, 1);
   assert.match(refused.err, /not sound/);
-  assert.ok(existsSync(join(dir, "parley.db")));
+  const before = readdirSync(dir).sort();
+  truncateSync(copy, Math.floor(statSync(copy).size / 2));
+  const cut = await parley(dir, ["restore", copy, "--force"]);
+  assert.equal(cut.code, 1);
+  assert.match(cut.err, /cannot be read|not whole/);
+  assert.deepEqual(readdirSync(dir).sort(), before);
   rmSync(dir, { recursive: true });
+});
+
+test("[CL29] a restored server opens its secrets, signs as before and has its files", async () => {
+  const first = await startTestServer();
+  const headers = [{ name: "Authorization", value: "Bearer canary" }];
+  await first.call("POST", "/user/tools", {
+    body: { name: "look", description: "Looks", endpoint: "https://example.com", method: "GET", headers },
+  });
+  const kept = { recordings: "one.wav", documents: "two.pdf" };
+  for (const [folder, file] of Object.entries(kept)) {
+    mkdirSync(join(first.dataDir, folder), { recursive: true });
+    writeFileSync(join(first.dataDir, folder, file), folder);
+  }
+  const target = testDataDir();
+  const file = join(target, "all.tar.gz");
+  const made = await parley(first.dataDir, ["backup", file]);
+  assert.equal(made.code, 0, made.err);
+  const other = testDataDir();
+  const restored = await parley(other, ["restore", file]);
+  assert.equal(restored.code, 0, restored.err);
+  for (const [folder, name] of Object.entries(kept)) {
+    assert.equal(readFileSync(join(other, folder, name), "utf8"), folder);
+  }
+  const secret = (dir: string) => readFileSync(join(dir, "secret"), "utf8");
+  assert.equal(secret(other), secret(first.dataDir));
+  const second = await startTestServer({ dataDir: other });
+  const list = await second.call("GET", "/user/tools", { key: first.key });
+  assert.equal(list.status, 200);
+  assert.deepEqual(list.body[0].headers, headers);
+  await Promise.all([first.close(), second.close()]);
+  for (const dir of [target, other]) rmSync(dir, { recursive: true });
+});
+
+test("[CL30] doctor says when the secret does not open what was sealed", async () => {
+  const server = await startTestServer();
+  await server.call("POST", "/user/tools", {
+    body: { name: "look", description: "Looks", endpoint: "https://example.com", method: "GET" },
+  });
+  const well = json(await parley(server.dataDir, ["doctor", "--json"]));
+  assert.equal(well.ok, true);
+  const ran = await parley(server.dataDir, ["doctor", "--json"], { PARLEY_SECRET: "another secret of 16" });
+  assert.equal(ran.code, 1);
+  const { findings } = json(ran) as { findings: { check: string; ok: boolean; detail: string }[] };
+  const secret = findings.find(({ check }) => check === "secret")!;
+  assert.equal(secret.ok, false);
+  assert.match(secret.detail, /does not open what was sealed/);
+  await server.close();
 });
 
 test("[CL6] ledger verify finds a changed entry", async () => {

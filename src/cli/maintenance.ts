@@ -5,10 +5,14 @@ import { join } from "node:path";
 import { createApp } from "../app.ts";
 import { loadModels, readConfig, type Config } from "../config.ts";
 import { createLogger } from "../core/logger.ts";
+import { createSecretBox, findSecret } from "../core/secrets.ts";
 import { createSystem, isoMicros } from "../core/system.ts";
-import { auditDatabase, backupDatabase, inspectDatabase, restoreDatabase } from "../storage/sqlite/backup.ts";
+import {
+  auditDatabase, inspectDatabase, restoreDatabase, sealedSample,
+} from "../storage/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "../storage/sqlite/database.ts";
 import { measureCommits } from "../storage/sqlite/probe.ts";
+import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
 import { table, UsageError, type Command } from "./command.ts";
 
 const verifyLedger: Command = {
@@ -34,13 +38,20 @@ const verifyLedger: Command = {
 const backup: Command = {
   name: "backup",
   takes: "FILE [--force]",
-  summary: "Write a checked copy of the database",
+  summary: "Write a checked copy of the database, the secret, unread documents and recordings",
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
-    await backupDatabase(config.PARLEY_DATA_DIR, file);
-    return { value: { file }, text: `backed up to ${file}` };
+    if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
+    const { files, holdsSecret } = await makeArchive(config, file);
+    const note = holdsSecret
+      ? " It holds the secret: keep it as safe."
+      : " The secret is not in it: keep PARLEY_SECRET, which it needs.";
+    return {
+      value: { file, files, holds_secret: holdsSecret },
+      text: `backed up to ${file}: ${files} files.${note}`,
+    };
   },
 };
 
@@ -49,20 +60,27 @@ const restore: Command = {
   takes: "FILE [--force]",
   summary: "Put a backup in the data folder's place; the server must be stopped",
   options: { force: { type: "boolean" } },
-  run: ({ config, values, positionals: [file] }) => {
+  run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");
     if (!existsSync(file)) throw new Error(`${file} does not exist`);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
     if (!lock) throw new Error("a server runs on the data folder: stop it first");
     try {
-      if (databaseExists(dataDir) && values.force !== true) {
-        throw new Error("the data folder has a database; --force replaces it and keeps the old one beside it");
+      const held = holdingsOf(dataDir);
+      if (held !== null && values.force !== true) {
+        throw new Error(`the data folder has ${held}; --force replaces it and keeps the old one beside it`);
       }
       const stamp = isoMicros(createSystem().now()).replaceAll(/[-:.]/g, "");
-      const kept = restoreDatabase(dataDir, file, stamp);
+      const isAlone = isDatabase(file);
+      const kept = isAlone
+        ? restoreDatabase(dataDir, file, stamp)
+        : await restoreArchive(config, file, stamp);
       const note = kept === null ? "" : `; the database it replaced is ${kept}`;
-      return Promise.resolve({ value: { file, kept }, text: `restored ${file}${note}` });
+      const missing = isAlone
+        ? ". It is the database alone: secret, documents and recordings are not in it"
+        : "";
+      return { value: { file, kept }, text: `restored ${file}${note}${missing}` };
     } finally {
       lock.release();
     }
@@ -91,7 +109,24 @@ function examineData(config: Config): Finding[] {
   }
   const problems = inspectDatabase(databasePath(dataDir));
   const detail = problems.length > 0 ? problems.join("; ") : "sound, ledger right";
-  return [...findings, { check: "database", ok: problems.length === 0, detail }];
+  return [
+    ...findings, { check: "database", ok: problems.length === 0, detail }, examineSecret(config),
+  ];
+}
+
+/** Whether the secret opens what was sealed. */
+function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: Config): Finding {
+  const check = "secret";
+  const secret = findSecret(configured, dataDir);
+  const sample = sealedSample(databasePath(dataDir));
+  if (!sample) return { check, ok: true, detail: "nothing is sealed yet" };
+  if (secret === null) {
+    return { check, ok: false, detail: "it is missing: restore it, or set PARLEY_SECRET to it" };
+  }
+  const { sealed, place } = sample;
+  return createSecretBox(secret, createSystem()).tryOpen(sealed, place) === null
+    ? { check, ok: false, detail: "it does not open what was sealed: another one is needed" }
+    : { check, ok: true, detail: "opens what was sealed" };
 }
 
 async function examineModel(config: Config): Promise<Finding> {

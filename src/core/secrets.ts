@@ -20,11 +20,18 @@ export const MASK = "***";
 const VERSION = "v1";
 const SECRET_FILE = "secret";
 
-/** The operator's secret, else the one in the data folder, else a new one kept there. */
-export function loadSecret(configured: string | null, dataDir: string, system: System): string {
+/** The operator's secret, else the one in the data folder; null when there is none yet. */
+export function findSecret(configured: string | null, dataDir: string): string | null {
   if (configured !== null) return configured;
   const path = join(dataDir, SECRET_FILE);
-  if (existsSync(path)) return readFileSync(path, "utf8").trim();
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : null;
+}
+
+/** As `findSecret`, else a new one kept in the data folder. */
+export function loadSecret(configured: string | null, dataDir: string, system: System): string {
+  const known = findSecret(configured, dataDir);
+  if (known !== null) return known;
+  const path = join(dataDir, SECRET_FILE);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const secret = system.randomBytes(32).toString("base64url");
   writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });

@@ -49,6 +49,20 @@ export function inspectDatabase(path: string): string[] {
   }
 }
 
+/** Something sealed and the place it was sealed at, to try a secret on; null when nothing is. */
+export function sealedSample(path: string): { sealed: string; place: string } | null {
+  const db = openForInspection(path);
+  try {
+    const row = db.prepare<[], { account_id: number; uuid: string; headers: string }>(
+      "SELECT account_id, uuid, headers FROM tools ORDER BY id DESC LIMIT 1").get();
+    return row
+      ? { sealed: row.headers, place: `tools:${row.account_id}:${row.uuid}:headers` }
+      : null;
+  } finally {
+    db.close();
+  }
+}
+
 /** Copies the live database, whoever writes to it meanwhile. Throws when the copy is not sound. */
 export async function backupDatabase(dataDir: string, target: string): Promise<void> {
   const partial = `${resolve(target)}.partial`;

@@ -1,0 +1,186 @@
+// What a backup is: one compressed tar of everything a data folder cannot do without: the database,
+// the generated secret, documents that are not read yet, recordings. Made while the server runs,
+// put back while it does not. A list of its contents is its last entry, so that an archive that was
+// cut off is known as such.
+import { createHmac } from "node:crypto";
+import {
+  existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync,
+  readSync, closeSync, renameSync, rmSync, writeFileSync,
+} from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { create, extract } from "tar";
+import type { Config } from "../config.ts";
+import { findSecret } from "../core/secrets.ts";
+import { backupDatabase, inspectDatabase, restoreDatabase } from "../storage/sqlite/backup.ts";
+import { databasePath } from "../storage/sqlite/database.ts";
+
+const FOLDERS = ["documents", "recordings"] as const;
+const SECRET = "secret";
+const CONTENTS = "contents.json";
+const STAGING = ".staging-";
+const FORMAT = 1;
+
+interface Contents {
+  format: number;
+  /** Tells whether a secret is the one that sealed what is in here; does not tell it. */
+  secret_mark: string | null;
+  /** Path to size in bytes. */
+  files: Record<string, number>;
+}
+
+const markOf = (secret: string): string =>
+  createHmac("sha256", secret).update("parley backup").digest("base64url");
+
+/** A folder on the data folder's own disk, empty, and gone when `work` has ended. */
+async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  for (const left of readdirSync(dataDir).filter((name) => name.startsWith(STAGING))) {
+    rmSync(join(dataDir, left), { recursive: true, force: true });
+  }
+  const folder = mkdtempSync(join(dataDir, STAGING));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const filesIn = (folder: string): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
+      .map(({ name }) => name)
+    : [];
+
+/** A second name for each file: the server may remove its own while they are packed. */
+function linkFiles(dataDir: string, folder: string): void {
+  for (const name of FOLDERS) {
+    mkdirSync(join(folder, name), { recursive: true });
+    for (const file of filesIn(join(dataDir, name))) {
+      const target = join(folder, name, file);
+      try {
+        if (!existsSync(target)) linkSync(join(dataDir, name, file), target);
+      } catch (error) {
+        // It was removed since the folder was read: then the database does not name it either.
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      }
+    }
+  }
+}
+
+function sizesIn(folder: string): Record<string, number> {
+  const paths = [basename(databasePath("")), SECRET,
+    ...FOLDERS.flatMap((name) => filesIn(join(folder, name)).map((file) => `${name}/${file}`))];
+  return Object.fromEntries(paths.filter((path) => existsSync(join(folder, path)))
+    .map((path) => [path, lstatSync(join(folder, path)).size]));
+}
+
+export interface Made {
+  files: number;
+  /** False: PARLEY_SECRET is set, and kept by whoever set it. */
+  holdsSecret: boolean;
+}
+
+/** Writes the backup; nothing is left of it when it cannot be whole. */
+export function makeArchive(config: Config, target: string): Promise<Made> {
+  const dataDir = config.PARLEY_DATA_DIR;
+  return staged(dataDir, async (folder) => {
+    // Before and after the database: whatever file it names was there at one of the two.
+    linkFiles(dataDir, folder);
+    await backupDatabase(dataDir, databasePath(folder));
+    linkFiles(dataDir, folder);
+    const secret = findSecret(config.PARLEY_SECRET, dataDir);
+    const holdsSecret = config.PARLEY_SECRET === null && secret !== null;
+    if (holdsSecret) writeFileSync(join(folder, SECRET), `${secret}\n`, { mode: 0o600 });
+    const files = sizesIn(folder);
+    const contents: Contents = {
+      format: FORMAT, secret_mark: secret === null ? null : markOf(secret), files,
+    };
+    writeFileSync(join(folder, CONTENTS), JSON.stringify(contents));
+    mkdirSync(dirname(resolve(target)), { recursive: true });
+    const partial = `${resolve(target)}.partial`;
+    try {
+      await create(
+        {
+          cwd: folder, file: partial, gzip: { level: 1 }, portable: true, strict: true, mode: 0o600,
+        },
+        [...Object.keys(files), CONTENTS]);
+      renameSync(partial, resolve(target));
+    } finally {
+      rmSync(partial, { force: true });
+    }
+    return { files: Object.keys(files).length, holdsSecret };
+  });
+}
+
+function readContents(folder: string): Contents {
+  const path = join(folder, CONTENTS);
+  const whole = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) as Contents : null;
+  if (!whole) throw new Error("the backup is not whole: its end is missing");
+  if (whole.format !== FORMAT) throw new Error("the backup was made by a newer program");
+  for (const [file, size] of Object.entries(whole.files)) {
+    const found = join(folder, file);
+    // A recording of a call in progress may have grown while it was packed.
+    if (!existsSync(found) || (lstatSync(found).size !== size && !file.startsWith("recordings/"))) {
+      throw new Error(`the backup is not whole: ${file} is missing or cut off`);
+    }
+  }
+  return whole;
+}
+
+async function unpack(source: string, folder: string): Promise<void> {
+  try {
+    await extract({ cwd: folder, file: source, strict: true });
+  } catch (error) {
+    throw new Error(`the backup cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** What a restore would replace, in words; null when the folder has nothing of the kind. */
+export function holdingsOf(dataDir: string): string | null {
+  if (existsSync(databasePath(dataDir))) return "a database";
+  if (existsSync(join(dataDir, SECRET))) return "a secret";
+  return FOLDERS.find((name) => filesIn(join(dataDir, name)).length > 0) ?? null;
+}
+
+/** Older backups are the database alone. */
+export function isDatabase(path: string): boolean {
+  const head = Buffer.alloc(15);
+  const file = openSync(path, "r");
+  readSync(file, head);
+  closeSync(file);
+  return head.toString("latin1") === "SQLite format 3";
+}
+
+/**
+ * Puts the backup in the folder's place, once all of it was found right; the caller holds the lock.
+ * Returns where the database it replaced now is, null when there was none; what else it replaced
+ * stands beside it under the same ending.
+ */
+export function restoreArchive(
+  config: Config, source: string, stamp: string,
+): Promise<string | null> {
+  const dataDir = config.PARLEY_DATA_DIR;
+  return staged(dataDir, async (folder) => {
+    await unpack(source, folder);
+    const { secret_mark: mark } = readContents(folder);
+    const problems = inspectDatabase(databasePath(folder));
+    if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
+    const configured = config.PARLEY_SECRET;
+    if (mark !== null && configured !== null && markOf(configured) !== mark) {
+      throw new Error("PARLEY_SECRET is not the secret this backup was made under: what is sealed "
+        + "in it would not open. Set that one, or unset it where the backup holds its own.");
+    }
+    if (mark !== null && configured === null && !existsSync(join(folder, SECRET))) {
+      throw new Error("the backup was made under a PARLEY_SECRET, which it does not hold: set the "
+        + "same one and try again");
+    }
+    for (const name of [...FOLDERS, SECRET]) {
+      const place = join(dataDir, name);
+      if (existsSync(place)) renameSync(place, `${place}.before-restore-${stamp}`);
+      const incoming = join(folder, name);
+      if (existsSync(incoming)) renameSync(incoming, place);
+    }
+    // Last, so that a restore that was interrupted has not begun for whoever starts the server.
+    return restoreDatabase(dataDir, databasePath(folder), stamp);
+  });
+}
