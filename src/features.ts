@@ -10,6 +10,7 @@ import { createAssistants, type Assistant, type Assistants } from "./assistants/
 import { loadCatalogs, type Catalogs } from "./assistants/catalogs.ts";
 import { createGroups } from "./assistants/groups.ts";
 import { createCalcom } from "./calendar/calcom.ts";
+import { findWarnings } from "./assistants/warnings.ts";
 import { createCalendars, type Calendars } from "./calendar/calendar.ts";
 import { CALENDAR_FUNCTIONS, callCalendar } from "./calendar/functions.ts";
 import { createCalls } from "./calls/calls.ts";
@@ -110,6 +111,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     routeInbound: phoneNumbers.routeInbound, sipTrunks: phoneNumbers.sipTrunks,
     bus, catalogs, accounts, assistants, metrics, resolveModel, sourcesOf,
     referenceFor: knowledge.referenceFor,
+    warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
   });
   return {
@@ -161,7 +163,7 @@ interface CallParts
   extends Pick<
     VoiceOptions,
     | "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor" | "routeInbound"
-    | "sipTrunks"
+    | "sipTrunks" | "warningsOf"
   > {
   bus: EventBus;
   catalogs: Catalogs;

@@ -31,7 +31,7 @@ export interface VoiceOptions
   extends Pick<
     CallingOptions,
     | "askInbound" | "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"
-    | "routeInbound"
+    | "routeInbound" | "warningsOf"
   > {
   sipTrunks: SipTrunks;
   findHosted: InboundStore["findHosted"];

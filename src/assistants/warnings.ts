@@ -1,16 +1,28 @@
 // What of an assistant's settings does not act on this server, and why: told with every create,
 // update and read of the assistant, and kept with its calls. Such settings are accepted, because
 // clients of this API send them, but never without a word.
+import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
 import type { Catalogs } from "./catalogs.ts";
 import type { Mode } from "./settings.ts";
 
-export interface Warning {
-  /** As in a refusal: `voice_id`, `tools.0.warm_transfer`. */
-  field: string;
-  message: string;
-}
+export const WarningsSchema = Type.Array(
+  Type.Object({
+    field: Type.String({
+      description: "Setting concerned, spelt as in a refusal.", examples: ["voice_id"],
+    }),
+    message: Type.String({
+      description: "What happens instead, and what is missing.",
+      examples: ["Calls are spoken by another engine. The setting PARLEY_ELEVENLABS_KEY is not set on this server."],
+    }),
+  }),
+  {
+    description: "Settings that are stored but do not act on this server; empty when all act.",
+    examples: [[]],
+  },
+);
+export type Warning = Static<typeof WarningsSchema>[number];
 
 /** What this server has for assistants. A reason is one sentence; null: nothing is missing. */
 export interface Capabilities {

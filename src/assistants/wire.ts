@@ -7,7 +7,7 @@ import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
 import { maskedKey } from "./calcom-keys.ts";
 import type { Catalogs } from "./catalogs.ts";
-import { findWarnings, type Capabilities, type Warning } from "./warnings.ts";
+import { findWarnings, WarningsSchema, type Capabilities, type Warning } from "./warnings.ts";
 import {
   ASSISTANT_STATUSES, ASSISTANT_TYPES, AssistantSettings, MODES, oneOf, type AssistantSettings as
   Settings,
@@ -25,22 +25,6 @@ const Phrases = Type.Array(Type.String());
 const Instant = Type.String({ description: "ISO 8601, UTC, microseconds" });
 
 const { webhook_url: WebhookUrl, ...shown } = AssistantSettings.properties;
-
-const Warnings = Type.Array(
-  Type.Object({
-    field: Type.String({
-      description: "Setting concerned, spelt as in a refusal.", examples: ["voice_id"],
-    }),
-    message: Type.String({
-      description: "What happens instead, and what is missing.",
-      examples: ["Calls are spoken by another engine. The setting PARLEY_ELEVENLABS_KEY is not set on this server."],
-    }),
-  }),
-  {
-    description: "Settings that are stored but do not act on this server; empty when all act.",
-    examples: [[]],
-  },
-);
 
 export const AssistantSchema = Type.Object({
   id: Type.Integer(),
@@ -74,7 +58,7 @@ export const AssistantSchema = Type.Object({
   filler_config: Type.Object({
     neutral: Phrases, negative: Phrases, positive: Phrases, question: Phrases,
   }),
-  warnings: Warnings,
+  warnings: WarningsSchema,
   created_at: Instant,
   updated_at: Instant,
   deleted_at: Nullable(Instant),
@@ -167,7 +151,7 @@ export function outboundWire(assistant: Assistant): Static<typeof OutboundSchema
 
 export const SavedSchema = Type.Object({
   message: Type.String(),
-  warnings: Warnings,
+  warnings: WarningsSchema,
   data: Type.Pick(AssistantSchema, ["id", "uuid", "name", "status", "type", "mode"]),
 });
 

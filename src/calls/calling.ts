@@ -290,7 +290,8 @@ function openCall(
   const entry: LiveCall = {
     id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
     hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
-    isRealtime: realtime !== null, hearing, words, rate: rateOf(leg), isAnswered: false, saidMs: 0,
+    isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
+    rate: rateOf(leg), isAnswered: false, saidMs: 0,
     history: [], turn: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), isOver: false, replies: { given: 0, failure: null },
@@ -345,7 +346,7 @@ function hear(
     case "answered":
       call.isAnswered = true;
       return keep("call status", calls.change(call.id, "in-progress", {
-        recordingFile: call.recordingFile, hearing: call.hearing,
+        recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
       }));
     case "answered_by":
       return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));

@@ -1,6 +1,7 @@
 // Calls as records: begins them within money and plan, takes their transitions, keeps what was
 // said, tells every committed event. What happens while people talk is in calling.ts.
 import type { Assistant } from "../assistants/assistants.ts";
+import type { Warning } from "../assistants/warnings.ts";
 import { Fault } from "../core/faults.ts";
 import type { Micros } from "../core/money.ts";
 import type { System } from "../core/system.ts";
@@ -130,7 +131,7 @@ export function createCalls(options: CallsOptions) {
       to: CallStatus,
       known: {
         answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
-        recordingFile?: string | null; hearing?: Hearing;
+        recordingFile?: string | null; hearing?: Hearing; warnings?: readonly Warning[];
       },
     ): Promise<void> => {
       bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));

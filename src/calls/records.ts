@@ -1,5 +1,6 @@
 // Records and the store port of calls. The states are in machine.ts, the rules in calls.ts, what
 // happens while people talk in voice/.
+import type { Warning } from "../assistants/warnings.ts";
 import type { Micros } from "../core/money.ts";
 import type { Instant } from "../core/system.ts";
 import type { CommittedEvent, FunctionCall } from "../events/events.ts";
@@ -47,6 +48,8 @@ export interface Call {
   answeredBy: AnsweredBy;
   /** Null until it is answered. */
   hearing: Hearing | null;
+  /** Settings of the assistant that did not act; empty until the call is answered. */
+  warnings: readonly Warning[];
   answeredAt: Instant | null;
   /** When the media ended. */
   endedAt: Instant | null;
@@ -186,6 +189,7 @@ export interface CallStore {
     /** Being written from now on. */
     recordingFile?: string | null;
     hearing?: Hearing;
+    warnings?: readonly Warning[];
     now: Instant;
   }): Promise<CommittedEvent[]>;
   setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;

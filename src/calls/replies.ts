@@ -1,6 +1,7 @@
 // Answering one turn of a call: the engine that answers text turns, over what was said so far, its
 // text going to the media thread as it comes. Called by calling.ts.
 import type { Assistant } from "../assistants/assistants.ts";
+import type { Warning } from "../assistants/warnings.ts";
 import { personaOf } from "../conversations/answering.ts";
 import { joinTools, type ToolSource, type TurnContext } from "../conversations/tool-box.ts";
 import { Fault } from "../core/faults.ts";
@@ -76,6 +77,8 @@ export interface CallingOptions {
   voiceOf: VoiceOf;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
+  /** What of the assistant does not act on this server. */
+  warningsOf(assistant: Assistant): readonly Warning[];
   /** Functions of the assistant apart from those of the call itself. */
   sourcesOf(context: TurnContext): ToolSource[];
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
@@ -115,6 +118,7 @@ export interface LiveCall {
   isOwnLine: boolean;
   isRealtime: boolean;
   hearing: Hearing;
+  warnings: readonly Warning[];
   words: GivenWords | null;
   rate: number;
   isAnswered: boolean;

@@ -1,5 +1,6 @@
 // The wire of calls: records as the contract shows them, with what it leaves open beside.
 import { Type, type Static } from "@sinclair/typebox";
+import { WarningsSchema } from "../assistants/warnings.ts";
 import { dollarsFromMicros } from "../core/money.ts";
 import { plainSeconds } from "../core/system.ts";
 import { transcriptText } from "./evaluation.ts";
@@ -59,6 +60,7 @@ export const CallSchema = Type.Object({
       + "`script`; null until the call is answered",
     examples: ["server"],
   })),
+  warnings: WarningsSchema,
   recording_url: Nullable(Type.String()),
   latency: Type.Array(LatencySchema),
   created_at: Type.String(),
@@ -111,6 +113,7 @@ export function wireCall(
     total_cost: dollarsFromMicros(call.totalCostMicros),
     answered_by: call.answeredBy,
     hearing: call.hearing,
+    warnings: [...call.warnings],
     recording_url: urlOf(call),
     latency: call.turns.map((turn) => ({
       endpoint_ms: turn.endpointMs,

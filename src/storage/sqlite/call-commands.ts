@@ -194,7 +194,8 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
 function createChange(db: Db, rows: CallRows) {
   const setAnsweredBy = db.prepare("UPDATE calls SET answered_by = @answeredBy WHERE id = @callId");
   const setMedia = db.prepare(
-    "UPDATE calls SET recording_file = @recordingFile, hearing = @hearing WHERE id = @callId");
+    `UPDATE calls SET recording_file = @recordingFile, hearing = @hearing, warnings = @warnings
+     WHERE id = @callId`);
   return (args: Args<"change">): CommittedEvent[] => {
     const { callId, to, answeredBy, reason, recordingFile = null, hearing = null, now } = args;
     const call = rows.find(callId);
@@ -217,7 +218,10 @@ function createChange(db: Db, rows: CallRows) {
         failureReason: args.failureReason ?? null, now,
       }),
     ];
-    if (to === "in-progress") setMedia.run({ callId, recordingFile, hearing });
+    if (to === "in-progress") {
+      const warnings = JSON.stringify(args.warnings ?? []);
+      setMedia.run({ callId, recordingFile, hearing, warnings });
+    }
     if (!isFinal(to)) return events;
     rows.ledger.release(reference(callId));
     return [...events, rows.tellEnded(callId, now)];

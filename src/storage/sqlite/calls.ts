@@ -1,6 +1,7 @@
 // Calls in SQLite: reads on the main thread. The commands are in call-commands.ts.
 import { strict as assert } from "node:assert";
 import { isLive } from "../../calls/machine.ts";
+import type { Warning } from "../../assistants/warnings.ts";
 import type {
   AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
   TurnLatency,
@@ -26,6 +27,7 @@ export interface CallRow {
   customer_phone: string | null;
   answered_by: AnsweredBy;
   hearing: Hearing | null;
+  warnings: string;
   answered_at: number | null;
   ended_at: number | null;
   duration_seconds: number;
@@ -78,6 +80,7 @@ export function callFromRow(row: CallRow): Call {
     variables: JSON.parse(row.variables) as Record<string, string>,
     answeredBy: row.answered_by,
     hearing: row.hearing,
+    warnings: JSON.parse(row.warnings) as Warning[],
     answeredAt: row.answered_at,
     endedAt: row.ended_at,
     endReason: row.end_reason,
