@@ -26,15 +26,54 @@ function raw(bytes: string, enough = /\r\n\r\n[^]*[}\]]/): Promise<string> {
 const post = (headers: string, body: string): string =>
   `POST /api/conversations HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n${body}`;
 
-test("[ER1] ambiguous framing is refused and the server lives", async () => {
-  for (const headers of [
-    "Content-Length: 2\r\nContent-Length: 3",
-    "Transfer-Encoding: xchunked",
-    "Transfer-Encoding: chunked\r\nContent-Length: 4",
-  ]) {
-    assert.match(await raw(post(headers, "{}"), /\r\n\r\n/), /^HTTP\/1\.1 400 /, headers);
+/** Two readers could each see another length, or another host, in these. */
+const AMBIGUOUS = [
+  ...["2\r\nContent-Length: 3", "2\r\nContent-Length: 2", "2, 2", "2, 3", "+2", "-2", "0x2", "", "2a",
+    "2 2", "9".repeat(20), "2.0"].map((value) => `Content-Length: ${value}`),
+  ...["xchunked", "identity", "chunked, identity", "identity, chunked", "gzip, chunked", "Chunked",
+    "chunked,", '"chunked"', "", "chunked\r\nTransfer-Encoding: chunked",
+    "chunked\r\nTransfer-Encoding: identity", "chunked\r\nContent-Length: 4",
+    "chunked\r\nContent-Length: 0"].map((value) => `Transfer-Encoding: ${value}`),
+  "Content-Length: 4\r\nTransfer-Encoding: chunked",
+  "Host: y", "Host: x", "A: b\r\nHost: a b",
+];
+/** What would be seen if anything behind the refused request were read. */
+const SMUGGLED = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+const statusesOf = (answer: string): string[] =>
+  [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status ?? "");
+
+test("[ER1] ambiguous framing is answered 400, the connection closes, and nothing behind is executed", async () => {
+  for (const headers of AMBIGUOUS) {
+    for (const body of ["{}", "0\r\n\r\n"]) {
+      // The answer is everything until the server closes.
+      const answer = await raw(post(headers, body) + SMUGGLED, /$^/);
+      assert.deepEqual(statusesOf(answer), ["400"], headers);
+    }
   }
+  const upgrade = await raw("GET /api/user/socket HTTP/1.1\r\nHost: x\r\nHost: y\r\nUpgrade: websocket\r\n"
+    + `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n${SMUGGLED}`, /$^/);
+  assert.deepEqual(statusesOf(upgrade), ["400"]);
+  assert.deepEqual(statusesOf(await raw(`GET /livez HTTP/1.1\r\nA: b\r\n\r\n${SMUGGLED}`, /$^/)), ["400"]);
   assert.equal((await fetch(`${server.url}/livez`)).status, 200);
+});
+
+test("[ER147] of requests sent without waiting for answers none has its effect and loses its answer", async () => {
+  const { uuid } = await newAssistant(server);
+  const conversations = async (): Promise<number> => {
+    const { body } = await server.call("GET", "/user/conversations");
+    return (body.data as unknown[]).length;
+  };
+  const body = JSON.stringify({ assistant_id: uuid });
+  const create = post(`Content-Length: ${body.length}`, body);
+  const before = await conversations();
+  for (const bytes of [create + SMUGGLED, create + create, create + SMUGGLED + SMUGGLED]) {
+    assert.equal(await raw(bytes, /$^/), "", "closed, so that the client sends it again");
+  }
+  assert.equal(await conversations(), before);
+  // What is answered while it is read keeps its place: the answers come in order.
+  const answer = await raw(SMUGGLED + create, /conversation_id/);
+  assert.deepEqual(statusesOf(answer), ["200", "200"]);
+  assert.equal(await conversations(), before + 1);
 });
 
 test("[ER2] bodies are bounded, declared or not; an abort in the middle harms nobody", async () => {

@@ -41,6 +41,15 @@ export function renderFault(fault: Fault, shape: ErrorShape, headers: HeaderMap 
   return json(fault.status, bodyOf(fault, shape), { ...headers, ...retry });
 }
 
+const FRAMING = "framing";
+
+/** Two readers of these bytes could see different requests in them. */
+export const framingFault = (): Fault =>
+  new Fault(400, "The request framing is ambiguous.", { code: FRAMING });
+
+export const isFramingFault = (error: unknown): boolean =>
+  error instanceof Fault && error.code === FRAMING;
+
 /** 429 in the form every client of this API family looks for: `retry_after` as an integer. */
 export function rateLimitFault(retryAfterMs: number, shape: ErrorShape): Fault {
   const retryAfterS = Math.max(1, Math.ceil(retryAfterMs / 1000));

@@ -8,6 +8,16 @@ export interface ExchangeOptions {
   renderError(error: unknown, request: HttpRequest | null): Reply;
 }
 
+/** `at once`: nothing that has arrived behind the request is read any more. */
+type Closing = "after" | "at once";
+
+/**
+ * White space longer than the buffer in which uWebSockets.js gathers what it writes. Only what
+ * overflows that buffer leaves before the rest of the same packet is parsed, and only then is the
+ * connection closed before it: requests that follow ambiguous framing must not be executed.
+ */
+const FLUSH = Buffer.alloc(16 * 1024 + 1, " ");
+
 const UNSAFE_IN_HEADER = /[\r\n\0]/g;
 
 export class Exchange {
@@ -35,11 +45,11 @@ export class Exchange {
     else this.#closeCallbacks.push(callback);
   }
 
-  fail(error: unknown, options: { close?: boolean } = {}): void {
+  fail(error: unknown, options: { close?: Closing } = {}): void {
     this.reply(this.#options.renderError(error, this.request), options);
   }
 
-  reply(reply: Reply, options: { close?: boolean } = {}): void {
+  reply(reply: Reply, options: { close?: Closing } = {}): void {
     const raw = this.#raw;
     if (!raw) {
       // The client went while the handler worked: a stream must still hear that it is closed.
@@ -56,7 +66,9 @@ export class Exchange {
     }
     raw.cork(() => {
       this.#writeHead(raw, reply.status, type, reply.headers);
-      raw.end(body, options.close ?? false);
+      raw.end(
+        options.close === "at once" ? Buffer.concat([Buffer.from(body), FLUSH]) : body,
+        options.close !== undefined);
     });
     this.#finish();
   }

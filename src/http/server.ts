@@ -11,6 +11,7 @@ import type {
 import { Fault, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
+import { framingFault, isFramingFault } from "./errors.ts";
 import { createAddressReader } from "./address.ts";
 import { Exchange } from "./response.ts";
 import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
@@ -63,6 +64,10 @@ function decodeParam(value: string): string {
   }
 }
 
+/** What may not come twice, because two readers could each believe another one. */
+const SINGLE = new Set(["content-length", "transfer-encoding", "host"]);
+const HOST = /^[A-Za-z0-9.\-_[\]:]{0,255}$/;
+
 /** Reads the headers; throws on what front ends and this server could understand differently. */
 function readHeaders(raw: RawRequest): Record<string, string> {
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
@@ -70,14 +75,15 @@ function readHeaders(raw: RawRequest): Record<string, string> {
   raw.forEach((name, value) => {
     const earlier = headers[name];
     if (earlier === undefined) headers[name] = value;
-    else if (name === "content-length" || name === "transfer-encoding") ambiguous = true;
+    else if (SINGLE.has(name)) ambiguous = true;
     else headers[name] = `${earlier}, ${value}`;
   });
   const length = headers["content-length"];
   const encoding = headers["transfer-encoding"];
   if (length !== undefined && !/^\d{1,15}$/.test(length)) ambiguous = true;
   if (encoding !== undefined && (encoding !== "chunked" || length !== undefined)) ambiguous = true;
-  if (ambiguous) throw new Fault(400, "The request framing is ambiguous.", { code: "framing" });
+  if (!HOST.test(headers.host ?? "")) ambiguous = true;
+  if (ambiguous) throw framingFault();
   return headers;
 }
 
@@ -97,7 +103,7 @@ function readBody(
     if (bytes > bytesMax) {
       refused = true;
       chunks.length = 0;
-      exchange.fail(new Fault(413, "The request body is too large."), { close: true });
+      exchange.fail(new Fault(413, "The request body is too large."), { close: "after" });
       return;
     }
     // The chunk's memory is taken back when this callback returns.
@@ -134,7 +140,7 @@ function readForm(
     if (bytes > bytesMax) {
       refused = true;
       reader.abort();
-      return exchange.fail(tooLargeFile(upload.fileBytesMax), { close: true });
+      return exchange.fail(tooLargeFile(upload.fileBytesMax), { close: "after" });
     }
     reader.write(Buffer.from(Buffer.from(chunk)));
     if (!isLast) return;
@@ -179,6 +185,21 @@ function run(
   exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
 ): void {
   exchange.request = request;
+  // uWebSockets.js closes a connection that sends its next request before the answer to this one,
+  // as soon as it has read so far: what changes something begins after that, so that no request
+  // has its effect and loses its answer.
+  if (!SAFE_METHODS.has(request.method)) {
+    setImmediate(() => {
+      if (!exchange.finished) work(exchange, request, handle, underWay);
+    });
+  } else work(exchange, request, handle, underWay);
+}
+
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+function work(
+  exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
+): void {
   try {
     const reply = handle(request);
     if (reply instanceof Promise) {
@@ -223,7 +244,7 @@ function createOpener(
         readBody(raw, exchange, route.bodyBytesMax, (body) =>
           run(exchange, { ...request, body }, route.handle, underWay));
       } catch (error) {
-        exchange.fail(error, { close: true });
+        exchange.fail(error, { close: isFramingFault(error) ? "at once" : "after" });
       }
     };
   };

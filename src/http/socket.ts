@@ -7,7 +7,7 @@ import type {
 } from "uWebSockets.js";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
-import { renderFault, toFault } from "./errors.ts";
+import { isFramingFault, renderFault, toFault } from "./errors.ts";
 import type { HttpRequest, Socket, SocketHandlers, SocketRoute } from "./exchange.ts";
 import { Exchange, type ExchangeOptions } from "./response.ts";
 
@@ -84,7 +84,8 @@ export function mountSocket(
           ));
       } catch (error) {
         const fault = toFault(error, options.log, exchange.request);
-        exchange.reply(renderFault(fault, route.errorShape));
+        exchange.reply(
+          renderFault(fault, route.errorShape), isFramingFault(fault) ? { close: "at once" } : {});
       }
     },
     open: (raw) =>
