@@ -82,8 +82,14 @@ export function createAdmission(
     takeRate: limiters && (({ keyId, session }) =>
       (session ? limiters.dashboard : limiters.key).take(String(keyId))),
     baseUrlOf: (http) => origins.of(http) + API_ROOT,
-    observe: (method, route, status, seconds) =>
-      metrics.request.observe({ method, route, status }, seconds),
+    observe: (method, route, status, seconds) => {
+      metrics.request.observe({ method, route }, seconds);
+      metrics.requests.inc({ method, route, status: `${Math.trunc(status / 100)}xx` });
+    },
+    expect: (method, route) => {
+      metrics.request.zero({ method, route });
+      for (const status of ["2xx", "4xx", "5xx"]) metrics.requests.inc({ method, route, status }, 0);
+    },
     allowsOrigin: (_origin, uuid, http) => access.originAllowedFor(uuid, http),
     draining,
   };

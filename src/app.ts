@@ -97,7 +97,7 @@ function mountEverything(
   server: HttpServer,
   draining: () => boolean,
 ): { openApi(): object; connectCarriers(): void } {
-  const { log, system } = options;
+  const { config, log, system } = options;
   const { accounts, sessions, conversations, streams, metrics } = features;
   const { events } = storage;
   const { api, access, tickets, generateReply } =
@@ -127,8 +127,9 @@ function mountEverything(
     server,
     notReady: () => whyNotReady(storage, draining),
     metrics: async () => ({
-      contentType: metrics.registry.contentType, text: await metrics.registry.metrics(),
+      contentType: metrics.registry.contentType, text: await metrics.read(system),
     }),
+    metricsToken: config.PARLEY_METRICS_TOKEN,
     openApi,
   });
   mountUi(server);

@@ -53,12 +53,17 @@ export const SETTINGS = {
     default: null, description: "Key for secrets at rest; generated into the data folder when absent",
     parse: secret, secret: true,
   }),
+  PARLEY_METRICS_TOKEN: setting<string | null>({
+    default: null, description: "Bearer token that reads /metrics; absent: only this machine may, and no proxy",
+    parse: secret, secret: true,
+  }),
   PARLEY_LOG_LEVEL: setting<LogLevel>({
     default: "info", description: `Least severe log line written: ${LOG_LEVELS.join(", ")}`,
     parse: oneOf(LOG_LEVELS),
   }),
-  PARLEY_DEMO: setting({
-    default: true, description: "Create a demo account, key and assistant in an empty data folder", parse: onOff,
+  PARLEY_DEMO: setting<boolean | null>({
+    default: null, description: "Create a demo account, key and assistant in an empty data folder; absent: where PARLEY_HOST is this machine alone",
+    parse: onOff,
   }),
   PARLEY_MODEL_URL: setting<string | null>({
     default: null, description: "OpenAI-compatible server, e.g. http://127.0.0.1:11434/v1; absent: the offline model",

@@ -1,8 +1,10 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
 import { createApp, type App } from "./app.ts";
 import { loadModels, readConfig, type Config } from "./config.ts";
+import { StartFailure } from "./core/faults.ts";
 import { LIMITS } from "./core/limits.ts";
 import { createLogger, type Logger } from "./core/logger.ts";
+import { isLoopback } from "./core/networks.ts";
 import { createSystem } from "./core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "./storage/sqlite/database.ts";
@@ -31,27 +33,39 @@ export async function serve(): Promise<number> {
   }
   const log = createLogger(config.PARLEY_LOG_LEVEL);
   const system = createSystem();
-  const lock = lockDataDir(config.PARLEY_DATA_DIR);
-  if (!lock) {
-    refuse([`another Parley already runs on the data folder ${config.PARLEY_DATA_DIR}`]);
-    return EXIT_UNAVAILABLE;
-  }
+  const lock = takeDataDir(config.PARLEY_DATA_DIR);
+  if (!lock) return EXIT_UNAVAILABLE;
   dieOnDefects(log);
   const signals = listenForSignals();
   let app: App | null = null;
   try {
     app = await createApp({ config, models: models.entries, log, system });
-    const demo = config.PARLEY_DEMO ? await seedDemo(app.features) : null;
+    const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
+    const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
     await signals.first;
     return await stop(app, log, signals.second);
   } catch (error) {
-    log.fatal({ err: error }, "could not start");
+    // What an operator can put right is told in a sentence; a defect with where it happened.
+    if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
     refuse([(error as Error).message]);
     await app?.close();
     return EXIT_UNAVAILABLE;
   } finally {
     lock.release();
+  }
+}
+
+/** Null, and told, when it is another's or cannot be written. */
+function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
+  try {
+    const lock = lockDataDir(dataDir);
+    if (!lock) refuse([`another Parley already runs on the data folder ${dataDir}`]);
+    return lock;
+  } catch (error) {
+    const { message } = error as Error;
+    refuse([`the data folder ${dataDir} cannot be written: ${message}; see PARLEY_DATA_DIR`]);
+    return null;
   }
 }
 

@@ -230,6 +230,19 @@ test("[LM3] an assistant spends no more than its daily cap", async () => {
     server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
   const statuses = [(await send()).status, (await send()).status, (await send()).status];
   assert.deepEqual(statuses, [200, 200, 429]);
+  const refused = await send();
+  const toMidnight = 86_400 - Math.floor(Date.now() / 1000) % 86_400;
+  const wait = Number(refused.headers.get("retry-after"));
+  assert.ok(Math.abs(wait - toMidnight) < 3600, `${wait} s, where the day lasts ${toMidnight}`);
+});
+
+test("[ER148] JSON is kept by nobody and never taken for a page; no header names the version", async () => {
+  for (const path of ["/livez", "/api/user/me", "/api/none"]) {
+    const { headers } = await fetch(server.url + path);
+    assert.equal(headers.get("cache-control"), "no-store", path);
+    assert.equal(headers.get("x-content-type-options"), "nosniff", path);
+    assert.deepEqual([headers.get("uwebsockets"), headers.get("server")], [null, null]);
+  }
 });
 
 test("[LM4] the window slides: a passage counts for exactly its length", () => {

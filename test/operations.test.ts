@@ -18,7 +18,7 @@ test("[OP1] health, metrics, the OpenAPI document and its reader answer", async 
   const get = (path: string) => fetch(server.url + path);
   for (const path of ["/livez", "/readyz"]) assert.equal((await get(path)).status, 200, path);
   const metrics = await (await get("/metrics")).text();
-  assert.match(metrics, /http_request_duration_seconds/);
+  assert.match(metrics, /parley_http_request_duration_seconds/);
   const document = (await (await get("/openapi.json")).json()) as {
     openapi: string;
     paths: Record<string, object>;

@@ -128,14 +128,14 @@ test("[WC6] the end of what is said is marked; a page's answers say how late it 
   await caller.until(() => caller.messages.some(({ type }) => type === "mark"));
   const [mark] = caller.messages.filter(({ type }) => type === "mark");
   assert.equal(mark?.name, "1");
-  const metrics = async () => (await fetch(`${server.url}/metrics`)).text();
-  assert.match(await metrics(), /^calls_live 1$/m);
-  assert.match(await metrics(), /^web_call_playout_seconds_count 0$/m);
+  const metrics = () => server.app.features.metrics.registry.metrics();
+  assert.match(await metrics(), /^parley_calls_live 1$/m);
+  assert.match(await metrics(), /^parley_web_call_playout_seconds_count 0$/m);
   // Only the mark that was sent counts, and once.
   for (const name of ["7", "1", "1"]) caller.send({ type: "mark", name });
   caller.send({ type: "ping" });
   await caller.until(() => caller.messages.some(({ type }) => type === "pong"));
-  assert.match(await metrics(), /^web_call_playout_seconds_count 1$/m);
+  assert.match(await metrics(), /^parley_web_call_playout_seconds_count 1$/m);
   caller.send({ type: "end" });
   await caller.closed();
 });

@@ -5,7 +5,7 @@ import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Micros } from "../core/money.ts";
-import { utcDay, wait } from "../core/system.ts";
+import { secondsToNextDay, utcDay, wait, type Instant } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import { createTurnQueue, type TurnQueue } from "../engine/turn-queue.ts";
@@ -140,7 +140,7 @@ async function beginTurn(
           conversationUuid: conversation.uuid, reason: outcome.kind,
         });
       }
-      return settled(outcome);
+      return settled(outcome, now);
     }
     const { turnId, baseSequence } = outcome;
     const topic = conversationTopic(conversation.uuid);
@@ -274,13 +274,15 @@ function dailyCapOf(assistant: Assistant, otherwise: Micros | null): Micros | nu
   return own === null || own === undefined ? otherwise : Math.round(own * 1_000_000);
 }
 
-const capReached = (): Fault =>
-  new Fault(429, "The assistant has reached its daily spending limit.", {
-    retryAfterS: 3600, extra: { retry_after: 3600 },
+function capReached(now: Instant): Fault {
+  const retryAfterS = secondsToNextDay(now);
+  return new Fault(429, "The assistant has reached its daily spending limit.", {
+    retryAfterS, extra: { retry_after: retryAfterS },
   });
+}
 
 /** Outcomes of begin that run nothing. */
-function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
+function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>, now: Instant): Sent {
   switch (outcome.kind) {
     case "stored":
       return { kind: "stored" };
@@ -307,7 +309,7 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>): Sent {
         code: "INSUFFICIENT_BALANCE",
       });
     case "daily_cap_reached":
-      throw capReached();
+      throw capReached(now);
     case "conversation_full":
       throw new Fault(400, "The conversation has reached its maximum number of messages.");
     case "not_found":
@@ -338,7 +340,7 @@ async function createConversation(
     day: utcDay(now),
     now,
   });
-  if (outcome.kind === "daily_cap_reached") throw capReached();
+  if (outcome.kind === "daily_cap_reached") throw capReached(now);
   if (outcome.kind === "balance_too_low") {
     if (type === "widget") {
       await refusals.tell({

@@ -65,6 +65,9 @@ export class StorageFailure extends Error {
   }
 }
 
+/** What keeps the program from starting and an operator can put right; its message says how. */
+export class StartFailure extends Error {}
+
 export function assertNever(value: never): never {
   throw new Error(`unexpected variant: ${JSON.stringify(value)}`);
 }

@@ -14,6 +14,7 @@ export const LIMITS = {
   /** Wrong credentials from one address in a minute that are judged and logged one by one. */
   failedAuthenticationsMax: 10,
   idempotencyKeyCharsMax: 255,
+  metricsKeptMs: SECOND_MS,
   /** Reads of a key's dashboard sessions together, beside what the key itself may ask for. */
   dashboardPerMinuteMax: 300,
   dashboardBurstMax: 80,

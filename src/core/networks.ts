@@ -42,6 +42,12 @@ export function isInside(address: string, networks: Network[]): boolean {
   return networks.some(([base, bits]) => base.kind() === parsed.kind() && parsed.match(base, bits));
 }
 
+/** Whether only this machine reaches, or is, this address or host name. */
+export function isLoopback(host: string): boolean {
+  if (host.toLowerCase() === "localhost") return true;
+  return ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback";
+}
+
 /** What rate limits count by: the address, for IPv6 its /64 network, which one customer owns. */
 export function addressKey(address: string): string {
   if (!ipaddr.isValid(address)) return address;

@@ -74,6 +74,13 @@ export function plainSeconds(instant: Instant): string {
   return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 19).replace("T", " ");
 }
 
+const DAY_SECONDS = 86_400;
+
+/** Until the next day of UTC begins; at least one. */
+export function secondsToNextDay(instant: Instant): number {
+  return DAY_SECONDS - Math.floor(instant / 1_000_000) % DAY_SECONDS;
+}
+
 /** `YYYY-MM-DD`, UTC. */
 export function utcDay(instant: Instant): string {
   return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 10);

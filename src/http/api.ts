@@ -32,6 +32,8 @@ export interface ApiOptions {
   baseUrlOf(request: HttpRequest): string;
   /** Called once per finished handler, with the route's template, never the raw URL. */
   observe(method: string, path: string, status: number, seconds: number): void;
+  /** Called for what strangers may ask for, so that their first request adds no series. */
+  expect(method: string, path: string): void;
   /** Whether pages of this origin may use the conversation; asked for routes with a `{uuid}`. */
   allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): boolean;
   /** True while the server is stopping: nothing new is taken on. */
@@ -107,7 +109,11 @@ function readTarget(prepared: Prepared, http: HttpRequest): { id: number; uuid: 
   return { id: 0, uuid: "" };
 }
 
+/** Method and route in metrics of requests without a key in force. */
+const NOBODY = "none";
+
 export function mountApi(options: ApiOptions, routes: Route[]): void {
+  options.expect(NOBODY, NOBODY);
   for (const route of routes) {
     for (const path of [route.path, ...(route.aliases ?? [])]) {
       mountRoute(options, prepare(route, path));
@@ -138,11 +144,16 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
   const headersFor = (http: HttpRequest | null): HeaderMap =>
     route.auth === "public" && http ? corsHeaders(http) : {};
 
-  const handle = (http: HttpRequest, extraHeaders: HeaderMap): Reply | Promise<Reply> => {
+  const isPublic = route.auth === "public";
+  if (isPublic) options.expect(route.method, path);
+  const handle = (
+    http: HttpRequest, extraHeaders: HeaderMap, onKnown: () => void,
+  ): Reply | Promise<Reply> => {
     if (options.draining()) {
       throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
     }
     const caller = route.auth === "key" ? authorize(options, route, path, http, extraHeaders) : null;
+    onKnown();
     const target = readTarget(prepared, http);
     if (route.auth === "public") assertOrigin(options, target.uuid, http);
     const request: RouteRequest<unknown, unknown> = {
@@ -166,14 +177,16 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     handle: (http) => {
       const startedMs = options.system.monotonicMs();
       const headers = headersFor(http);
+      let isKnown = isPublic;
       const finish = (reply: Reply): Reply => {
         const seconds = (options.system.monotonicMs() - startedMs) / 1000;
-        options.observe(route.method, path, reply.status, seconds);
+        if (isKnown) options.observe(route.method, path, reply.status, seconds);
+        else options.observe(NOBODY, NOBODY, reply.status, seconds);
         return { ...reply, headers: { ...headers, ...reply.headers } };
       };
       const refuse = (error: unknown): Reply => finish(render(error, http, headers));
       try {
-        const reply = handle(http, headers);
+        const reply = handle(http, headers, () => (isKnown = true));
         return reply instanceof Promise ? reply.then(finish, refuse) : finish(reply);
       } catch (error) {
         return refuse(error);

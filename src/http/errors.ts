@@ -23,12 +23,19 @@ function bodyOf(fault: Fault, shape: ErrorShape): Record<string, unknown> {
   }
 }
 
+const isDiskFull = (error: unknown): boolean =>
+  ["ENOSPC", "EDQUOT", "EFBIG"].includes((error as { code?: string } | null)?.code ?? "");
+
 /** Turns whatever was thrown into a refusal; what nobody expected is logged and told to nobody. */
 export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
   if (error instanceof Fault) return error;
   if (error instanceof StorageFailure) {
     log.error({ err: error, req_id: request?.id }, "storage failed");
     return new Fault(503, "The server cannot store anything at the moment.", { retryAfterS: 30 });
+  }
+  if (isDiskFull(error)) {
+    log.error({ err: error, req_id: request?.id }, "the disk is full");
+    return new Fault(503, "The server has no room to store this at the moment.", { retryAfterS: 30 });
   }
   log.error({ err: error, req_id: request?.id, path: request?.path }, "request failed");
   return new Fault(500, "Server error.");

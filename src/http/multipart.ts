@@ -38,6 +38,8 @@ export function createMultipartReader(
   const fields: Record<string, string> = {};
   let file: MultipartForm["file"] = null;
   let failure: Fault | null = null;
+  /** Why the file could not be stored; null while it can. */
+  let unwritten: unknown = null;
   const written: Promise<void>[] = [];
   const paths: string[] = [];
   const fail = (cause?: unknown): void => void (failure ??= malformed(cause));
@@ -70,7 +72,11 @@ export function createMultipartReader(
     stream.on("limit", () => (received.tooLarge = true));
     // `flush`: the bytes are on disk before a row says that they are.
     const target = createWriteStream(path, { flags: "wx", mode: 0o600, flush: true });
-    written.push(finished(stream.pipe(target)));
+    written.push(finished(stream.pipe(target)).catch((error: unknown) => {
+      // What is still to come has no place to go, and must not hold up the rest of the body.
+      stream.resume();
+      unwritten ??= error;
+    }));
   });
   for (const limit of ["filesLimit", "fieldsLimit", "partsLimit"] as const) parser.on(limit, fail);
   const parsed = new Promise<void>((resolve) => {
@@ -94,6 +100,7 @@ export function createMultipartReader(
       try {
         await parsed;
         await Promise.all(written);
+        if (unwritten !== null) throw unwritten;
         if (failure) throw failure;
         return { fields, file, discard: abort };
       } catch (error) {

@@ -1,9 +1,12 @@
 // What lives at the host root beside the API: health, metrics, the OpenAPI document and its reader.
+import { hash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { assetOf, assetReply, type Asset } from "./asset.ts";
-import { json, type HeaderMap, type HttpRoute, type Reply } from "./exchange.ts";
+import { Fault } from "../core/faults.ts";
+import { isLoopback } from "../core/networks.ts";
+import { json, type HeaderMap, type HttpRoute, type Reply, type HttpRequest } from "./exchange.ts";
 import type { HttpServer } from "./server.ts";
 
 export interface PageOptions {
@@ -11,6 +14,8 @@ export interface PageOptions {
   /** Null when ready; else why not, in words fit for a stranger. */
   notReady(): string | null;
   metrics(): Promise<{ contentType: string; text: string }>;
+  /** Bearer token of `/metrics`; null: it is for this machine alone. */
+  metricsToken: string | null;
   openApi(): object;
 }
 
@@ -49,6 +54,18 @@ function docsFolder(): string {
   return dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
 }
 
+/** A request that a proxy forwards is not of this machine, whoever forwards it. */
+function assertMayMeasure({ address, headers }: HttpRequest, token: string | null): void {
+  if (token === null) {
+    const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
+    if (isLoopback(address) && !isForwarded) return;
+    throw new Fault(403, "Metrics are read on the server's own machine, or with PARLEY_METRICS_TOKEN.");
+  }
+  const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+  if (timingSafeEqual(digest(headers.authorization ?? ""), digest(`Bearer ${token}`))) return;
+  throw new Fault(401, "Unauthenticated.");
+}
+
 export function mountPages(options: PageOptions): void {
   const get = (pattern: string, handle: HttpRoute["handle"]): void =>
     options.server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
@@ -63,7 +80,8 @@ export function mountPages(options: PageOptions): void {
   };
   get("/readyz", ready);
   get("/healthz", ready);
-  get("/metrics", async () => {
+  get("/metrics", async (http) => {
+    assertMayMeasure(http, options.metricsToken);
     const { contentType, text } = await options.metrics();
     return { status: 200, contentType, content: text };
   });

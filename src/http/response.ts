@@ -8,6 +8,11 @@ export interface ExchangeOptions {
   renderError(error: unknown, request: HttpRequest | null): Reply;
 }
 
+/** JSON is somebody's data: kept by nobody on the way, and never taken for a page. */
+const JSON_HEADERS: HeaderMap = {
+  "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+};
+
 /** `at once`: nothing that has arrived behind the request is read any more. */
 type Closing = "after" | "at once";
 
@@ -57,15 +62,16 @@ export class Exchange {
       return;
     }
     if ("stream" in reply) return this.#startStream(raw, reply);
+    const headers = "json" in reply ? { ...JSON_HEADERS, ...reply.headers } : reply.headers;
     const body = "json" in reply ? JSON.stringify(reply.json) : reply.content;
     const type = "json" in reply ? "application/json" : reply.contentType;
     if (this.#isHead) {
       return this.#endHead(raw, reply.status, type, {
-        ...reply.headers, "Content-Length": String(Buffer.byteLength(body)),
+        ...headers, "Content-Length": String(Buffer.byteLength(body)),
       });
     }
     raw.cork(() => {
-      this.#writeHead(raw, reply.status, type, reply.headers);
+      this.#writeHead(raw, reply.status, type, headers);
       raw.end(
         options.close === "at once" ? Buffer.concat([Buffer.from(body), FLUSH]) : body,
         options.close !== undefined);

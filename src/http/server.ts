@@ -1,6 +1,7 @@
 // The uWebSockets.js adaptor. In this library a synchronous throw or a missing onAborted aborts the
 // process and header values are not checked for line breaks; every route goes through `open` below,
 // so that nothing above this file can make either mistake.
+import { createServer } from "node:net";
 import * as uWS from "uWebSockets.js";
 import type {
   HttpRequest as RawRequest,
@@ -8,7 +9,7 @@ import type {
   TemplatedApp,
   us_listen_socket,
 } from "uWebSockets.js";
-import { Fault, fieldFault } from "../core/faults.ts";
+import { Fault, fieldFault, StartFailure } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import { framingFault, isFramingFault } from "./errors.ts";
@@ -17,6 +18,10 @@ import { Exchange } from "./response.ts";
 import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
 import { createMultipartReader } from "./multipart.ts";
 import { mountSocket } from "./socket.ts";
+
+/** What uWebSockets.js takes to leave its name and version out of answers. */
+// The typings lack it.
+(uWS as unknown as { _cfg(key: string): void })._cfg("999999990007");
 
 export interface HttpServerOptions {
   tls: { keyFile: string; certFile: string } | null;
@@ -250,6 +255,28 @@ function createOpener(
   };
 }
 
+const LISTEN_ERRORS: Record<string, string> = {
+  EADDRINUSE: "another program uses the port; stop it or set PARLEY_PORT",
+  EACCES: "this user may not use the port; set PARLEY_PORT to one above 1023",
+  EADDRNOTAVAIL: "the machine has no such address; set PARLEY_HOST",
+  ENOTFOUND: "the name has no address; set PARLEY_HOST",
+};
+
+/** uWebSockets.js does not say why; the system's own answer to the same wish does. */
+function whyNoListening(host: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
+      const unknown = `the system refuses it (${code}); see PARLEY_HOST and PARLEY_PORT`;
+      resolve(LISTEN_ERRORS[code] ?? unknown);
+    });
+    probe.listen({ host, port, exclusive: true }, () => {
+      probe.close();
+      resolve("the system refused it; try again");
+    });
+  });
+}
+
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const app: TemplatedApp = options.tls
     ? uWS.SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
@@ -279,7 +306,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
           callback: (socket: us_listen_socket | false) => void,
         ) => void;
         listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
-          if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
+          if (!socket) {
+            void whyNoListening(host, port).then((why) =>
+              reject(new StartFailure(`cannot listen on ${host}:${port}: ${why}`)));
+            return;
+          }
           listening = socket;
           resolve(uWS.us_socket_local_port(socket));
         });

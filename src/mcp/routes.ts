@@ -67,6 +67,7 @@ export function mountMcp(options: McpOptions): void {
   const server = createMcpServer({
     tools: createTools(options), version, toFault: (error, http) => toFault(error, api.log, http),
   });
+  api.expect("POST", "/mcp");
   for (const pattern of PATHS) {
     api.server.route({
       method: "POST",
