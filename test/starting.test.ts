@@ -1,4 +1,4 @@
-// What strangers and operators meet at the edges of a process: metrics, a start that fails, a full disk.
+// What operators meet at the edges of a process: metrics, a start that fails, a full disk.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -15,6 +15,24 @@ export interface Gauges {
   storageFailed(): boolean;
 }
 
+function requestMetrics(registers: Registry[]) {
+  return {
+    request: new Histogram({
+      name: "parley_http_request_duration_seconds",
+      help: "Time until a request's handler had its reply",
+      labelNames: ["method", "route"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    requests: new Counter({
+      name: "parley_http_requests_total",
+      help: "Requests by the class of their answer; those of nobody known have no route",
+      labelNames: ["method", "route", "status"] as const,
+      registers,
+    }),
+  };
+}
+
 export function createMetrics(gauges: Gauges) {
   const registry = new Registry();
   const registers = [registry];
@@ -37,19 +55,7 @@ export function createMetrics(gauges: Gauges) {
       system.after(LIMITS.metricsKeptMs, () => (text = null));
       return (text = registry.metrics());
     },
-    request: new Histogram({
-      name: "parley_http_request_duration_seconds",
-      help: "Time until a request's handler had its reply",
-      labelNames: ["method", "route"] as const,
-      buckets: SECONDS,
-      registers,
-    }),
-    requests: new Counter({
-      name: "parley_http_requests_total",
-      help: "Requests by the class of their answer; those of nobody known have no route",
-      labelNames: ["method", "route", "status"] as const,
-      registers,
-    }),
+    ...requestMetrics(registers),
     turn: new Histogram({
       name: "parley_turn_duration_seconds",
       help: "Time from a stored message to its stored reply",

@@ -31,6 +31,21 @@ export interface MultipartReader {
 const malformed = (cause?: unknown): Fault =>
   new Fault(400, "The request body is not valid multipart/form-data.", { cause });
 
+function openParser(contentType: string, fileBytesMax: number): InstanceType<typeof Busboy> {
+  try {
+    return new Busboy({
+      headers: { "content-type": contentType } as IncomingHttpHeaders & { "content-type": string },
+      limits: {
+        fileSize: fileBytesMax, files: 1, fields: LIMITS.multipartFieldsMax,
+        parts: LIMITS.multipartFieldsMax + 1, fieldSize: LIMITS.multipartFieldBytesMax,
+        headerPairs: LIMITS.multipartHeadersMax,
+      },
+    });
+  } catch (error) {
+    throw malformed(error);
+  }
+}
+
 export function createMultipartReader(
   contentType: string,
   { folder, fileBytesMax, newName }: MultipartOptions,
@@ -44,19 +59,7 @@ export function createMultipartReader(
   const paths: string[] = [];
   const fail = (cause?: unknown): void => void (failure ??= malformed(cause));
 
-  let parser: InstanceType<typeof Busboy>;
-  try {
-    parser = new Busboy({
-      headers: { "content-type": contentType } as IncomingHttpHeaders & { "content-type": string },
-      limits: {
-        fileSize: fileBytesMax, files: 1, fields: LIMITS.multipartFieldsMax,
-        parts: LIMITS.multipartFieldsMax + 1, fieldSize: LIMITS.multipartFieldBytesMax,
-        headerPairs: LIMITS.multipartHeadersMax,
-      },
-    });
-  } catch (error) {
-    throw malformed(error);
-  }
+  const parser = openParser(contentType, fileBytesMax);
   parser.on("field", (name: string, value: string) => {
     if (!isUnsafeKey(name)) fields[name] = value;
   });
