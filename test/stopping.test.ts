@@ -7,6 +7,7 @@ import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
+import { WebSocket } from "ws";
 import { databasePath, openForInspection } from "../src/storage/sqlite/database.ts";
 import { startProcess, type Running } from "./support/process.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
@@ -62,14 +63,28 @@ test("[OP146] SIGTERM lets turns whose begin was being written, and those in lin
   // Whoever holds the lock keeps the server's writer waiting in the middle of a begin.
   const db = new Database(databasePath(dataDir));
   db.exec("BEGIN IMMEDIATE");
-  const sends = [send(url), send(url), send(url)];
-  await fetch(`${server.url}/livez`);
+  // One socket keeps the order: once the ping is answered, what was sent before it is taken on.
+  const socket = new WebSocket(url.replace("http", "ws").replace("/messages", "/socket"));
+  const answers: unknown[] = [];
+  const taken = Promise.withResolvers<void>();
+  socket.on("message", (text: Buffer) => {
+    const frame = JSON.parse(text.toString()) as { type: string; message?: string; error?: string };
+    if (frame.type === "pong") taken.resolve();
+    if (frame.type === "send_result" || frame.type === "error") answers.push(frame.message ?? frame.error);
+  });
+  await once(socket, "open");
+  for (let count = 0; count < 3; count += 1) {
+    socket.send(JSON.stringify({ type: "send", message: "Hello" }));
+  }
+  socket.send(JSON.stringify({ type: "ping" }));
+  await taken.promise;
+  const left = once(socket, "close");
   const exited = once(server.process, "exit");
   server.process.kill("SIGTERM");
   await stopping;
   db.exec("ROLLBACK");
   db.close();
-  const answers = (await Promise.all(sends)).map((reply) => reply?.message);
+  await left;
   assert.deepEqual(answers, ["one two", "one two", "one two"]);
   assert.deepEqual(await exited, [0, null]);
   assert.deepEqual(turnStates(dataDir), [{ state: "done", turns: 3 }]);
