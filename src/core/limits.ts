@@ -118,6 +118,7 @@ export const LIMITS = {
   socketFrameBytesMax: 64 * 1024,
   replayPageRows: 100,
   streamTicketMs: 60 * SECOND_MS,
+  mcpBatchMax: 20,
   streamTicketsMax: 10_000,
   streamsPerConversationMax: 100,
   streamsPerAccountMax: 200,

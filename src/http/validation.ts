@@ -222,7 +222,15 @@ function assertSafeKeys(value: unknown): void {
 
 /** An empty body is an empty object: some clients send none where every field is optional. */
 export function parseJsonObject(body: Buffer): Record<string, unknown> {
-  if (body.length === 0) return {};
+  const value = body.length === 0 ? {} : parseJson(body);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Fault(400, "The request body must be a JSON object.");
+  }
+  return value as Record<string, unknown>;
+}
+
+/** Whatever the JSON says; throws a Fault for what is none, is too deep or has unsafe names. */
+export function parseJson(body: Buffer): unknown {
   if (!isUtf8(body)) throw new Fault(400, "The request body is not valid UTF-8.");
   const text = body.toString("utf8");
   assertDepth(text);
@@ -232,12 +240,9 @@ export function parseJsonObject(body: Buffer): Record<string, unknown> {
   } catch (error) {
     throw new Fault(400, "The request body is not valid JSON.", { cause: error });
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Fault(400, "The request body must be a JSON object.");
-  }
   // A scan of the text is cheap; walking the value is needed only when such a key may be there.
   if (/__proto__|constructor|prototype|\\u/.test(text)) assertSafeKeys(value);
-  return value as Record<string, unknown>;
+  return value;
 }
 
 /** The query as an object; of a repeated name the last value counts, blank values are left out. */

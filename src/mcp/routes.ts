@@ -1,5 +1,5 @@
 // The MCP endpoint over HTTP: POST /mcp and /api/mcp with an API key, each answered with one JSON
-// object. There are no streams and no sessions, so GET and DELETE are refused, as the spec wants.
+// value. There are no streams and no sessions, so GET and DELETE are refused, as the spec wants.
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { API_ROOT, identify, type ApiOptions } from "../http/api.ts";
@@ -31,14 +31,18 @@ export function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
 }
 
 /** As every route of the API: the key's owner, within the key's rate. */
-function authorized({ draining, takeRate, ...api }: ApiOptions, http: HttpRequest): Caller {
-  if (draining()) {
+function authorized(api: ApiOptions, http: HttpRequest): Caller {
+  if (api.draining()) {
     throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
   }
   const caller = identify(api, http, false);
-  const decision = takeRate?.(caller);
-  if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
+  takeRate(api, caller);
   return caller;
+}
+
+function takeRate(api: ApiOptions, caller: Caller): void {
+  const decision = api.takeRate?.(caller);
+  if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
 }
 
 function refusal(fault: Fault): Reply {
@@ -53,7 +57,8 @@ async function answer(
     const { origin } = http.headers;
     if (origin !== undefined && !isOwnOrigin(origin, publicUrl)) return json(403, ORIGIN_ERROR);
     const caller = authorized(api, http);
-    const reply = await server.handle({ caller, http, baseUrl: api.baseUrlOf(http) });
+    const reply = await server.handle(
+      { caller, http, baseUrl: api.baseUrlOf(http) }, () => takeRate(api, caller));
     return reply.json === null
       ? { status: reply.status, contentType: "application/json", content: "" }
       : json(reply.status, reply.json);

@@ -1,14 +1,17 @@
-// MCP's JSON-RPC, one message per POST and no memory between two: the stateless revision
-// 2026-07-28, and what clients of the revisions before it need (an `initialize` answered without
-// a session). Only the messages are here; HTTP is in routes.ts, what they do in tools.ts.
+// MCP's JSON-RPC, without memory between two requests: the stateless revision 2026-07-28, and what
+// clients of the revisions before it need (an `initialize` answered without a session, batches for
+// those of 2025-03-26); all others send one message per POST. Only the messages are here; HTTP is in routes.ts, what they do in tools.ts.
 import { Fault } from "../core/faults.ts";
+import { LIMITS } from "../core/limits.ts";
 import type { HttpRequest } from "../http/exchange.ts";
-import { parseJsonObject } from "../http/validation.ts";
+import { parseJson } from "../http/validation.ts";
 import type { Tool, ToolCaller } from "./toolbox.ts";
 
 export const MODERN_VERSION = "2026-07-28";
 /** Newest first: what `initialize` agrees on when it asks for something else. */
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26"] as const;
+/** The only revision that has batches; its clients name no version in a header. */
+const BATCH_VERSION = LEGACY_VERSIONS[2];
 const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
@@ -83,14 +86,33 @@ export const ORIGIN_ERROR = rpcError({
   code: INVALID_REQUEST, message: "This origin may not use this server.", data: undefined,
 });
 
-function parsed(body: Buffer): Wire {
+/** One message, or the messages of a batch. */
+function parsed({ body, headers }: HttpRequest): Wire | unknown[] {
+  let value: unknown;
   try {
-    return parseJsonObject(body);
+    value = body.length === 0 ? {} : parseJson(body);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const code = error.cause instanceof SyntaxError ? PARSE_ERROR : INVALID_REQUEST;
     throw new RpcError(code, error.message);
   }
+  if (!Array.isArray(value)) return asMessage(value);
+  const version = headers["mcp-protocol-version"] ?? BATCH_VERSION;
+  if (version !== BATCH_VERSION) {
+    throw new RpcError(INVALID_REQUEST,
+      `Only MCP ${BATCH_VERSION} has batches: send one message per request.`);
+  }
+  if (value.length === 0) throw new RpcError(INVALID_REQUEST, "The batch is empty.");
+  if (value.length > LIMITS.mcpBatchMax) {
+    throw new RpcError(INVALID_REQUEST,
+      `A batch may have ${LIMITS.mcpBatchMax} messages: send the others in another request.`);
+  }
+  return value;
+}
+
+function asMessage(value: unknown): Wire {
+  if (isRecord(value)) return value;
+  throw new RpcError(INVALID_REQUEST, "A message must be a JSON object.");
 }
 
 /** The id, when it is one; what an error can be told apart by. */
@@ -227,26 +249,53 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
     throw new RpcError(METHOD_NOT_FOUND, "Method not found", isModern ? 404 : 200);
   };
 
-  return {
-    handle: async (from: ToolCaller): Promise<RpcReply> => {
-      let id: string | number | undefined;
-      try {
-        const given = parsed(from.http.body);
-        id = idOf(given);
-        const message = messageOf(given);
-        if (message.id === undefined) return { status: 202, json: null };
-        const era = eraOf(message, from.http.headers);
-        const result = await answer(era, message, from);
-        const framed = era === "modern"
-          ? { resultType: "complete", ...result, _meta: { [SERVER_KEY]: serverInfo } }
-          : result;
-        return { status: 200, json: { jsonrpc: "2.0", id, result: framed } };
-      } catch (error) {
-        if (!(error instanceof RpcError)) throw error;
-        return { status: error.status, json: rpcError(error, id) };
+  const one = async (given: unknown, from: ToolCaller, isBatched: boolean): Promise<RpcReply> => {
+    let id: string | number | undefined;
+    try {
+      const wire = asMessage(given);
+      id = idOf(wire);
+      const message = messageOf(wire);
+      if (message.id === undefined) return { status: 202, json: null };
+      if (isBatched && message.method === "initialize") {
+        throw new RpcError(INVALID_REQUEST, "An initialize must not be part of a batch.");
       }
+      const era = eraOf(message, from.http.headers);
+      const result = await answer(era, message, from);
+      const framed = era === "modern"
+        ? { resultType: "complete", ...result, _meta: { [SERVER_KEY]: serverInfo } }
+        : result;
+      return { status: 200, json: { jsonrpc: "2.0", id, result: framed } };
+    } catch (error) {
+      return refusalOf(error, id);
+    }
+  };
+
+  return {
+    /** `takeRate` lets the key make one more request, or throws. */
+    handle: async (from: ToolCaller, takeRate: () => void): Promise<RpcReply> => {
+      let given;
+      try {
+        given = parsed(from.http);
+      } catch (error) {
+        return refusalOf(error);
+      }
+      if (!Array.isArray(given)) return one(given, from, false);
+      // The first was counted with the request; none runs where not all may.
+      for (let count = 1; count < given.length; count += 1) takeRate();
+      const answers: object[] = [];
+      // One after the other, in the order they were written.
+      for (const message of given) {
+        const { json } = await one(message, from, true);
+        if (json) answers.push(json);
+      }
+      return answers.length > 0 ? { status: 200, json: answers } : { status: 202, json: null };
     },
   };
+}
+
+function refusalOf(error: unknown, id?: string | number): RpcReply {
+  if (!(error instanceof RpcError)) throw error;
+  return { status: error.status, json: rpcError(error, id) };
 }
 
 export type McpServer = ReturnType<typeof createMcpServer>;
