@@ -30,6 +30,7 @@ import { API_ROOT, identify, mountApi, type ApiOptions } from "./http/api.ts";
 import { renderFault, toFault } from "./http/errors.ts";
 import type { HttpRequest, SocketRoute } from "./http/exchange.ts";
 import { buildOpenApi } from "./http/openapi.ts";
+import { listeningOrigin } from "./http/origins.ts";
 import { mountPages } from "./http/pages.ts";
 import type { RateLimiter } from "./core/rate-limit.ts";
 import type { Route } from "./http/route.ts";
@@ -114,7 +115,9 @@ function mountEverything(
     ...talkRoutes(options, features, access, api, generateReply),
   ];
   routes.push(...webhookRoutes({ webhooks: features.delivery.webhooks, events }));
-  const called = mountCalls(options, storage, features, access, account.identify);
+  const called = mountCalls(options, storage, features, access, {
+    identify: account.identify, baseUrlOf: api.baseUrlOf,
+  });
   routes.push(...called.routes);
   mountRoutes(options, features, api, routes);
   for (const socket of called.sockets) server.socket(socket);
@@ -183,11 +186,10 @@ function talkRoutes(
   ];
 }
 
-/** Links of recordings work from outside: absolute where the operator has said under which name. */
-const recordingUrlOf = ({ config }: AppOptions, { recordings }: Features): RecordingUrl =>
-  ({ recordingFile, endedAt }) => recordingFile === null || endedAt === null
+const recordingUrlOf = ({ recordings }: Features): RecordingUrl =>
+  ({ recordingFile, endedAt }, baseUrl) => recordingFile === null || endedAt === null
     ? null
-    : `${config.PARLEY_PUBLIC_URL ?? ""}${API_ROOT}${recordings.linkOf(recordingFile)}`;
+    : `${baseUrl}${recordings.linkOf(recordingFile)}`;
 
 /** Routes and sockets of calls. */
 function mountCalls(
@@ -195,7 +197,7 @@ function mountCalls(
   storage: Storage,
   features: Features,
   access: Access,
-  identifyCaller: LiveCallOptions["identify"],
+  asking: Pick<LiveCallOptions, "identify" | "baseUrlOf">,
 ): { routes: Route[]; sockets: SocketRoute[] } {
   const { assistants, conversations, voice } = features;
   const web = webCall({
@@ -208,7 +210,7 @@ function mountCalls(
     hearingOf: voice.hearingOf,
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
-  const live = liveCallOptions(options, storage, features, identifyCaller);
+  const live = liveCallOptions(options, storage, features, asking);
   return {
     routes: [
       ...web.routes, ...liveCallRoutes(live), ...placedCallRoutes(options, storage, features),
@@ -236,13 +238,13 @@ function liveCallOptions(
   options: AppOptions,
   { events }: Storage,
   features: Features,
-  identify: LiveCallOptions["identify"],
+  asking: Pick<LiveCallOptions, "identify" | "baseUrlOf">,
 ): LiveCallOptions {
   const { calls, voice, streams, accounts } = features;
   return {
-    calls, streams, events, identify,
+    calls, streams, events, ...asking,
     calling: voice.calling,
-    recordingUrl: recordingUrlOf(options, features),
+    recordingUrl: recordingUrlOf(features),
     isInForce: (keyId) => accounts.isInForce(keyId),
     log: options.log,
   };
@@ -256,7 +258,7 @@ function placedCallRoutes(options: AppOptions, storage: Storage, features: Featu
     ...callRoutes({
       calls, calling, assertCanCall, log: options.log,
       assertCanTalk: (assistant) => void voice.hearingOf(assistant, "script"),
-      recordingUrl: recordingUrlOf(options, features),
+      recordingUrl: recordingUrlOf(features),
       findAssistant: (accountId, id) => assistants.find(accountId, id),
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
       numberOf: ({ accountId, phoneNumberId }) => phoneNumberId === null
@@ -365,7 +367,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       connectCarriers();
       features.knowledge.processor.start();
       features.dialler.start();
-      features.delivery.start();
+      features.delivery.start(
+        listeningOrigin(config.PARLEY_TLS_KEY_FILE !== null, config.PARLEY_HOST, port));
       features.phoneNumbers.sweep().catch((error: unknown) =>
         log.error({ err: error }, "phone numbers could not be looked after"));
       features.voice.calling.finishLate(lateCalls).catch((error: unknown) =>

@@ -36,6 +36,7 @@ export function createDelivery(options: DeliveryOptions) {
   const outbound = createOutbound({
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, userAgent: USER_AGENT,
   });
+  let origin = config.PARLEY_PUBLIC_URL ?? "";
   const webhooks = createWebhooks({
     store,
     system,
@@ -46,7 +47,7 @@ export function createDelivery(options: DeliveryOptions) {
     store,
     outbound,
     signingSecrets: webhooks.signingSecrets,
-    recordingUrl: (file) => `${config.PARLEY_PUBLIC_URL ?? ""}${API_ROOT}${recordings.linkOf(file)}`,
+    recordingUrl: (file) => `${origin}${API_ROOT}${recordings.linkOf(file)}`,
     evaluate: createEvaluateConversation(options),
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,
@@ -54,13 +55,18 @@ export function createDelivery(options: DeliveryOptions) {
     system,
     log,
   });
-  const unwatch = bus.watch(() => relay.wake(null));
+  let unwatch = (): void => undefined;
   return {
     webhooks,
     askInbound: createInboundAsk({
       store, outbound, signingSecrets: webhooks.signingSecrets, system, log,
     }),
-    start: relay.start,
+    /** Nothing is sent before it is known where the server listens: links are absolute. */
+    start: (listening: string): void => {
+      origin = config.PARLEY_PUBLIC_URL ?? listening;
+      unwatch = bus.watch(() => relay.wake(null));
+      relay.start();
+    },
     close: async () => {
       unwatch();
       await relay.close();

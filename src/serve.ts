@@ -7,6 +7,7 @@ import { createLogger, type Logger } from "./core/logger.ts";
 import { isLoopback } from "./core/networks.ts";
 import { createSystem } from "./core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
+import { listeningOrigin } from "./http/origins.ts";
 import { lockDataDir } from "./storage/sqlite/database.ts";
 
 /** From sysexits.h, as service managers know them. */
@@ -74,10 +75,8 @@ type Ports = Awaited<ReturnType<App["listen"]>>;
 function announce(
   config: Config, log: Logger, { port, sipPort }: Ports, demo: Demo | null,
 ): void {
-  const scheme = config.PARLEY_TLS_KEY_FILE === null ? "http" : "https";
-  const host = config.PARLEY_HOST.includes(":") ? `[${config.PARLEY_HOST}]` : config.PARLEY_HOST;
-  const reachable = config.PARLEY_HOST === "0.0.0.0" ? "127.0.0.1" : host;
-  const url = config.PARLEY_PUBLIC_URL ?? `${scheme}://${reachable}:${port}`;
+  const url = config.PARLEY_PUBLIC_URL
+    ?? listeningOrigin(config.PARLEY_TLS_KEY_FILE !== null, config.PARLEY_HOST, port);
   if (demo) printDemo(demo, url);
   log.info({ host: config.PARLEY_HOST, port, url, base_url: `${url}/api` }, "listening");
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");

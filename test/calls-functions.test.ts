@@ -1,7 +1,9 @@
 // What a model does with a call: ends it, hands it on, presses keys; and the work after the call.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import { createStereoRecorder, parseWav } from "../src/audio/wav.ts";
@@ -223,7 +225,7 @@ void suite("at the same time", { concurrency: true }, () => {
   test("[CR26] a recording: both sides aligned, by a signed link with ranges; gone with its call", async () => {
     const desk = await newDesk();
     const call = await ended(desk, await desk.dial({ record: true }));
-    const url = `${server.url}${call.recording_url}`;
+    const url = call.recording_url;
     const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
     const { rate, channels: [customer, assistant] } = parseWav(whole);
     assert.ok(customer && assistant);
@@ -250,6 +252,26 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.equal(status, 200);
     assert.ok(!existsSync(fileOf(url)));
     assert.equal((await fetch(url)).status, 404);
+  });
+
+  test("[CR325] the link of a recording is whole, with the host it was asked at", async () => {
+    const desk = await newDesk();
+    const { id } = await ended(desk, await desk.dial({ record: true }));
+    const link = /http:\/\/parley\.test:81\/api\/recordings\/[\w-]+\?expires=\d+&signature=[\w-]+"/;
+    for (const path of [`/user/calls/${id}`, "/user/calls", `/user/calls/${id}/stream`]) {
+      const asked = get(`${server.url}/api${path}`, {
+        headers: { authorization: `Bearer ${desk.key}`, host: "parley.test:81" },
+      });
+      const [response] = await once(asked, "response") as [IncomingMessage];
+      assert.equal(response.statusCode, 200);
+      let text = "";
+      for await (const chunk of response) {
+        text += String(chunk);
+        if (link.test(text)) break;
+      }
+      assert.match(text, link, path);
+    }
+    assert.ok((await ended(desk, id)).recording_url.startsWith(`${server.url}/api/recordings/`));
   });
 
   test("[CR29] try_call: the server's own caller rings an inbound assistant and says the lines", async () => {
@@ -317,7 +339,7 @@ test("[CR27] calls nobody answers leave no recording; expired recordings go, the
   const { bytes } = await createStereoRecorder({ file, rate: 16_000 }).close();
   assert.deepEqual([bytes, existsSync(file)], [0, false]);
   const call = await ended(desk, await desk.dial({ record: true }));
-  const recording = fileOf(`${server.url}${call.recording_url}`);
+  const recording = fileOf(call.recording_url);
   assert.ok(existsSync(recording));
   // The other tests are over.
   const { calls } = server.app.features;

@@ -116,7 +116,7 @@ async function callSecretly({ url, key }: Running, t: TestContext): Promise<void
     for (; call.status !== "ended_by_customer"; call = await ask("GET", `/calls/${String(callId)}`)) {
       await nextLook(LOOK_MS);
     }
-    const recording = await fetch(`${url}${String(call.recording_url)}`);
+    const recording = await fetch(String(call.recording_url));
     const { channels } = parseWav(Buffer.from(await recording.arrayBuffer()));
     assertTone(channels[0]!, t);
   };

@@ -119,7 +119,7 @@ const endCall = async (callId: number): Promise<void> => {
 
 /** Both sides as the call's own recording has them. */
 async function recordingOf(call: Record<string, unknown>) {
-  const response = await fetch(`${world.server.url}${String(call.recording_url)}`);
+  const response = await fetch(String(call.recording_url));
   assert.equal(response.status, 200);
   const { rate, channels } = parseWav(Buffer.from(await response.arrayBuffer()));
   assert.equal(rate, RATE);

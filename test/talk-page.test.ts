@@ -135,7 +135,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     const heard = (question.text as string).split(" ");
     assert.ok(expected.filter((word) => heard.includes(word)).length >= 4, question.text);
     assert.equal(answer.text, "We open at nine o'clock.");
-    const recording = await fetch(server.url + body.recording_url);
+    const recording = await fetch(body.recording_url);
     const sound = parseWav(Buffer.from(await recording.arrayBuffer()));
     const { rate, channels: [customer, voice] } = sound;
     assert.ok(customer && voice);

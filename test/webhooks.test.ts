@@ -333,7 +333,7 @@ test("[WH9] after a call its webhook says what the contract says; its answer is 
     call.transcript_entries.map(({ text, type, sender, timestamp }: Record<string, unknown>) =>
       ({ text, type, sender, timestamp })));
   assert.equal(body.duration, call.duration);
-  const recording = await fetch(`${live.url}${String(body.recording_url)}`);
+  const recording = await fetch(String(body.recording_url));
   assert.equal(recording.status, 200);
   while ((await live.call("GET", `/user/calls/${made.call_id}`)).body.webhook_response.ticket !== 7) {
     await new Promise(setImmediate);

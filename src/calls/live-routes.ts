@@ -27,6 +27,8 @@ export interface LiveCallOptions {
   /** False once the key is revoked. */
   isInForce(keyId: number): boolean;
   identify(http: HttpRequest): Caller;
+  /** The API as who asks sees it. */
+  baseUrlOf(http: HttpRequest): string;
   log: Logger;
 }
 
@@ -58,8 +60,8 @@ const LiveCallSchema = Type.Composite([
 ]);
 
 /** The members of a snapshot, as clients keep it. */
-const stateOf = ({ call, entries }: CallSnapshot, urlOf: RecordingUrl) => {
-  const { transcript_entries: list, ...record } = wireCall(call, entries, urlOf);
+const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) => {
+  const { transcript_entries: list, ...record } = wireCall(call, entries, recordingUrl);
   return {
     ...record,
     transcript: list.map(({ type, timestamp, ...entry }) => entry),
@@ -67,7 +69,7 @@ const stateOf = ({ call, entries }: CallSnapshot, urlOf: RecordingUrl) => {
 };
 
 function streamOf(
-  options: LiveCallOptions, { accountId, keyId }: Caller, callId: number,
+  options: LiveCallOptions, { accountId, keyId }: Caller, callId: number, baseUrl: string,
 ): Pick<StreamRequest, "source" | "sessionsMax"> {
   const { calls, events, recordingUrl, isInForce } = options;
   calls.get(accountId, callId);
@@ -84,7 +86,7 @@ function streamOf(
         const snapshot = calls.snapshot(callId);
         return snapshot && {
           sequence: snapshot.call.eventSequence,
-          members: { call: stateOf(snapshot, recordingUrl) },
+          members: { call: stateOf(snapshot, recordingUrl(snapshot.call, baseUrl)) },
         };
       },
     },
@@ -109,10 +111,11 @@ function watchRoutes(options: LiveCallOptions): Route[] {
           schema: Type.Object({ id: Type.String(), calls: Type.Array(LiveCallSchema) }),
         },
       },
-      handle: ({ caller }) => {
+      handle: ({ caller, baseUrl }) => {
         const { sequence, calls: live } = calls.liveSnapshot(caller.accountId);
         return json(200, {
-          id: String(sequence), calls: live.map((one) => stateOf(one, recordingUrl)),
+          id: String(sequence),
+          calls: live.map((one) => stateOf(one, recordingUrl(one.call, baseUrl))),
         });
       },
     }),
@@ -131,9 +134,9 @@ function watchRoutes(options: LiveCallOptions): Route[] {
         },
         404: missing,
       },
-      handle: ({ caller, id, query, http }) => {
+      handle: ({ caller, id, query, http, baseUrl }) => {
         const position = readPosition(query.after, http.headers["last-event-id"]);
-        return streams.openSse({ ...streamOf(options, caller, id), position });
+        return streams.openSse({ ...streamOf(options, caller, id, baseUrl), position });
       },
     }),
   ];
@@ -193,7 +196,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
     accept: (http) => {
       const { caller, callId } = callOf(options, http);
       const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
-      const stream = streamOf(options, caller, callId);
+      const stream = streamOf(options, caller, callId, options.baseUrlOf(http));
       streams.assertRoom(stream);
       return (socket) => {
         const session = streams.openSocket({ ...stream, position }, socket);

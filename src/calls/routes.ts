@@ -106,7 +106,8 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
       };
       const { items, total } = calls.page(caller.accountId, filter, { page, perPage });
       const said = calls.transcripts(items.map(({ id }) => id));
-      const rows = items.map((call) => wireCall(call, said.get(call.id) ?? [], recordingUrl));
+      const rows = items.map((call) => wireCall(
+        call, said.get(call.id) ?? [], recordingUrl(call, baseUrl)));
       const path = `${baseUrl}/user/calls`;
       return json(200, pageEnvelope(
         { items: rows, total }, { path, query: http.query, page, perPage }));
@@ -122,9 +123,9 @@ function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
     summary: "One call",
     notFound: NOT_FOUND,
     responses: { 200: { description: "The call", schema: CallSchema }, 404: missing },
-    handle: ({ caller, id }) => {
+    handle: ({ caller, id, baseUrl }) => {
       const call = calls.get(caller.accountId, id);
-      return json(200, wireCall(call, calls.transcript(id), recordingUrl));
+      return json(200, wireCall(call, calls.transcript(id), recordingUrl(call, baseUrl)));
     },
   });
 }

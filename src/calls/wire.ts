@@ -67,7 +67,8 @@ export const CallSchema = Type.Object({
   updated_at: Type.String(),
 });
 
-export type RecordingUrl = (call: Call) => string | null;
+/** The link of a call's recording; `baseUrl`: the API as who asks sees it. */
+export type RecordingUrl = (call: Call, baseUrl: string) => string | null;
 
 export function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchema> {
   const answeredS = (call.answeredAt ?? call.createdAt) / 1_000_000;
@@ -87,7 +88,7 @@ export function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof Ent
 }
 
 export function wireCall(
-  call: Call, entries: TranscriptEntry[], urlOf: RecordingUrl,
+  call: Call, entries: TranscriptEntry[], recordingUrl: string | null,
 ): Static<typeof CallSchema> {
   return {
     id: call.id,
@@ -114,7 +115,7 @@ export function wireCall(
     answered_by: call.answeredBy,
     hearing: call.hearing,
     warnings: [...call.warnings],
-    recording_url: urlOf(call),
+    recording_url: recordingUrl,
     latency: call.turns.map((turn) => ({
       endpoint_ms: turn.endpointMs,
       final_transcript_ms: turn.finalTranscriptMs,
