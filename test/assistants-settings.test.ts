@@ -77,7 +77,7 @@ test("[AS8] lists and maps are replaced as a whole", async () => {
 
 test("[AS9] a change of mode resets what the mode decides", async () => {
   const { id: own } = await newAssistant(server, {
-    synthesizer_provider_id: 1, transcriber_provider_id: 2, fillers: true,
+    synthesizer_provider_id: 1, transcriber_provider_id: 1, fillers: true,
     allow_interruptions: false, knowledgebase_mode: "prompt", max_duration: 77,
   });
   const models = (await server.call("GET", "/user/assistants/models?type=multimodal")).body;
@@ -92,9 +92,9 @@ test("[AS9] a change of mode resets what the mode decides", async () => {
   const back = await read(own);
   assert.deepEqual([back.llm_model_id, back.multimodal_model_id], [2, null]);
   // The same mode sent again is no change.
-  await change({ synthesizer_provider_id: 3 }, own);
+  await change({ synthesizer_provider_id: 4 }, own);
   await change({ mode: "pipeline" }, own);
-  assert.equal((await read(own)).synthesizer_provider_id, 3);
+  assert.equal((await read(own)).synthesizer_provider_id, 4);
 });
 
 test("[AS10] what pipeline alone can do is refused in the other modes", async () => {

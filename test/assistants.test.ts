@@ -16,6 +16,13 @@ const NOT_YOURS = {
   message: "Assistant not found or does not belong to the authenticated user",
 };
 
+/** The server of these tests has no model; assistants of assistantBody name the default one. */
+const NO_MODEL = [{
+  field: "llm_model_id",
+  message: "Another model answers in place of this one. "
+    + "The setting PARLEY_MODEL_URL is not set on this server.",
+}];
+
 function addNumber(accountId: number, number: string, type = "normal"): number {
   const db = openWriter(server.dataDir, { migrate: false });
   const row = db.prepare<[number, string, string], { id: number }>(`
@@ -66,6 +73,7 @@ test("[AS2] a new assistant is inactive and is answered with its ids", async () 
     data: {
       id, uuid, name: "Front desk", status: "inactive", type: "outbound", mode: "pipeline",
     },
+    warnings: NO_MODEL,
   });
 });
 
@@ -103,6 +111,7 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
     turn_detection_threshold: null, knowledgebase_id: null, knowledgebase_mode: null,
     synthesizer_provider_id: null, transcriber_provider_id: null,
     max_initial_silence_duration: null, reengagement_prompt: null, voice_mail_message: null,
+    warnings: NO_MODEL,
     webhook_url: null, inbound_webhook_url: null, conversation_ended_webhook_url: null,
     allowed_origins: null, daily_spend_cap: null, voice_id: 1, language_id: 1, timezone: "UTC",
     initial_message: "Hello", system_prompt: "You are helpful.", deleted_at: null,
@@ -166,6 +175,7 @@ test("[AS6] an update changes what was sent and nothing else, by PUT and by PATC
   assert.deepEqual(put.body, {
     message: "Assistant updated successfully",
     data: { id, uuid, name: "Renamed", status: "active", type: "inbound", mode: "pipeline" },
+    warnings: NO_MODEL,
   });
   assert.equal((await change(id, { system_prompt: "New" }, "PATCH")).status, 200);
   const now = await read(id);

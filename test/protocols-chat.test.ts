@@ -1,7 +1,8 @@
 // The AI SDK's UI message stream on the message route, read by what useChat is made of, against the
 // real server.
 import {
-  AbstractChat, APICallError, type ChatState, type ChatStatus, DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk,
+  AbstractChat, APICallError, type ChatState, type ChatStatus, DefaultChatTransport,
+  readUIMessageStream, type UIMessage, type UIMessageChunk,
 } from "ai";
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";

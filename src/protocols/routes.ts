@@ -179,7 +179,8 @@ function rejoinRoute(options: ProtocolOptions): Route {
   return publicRoute({
     method: "GET",
     path: "/conversations/{uuid}/messages/stream",
-    // Where the SDK's own transport looks, behind the address it sends to: its chat's id is its own.
+    // Where the SDK's own transport looks, behind the address it sends to: its chat has an id of
+    // its own.
     aliases: ["/conversations/{uuid}/messages/{chat}/stream"],
     params: { chat: Type.String({ description: "The chat's own id", examples: ["chat"] }) },
     tag: "Conversations",

@@ -145,6 +145,8 @@ export async function createWorld(options: WorldOptions) {
   const settle = async (): Promise<void> => {
     do {
       await Promise.all(work);
+      // What was committed is published once all who asked for the commit have been answered.
+      await new Promise(process.nextTick);
       if (crashes) await crash();
       // A pass the crash cut off never ends: it is not waited for.
       await Promise.race([dialler.idle(), crashed.promise]);
