@@ -66,6 +66,8 @@ export function createAdmission(
   const access = createAccess({
     conversations,
     findAssistant: (id) => assistants.findById(id),
+    findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+    ownOriginLists: assistants.ownOriginLists,
     events: storage.events,
     limiters,
     defaultOrigins: config.PARLEY_ALLOWED_ORIGINS,
@@ -91,6 +93,7 @@ export function createAdmission(
       for (const status of ["2xx", "4xx", "5xx"]) metrics.requests.inc({ method, route, status }, 0);
     },
     allowsOrigin: (_origin, uuid, http) => access.originAllowedFor(uuid, http),
+    allowsPreflight: access.preflightAllowed,
     draining,
   };
   return { api, access, tickets, generateReply: limiters?.generateReply ?? null };

@@ -186,6 +186,58 @@ test("[AU4] only allowed origins may use an assistant from a page", async () => 
   assert.equal((await ask("OPTIONS", "https://bad.example")).status, 403);
 });
 
+test("[AU286] preflights name only origins that may: of a conversation's assistant, or of any for a new one", async () => {
+  const strict = await startTestServer({
+    env: { PARLEY_ALLOWED_ORIGINS: "https://house.example" },
+  });
+  const preflight = async (path: string, origin: string) => {
+    const { status, headers } = await fetch(`${strict.url}/api${path}`, {
+      method: "OPTIONS", headers: { Origin: origin, "Access-Control-Request-Method": "POST" },
+    });
+    assert.equal(headers.get("vary"), "Origin");
+    const cors = [...headers.keys()].filter((name) => name.startsWith("access-control-"));
+    assert.equal(status, cors.length > 0 ? 204 : 403, path);
+    return headers.get("access-control-allow-origin");
+  };
+  const [own, house] = ["https://own.example", "https://house.example"];
+  const start = () => Promise.all([own, house, "https://bad.example"]
+    .map((origin) => preflight("/conversations", origin)));
+  for (const { id } of (await strict.call("GET", "/user/assistants/get")).body.data ?? []) {
+    assert.equal((await strict.call("DELETE", `/user/assistant/${id}`)).status, 200);
+  }
+  assert.deepEqual(await start(), [null, null, null]);
+  const ofIts = await newAssistant(strict, { allowed_origins: [own] });
+  assert.deepEqual(await start(), [own, null, null]);
+  const ofHouse = await newAssistant(strict);
+  assert.deepEqual(await start(), [own, house, null]);
+
+  const conversation = await newConversation(strict, ofIts.uuid);
+  const unknown = "00000000-0000-4000-8000-000000000000";
+  const paths = ["", "/messages", "/stream", "/stop"];
+  for (const rest of paths) {
+    assert.equal(await preflight(`/conversations/${conversation}${rest}`, own), own);
+    assert.equal(await preflight(`/conversations/${conversation}${rest}`, house), null);
+    assert.equal(await preflight(`/conversations/${unknown}${rest}`, own), null);
+  }
+  assert.equal(await preflight(`/conversations/widget/${ofHouse.uuid}`, house), house);
+  assert.equal(await preflight(`/conversations/widget/${ofHouse.uuid}`, own), null);
+  assert.equal(await preflight(`/conversations/widget/${unknown}`, own), null);
+  // The preflight was for any assistant; the request itself is judged by its own.
+  const refused = await strict.call("POST", "/conversations", {
+    key: null, body: { assistant_id: ofHouse.uuid }, headers: { Origin: own },
+  });
+  assert.equal(refused.status, 403);
+  assert.equal(refused.headers.get("access-control-allow-origin"), null);
+
+  await strict.call("PATCH", `/user/assistant/${ofIts.id}`, { body: { allowed_origins: ["*"] } });
+  assert.deepEqual(await start(), [own, house, "https://bad.example"]);
+  await strict.call("DELETE", `/user/assistant/${ofIts.id}`);
+  assert.deepEqual(await start(), [null, house, null]);
+  assert.equal(await preflight(`/conversations/${conversation}`, own), null);
+  assert.equal(await preflight("/v1/models", "https://bad.example"), "https://bad.example");
+  await strict.close();
+});
+
 test("[LM1] a key has 20 requests in 10 seconds, then 429; headers state the tightest window", async () => {
   const limited = await startTestServer({ env: { PARLEY_RATE_LIMITS: "on" } });
   for (let count = 0; count < 20; count += 1) {

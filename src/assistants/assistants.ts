@@ -10,6 +10,7 @@ import {
 import type { BuiltInTool } from "./built-in-tools.ts";
 import { createCalcomKeys, type CalendarIntegration, type Place } from "./calcom-keys.ts";
 import type { Catalogs } from "./catalogs.ts";
+import { withKeptOrigins } from "./origin-lists.ts";
 import { findErrors, invalid, modeDefaults, NUMBER_TAKEN, type References } from "./rules.ts";
 import {
   defaults, normalized, settingsOf, withNewerSettings, type AssistantSettings,
@@ -74,6 +75,13 @@ export interface AssistantChange {
   now: Instant;
 }
 
+/** The `allowed_origins` of every assistant there is, as one list. */
+export interface OriginLists {
+  origins: ReadonlySet<string>;
+  /** True where an assistant leaves it to the server's own list. */
+  someUseDefault: boolean;
+}
+
 /**
  * Each method is one transaction; writes resolve once they are durable. Reads leave out the
  * deleted and give settings as they were stored, without those that are newer than the row.
@@ -100,6 +108,8 @@ export interface AssistantStore {
   ownsLabel(accountId: number, labelId: number): boolean;
   /** The inbound assistant the number is assigned to. */
   inboundAssistantOn(accountId: number, phoneNumberId: number): number | null;
+  /** Reads every assistant of every account. */
+  ownOriginLists(): OriginLists;
   /** Built-in tools of every assistant that has a key of Cal.com, deleted ones included. */
   withCalcomKeys(): (Place & { assistantId: number; tools: BuiltInTool[] })[];
   setTools(args: { assistantId: number; tools: BuiltInTool[]; now: Instant }): Promise<void>;
@@ -129,6 +139,7 @@ export interface Assistants {
   ): Promise<Assistant>;
   /** With `inbound` only numbers a new inbound assistant could be given. */
   assignableNumbers(accountId: number, type: AssistantType | null): AssignableNumber[];
+  ownOriginLists: AssistantStore["ownOriginLists"];
   /** Null when it was sealed under another secret. */
   calcomKey(assistant: Assistant, tool: CalendarIntegration): string | null;
   /** Seals the keys that older versions left open; before anybody is served. */
@@ -160,7 +171,9 @@ const refusal = (errors: FieldErrors): Fault => new Fault(422, "Validation faile
 
 export function createAssistants(given: AssistantOptions): Assistants {
   const keys = createCalcomKeys(given.box);
-  const options: Judged = { ...given, store: withDefaults(given.store), keys };
+  const options: Judged = {
+    ...given, store: withKeptOrigins(withDefaults(given.store), given.system), keys,
+  };
   const { store, system } = options;
   const update: Assistants["update"] = (...args) => changeAssistant(options, ...args);
   return {
@@ -172,6 +185,7 @@ export function createAssistants(given: AssistantOptions): Assistants {
     findById: store.findById,
     findByUuid: store.findByUuid,
     page: store.page,
+    ownOriginLists: store.ownOriginLists,
     listAll: (accountId) => store.list(accountId, null),
     listOutbound: (accountId) => store.list(accountId, "outbound"),
     setWebhook: (accountId, assistantId, kind, url) =>

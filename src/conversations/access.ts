@@ -1,6 +1,6 @@
 // What stands between the public and a conversation: origins, rates, and where a stream is read
 // from. Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
-import type { Assistant } from "../assistants/assistants.ts";
+import type { Assistant, OriginLists } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import { conversationTopic } from "../events/events.ts";
@@ -22,6 +22,9 @@ export interface PublicLimiters {
 export interface AccessOptions {
   conversations: Conversations;
   findAssistant(assistantId: number): Assistant | null;
+  findAssistantByUuid(uuid: string): Assistant | null;
+  /** What this server's assistants allow, of any account. */
+  ownOriginLists(): OriginLists;
   events: EventLog;
   /** Null switches limits off. */
   limiters: PublicLimiters | null;
@@ -35,6 +38,12 @@ export interface Access {
   originAllowed(assistant: Assistant, http: HttpRequest): boolean;
   /** False for a conversation that does not exist. */
   originAllowedFor(conversationUuid: string, http: HttpRequest): boolean;
+  /**
+   * Whether a preflight may name the page's origin. Which assistant a new conversation is with is
+   * said in a body no preflight has, so any assistant's origins will do there: the POST itself is
+   * judged by its own.
+   */
+  preflightAllowed(path: string, uuid: string, http: HttpRequest): boolean;
   assertMayCreate(http: HttpRequest): void;
   assertMaySend(conversationUuid: string): void;
   streamOf(conversationUuid: string): Pick<StreamRequest, "source" | "sessionsMax">;
@@ -48,17 +57,35 @@ export function createAccess(options: AccessOptions): Access {
     const allowed = assistant.settings.allowed_origins ?? options.defaultOrigins;
     return allowed.includes("*") || allowed.includes(origin);
   };
+  const anyAllows = (http: HttpRequest): boolean => {
+    const { origin = "" } = http.headers;
+    const { origins, someUseDefault } = options.ownOriginLists();
+    const names = (list: readonly string[]) => list.includes("*") || list.includes(origin);
+    return origin === options.ownOrigin(http) || origins.has("*") || origins.has(origin)
+      || (someUseDefault && names(options.defaultOrigins));
+  };
+  const assistantOf = (uuid: string): Assistant | null => {
+    try {
+      return options.findAssistant(conversations.get(uuid).assistantId);
+    } catch (error) {
+      if (error instanceof Fault) return null;
+      throw error;
+    }
+  };
   return {
     originAllowed,
     originAllowedFor: (uuid, http) => {
-      try {
-        const assistant = options.findAssistant(conversations.get(uuid).assistantId);
-        // What is gone answers 404 to everybody; that is not the origin's fault.
-        return assistant === null || originAllowed(assistant, http);
-      } catch (error) {
-        if (error instanceof Fault) return true;
-        throw error;
-      }
+      const assistant = assistantOf(uuid);
+      // What is gone answers 404 to everybody; that is not the origin's fault.
+      return assistant === null || originAllowed(assistant, http);
+    },
+    preflightAllowed: (path, uuid, http) => {
+      if (path === "/conversations") return anyAllows(http);
+      if (!path.startsWith("/conversations/")) return true;
+      const assistant = path.startsWith("/conversations/widget/")
+        ? options.findAssistantByUuid(uuid)
+        : assistantOf(uuid);
+      return assistant !== null && originAllowed(assistant, http);
     },
     assertMayCreate: (http) => {
       const decision = limiters?.create.take(addressKey(http.address));

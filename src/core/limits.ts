@@ -43,6 +43,8 @@ export const LIMITS = {
   turnsWaitingMax: 4,
   turnWaitMs: 25 * SECOND_MS,
   turnsInFlightMax: 4096,
+  /** How long the origins that assistants allow are remembered between preflights. */
+  originListsKeptMs: 10 * SECOND_MS,
   inactivitySweepMs: 15 * SECOND_MS,
   inactivitySweepRowsMax: 200,
 

@@ -36,6 +36,8 @@ export interface ApiOptions {
   expect(method: string, path: string): void;
   /** Whether pages of this origin may use the conversation; asked for routes with a `{uuid}`. */
   allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): boolean;
+  /** Whether a preflight of this path may name the page's origin; "" where there is no uuid. */
+  allowsPreflight(path: string, uuid: string, http: HttpRequest): boolean;
   /** True while the server is stopping: nothing new is taken on. */
   draining(): boolean;
   system: System;
@@ -262,7 +264,7 @@ function corsHeaders(http: HttpRequest): HeaderMap {
 
 const PREFLIGHT_SECONDS = "600";
 
-/** Preflights of the public routes; `/conversations` itself is judged when its body is known. */
+/** Preflights of the public routes: an origin is named only where it may use what is asked for. */
 function mountPreflight(options: ApiOptions, routes: Route[]): void {
   const isPublic = (route: Route): boolean => route.auth === "public";
   const pathsOf = (route: Route): string[] => [route.path, ...(route.aliases ?? [])];
@@ -275,10 +277,13 @@ function mountPreflight(options: ApiOptions, routes: Route[]): void {
       bodyBytesMax: 0,
       handle: (http) => {
         const uuid = (http.params[0] ?? "").toLowerCase();
-        const { origin } = http.headers;
-        const allowed = origin !== undefined
-          && (uuid === "" || (isUuid(uuid) && options.allowsOrigin(origin, uuid, http)));
-        if (!allowed) return { status: 403, contentType: "text/plain", content: "" };
+        const isSane = !path.includes("{uuid}") || isUuid(uuid);
+        if (http.headers.origin === undefined || !isSane
+          || !options.allowsPreflight(path, uuid, http)) {
+          return {
+            status: 403, contentType: "text/plain", content: "", headers: { Vary: "Origin" },
+          };
+        }
         return {
           status: 204,
           contentType: "text/plain",

@@ -2,7 +2,7 @@
 // column and not in the JSON, because the database counts and clears it.
 import type {
   Assistant, AssistantChange, AssistantColumns, AssistantStore, CreateOutcome, NewAssistant,
-  UpdateOutcome,
+  OriginLists, UpdateOutcome,
 } from "../../assistants/assistants.ts";
 import type { BuiltInTool } from "../../assistants/built-in-tools.ts";
 import type {
@@ -243,6 +243,25 @@ function createMemo(read: (version: Version) => Assistant | null) {
   };
 }
 
+function createOriginReader(db: Db): () => OriginLists {
+  const own = '%"allowed_origins":[%';
+  const naming = db.prepare<[object], { settings: string }>(
+    "SELECT settings FROM assistants WHERE deleted_at IS NULL AND settings LIKE @own");
+  const other = db.prepare(
+    "SELECT 1 FROM assistants WHERE deleted_at IS NULL AND settings NOT LIKE @own LIMIT 1");
+  return () => {
+    const origins = new Set<string>();
+    let someUseDefault = other.get({ own }) !== undefined;
+    for (const { settings } of naming.iterate({ own })) {
+      // What looked like the setting may be a value of the same name elsewhere.
+      const { allowed_origins: list } = JSON.parse(settings) as Partial<AssistantSettings>;
+      for (const origin of list ?? []) origins.add(origin);
+      if (!list) someUseDefault = true;
+    }
+    return { origins, someUseDefault };
+  };
+}
+
 export function createAssistantStore(db: Db, writer: Writer): AssistantStore {
   const find = db.prepare<[object], Version>(`
     SELECT id, account_id, updated_at FROM assistants
@@ -302,6 +321,7 @@ export function createAssistantStore(db: Db, writer: Writer): AssistantStore {
     ownsLabel: (accountId, id) => label.get({ accountId, id }) !== undefined,
     inboundAssistantOn: (accountId, phoneNumberId) =>
       inbound.get({ accountId, phoneNumberId })?.id ?? null,
+    ownOriginLists: createOriginReader(db),
     withCalcomKeys: () => keyed.all().map((row) => ({
       assistantId: row.id, accountId: row.account_id, uuid: row.uuid,
       tools: (JSON.parse(row.settings) as AssistantSettings).tools,
