@@ -146,6 +146,9 @@ test("[TW92] sound ahead of real time is dropped", async () => {
   assert.equal(heard(), HOSTED_MEDIA_LIMITS.aheadMs / 1000 + 2);
 });
 
+/** What the owner reads of a call that its carrier told nothing of. */
+const SILENT = "the carrier says nothing of it and may not reach PARLEY_PUBLIC_URL";
+
 test("[TW93] a call nobody reports of is given up, and hung up should it ring after all", async () => {
   const error = new ProviderError("lost", { retryable: false });
   const limitMs = RINGING_MS + HOSTED_CALL_LIMITS.reportMs;
@@ -154,7 +157,7 @@ test("[TW93] a call nobody reports of is given up, and hung up should it ring af
   lost.system.advance(limitMs - 1);
   assert.deepEqual(ended(lost.told), []);
   lost.system.advance(1);
-  assert.deepEqual(ended(lost.told), [{ kind: "ended", cause: "failed" }]);
+  assert.deepEqual(ended(lost.told), [{ kind: "ended", cause: "failed", detail: SILENT }]);
   assert.deepEqual(lost.hungUp, []);
   lost.report(statusToken, "ringing");
   assert.deepEqual(lost.hungUp, ["CA1"]);
@@ -170,7 +173,7 @@ test("[TW93] a call nobody reports of is given up, and hung up should it ring af
   mute.report((await mute.dial()).statusToken, "ringing", "answered");
   mute.system.advance(HOSTED_MEDIA_LIMITS.startMs);
   await settled();
-  assert.deepEqual(ended(mute.told), [{ kind: "ended", cause: "failed" }]);
+  assert.deepEqual(ended(mute.told), [{ kind: "ended", cause: "failed", detail: SILENT }]);
   assert.deepEqual(mute.hungUp, ["CA1"]);
 });
 
