@@ -1,9 +1,12 @@
-// Composition root, the part about webhooks: what the outbox needs to send. Called by features.ts.
+// Composition root, the part about webhooks: what the outbox needs to send, and the evaluations of
+// chats it tells. Called by features.ts.
 import type { Assistants } from "./assistants/assistants.ts";
 import { createEvaluate } from "./calls/evaluation.ts";
 import type { Recordings } from "./calls/recordings.ts";
 import type { TranscriptEntry } from "./calls/records.ts";
 import type { Config } from "./config.ts";
+import { createEvaluations, type EvaluationStore } from "./conversations/evaluations.ts";
+import type { ConversationStore } from "./conversations/records.ts";
 import type { Logger } from "./core/logger.ts";
 import type { Metrics } from "./core/metrics.ts";
 import { loadSecret } from "./core/secrets.ts";
@@ -11,12 +14,14 @@ import type { System } from "./core/system.ts";
 import type { EventBus } from "./events/bus.ts";
 import { createOutbound } from "./outbound/request.ts";
 import { createInboundAsk } from "./webhooks/inbound.ts";
-import { createRelay, type RelayOptions } from "./webhooks/relay.ts";
-import { createWebhooks, type Delivery, type WebhookStore } from "./webhooks/webhooks.ts";
+import { createRelay } from "./webhooks/relay.ts";
+import { createWebhooks, type WebhookStore } from "./webhooks/webhooks.ts";
 
 export interface DeliveryOptions {
   config: Config;
   store: WebhookStore;
+  conversations: Pick<ConversationStore, "history">;
+  evaluations: EvaluationStore;
   bus: EventBus;
   assistants: Assistants;
   recordings: Recordings;
@@ -37,6 +42,7 @@ export function createDelivery(options: DeliveryOptions) {
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, userAgent: USER_AGENT,
   });
   let origin = config.PARLEY_PUBLIC_URL ?? "";
+  const evaluations = createChatEvaluations(options);
   const webhooks = createWebhooks({
     store,
     system,
@@ -48,7 +54,7 @@ export function createDelivery(options: DeliveryOptions) {
     outbound,
     signingSecrets: webhooks.signingSecrets,
     recordingUrl: (file) => `${origin}${API_ROOT}${recordings.linkOf(file)}`,
-    evaluate: createEvaluateConversation(options),
+    evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
@@ -64,37 +70,45 @@ export function createDelivery(options: DeliveryOptions) {
     /** Nothing is sent before it is known where the server listens: links are absolute. */
     start: (listening: string): void => {
       origin = config.PARLEY_PUBLIC_URL ?? listening;
-      unwatch = bus.watch(() => relay.wake(null));
+      unwatch = bus.watch(() => {
+        relay.wake(null);
+        evaluations.wake();
+      });
+      evaluations.start();
       relay.start();
     },
     close: async () => {
       unwatch();
-      await relay.close();
+      const closed = relay.close();
+      evaluations.close();
+      await closed;
       await outbound.close();
     },
   };
 }
 
-/** Evaluates what the body of a conversation's webhook tells was said. */
-function createEvaluateConversation(
-  { assistants, resolveModel, system, log }: DeliveryOptions,
-): RelayOptions["evaluate"] {
+/** Evaluates what was said in conversations that have ended. */
+function createChatEvaluations(options: DeliveryOptions) {
+  const { assistants, resolveModel, conversations, evaluations, bus, system, log } = options;
   const evaluate = createEvaluate({ resolveModel, system, log });
-  return async ({ body }: Delivery) => {
-    const { assistant_id: uuid, transcript } = JSON.parse(body) as {
-      assistant_id: string; transcript: { role: string; content: string }[];
-    };
-    const assistant = assistants.findByUuid(uuid);
-    if (!assistant) return {};
-    const entries = transcript.map(({ role, content }, index): TranscriptEntry => ({
-      number: index + 1,
-      speaker: role === "assistant" ? "assistant" : "customer",
-      text: content,
-      startMs: 0,
-      endMs: 0,
-      interrupted: false,
-      functionCalls: [],
-    }));
-    return (await evaluate(assistant, entries)).values;
-  };
+  return createEvaluations({
+    store: evaluations,
+    bus, system, log,
+    evaluate: async ({ id, accountId, assistantId }, signal) => {
+      const assistant = assistants.find(accountId, assistantId);
+      if (!assistant) return { values: {}, error: "The assistant was deleted." };
+      const entries = conversations.history(id).map((
+        { role, content }, index,
+      ): TranscriptEntry => ({
+        number: index + 1,
+        speaker: role === "assistant" ? "assistant" : "customer",
+        text: content,
+        startMs: 0,
+        endMs: 0,
+        interrupted: false,
+        functionCalls: [],
+      }));
+      return evaluate(assistant, entries, signal);
+    },
+  });
 }

@@ -123,8 +123,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,
     tryTool: tooling.tryTool,
-    knowledge, calendars,
-    phoneNumbers,
+    knowledge, calendars, phoneNumbers,
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
   };
 }
@@ -184,7 +183,8 @@ function createCallFeatures(
     system,
   });
   const delivery = createDelivery({
-    config, store: storage.webhooks, bus, assistants, recordings, metrics, system, log,
+    config, store: storage.webhooks, conversations: storage.conversations,
+    evaluations: storage.evaluations, bus, assistants, recordings, metrics, system, log,
     resolveModel: answering.resolveModel,
   });
   const calls = createCalls({

@@ -46,6 +46,15 @@ const SUMMARY = Type.Object({
   total_cost: Type.Number(),
   ai_enabled: Type.Boolean(),
   external_identifier: Type.Optional(Type.String()),
+  evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], {
+    description: "What the model filled the assistant's post_call_schema with when the conversation "
+      + "ended last; null where it did not end or nothing was to be evaluated",
+    examples: [{ satisfied: true }],
+  }),
+  evaluation_error: Type.Union([Type.String(), Type.Null()], {
+    description: "Why the evaluation has no values; null where it has them or is none",
+    examples: ["The model could not be reached."],
+  }),
   created_at: Type.String(),
   updated_at: Type.String(),
 });

@@ -32,6 +32,10 @@ export interface ConversationSummary extends Conversation {
   assistantName: string;
   messageCount: number;
   totalCostMicros: Micros;
+  /** By the assistant's schema, as of its last end; null: there is none. */
+  evaluation: Record<string, unknown> | null;
+  /** Why it has no values. */
+  evaluationError: string | null;
   updatedAt: Instant;
 }
 

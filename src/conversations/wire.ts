@@ -87,6 +87,8 @@ export function summaryItem(summary: ConversationSummary) {
     ...(summary.externalIdentifier === null
       ? {}
       : { external_identifier: summary.externalIdentifier }),
+    evaluation: summary.evaluation,
+    evaluation_error: summary.evaluationError,
     created_at: plainSeconds(summary.createdAt),
     updated_at: plainSeconds(summary.updatedAt),
   };

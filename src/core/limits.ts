@@ -144,6 +144,8 @@ export const LIMITS = {
   recordingSliceBytesMax: 1024 * 1024,
   evaluationMs: 60 * SECOND_MS,
   evaluationAttemptsMax: 3,
+  /** Conversations evaluated at the same time. */
+  evaluationsAtOnceMax: 4,
 
   // Webhooks
   webhookEndpointsMax: 50,

@@ -40,6 +40,10 @@ export type CommittedData =
       failure: FailureClass; error: string;
     }
   | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
+  | {
+      type: "conversation_evaluated"; conversation_id: string;
+      evaluation: Record<string, unknown>; evaluation_error: string | null;
+    }
   | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
   | {

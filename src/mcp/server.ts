@@ -1,6 +1,7 @@
 // MCP's JSON-RPC, without memory between two requests: the stateless revision 2026-07-28, and what
 // clients of the revisions before it need (an `initialize` answered without a session, batches for
-// those of 2025-03-26); all others send one message per POST. Only the messages are here; HTTP is in routes.ts, what they do in tools.ts.
+// those of 2025-03-26); all others send one message per POST.
+// Only the messages are here; HTTP is in routes.ts, what they do in tools.ts.
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { HttpRequest } from "../http/exchange.ts";
@@ -270,26 +271,30 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
     }
   };
 
-  return {
-    /** `takeRate` lets the key make one more request, or throws. */
-    handle: async (from: ToolCaller, takeRate: () => void): Promise<RpcReply> => {
-      let given;
-      try {
-        given = parsed(from.http);
-      } catch (error) {
-        return refusalOf(error);
-      }
-      if (!Array.isArray(given)) return one(given, from, false);
-      // The first was counted with the request; none runs where not all may.
-      for (let count = 1; count < given.length; count += 1) takeRate();
-      const answers: object[] = [];
-      // One after the other, in the order they were written.
-      for (const message of given) {
-        const { json } = await one(message, from, true);
-        if (json) answers.push(json);
-      }
-      return answers.length > 0 ? { status: 200, json: answers } : { status: 202, json: null };
-    },
+  return { handle: createHandle(one) };
+}
+
+/** `takeRate` lets the key make one more request, or throws. */
+function createHandle(
+  one: (given: unknown, from: ToolCaller, isBatched: boolean) => Promise<RpcReply>,
+) {
+  return async (from: ToolCaller, takeRate: () => void): Promise<RpcReply> => {
+    let given;
+    try {
+      given = parsed(from.http);
+    } catch (error) {
+      return refusalOf(error);
+    }
+    if (!Array.isArray(given)) return one(given, from, false);
+    // The first was counted with the request; none runs where not all may.
+    for (let count = 1; count < given.length; count += 1) takeRate();
+    const answers: object[] = [];
+    // One after the other, in the order they were written.
+    for (const message of given) {
+      const { json } = await one(message, from, true);
+      if (json) answers.push(json);
+    }
+    return answers.length > 0 ? { status: 200, json: answers } : { status: 202, json: null };
   };
 }
 

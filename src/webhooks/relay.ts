@@ -15,8 +15,8 @@ export interface RelayOptions {
   outbound: Outbound;
   signingSecrets(endpoint: Endpoint): string[];
   recordingUrl(file: string): string;
-  /** What the model says about a conversation that has ended, by the assistant's schema. */
-  evaluate(delivery: Delivery): Promise<Record<string, unknown>>;
+  /** What the evaluation of a conversation found; null: the server stops before it is there. */
+  evaluationOf(conversationUuid: string): Promise<Record<string, unknown> | null>;
   /** Seconds until the second, third … attempt; after the last one a message is given up. */
   retrySeconds: number[];
   /** Longest an attempt may take. */
@@ -140,6 +140,7 @@ async function attempt(
 ): Promise<void> {
   const { store, system } = options;
   const prepared = await prepare(options, delivery);
+  if (prepared === null) return;
   const startedMs = system.monotonicMs();
   const body = withRecording(options, delivery, prepared);
   const reply = await options.outbound.request({
@@ -159,12 +160,16 @@ async function attempt(
   options.observe(result.outcome, (system.monotonicMs() - startedMs) / 1000);
 }
 
-/** The body, with what the model had to say; kept, so that every attempt says the same. */
+/**
+ * The body, with what the model had to say; kept, so that every attempt says the same. Null: not
+ * before the next start.
+ */
 async function prepare(
-  { store, evaluate }: RelayOptions, delivery: Delivery,
-): Promise<string> {
-  if (!delivery.needsEvaluation) return delivery.body;
-  const values = await evaluate(delivery);
+  { store, evaluationOf }: RelayOptions, delivery: Delivery,
+): Promise<string | null> {
+  if (!delivery.needsEvaluation || delivery.conversationUuid === null) return delivery.body;
+  const values = await evaluationOf(delivery.conversationUuid);
+  if (values === null) return null;
   const body = JSON.stringify({
     ...JSON.parse(delivery.body) as object, extracted_variables: values,
   });

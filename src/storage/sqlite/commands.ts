@@ -5,6 +5,7 @@ import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
 import { campaignCommands } from "./campaign-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
+import { evaluationCommands } from "./conversation-evaluations.ts";
 import type { Db } from "./database.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
@@ -24,6 +25,7 @@ export function createCommands(db: Db) {
     ...callCommands(db),
     ...campaignCommands(db),
     ...conversationCommands(db),
+    ...evaluationCommands(db),
     ...eventCommands(db),
     ...groupCommands(db),
     ...knowledgebaseCommands(db),

@@ -3,6 +3,7 @@ import type { CreateOutcome, NewConversation } from "../../conversations/records
 import type { RefusedVisitor } from "../../conversations/refusals.ts";
 import { isoMicros, type Instant } from "../../core/system.ts";
 import type { CommittedData, CommittedEvent, Refused } from "../../events/events.ts";
+import { createEnd } from "./conversation-evaluations.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";
 import type { Db } from "./database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
@@ -192,8 +193,7 @@ function createEndInactive(db: Db, appendEvent: AppendEvent) {
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id
     WHERE c.state = 'open' AND c.check_at <= @now ORDER BY c.check_at LIMIT @rows`);
   const lookAgain = db.prepare("UPDATE conversations SET check_at = @checkAt WHERE id = @id");
-  const end = db.prepare(
-    "UPDATE conversations SET state = 'ended', updated_at = @now WHERE id = @id");
+  const end = createEnd(db);
 
   return ({ now, rows }: { now: Instant; rows: number }) => {
     const conversations = due.all({ now, rows });
@@ -206,7 +206,7 @@ function createEndInactive(db: Db, appendEvent: AppendEvent) {
         lookAgain.run({ id: row.id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
         continue;
       }
-      end.run({ id: row.id, now });
+      end({ id: row.id, now });
       events.push(appendEvent({ id: row.id, uuid: row.uuid, accountId: row.account_id }, {
         type: "conversation_ended", conversation_id: row.uuid, reason: "inactivity",
       }, now));

@@ -30,6 +30,8 @@ interface SummaryRow extends ConversationRow {
   assistant_name: string;
   message_count: number;
   total_cost_micros: number;
+  evaluation: string | null;
+  evaluation_error: string | null;
   updated_at: number;
 }
 
@@ -94,6 +96,10 @@ function summaryFromRow(row: SummaryRow): ConversationSummary {
     assistantName: row.assistant_name,
     messageCount: row.message_count,
     totalCostMicros: row.total_cost_micros,
+    evaluation: row.evaluation === null
+      ? null
+      : (JSON.parse(row.evaluation) as Record<string, unknown>),
+    evaluationError: row.evaluation_error,
     updatedAt: row.updated_at,
   };
 }
@@ -112,7 +118,7 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
   const summaries = `
     SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
       c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
-      a.uuid AS assistant_uuid, a.name AS assistant_name
+      c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
   const summary = db.prepare<[object], SummaryRow>(`
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);

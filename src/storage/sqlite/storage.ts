@@ -18,6 +18,7 @@ import type { NumberInventory } from "../../phone-numbers/inventory.ts";
 import type { SipTrunkStore } from "../../phone-numbers/sip-trunks.ts";
 import type { ToolJournal } from "../../tools/invocation.ts";
 import type { ToolStore } from "../../tools/tools.ts";
+import type { EvaluationStore } from "../../conversations/evaluations.ts";
 import type { WebhookStore } from "../../webhooks/webhooks.ts";
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
@@ -37,6 +38,7 @@ import {
 } from "./phone-numbers.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
+import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createWebhookStore } from "./webhooks.ts";
 import { createInlineWriter, startThreadWriter, type Writer } from "./writer.ts";
 
@@ -57,6 +59,7 @@ export interface Storage {
   campaigns: CampaignStore;
   conversations: ConversationStore;
   webhooks: WebhookStore;
+  evaluations: EvaluationStore;
   events: EventLog;
   ledger: LedgerReader;
   overview: OverviewStore;
@@ -91,6 +94,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer),
     webhooks: createWebhookStore(reader, writer),
+    evaluations: createEvaluationStore(reader, writer),
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),
     overview: createOverviewStore(reader),

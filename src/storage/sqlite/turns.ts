@@ -16,6 +16,7 @@ import type {
   CommittedEvent, FailureClass, FunctionCall, MessageBody,
 } from "../../events/events.ts";
 import { createTrouble } from "./conversation-commands.ts";
+import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
 import type { Db } from "./database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
@@ -262,13 +263,13 @@ function createHold(db: Db, rows: TurnRows) {
 }
 
 function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => CommittedEvent[] {
-  const end = db.prepare("UPDATE conversations SET state = 'ended' WHERE id = @conversationId");
+  const end = createEnd(db);
 
   /** The conversation's last event, for a reply that ended it. */
   const ended = ({ conversation, now }: CompleteTurn): CommittedEvent => {
     const { id: conversationId, uuid, accountId } = conversation;
     const sequence = rows.advance({ conversationId, messages: 0, costMicros: 0, now });
-    end.run({ conversationId });
+    end({ id: conversationId, now });
     return rows.append({
       accountId,
       accountSequence: rows.nextAccountSequence(accountId, 1),

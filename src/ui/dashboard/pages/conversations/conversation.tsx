@@ -16,6 +16,7 @@ import { Suggest } from "./suggest.tsx";
 import { useWatch, type Watch } from "./watch-conversation.ts";
 import "./conversations.css";
 
+const EVALUATED = ["conversation_evaluated"];
 const BACK = { href: "#/conversations", label: "Conversations" };
 
 export function ConversationPage({ params }: PageProps) {
@@ -27,7 +28,7 @@ function OneConversation({ uuid }: { uuid: string }) {
   const api = useApi();
   const watch = useWatch(uuid);
   const summary = useData(`conversations/${uuid}/row`, () =>
-    unwrap(api.GET("/user/conversations/{uuid}", { params: { path: { uuid } } })));
+    unwrap(api.GET("/user/conversations/{uuid}", { params: { path: { uuid } } })), EVALUATED);
   const record = useData(`conversations/${uuid}`, () => unwrap(api.GET("/conversations/{uuid}", {
     params: { path: { uuid } },
   })));
@@ -54,6 +55,10 @@ function OneConversation({ uuid }: { uuid: string }) {
           <div class="stack">
             {talk && <Ai uuid={uuid} watch={watch} row={row} />}
             <About uuid={uuid} watch={watch} row={row} />
+            <Values
+              title="Evaluation" values={row?.evaluation ?? {}}
+              note={row?.evaluation_error && <Notice tone="warn">{row.evaluation_error}</Notice>}
+            />
             <Answers uuid={uuid} />
             <Values title="Variables" values={record.value?.variables ?? {}} />
           </div>

@@ -13,6 +13,7 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   reply_failure_explained: ["Conversations", "Why a reply failed, in full"],
   ai_toggled: ["Conversations", "The assistant was switched on or off"],
   conversation_ended: ["Conversations", "A conversation ended"],
+  conversation_evaluated: ["Conversations", "An ended conversation was evaluated"],
   call_created: ["Calls", "A call began"],
   call_status_changed: ["Calls", "A call’s status changed"],
   transcript_added: ["Calls", "Something was said"],
