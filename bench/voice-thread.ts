@@ -38,7 +38,7 @@ const SETTINGS = {
   ...VOICE_SETTINGS,
   endpoint: { type: "vad", silenceMs: 750 },
   interrupt: { allowed: true, threshold: 0.6, confirmMs: 250, wordsMin: 0 },
-  voicemail: { detects: true, message: null },
+  voicemail: { detects: true, message: null, ends: true },
 } as const;
 
 const port = parentPort;

@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import type { Logger } from "./core/logger.ts";
 import type { System } from "./core/system.ts";
 import type { ModelCatalog } from "./providers/models/catalog.ts";
+import { synthesizerAbilities, transcriberAbilities } from "./providers/speech/abilities.ts";
 import {
   chooseSynthesizer, chooseTranscriber, openSynthesizers, speakWhole, whySynthesizerMissing,
   whyTranscriberMissing,
@@ -48,6 +49,8 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
       chooseSynthesizer(speech, { language, code })),
     transcriberFor: remembered((language: string, code: string | null) =>
       chooseTranscriber(speech, { language, code })),
+    synthesizerAbilities: (code) => synthesizerAbilities(code, speech),
+    transcriberAbilities: (code) => transcriberAbilities(code, speech),
   };
   const languageOf = ({ language_id: id }: Voice): string =>
     (id === null ? null : catalogs.findLanguage(id)?.iso_2) ?? "en";
@@ -105,7 +108,7 @@ function createSpeaker(
     const name = code === "openai-compatible" ? OPENAI_VOICES : code;
     const wanted = {
       rate: PREVIEW_RATE, voice: voice.codes[name] ?? null, gender: voice.gender, language,
-      speed: 1, stability: 0.7, similarity: 0.5,
+      speed: 1, stability: 0.7, similarity: 0.5, hasEmotion: false,
     };
     speakWhole(synthesizers(code), wanted, text, (pcm) => {
       resolve(pcm === null || pcm.length === 0 ? null : monoWav([pcm], PREVIEW_RATE));

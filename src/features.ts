@@ -98,7 +98,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
     resolveModel,
-    referenceFor: knowledge.referenceFor,
+    referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
     toolsOf: (turn) => joinTools([...sourcesOf(turn), endConversationSource(turn)]),
     bus, system, log,
     limits: chatLimits(config),
@@ -110,16 +110,15 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const callsAndVoice = createCallFeatures(options, storage, {
     routeInbound: phoneNumbers.routeInbound, sipTrunks: phoneNumbers.sipTrunks,
     bus, catalogs, accounts, assistants, metrics, resolveModel, sourcesOf,
-    referenceFor: knowledge.referenceFor,
+    referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
+    titlesOf: knowledge.titlesOf, realtimeName: modelCatalog.realtimeName,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
   });
   return {
-    ...callsAndVoice,
-    sessions: createSessions({ box, accounts, system }),
+    ...callsAndVoice, sessions: createSessions({ box, accounts, system }),
     bus, catalogs, modelCatalog, capabilities, metrics, accounts, assistants, conversations,
-    givenTurns, streams,
-    tools: tooling.tools,
+    givenTurns, streams, tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,
     tryTool: tooling.tryTool,
@@ -162,7 +161,7 @@ interface CallParts
   extends Pick<
     VoiceOptions,
     | "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor" | "routeInbound"
-    | "sipTrunks" | "warningsOf"
+    | "sipTrunks" | "languagesOf" | "titlesOf" | "realtimeName" | "warningsOf"
   > {
   bus: EventBus;
   catalogs: Catalogs;
@@ -357,6 +356,10 @@ function createKnowledge({ config, log, system }: AppOptions, storage: Storage, 
       await processor.close();
       await embedder?.close();
     },
+    titlesOf: ({ accountId, settings: { knowledgebase_id: id } }: Assistant): string[] =>
+      (id === null || store.find(accountId, id) === null
+        ? []
+        : store.documents(id).slice(0, LIMITS.recogniserHintsMax).map(({ name }) => name)),
     referenceFor: async ({ accountId, settings }: Assistant, question: string) =>
       settings.knowledgebase_id !== null && settings.knowledgebase_mode === "prompt"
         ? retrieval.reference(accountId, settings.knowledgebase_id, question)

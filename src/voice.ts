@@ -12,7 +12,7 @@ import type { MediaThread } from "./calls/voice/protocol.ts";
 import type { Recordings } from "./calls/recordings.ts";
 import type { Hearing } from "./calls/records.ts";
 import type { CallingOptions, ChosenVoice, GivenWords, VoiceOf } from "./calls/replies.ts";
-import { voiceSettingsOf } from "./calls/voice/settings.ts";
+import { hintsOf, voiceSettingsOf } from "./calls/voice/settings.ts";
 import { createHostedLines, type HostedLines } from "./carriers.ts";
 import type { Config } from "./config.ts";
 import { Fault } from "./core/faults.ts";
@@ -23,6 +23,8 @@ import type { InboundStore } from "./phone-numbers/inbound.ts";
 import type { SipTrunks } from "./phone-numbers/sip-trunks.ts";
 import type { HostedAccount } from "./providers/carriers/hosted/port.ts";
 import type { SipListener } from "./providers/carriers/sip/trunk.ts";
+import type { ModelCatalog } from "./providers/models/catalog.ts";
+import { transcriberAbilities } from "./providers/speech/abilities.ts";
 import {
   chooseSynthesizer, chooseTranscriber, whyNoTranscriber, type SpeechConfig, type VendorConfig,
 } from "./providers/speech/engines.ts";
@@ -30,13 +32,16 @@ import {
 export interface VoiceOptions
   extends Pick<
     CallingOptions,
-    | "askInbound" | "findAssistant" | "resolveModel" | "sourcesOf" | "referenceFor" | "limits"
-    | "routeInbound" | "warningsOf"
+    | "askInbound" | "findAssistant" | "languagesOf" | "resolveModel" | "sourcesOf"
+    | "referenceFor" | "limits" | "routeInbound" | "warningsOf"
   > {
   sipTrunks: SipTrunks;
   findHosted: InboundStore["findHosted"];
   config: Config;
   catalogs: Catalogs;
+  realtimeName: ModelCatalog["realtimeName"];
+  /** Titles of what the assistant knows. */
+  titlesOf(assistant: Assistant): string[];
   calls: Calls;
   recordings: Recordings;
   system: System;
@@ -78,7 +83,7 @@ export function createVoice(options: VoiceOptions): Voice {
   });
   trunks.onChange(media.trunksChanged);
   const voiceOf: VoiceOf = (assistant, call) =>
-    chooseVoice(speech, options.catalogs, assistant, call);
+    chooseVoice(speech, options, assistant, call);
   const hosted = createHostedLines(options);
   const lines = createLines(options, hosted);
   const calling = createCalling({
@@ -201,12 +206,15 @@ export const OPENAI_VOICES = "openai";
 
 function chooseVoice(
   speech: SpeechConfig,
-  catalogs: Catalogs,
+  options: Pick<VoiceOptions, "catalogs" | "realtimeName" | "titlesOf">,
   assistant: Assistant,
-  { isOutbound, isRealtime, words }: Parameters<VoiceOf>[1],
+  { isOutbound, isRealtime, language: spoken, words }: Parameters<VoiceOf>[1],
 ): ChosenVoice {
+  const { catalogs } = options;
   const { mode, settings } = assistant;
-  const language = catalogs.findLanguage(settings.language_id);
+  const known = [settings.language_id, ...settings.secondary_language_ids]
+    .flatMap((id) => catalogs.findLanguage(id) ?? []);
+  const language = known.find(({ iso_2: code }) => code === spoken) ?? known[0];
   const voice = catalogs.findVoice(settings.voice_id);
   if (!language || !voice) {
     throw new Fault(422, "The assistant's language or voice is not there any more.");
@@ -232,12 +240,18 @@ function chooseVoice(
     throw new Fault(422, `No speech engine of this server can understand ${language.name}. `
       + whyNoTranscriber(speech, language.iso_2));
   }
+  // A browser listens in one language; who gives the words in writing may change it.
+  const follows = hearing === "server" && transcriber !== null
+    ? transcriberAbilities(transcriber, speech).severalLanguages
+    : hearing !== "browser";
   const openAiVoice = voice.codes[OPENAI_VOICES] ?? null;
   const voiceCode = synthesizer === "openai-compatible" ? openAiVoice : voice.codes[synthesizer ?? ""];
   return {
+    language: language.name,
     settings: voiceSettingsOf(assistant, {
-      language: language.iso_2,
-      fillers: catalogs.fillers(language.id),
+      language,
+      languages: follows ? [...new Set(known.map(({ iso_2: code }) => code))] : [language.iso_2],
+      hints: hintsOf(assistant, options.titlesOf(assistant)),
       voice: { voice: voiceCode ?? null, gender: voice.gender },
       isOutbound,
     }),
@@ -246,6 +260,12 @@ function chooseVoice(
       transcriber: hearing === "server" ? transcriber : null,
     },
     hearing,
-    realtime: hearsItself ? { voice: openAiVoice, language: language.iso_2 } : null,
+    realtime: hearsItself
+      ? {
+          voice: openAiVoice,
+          language: language.iso_2,
+          model: options.realtimeName(settings.multimodal_model_id),
+        }
+      : null,
   };
 }

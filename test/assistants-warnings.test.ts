@@ -99,6 +99,29 @@ test("[AS59] what does not act here is told with each create, update and read, b
   assert.deepEqual(fields((await rich.call("GET", `/user/assistant/${acting.id}`)).body), []);
 });
 
+test("[SP129] settings that the engines of this server have no use for are named, others are not", async () => {
+  const wishes = {
+    llm_model_id: 2, synthesizer_provider_id: null, voice_stability: 0.2, voice_similarity: 0.9,
+    recogniser_hints: ["Zwickau"], secondary_language_ids: [2],
+  };
+  const warned = async (at: TestServer, settings: object): Promise<string[]> => {
+    const { id } = await newAssistant(at, { ...wishes, ...settings });
+    const { status, body } = await at.call("GET", `/user/assistant/${id}`);
+    assert.equal(status, 200);
+    return body.warnings.map(({ field }: { field: string }) => field);
+  };
+  const flite = (await lookup(bare, "synthesizer-providers")).find(({ code }) => code === "flite");
+  assert.deepEqual(await warned(bare, { synthesizer_provider_id: flite?.id }), [
+    "tts_emotion_enabled", "voice_stability", "voice_similarity", "recogniser_hints",
+    "secondary_language_ids",
+  ]);
+  assert.deepEqual(await warned(rich, { voice_id: 10 }), []);
+  // A model that hears and speaks by itself follows any language, and takes no more than that.
+  const realtime = { mode: "multimodal", llm_model_id: null, multimodal_model_id: 101 };
+  assert.deepEqual(await warned(rich, realtime),
+    ["voice_stability", "voice_similarity", "recogniser_hints"]);
+});
+
 test("[AS60] every catalog row of a vendor has an adaptor", () => {
   const catalogs = loadCatalogs();
   const config = {

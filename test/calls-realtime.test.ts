@@ -16,8 +16,9 @@ const tone = (seconds: number): Int16Array =>
 
 let answer: Answer = () => ({ text: "Yes." });
 let peers = 0;
+let heardText = "When are you open?";
 const realtime = await startRealtimeServer({
-  hear: () => "When are you open?",
+  hear: () => heardText,
   // What it is asked to say, it says.
   reply: (heard, turn) => {
     const [, wanted] = turn.instructions?.split(":\n\n") ?? [];
@@ -180,6 +181,65 @@ test("[CR34] another assistant takes over: new instructions and functions, the s
   assert.deepEqual(session.tools.map((tool) => (tool as { name: string }).name), ["hang_up"]);
   caller.send({ type: "end" });
   await ended(caller, "ended_by_customer");
+});
+
+test("[CR122] the model asked for is the assistant's; where it has none of its own, the server's", async () => {
+  for (const [id, name] of [[104, "gpt-realtime"], [103, "gpt-4o-mini-realtime-preview"], [101, "gpt-realtime"]] as const) {
+    const { caller, peer } = await startRealtimeCall("multimodal", { multimodal_model_id: id });
+    assert.equal(peer.query.get("model"), name);
+    caller.hangUp();
+    await ended(caller, "ended_by_customer");
+  }
+});
+
+test("[CR123] in a silence the model does what reengagement_prompt says", async () => {
+  answer = (heard) => ({ text: heard.includes("Offer help") ? "May I help?" : "Yes.", pcm: tone(0.2) });
+  const { caller } = await startRealtimeCall("multimodal", {
+    max_silence_duration: 1, reengagement_prompt: "Offer help once more.",
+  });
+  await caller.until(() => caller.lines.at(-1) === "assistant: May I help?");
+  caller.send({ type: "end" });
+  await ended(caller, "ended_by_customer");
+});
+
+/** What a call comes to that a machine answers. */
+async function callMachine(settings: object) {
+  heardText = "Please leave a message after the tone.";
+  const models = await server.call("GET", "/user/assistants/models?type=multimodal");
+  const assistant = await newAssistant(server, {
+    type: "outbound", status: "active", mode: "multimodal", llm_model_id: null,
+    multimodal_model_id: models.body[0].id, initial_message: "Hi there.",
+    post_call_evaluation: false, ...settings,
+  });
+  const over = Promise.withResolvers<void>();
+  const { body: made } = await server.call("POST", "/user/make_call", {
+    body: { assistant_id: assistant.id, phone_number: "+15550100003" },
+  });
+  const stop = server.app.features.bus.subscribe(`call:${made.call_id}`, (notice) => {
+    if (notice.kind === "committed" && notice.event.type === "call_ended") over.resolve();
+  });
+  peers += 1;
+  await over.promise;
+  stop();
+  heardText = "When are you open?";
+  return (await server.call("GET", `/user/calls/${made.call_id}`)).body;
+}
+
+test("[CR124] a machine that answers a realtime call is left the message, and the call ends where it is to", async () => {
+  answer = () => ({ text: "I am talking to a machine.", pcm: tone(0.2) });
+  const message = "Please call us back.";
+  const left = await callMachine({ voice_mail_message: message });
+  assert.equal(left.answered_by, "machine");
+  assert.equal(left.end_reason, "voicemail");
+  assert.equal(left.transcript_entries.at(-1).text, message);
+  const silent = await callMachine({});
+  assert.deepEqual([silent.answered_by, silent.end_reason], ["machine", "voicemail"]);
+  const kept = await callMachine({
+    voice_mail_message: message, end_call_on_voicemail: false, max_duration: 20,
+  });
+  assert.equal(kept.answered_by, "machine");
+  assert.notEqual(kept.end_reason, "voicemail");
+  assert.match(kept.transcript, /Please call us back\./);
 });
 
 test("[CR35] a realtime model that refuses or dies ends the call as failed; without one the parts do", async () => {

@@ -48,8 +48,8 @@ test("[VL164] told words: a final that comes late is waited for, and never told 
   const system = createManualSystem();
   const words = createToldWords(system);
   const events: TranscriptEvent[] = [];
-  const stream = words.transcriber.open({ rate: 8000, language: "en", hints: [] }, (event) =>
-    events.push(event));
+  const heard = { rate: 8000, language: "en", languages: ["en"], hints: [] };
+  const stream = words.transcriber.open(heard, (event) => events.push(event));
   const told = (text: string, isFinal: boolean): void =>
     words.told({ kind: "words", text, isFinal });
   const taken = (): string[] => events.splice(0).map((event) =>

@@ -88,7 +88,8 @@ test("[PR3] the client's history counts; its instructions come behind the assist
   });
   const asked = model.requests[first];
   assert.deepEqual(asked?.messages, [
-    { role: "system", content: "You are Ann.\n\nBe {{brief}}.\n\nRhyme." },
+    { role: "system", content: "You are Ann.\n\nThe language of this conversation is English, "
+      + "unless these instructions say otherwise.\n\nBe {{brief}}.\n\nRhyme." },
     { role: "user", content: "One" },
     { role: "assistant", content: "Two" },
     { role: "user", content: "Three" },

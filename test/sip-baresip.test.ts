@@ -42,7 +42,7 @@ const startPhone = async (options: Parameters<typeof startBaresip>[0]): Promise<
 async function spoken(text: string): Promise<Int16Array> {
   const told = createTold<SynthesisEvent>();
   const stream = voices.flite.open({
-    rate: RATE, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1,
+    rate: RATE, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
   }, told.tell);
   stream.write(text);
   stream.end();
@@ -90,7 +90,7 @@ const heardIn = ({ sent, heard }: Recordings): Stretch[] =>
 async function recognised(pcms: Int16Array[]): Promise<string[]> {
   const recogniser = createPocketSphinx(log);
   const told = createTold<TranscriptEvent>();
-  const stream = recogniser.open({ rate: RATE, language: "en", hints: [] }, told.tell);
+  const stream = recogniser.open({ rate: RATE, language: "en", languages: [], hints: [] }, told.tell);
   const texts: string[] = [];
   for (const [number, pcm] of pcms.entries()) {
     stream.write(pcm);

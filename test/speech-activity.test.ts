@@ -32,7 +32,7 @@ const sentences: Int16Array[] = [];
 for (const [voice, text] of SENTENCES) {
   const told = createTold<SynthesisEvent>();
   const stream = voices.flite.open({
-    rate: RATE, voice, gender: "male", language: "en", speed: 1, stability: 1, similarity: 1,
+    rate: RATE, voice, gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
   }, told.tell);
   stream.write(text);
   stream.end();

@@ -22,10 +22,13 @@ after(async () => {
 const second = (rate = 16_000) => new Int16Array(rate);
 
 async function listening(
-  args: { flux?: boolean; system?: System; rate?: number; hints?: string[]; model?: string }
+  args: {
+    flux?: boolean; system?: System; rate?: number; hints?: string[]; languages?: string[];
+    model?: string;
+  }
     & Partial<DeepgramOptions> = {},
 ) {
-  const { flux = false, hints = [], rate = 16_000, system = createSystem() } = args;
+  const { flux = false, hints = [], languages = [], rate = 16_000, system = createSystem() } = args;
   const server = await startDeepgramServer();
   closings.push(() => server.close());
   const options: DeepgramOptions = {
@@ -33,7 +36,7 @@ async function listening(
   };
   const transcriber = flux ? createDeepgramFlux(options) : createDeepgram(options);
   const told = createTold<TranscriptEvent>();
-  const stream = transcriber.open({ rate, language: "en", hints }, told.tell);
+  const stream = transcriber.open({ rate, language: "en", languages, hints }, told.tell);
   closings.push(() => stream.close());
   return { server, transcriber, stream, told };
 }
@@ -95,6 +98,19 @@ test("[SP41] the handshake says what is heard, in which language, and leaves the
     endpointing: "false", vad_events: "false", keyterm: "Parley",
   });
   stream.close();
+});
+
+test("[SP127] who may change the language is heard in all of them, and which it was is told", async () => {
+  const languages = ["en", "de"];
+  const { server, stream, told } = await listening({ languages });
+  const peer = await server.peer(0);
+  assert.deepEqual(peer.query.getAll("language"), ["multi"]);
+  assert.deepEqual(peer.query.getAll("language_hint"), languages);
+  stream.write(second());
+  peer.result({ text: "guten Tag", isFinal: true, start: 0, duration: 1, languages: ["de"] });
+  assert.deepEqual(await told.event("final"), { ...final("guten Tag"), language: "de" });
+  const flux = await listening({ flux: true, languages, model: "flux-general-multi" });
+  assert.deepEqual((await flux.server.peer(0)).query.getAll("language_hint"), languages);
 });
 
 test("[SP42] interim results replace one another, final ones close the piece, silence says nothing", async () => {
@@ -250,7 +266,7 @@ test("[SP47] a refused handshake fails with the reason and without the key; afte
     refusing.refuse(status);
     const told = createTold<TranscriptEvent>();
     const options = { url: refusing.url, key: KEY, model: "nova-3", system: createSystem(), log };
-    createDeepgram(options).open({ rate: 8000, language: "en", hints: [] }, told.tell);
+    createDeepgram(options).open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
     const { error } = await told.event("failed");
     assert.equal(error.message, text);
     assert.equal(error.retryable, retryable);
@@ -260,7 +276,7 @@ test("[SP47] a refused handshake fails with the reason and without the key; afte
   const gone = await startDeepgramServer();
   await gone.close();
   const dead = { url: gone.url, key: KEY, model: "nova-3", system: createSystem(), log };
-  createDeepgram(dead).open({ rate: 8000, language: "en", hints: [] }, told.tell);
+  createDeepgram(dead).open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
   assert.match((await told.event("failed")).error.message, /^Deepgram could not be reached: .*ECONN/);
 
   const { server, stream, told: closed } = await listening();

@@ -40,7 +40,9 @@ test("[SP60] the vendor's SDK lists the server's voices and takes each of its me
 });
 
 test("[SP61] the handshake names voice, model and rate; the first message the settings of the voice", async () => {
-  const wanted = { voice: "a voice/1", rate: 8000, speed: 0.7, stability: 0.2, similarity: 0.9 };
+  const wanted = {
+    voice: "a voice/1", rate: 8000, speed: 0.7, stability: 0.2, similarity: 0.9, hasEmotion: true,
+  };
   const { server, stream, synthesizer } = await opened({}, wanted);
   assert.equal(synthesizer.name, "ElevenLabs (eleven_flash_v2_5)");
   stream.write("Good morning. ");
@@ -57,7 +59,7 @@ test("[SP61] the handshake names voice, model and rate; the first message the se
   });
   const { context_id } = peer.messages[0]!;
   assert.deepEqual(peer.messages, [
-    { text: " ", context_id, voice_settings: { stability: 0.2, similarity_boost: 0.9, speed: 0.7 } },
+    { text: " ", context_id, voice_settings: { stability: 0.2, similarity_boost: 0.9, speed: 0.7, style: 0.3 } },
     { text: "Good morning. ", context_id, flush: true },
     { text: "How are you? ", context_id, flush: true },
     { context_id, close_context: true },

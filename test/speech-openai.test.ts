@@ -37,24 +37,28 @@ async function started() {
 }
 
 async function speaking(
-  args: { rate?: number; voice?: string | null; limits?: Partial<OpenAiAudioLimits> } = {},
+  args: {
+    rate?: number; voice?: string | null; hasEmotion?: boolean;
+    limits?: Partial<OpenAiAudioLimits>;
+  } = {},
 ) {
   const server = await started();
-  const { limits = {}, rate = 24_000, voice = null } = args;
+  const { limits = {}, rate = 24_000, voice = null, hasEmotion = false } = args;
   const synthesizer = createOpenAiSpeech({ ...common, url: server.url, voice, limits });
   const told = createTold<SynthesisEvent>();
   const stream = synthesizer.open({
     rate, voice: "nova", gender: "female", language: "en", speed: 1.1, stability: 1, similarity: 1,
+    hasEmotion,
   }, told.tell);
   closings.push(() => stream.cancel());
   return { server, stream, told };
 }
 
-async function hearing(hints: string[] = []) {
+async function hearing(hints: string[] = [], languages: string[] = []) {
   const server = await started();
   const transcriber = createOpenAiTranscription({ ...common, url: server.url, vad });
   const told = createTold<TranscriptEvent>();
-  const stream = transcriber.open({ rate: 16_000, language: "de", hints }, told.tell);
+  const stream = transcriber.open({ rate: 16_000, language: "de", languages, hints }, told.tell);
   closings.push(() => stream.close());
   const hear = (frame: Int16Array, ms: number): void => {
     for (let heard = 0; heard < ms; heard += 20) stream.write(frame);
@@ -125,6 +129,17 @@ test("[SP72] a voice of the server's own stands before the assistant's; other ra
   await told.event("done");
   assert.equal(server.speeches[0]?.body.voice, "af_heart");
   assert.ok(Math.abs(heardIn(told.events).length - 8000) < 40);
+});
+
+test("[SP128] a voice with emotion is asked for it where the engine can, another is not", async () => {
+  for (const hasEmotion of [true, false]) {
+    const { server, stream, told } = await speaking({ hasEmotion });
+    server.onSpeech = ({ response }) => void response.end(Buffer.alloc(480));
+    stream.write("One. ");
+    stream.end();
+    await told.event("done");
+    assert.equal("instructions" in (server.speeches[0]?.body ?? {}), hasEmotion);
+  }
 });
 
 test("[SP73] a refusal is told once and without the key; a broken connection is tried again", async () => {

@@ -59,8 +59,8 @@ test("[SP81] what is heard becomes partials, then a final text, for every call i
     Int16Array.from({ length: rate * seconds }, (_, at) => 9000 * Math.sin(at * at));
   const told = createTold<TranscriptEvent>();
   const other = createTold<TranscriptEvent>();
-  const stream = recogniser.open({ rate: 8000, language: "en", hints: [] }, told.tell);
-  const silent = recogniser.open({ rate: 16_000, language: "en", hints: [] }, other.tell);
+  const stream = recogniser.open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
+  const silent = recogniser.open({ rate: 16_000, language: "en", languages: [], hints: [] }, other.tell);
   stream.write(noise(8000, 1));
   silent.write(new Int16Array(16_000));
   const partial = await told.event("partial");

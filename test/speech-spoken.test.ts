@@ -81,7 +81,7 @@ function spoken(
   const synthesizer = saidAsWritten(loopback, manner);
   const events: SynthesisEvent[] = [];
   const stream = synthesizer.open({
-    rate: 8000, voice: null, gender: "male", language: "en", speed: 1, stability: 1, similarity: 1,
+    rate: 8000, voice: null, gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
   }, (event) => events.push(event));
   for (const piece of pieces) stream.write(piece);
   stream.end();

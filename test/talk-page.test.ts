@@ -43,7 +43,7 @@ async function microphone(text: string, leadSeconds: number): Promise<{ file: st
   const done = Promise.withResolvers<void>();
   const samples: number[] = [];
   const stream = voices.flite.open({
-    rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1,
+    rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
   }, (event) => {
     if (event.kind === "audio") samples.push(...event.pcm);
     if (event.kind === "failed") done.reject(event.error);

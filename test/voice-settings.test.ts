@@ -93,21 +93,38 @@ test("[VL26] voicemail: recognised by its words, left a message after the beep, 
   ];
   const message = "This is Harbour Bikes. Please call back.";
   const left = playCall({
-    steps: machine, settings: { voicemail: { detects: true, message } }, beepAtMs: 6000,
+    steps: machine, settings: { voicemail: { detects: true, message, ends: true } }, beepAtMs: 6000,
   });
   assert.deepEqual(left.answeredBy, ["machine"]);
   assert.equal(left.said.at(-1)?.text, message);
   assert.equal(left.over?.reason, "voicemail");
   assert.deepEqual(left.questions, []);
-  const silent = { voicemail: { detects: true, message: null } };
+  const silent = { voicemail: { detects: true, message: null, ends: true } };
   const ended = playCall({ steps: machine, settings: silent });
   assert.deepEqual([ended.over?.reason, ended.answeredBy], ["voicemail", ["machine"]]);
   const human = playCall({
     steps: [{ say: "Hello?" }, { quietMs: 2000 }, { hangUp: true }],
-    settings: { voicemail: { detects: true, message } },
+    settings: { voicemail: { detects: true, message, ends: true } },
   });
   assert.deepEqual(human.answeredBy, ["human"]);
   assert.equal(human.over?.reason, "customer_hung_up");
+});
+
+test("[VL86] a message is left also where the call goes on, which then answers whoever speaks", () => {
+  const message = "This is Harbour Bikes. Please call back.";
+  const played = playCall({
+    steps: [
+      { say: "Please leave a message after the tone." }, { beepMs: 400 }, { waitMs: 9000 },
+      { say: "Hello? I am here after all." }, { quietMs: 1500 }, { hangUp: true },
+    ],
+    settings: { voicemail: { detects: true, message, ends: false } }, beepAtMs: 5000,
+    greeting: "", answer: () => "Good to hear you.",
+  });
+  assert.deepEqual(played.answeredBy, ["machine"]);
+  assert.deepEqual(played.questions, ["Hello? I am here after all."]);
+  assert.deepEqual(played.said.slice(1).map(({ text }) => text),
+    [message, "Hello? I am here after all.", "Good to hear you."]);
+  assert.equal(played.over?.reason, "customer_hung_up");
 });
 
 test("[VL27] keys: collected until the stop key or the timeout, then a turn of their own", () => {

@@ -6,16 +6,22 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_PLAN } from "../accounts/accounts.ts";
 import { Nullable } from "../core/schema.ts";
-import { FillerConfig, Id, MODES, oneOf, type Mode } from "./settings.ts";
+import { FillerConfig, Id, MODES, oneOf, type AssistantSettings, type Mode } from "./settings.ts";
 
 const Text = Type.String({ minLength: 1 });
 
+/** The sentences a call says of its own accord. */
+const PhrasesRow = Type.Object({
+  still_there: Text, again: Text, time_is_up: Text, leaving: Text, sorry: Text,
+  not_connected: Text,
+});
 const LanguageRow = Type.Object({
   id: Id(),
   name: Text,
   iso_2: Type.String({ pattern: "^[a-z]{2}$" }),
   /** What an assistant says while it thinks, unless it has phrases of its own. */
-  fillers: Type.Optional(FillerConfig),
+  fillers: Type.Required(FillerConfig),
+  phrases: PhrasesRow,
 });
 const VoiceRow = Type.Object({
   id: Id(),
@@ -70,6 +76,8 @@ export interface VoiceFilter {
   search?: string;
 }
 
+type LanguageSettings = Pick<AssistantSettings, "language_id" | "secondary_language_ids">;
+
 export interface Catalogs {
   languages(): readonly Language[];
   voices(filter: VoiceFilter): Voice[];
@@ -78,10 +86,12 @@ export interface Catalogs {
   /** Those that understand the language; all without one. */
   transcribers(languageId?: number): SpeechProvider[];
   findLanguage(id: number): Language | null;
+  /** English names: an assistant's own language, and the others it follows a person into. */
+  languagesOf(assistant: { settings: LanguageSettings }): { main: string; others: string[] };
   findVoice(id: number): Voice | null;
   findSynthesizer(id: number): SpeechProvider | null;
   findTranscriber(id: number): SpeechProvider | null;
-  /** Phrases of the language; empty lists when the catalog has none. */
+  /** Phrases of the language; empty lists for one the catalog has not. */
   fillers(languageId: number): FillerConfig;
   /** The plan's caps; an unknown plan has those of the default one. */
   plan(name: string): Plan;
@@ -164,6 +174,11 @@ export function loadCatalogs(folder = SHIPPED): Catalogs {
     synthesizers: (languageId) => supporting(providers.synthesizers, languageId),
     transcribers: (languageId) => supporting(providers.transcribers, languageId),
     findLanguage: (id) => languageById.get(id) ?? null,
+    languagesOf: ({ settings: { language_id: main, secondary_language_ids: others } }) => ({
+      main: languageById.get(main)?.name ?? "English",
+      others: others.filter((id) => id !== main)
+        .flatMap((id) => languageById.get(id)?.name ?? []),
+    }),
     findVoice: (id) => voiceById.get(id) ?? null,
     findSynthesizer: (id) => synthesizerById.get(id) ?? null,
     findTranscriber: (id) => transcriberById.get(id) ?? null,

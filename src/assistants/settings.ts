@@ -20,6 +20,7 @@ const TOOLS_MAX = 30;
 const SCHEMA_FIELDS_MAX = 50;
 const PHRASES_MAX = 50;
 const PHRASE_CHARS_MAX = 200;
+const HINT_CHARS_MAX = 100;
 const SPEND_CAP_USD_MAX = 1_000_000;
 
 export const ASSISTANT_TYPES = ["inbound", "outbound"] as const;
@@ -179,6 +180,13 @@ const DEFAULTED = {
   is_webhook_active: Flag(false),
   send_webhook_only_on_completed: Flag(true),
   include_recording_in_webhook: Flag(true),
+  recogniser_hints: Type.Array(NonBlank(HINT_CHARS_MAX), {
+    maxItems: LIMITS.recogniserHintsMax,
+    default: [],
+    description: "Names and words callers are likely to say, told to the speech recogniser beside "
+      + "the assistant's name, its variables and the titles of its knowledge",
+    examples: [["Parley", "Zwickau"]],
+  }),
   post_call_evaluation: Flag(true),
   post_call_schema: Type.Array(PostCallField, {
     maxItems: SCHEMA_FIELDS_MAX,

@@ -5,7 +5,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
 import type { Catalogs } from "./catalogs.ts";
-import type { Mode } from "./settings.ts";
+import { defaults, type Mode } from "./settings.ts";
 
 export const WarningsSchema = Type.Array(
   Type.Object({
@@ -35,6 +35,9 @@ export interface Capabilities {
   /** Code of the engine that speaks or understands the language; null: there is none. */
   synthesizerFor(language: string, code: string | null): string | null;
   transcriberFor(language: string, code: string | null): string | null;
+  /** What the engine of the code makes of settings. */
+  synthesizerAbilities(code: string): { stability: boolean; emotion: boolean };
+  transcriberAbilities(code: string): { hints: boolean; severalLanguages: boolean };
 }
 
 interface Case {
@@ -93,6 +96,43 @@ const ears: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, warn)
   if (reason) warn("transcriber_provider_id", `Calls are heard by another engine. ${reason}`);
 };
 
+const EVEN_VOICE = "The voice that speaks on this server takes no emotion: ElevenLabs' and OpenAI's "
+  + "newer ones do.";
+const FIXED_VOICE = "The voice that speaks on this server does not take it: only ElevenLabs' do.";
+const NO_HINTS = "Nothing that hears the calls on this server takes hints: Deepgram's and OpenAI's "
+  + "recognisers do.";
+const ONE_LANGUAGE = "Calls are heard in the first language alone: this server has no recogniser "
+  + "that tells several apart, as Deepgram's nova-3 and multilingual Flux and OpenAI's do.";
+
+/** Settings that the engines of this server have no use for. Defaults were not asked for. */
+const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, warn) => {
+  const isHeard = hearsItself(mode, can);
+  const isSpoken = isHeard && mode === "multimodal";
+  const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
+  const { synthesizer_provider_id: chosenId, transcriber_provider_id: earsId } = settings;
+  const usualId = catalogs.findVoice(settings.voice_id)?.synthesizer_provider_id ?? null;
+  const voiceId = chosenId ?? usualId;
+  const spokenBy = isSpoken ? null : can.synthesizerFor(
+    iso, voiceId === null ? null : codeOf(catalogs.findSynthesizer(voiceId)));
+  const heardBy = isHeard ? null : can.transcriberFor(
+    iso, earsId === null ? null : codeOf(catalogs.findTranscriber(earsId)));
+  const speaks = spokenBy === null ? null : can.synthesizerAbilities(spokenBy);
+  const hears = heardBy === null ? null : can.transcriberAbilities(heardBy);
+  // Emotion is on unless somebody turns it off: it was asked for where the engine was chosen, too.
+  if (settings.tts_emotion_enabled && chosenId !== null && speaks?.emotion === false) {
+    warn("tts_emotion_enabled", EVEN_VOICE);
+  }
+  const usual = defaults();
+  for (const field of ["voice_stability", "voice_similarity"] as const) {
+    if (!speaks?.stability && settings[field] !== usual[field]) warn(field, FIXED_VOICE);
+  }
+  if (settings.recogniser_hints.length > 0 && !hears?.hints) warn("recogniser_hints", NO_HINTS);
+  const others = settings.secondary_language_ids.filter((id) => id !== settings.language_id);
+  if (others.length > 0 && !isHeard && !hears?.severalLanguages) {
+    warn("secondary_language_ids", ONE_LANGUAGE);
+  }
+};
+
 /** Members of built-in tools that nothing on this server acts on yet. */
 const SILENT_TRANSFER = "The caller is connected straight away, without a word to the colleague first.";
 const INERT: Partial<Record<BuiltInTool["type"], Record<string, string>>> = {
@@ -112,7 +152,7 @@ const builtInTools: Rule = ({ assistant }, warn) => {
   });
 };
 
-const RULES: readonly Rule[] = [models, voice, ears, builtInTools];
+const RULES: readonly Rule[] = [models, voice, ears, unused, builtInTools];
 
 export function findWarnings(
   assistant: Assistant, catalogs: Catalogs, can: Capabilities,

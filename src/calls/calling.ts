@@ -14,9 +14,10 @@ import { conclude, finish, neverOpened } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
 import {
-  answerToolCall, realtimeOf, remember, reply, UNWANTED, type CallingOptions, type Face,
-  type GivenWords, type Line, type Listener, type LiveCall,
+  answerToolCall, followLanguage, realtimeOf, remember, reply, UNWANTED, type CallingOptions,
+  type Face, type GivenWords, type Line, type Listener, type LiveCall,
 } from "./replies.ts";
+import { mindsVoicemail } from "./voice/settings.ts";
 import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
 import type { Said } from "./voice/brain.ts";
 
@@ -175,14 +176,14 @@ function dial(options: CallingOptions, begun: Admitted, place: Place): string | 
 function dialHosted(
   options: CallingOptions, hosted: Hosted, { call, assistant, secondsMax }: Admitted, place: Place,
 ): void {
-  const { ringing_time: ringingS, end_call_on_voicemail: detectMachine } = assistant.settings;
+  const { ringing_time: ringingS } = assistant.settings;
   const far = hosted.call(partyOf(options, call));
   if (!place(call, assistant, { leg: hosted.leg, face: far.face, secondsMax })) {
     return far.face.over("speech_failed");
   }
   far.dial({
     to: call.customerPhone ?? "", from: call.assistantPhone ?? "", ringingMs: ringingS * 1000,
-    detectMachine,
+    detectMachine: mindsVoicemail(assistant.settings),
   });
 }
 
@@ -272,8 +273,9 @@ function openCall(
   const { system, media, recordings } = options;
   const { leg, face, secondsMax } = args;
   const words = wordsOf(args);
-  const { settings, engines, realtime, hearing } = options.voiceOf(
-    assistant, { isOutbound: call.type === "outbound", words });
+  const isOutbound = call.type === "outbound";
+  const { settings, engines, language, realtime, hearing } = options.voiceOf(
+    assistant, { isOutbound, words });
   if (hearing === "browser" || hearing === "typed") {
     options.log.warn({ call_id: call.id, hearing, language: settings.language },
       "no recogniser of this server understands the language: the caller's own page gives the words");
@@ -289,7 +291,9 @@ function openCall(
   const hasLine = leg.kind !== "remote" || leg.hasLine;
   const entry: LiveCall = {
     id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
-    hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
+    isOutbound, hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
+    spoken: { current: settings.language, doubt: null },
+    language: { name: language, among: settings.languages },
     isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
     rate: rateOf(leg), isAnswered: false, saidMs: 0,
     history: [], turn: null, functionCalls: new Map(),
@@ -351,9 +355,11 @@ function hear(
     case "answered_by":
       return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));
     case "reply":
-      return keep("reply", reply(options, call, message.turn, message.text));
+      return keep("reply", reply(options, call, message.turn, {
+        question: message.text, told: message.language,
+      }));
     case "reengage":
-      return keep("reply", reply(options, call, message.turn, null));
+      return keep("reply", reply(options, call, message.turn, { question: null, told: null }));
     case "cancel":
       if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
       return;
@@ -389,7 +395,8 @@ function hear(
   }
 }
 
-function said({ calls }: CallingOptions, call: LiveCall, words: Said, keep: Keep): void {
+function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep): void {
+  const { calls } = options;
   const { speaker, text, startMs, endMs, interrupted, turn, counts } = words;
   const functionCalls = turn === null ? [] : call.functionCalls.get(turn) ?? [];
   if (turn !== null) call.functionCalls.delete(turn);
@@ -398,6 +405,10 @@ function said({ calls }: CallingOptions, call: LiveCall, words: Said, keep: Keep
     const entry = { speaker, text, startMs, endMs, interrupted, functionCalls };
     keep("transcript", calls.addTranscript(call.id, entry));
     if (text !== "") call.face?.transcript(speaker, text, true);
+  }
+  // A model that hears by itself answers by itself: its turns are seen here alone.
+  if (call.isRealtime && speaker === "customer" && text !== "") {
+    keep("language", followLanguage(options, call, { text, told: null }));
   }
   // What functions said counts also where the words behind it were never heard.
   if ((counts && text !== "") || functionCalls.length > 0) {

@@ -10,7 +10,7 @@ import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
 import { wholeStart } from "../core/values.ts";
 import type { HistoryMessage } from "../engine/history.ts";
-import { allVariables, buildMessages } from "../engine/prompt.ts";
+import { allVariables, buildMessages, languageNote, type Languages } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
 import type { ToolBox } from "../engine/tools.ts";
 import { parseArguments, runTurn, type TurnEvent } from "../engine/turn.ts";
@@ -22,11 +22,12 @@ import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { callFunctions, type CallDeeds } from "./functions.ts";
 import type { Hosted } from "./hosted.ts";
+import { languageAfter, type SpokenLanguage } from "./languages.ts";
 import type { Recordings } from "./recordings.ts";
 import type { Call, EndReason, Hearing, TranscriptEntry } from "./records.ts";
 import type { CallSetup, EngineCodes, FromMedia, MediaThread } from "./voice/protocol.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
-import type { VoiceSettings } from "./voice/settings.ts";
+import { silenceNote, type VoiceSettings } from "./voice/settings.ts";
 
 /** The far end of a call whose socket is in the main thread. */
 export interface Face {
@@ -52,10 +53,12 @@ export type Line =
 /** How an assistant hears and speaks. */
 export interface ChosenVoice {
   settings: VoiceSettings;
+  /** English name of the language spoken. */
+  language: string;
   engines: EngineCodes;
   hearing: Hearing;
   /** The model hears by itself; null: a recogniser does. */
-  realtime: { voice: string | null; language: string } | null;
+  realtime: { voice: string | null; language: string; model: string | null } | null;
 }
 
 /** How the far end can tell its words where this server understands none; a script always does. */
@@ -63,12 +66,15 @@ export type GivenWords = Extract<Hearing, "browser" | "typed" | "script">;
 
 /**
  * Throws Fault 422 when nothing can speak or understand the assistant's language. `isRealtime`: as
- * the call is already; unless told, as the assistant's mode says and this server can. `words`: what
- * the far end offers; null: sound alone.
+ * the call is already; unless told, as the assistant's mode says and this server can. `language`:
+ * `iso_2` of the one spoken now; unless told, the assistant's. `words`: what the far end offers;
+ * null: sound alone.
  */
 export type VoiceOf = (
   assistant: Assistant,
-  call: { isOutbound: boolean; isRealtime?: boolean; words: GivenWords | null },
+  call: {
+    isOutbound: boolean; isRealtime?: boolean; language?: string; words: GivenWords | null;
+  },
 ) => ChosenVoice;
 
 export interface CallingOptions {
@@ -82,6 +88,7 @@ export interface CallingOptions {
   /** Functions of the assistant apart from those of the call itself. */
   sourcesOf(context: TurnContext): ToolSource[];
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
+  languagesOf(assistant: Assistant): Languages;
   /** What an assistant's inbound webhook says about a caller; never rejects. */
   askInbound(facts: {
     url: string; accountId: number; assistantId: number; callId: number;
@@ -112,6 +119,7 @@ export interface LiveCall {
   variables: Record<string, string>;
   given: Record<string, string>;
   face: Face | null;
+  isOutbound: boolean;
   /** There is a telephone line: calls can be handed on and keys be pressed. */
   hasLine: boolean;
   /** The operator's, or nobody's: not a trunk that an account brings along. */
@@ -120,6 +128,9 @@ export interface LiveCall {
   hearing: Hearing;
   warnings: readonly Warning[];
   words: GivenWords | null;
+  spoken: SpokenLanguage;
+  /** The English name of the one spoken now, and the codes of all the call may change into. */
+  language: { name: string; among: string[] };
   rate: number;
   isAnswered: boolean;
   history: HistoryMessage[];
@@ -157,7 +168,8 @@ export function remember(
 
 /** Answers one turn; `question` is null when the customer has been silent. */
 export async function reply(
-  options: CallingOptions, call: LiveCall, number: number, question: string | null,
+  options: CallingOptions, call: LiveCall, number: number,
+  { question, told }: { question: string | null; told: string | null },
 ): Promise<void> {
   const { media, system, limits, log } = options;
   const { assistant } = call;
@@ -167,11 +179,11 @@ export async function reply(
     abort.abort(new Error("the reply took too long")));
   let failed = false;
   try {
+    if (question !== null) await followLanguage(options, call, { text: question, told });
     const history = [...call.history];
     if (question === null) {
       const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
-      const content = `[The customer has been silent. ${prompt}]`;
-      history.push({ role: "user", content, functionCalls: [] });
+      history.push({ role: "user", content: silenceNote(prompt), functionCalls: [] });
     }
     const turn = runTurn({
       model: options.resolveModel(assistant),
@@ -182,6 +194,7 @@ export async function reply(
         historyNewestFirst: history.reverse(),
         reference: question === null ? null : await options.referenceFor(assistant, question),
         historyTokensMax: limits.historyTokensMax,
+        languages: languagesOf(options, call),
       }),
       temperature: Number(assistant.settings.llm_temperature),
       tokensMax: limits.replyTokensMax,
@@ -234,7 +247,7 @@ export function realtimeOf(
   const { settings } = call.assistant;
   return {
     ...chosen,
-    instructions: instructionsOf(call),
+    instructions: instructionsOf(options, call),
     tools: toolsOf(options, call, 0).tools,
     temperature: Number(settings.llm_temperature),
     silenceMs: REALTIME_SILENCE_MS,
@@ -242,8 +255,49 @@ export function realtimeOf(
   };
 }
 
-const instructionsOf = ({ assistant, variables }: LiveCall): string =>
-  fillTemplate(assistant.settings.system_prompt, variables);
+const languagesOf = (options: CallingOptions, { assistant, language }: LiveCall): Languages =>
+  ({ ...options.languagesOf(assistant), current: language.name });
+
+function instructionsOf(options: CallingOptions, call: LiveCall): string {
+  const { settings } = call.assistant;
+  const prompt = fillTemplate(settings.system_prompt, call.variables);
+  const feeling = settings.tts_emotion_enabled && call.assistant.mode === "multimodal"
+    ? "\n\nSpeak with the feeling that what is said calls for, never exaggerated."
+    : "";
+  return `${prompt}\n\n${languageNote(languagesOf(options, call))}${feeling}`;
+}
+
+/** Recogniser, voice, fixed sentences and prompt change into the language the customer speaks. */
+export async function followLanguage(
+  options: CallingOptions, call: LiveCall, turn: { text: string; told: string | null },
+): Promise<void> {
+  const { among } = call.language;
+  if (among.length < 2) return;
+  const before = call.spoken.current;
+  call.spoken = await languageAfter(call.spoken, turn, among);
+  const { current } = call.spoken;
+  if (current === before || call.isOver) return;
+  const chosen = chosenOrWhyNot(options, call, call.assistant, current);
+  if (typeof chosen === "string") {
+    call.spoken = { current: before, doubt: null };
+    return options.log.warn({ call_id: call.id, why: chosen }, "a language could not be followed");
+  }
+  become(options, call, chosen, "");
+}
+
+/** The call goes on with this voice, under the instructions of its assistant. */
+function become(
+  options: CallingOptions, call: LiveCall, chosen: ChosenVoice, greeting: string,
+): void {
+  const { settings, engines, language } = chosen;
+  call.spoken = { current: settings.language, doubt: null };
+  call.language = { name: language, among: settings.languages };
+  options.media.send({
+    kind: "become", callId: call.id, settings, greeting, engines,
+    instructions: instructionsOf(options, call),
+    tools: call.isRealtime ? toolsOf(options, call, 0).tools : [],
+  });
+}
 
 function show(
   { media }: CallingOptions, call: LiveCall, turn: number, event: TurnEvent,
@@ -266,10 +320,13 @@ function show(
 }
 
 function chosenOrWhyNot(
-  { voiceOf }: CallingOptions, assistant: Assistant, { isRealtime, words }: LiveCall,
+  { voiceOf }: CallingOptions, call: LiveCall, assistant: Assistant, language: string,
 ): ChosenVoice | string {
+  const { isRealtime, isOutbound } = call;
+  // A page that sends sound is not told to give words in the middle of the call.
+  const words = call.hearing === "server" ? null : call.words;
   try {
-    return voiceOf(assistant, { isOutbound: false, isRealtime, words });
+    return voiceOf(assistant, { isOutbound, isRealtime, language, words });
   } catch (error) {
     if (error instanceof Fault) return error.message;
     throw error;
@@ -296,10 +353,8 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
     handOver: (assistantId, { message, greets }) => {
       const next = options.findAssistant(call.accountId, assistantId);
       if (!next) return "That assistant is not there any more.";
-      const { isRealtime } = call;
-      const chosen = chosenOrWhyNot(options, next, call);
+      const chosen = chosenOrWhyNot(options, call, next, call.spoken.current);
       if (typeof chosen === "string") return chosen;
-      const { settings, engines } = chosen;
       call.assistant = next;
       call.variables = allVariables(personaOf(next), call.given, options.system.now(), {
         customerPhone: call.variables.customer_phone ?? "",
@@ -307,10 +362,7 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
       });
       if (message !== "") media.send({ kind: "say", callId, text: message });
       const greeting = greets ? fillTemplate(next.settings.initial_message, call.variables) : "";
-      media.send({
-        kind: "become", callId, settings, greeting, engines, instructions: instructionsOf(call),
-        tools: isRealtime ? toolsOf(options, call, 0).tools : [],
-      });
+      become(options, call, chosen, greeting);
       return null;
     },
   };

@@ -6,7 +6,7 @@ import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Micros } from "../core/money.ts";
 import type { System } from "../core/system.ts";
-import { allVariables, buildMessages, type Persona } from "../engine/prompt.ts";
+import { allVariables, buildMessages, type Languages, type Persona } from "../engine/prompt.ts";
 import type { ToolBox } from "../engine/tools.ts";
 import { runTurn, type TurnEvent } from "../engine/turn.ts";
 import type { EventBus } from "../events/bus.ts";
@@ -26,6 +26,7 @@ export interface AnswerOptions {
   toolsOf(context: TurnContext): ToolBox;
   /** What of the assistant's knowledgebase belongs beside the question; null: nothing. */
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
+  languagesOf(assistant: Assistant): Languages;
   bus: EventBus;
   system: System;
   log: Logger;
@@ -115,6 +116,7 @@ export async function answer(
         historyNewestFirst: recent,
         reference: await options.referenceFor(assistant, recent[0]?.content ?? ""),
         historyTokensMax: limits.historyTokensMax,
+        languages: options.languagesOf(assistant),
       }),
       temperature: Number(assistant.settings.llm_temperature),
       tokensMax: limits.replyTokensMax,

@@ -5,6 +5,8 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 
 export const LIMITS = {
+  /** Words told to a speech recogniser: those of the assistant's list, and all together. */
+  recogniserHintsMax: 100,
   // Edge
   bodyBytesMax: 256 * 1024,
   jsonDepthMax: 32,

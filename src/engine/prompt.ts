@@ -20,6 +20,26 @@ export interface Parties {
   assistantPhone: string;
 }
 
+/** Of a conversation, by their English names. */
+export interface Languages {
+  main: string;
+  /** Those it may change into; the main one is not among them. */
+  others: string[];
+  /** The one spoken just now, where that is known. */
+  current?: string;
+}
+
+/** What the model is told of the language, behind the assistant's own prompt. */
+export function languageNote({ main, others, current }: Languages): string {
+  const note = `The language of this conversation is ${main}, unless these instructions say otherwise.`;
+  if (others.length === 0) return note;
+  const follow = ` When the person uses ${others.join(" or ")}, answer in the language they use,`
+    + ` and in ${main} again when they do.`;
+  return current === undefined || current === main
+    ? note + follow
+    : `${note}${follow} They speak ${current} now: answer in ${current}.`;
+}
+
 const NO_PHONES: Parties = { customerPhone: "", assistantPhone: "" };
 
 /**
@@ -53,12 +73,14 @@ export function buildMessages(args: {
   historyTokensMax: number;
   /** Text of documents; goes in front of the question, as data, never into the instructions. */
   reference: string | null;
+  languages: Languages;
 }): ModelMessage[] {
-  const system = fillTemplate(args.persona.systemPrompt, args.variables);
+  const prompt = fillTemplate(args.persona.systemPrompt, args.variables);
+  const system = `${prompt}\n\n${languageNote(args.languages)}`.trim();
   const history = trimHistory(args.historyNewestFirst, args.historyTokensMax);
   if (args.reference !== null) {
     const content = `${REFERENCE_HEAD}\n<reference>\n${args.reference}\n</reference>`;
     history.splice(-1, 0, { role: "user", content });
   }
-  return system === "" ? history : [{ role: "system", content: system }, ...history];
+  return [{ role: "system", content: system }, ...history];
 }

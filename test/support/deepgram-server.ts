@@ -13,6 +13,8 @@ export interface ScriptedResult {
   start?: number;
   duration?: number;
   confidence?: number;
+  /** Of models that hear several, the most spoken first. */
+  languages?: string[];
   words?: { word: string; punctuated_word?: string; start: number; end: number }[];
 }
 
@@ -189,7 +191,9 @@ const METADATA = {
 };
 
 function resultsOf(result: ScriptedResult, start: number, duration: number): object {
-  const { confidence = 0.98, fromFinalize = false, isFinal = false, text, words } = result;
+  const {
+    confidence = 0.98, fromFinalize = false, isFinal = false, languages, text, words,
+  } = result;
   const spoken = words ?? text.split(" ").filter((word) => word !== "").map((word, at) => {
     const startS = start + at * 0.3;
     return { word, punctuated_word: word, start: startS, end: startS + 0.3, confidence };
@@ -203,7 +207,10 @@ function resultsOf(result: ScriptedResult, start: number, duration: number): obj
     speech_final: false,
     from_finalize: fromFinalize,
     channel: {
-      alternatives: [{ transcript: text, confidence: text === "" ? 0 : confidence, words: spoken }],
+      alternatives: [{
+        transcript: text, confidence: text === "" ? 0 : confidence, words: spoken,
+        ...(languages ? { languages } : {}),
+      }],
     },
     metadata: {
       request_id: REQUEST_ID,

@@ -253,7 +253,7 @@ export const KEY = "a-key-of-the-vendor";
 
 export const VOICE: SynthesisOptions = {
   rate: 16_000, voice: null, gender: "female", language: "en", speed: 1, stability: 0.5,
-  similarity: 0.75,
+  similarity: 0.75, hasEmotion: false,
 };
 
 const closings: (() => Promise<void> | void)[] = [];

@@ -16,6 +16,14 @@ import { createManualSystem } from "./clock.ts";
 
 export const VOICE_SETTINGS: VoiceSettings = {
   language: "en",
+  languages: ["en"],
+  hints: [],
+  phrases: {
+    stillThere: "Are you still there?", again: "Could you say it again?",
+    timeIsUp: "I am sorry, our time is up. Goodbye.",
+    leaving: "I am sorry, this call has to end now. Goodbye.", sorry: "I am sorry. Goodbye.",
+    notConnected: "I could not put you through.",
+  },
   endpoint: { type: "vad", silenceMs: 700 },
   interrupt: { allowed: true, threshold: 0.6, confirmMs: 100, wordsMin: 0 },
   waitForCustomer: false,
@@ -26,10 +34,11 @@ export const VOICE_SETTINGS: VoiceSettings = {
   fillers: null,
   ambience: null,
   filtersNoise: false,
-  voicemail: { detects: false, message: null },
+  voicemail: { detects: false, message: null, ends: true },
+  reengagePrompt: null,
   keypad: { timeoutMs: 5000, stopKey: "#" },
   records: false,
-  voice: { voice: null, gender: "female", language: "en", speed: 1, stability: 1, similarity: 1 },
+  voice: { voice: null, gender: "female", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false },
 };
 
 /** What the assistant answers; `thinkMs` until the first word, `gapMs` between the pieces. */

@@ -32,8 +32,11 @@ export interface Brain {
   ringing(): void;
   answered(): void;
   answeredBy(by: AnsweredBy): void;
-  /** The customer has said `text`: answer with `replyText` and `replyEnd`. */
-  reply(turn: number, text: string): void;
+  /**
+   * The customer has said `text`: answer with `replyText` and `replyEnd`. `language`: what the
+   * recogniser took it for, `iso_2`; null: it does not say.
+   */
+  reply(turn: number, text: string, language: string | null): void;
   /** The customer has been silent: say something, as a reply to nothing. */
   reengage(turn: number): void;
   /** Nothing more of this reply is wanted. */

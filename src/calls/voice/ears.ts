@@ -8,6 +8,8 @@ import { createResampler } from "../../audio/resampler.ts";
 export interface EarsOptions {
   rate: number;
   language: string;
+  languages: string[];
+  hints: string[];
   transcriber: Transcriber;
   vad: Vad;
   /** Null: what is heard is recognised as it is. */
@@ -23,10 +25,10 @@ export interface Ears {
 }
 
 export function createEars(options: EarsOptions): Ears {
-  const { rate, vad, tellVoice } = options;
+  const { rate, language, languages, hints, vad, tellVoice } = options;
   const filter = options.noiseFilter?.open(rate) ?? null;
   const stream: TranscriberStream = options.transcriber.open(
-    { rate, language: options.language, hints: [] }, options.tell);
+    { rate, language, languages, hints }, options.tell);
   const vadRate = rate === 8000 ? 8000 : 16_000;
   const resampler = rate === vadRate ? null : createResampler(rate, vadRate);
   const frame = new Int16Array(vad.frameSamples(vadRate));

@@ -186,9 +186,10 @@ function createEntry(
     brain: brainOf(options, callId, recorder, faults, forget),
   };
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
+  const beeps = settings.voicemail.detects ? options.beeps : null;
   if (setup.realtime !== null) {
     const realtime = new RealtimeSession({
-      ...common, model: faults.watch(options.speechToSpeech()), realtime: setup.realtime,
+      ...common, beeps, model: faults.watch(options.speechToSpeech()), realtime: setup.realtime,
       synthesizer,
     });
     return {
@@ -203,7 +204,7 @@ function createEntry(
     transcriber: hears,
     vad: words ? words.watch(options.vad) : options.vad,
     noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
-    beeps: settings.voicemail.detects ? options.beeps : null,
+    beeps,
   });
   return { session: pipeline, pipeline, realtime: null, faults, get tellLeg() { return tellLeg; } };
 }
@@ -219,7 +220,7 @@ function brainOf(
     ringing: () => post({ kind: "ringing", callId }),
     answered: () => post({ kind: "answered", callId }),
     answeredBy: (by) => post({ kind: "answered_by", callId, by }),
-    reply: (turn, text) => post({ kind: "reply", callId, turn, text }),
+    reply: (turn, text, language) => post({ kind: "reply", callId, turn, text, language }),
     reengage: (turn) => post({ kind: "reengage", callId, turn }),
     cancel: (turn) => post({ kind: "cancel", callId, turn }),
     toolCall: (turn, { callId: toolCallId, name, argumentsJson }) =>

@@ -80,7 +80,7 @@ export type FromMedia =
   | { kind: "ringing"; callId: number }
   | { kind: "answered"; callId: number }
   | { kind: "answered_by"; callId: number; by: AnsweredBy }
-  | { kind: "reply"; callId: number; turn: number; text: string }
+  | { kind: "reply"; callId: number; turn: number; text: string; language: string | null }
   | { kind: "reengage"; callId: number; turn: number }
   | { kind: "cancel"; callId: number; turn: number }
   | {

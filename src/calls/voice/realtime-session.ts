@@ -12,14 +12,14 @@ import type { EndReason } from "../records.ts";
 import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
 import { reasonOf } from "./end-reason.ts";
 import { Mixer } from "./mixer.ts";
-import { goodbyeOf, phrasesOf } from "./phrases.ts";
+import { MachineWatch } from "./machine-watch.ts";
 import { Scribe } from "./scribe.ts";
-import type { VoiceSettings } from "./settings.ts";
+import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
 import { Speech } from "./speech.ts";
 import { Utterance } from "./utterance.ts";
 
 export type RealtimeOptions =
-  Omit<SessionOptions, "synthesizer" | "transcriber" | "vad" | "noiseFilter" | "beeps"> & {
+  Omit<SessionOptions, "synthesizer" | "transcriber" | "vad" | "noiseFilter"> & {
     model: SpeechToSpeech;
     realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks">;
     /** Speaks what the model writes; null: the model speaks. */
@@ -46,6 +46,9 @@ export class RealtimeSession implements CallSession {
   readonly #mixer: Mixer;
   #model: SpeechToSpeechSession | null = null;
   #scribe: Scribe | null = null;
+  /** Null until the call is answered. */
+  #machine: MachineWatch | null = null;
+  #beeps: { push(pcm: Pcm): void } | null = null;
   #tick: Timer | null = null;
   #over = false;
   #answeredAtMs = 0;
@@ -136,6 +139,7 @@ export class RealtimeSession implements CallSession {
       case "audio":
         if (!this.#scribe) return;
         this.#mixer.hear(event.pcm);
+        if (this.#machine?.listener !== "human") this.#beeps?.push(event.pcm);
         return this.#model?.write(event.pcm);
       case "dtmf":
         this.#digits += event.digit;
@@ -147,10 +151,10 @@ export class RealtimeSession implements CallSession {
         this.#clearSinceMs = null;
         return this.#mixer.cleared(event.droppedMs);
       case "answered_by":
-        return this.#options.brain.answeredBy(event.by);
+        return this.#machine?.judged(event.by, this.#nowMs());
       case "transfer_failed":
         this.#ending = null;
-        return void this.say(phrasesOf(this.#settings.language).notConnected);
+        return void this.say(this.#settings.phrases.notConnected);
       case "ended":
         return this.#end(reasonOf(event.cause), event.cause);
     }
@@ -162,6 +166,12 @@ export class RealtimeSession implements CallSession {
     this.#answeredAtMs = this.#nowMs();
     this.#quietMs = this.#answeredAtMs;
     this.#scribe = new Scribe(brain, () => this.#nowMs());
+    this.#machine = new MachineWatch({
+      detects: this.#settings.voicemail.detects,
+      answeredMs: this.#answeredAtMs,
+      tell: (by) => this.#answeredBy(by),
+    });
+    this.#beeps = this.#options.beeps?.(this.#leg.rate, () => this.#leaveMessage()) ?? null;
     this.#model = model.open(
       { ...realtime, rate: this.#leg.rate, speaks: this.#synthesizer === null },
       (event) => this.#modelEvent(event));
@@ -181,18 +191,23 @@ export class RealtimeSession implements CallSession {
         this.#customerSpoke = true;
         this.#reengagements = 0;
         this.#scribe?.customerBegan();
-        return this.#interrupt();
+        this.#machine?.speechBegan(this.#nowMs());
+        // A machine does not listen, so it does not interrupt.
+        return this.#machine?.isMessageLeft ? undefined : this.#interrupt();
       case "speech_end":
         this.#customerTalks = false;
         this.#lastVoiceMs = this.#nowMs();
         this.#quietMs = this.#lastVoiceMs;
-        return;
+        return this.#machine?.speechEnded(this.#lastVoiceMs);
       case "user_text":
+        this.#machine?.heard(event.text, this.#nowMs());
+        if (this.#over) return;
         if (!event.isFinal) return this.#scribe?.customerIsSaying(event.text);
         this.#scribe?.customerSaid(event.text, this.#lastVoiceMs);
         return this.#scribe?.turnIsOver();
       case "reply_start":
         this.#turn += 1;
+        if (this.#isMachineHeard()) return this.#model?.interrupt(null);
         return this.#scribe?.replyBegins(this.#customerSpoke ? this.#lastVoiceMs : null);
       case "audio":
         this.#scribe?.stage("firstAudioMs");
@@ -233,7 +248,8 @@ export class RealtimeSession implements CallSession {
   #replyOf(itemId: string): Reply | null {
     const known = this.#replies.find((reply) => reply.itemId === itemId);
     if (known) return known;
-    if (this.#customerTalks || this.#scribe === null) return null;
+    const mayStart = !this.#customerTalks || this.#machine?.isMessageLeft;
+    if (!mayStart || this.#isMachineHeard() || this.#scribe === null) return null;
     const speech = this.#synthesizer ? this.#newSpeech(this.#synthesizer) : null;
     const utterance = speech?.utterance ?? new Utterance(this.#leg.rate);
     const reply: Reply = { itemId, turn: this.#turn, kind: "reply", utterance, speech };
@@ -246,8 +262,11 @@ export class RealtimeSession implements CallSession {
     return new Speech({
       kind: "reply",
       turn: this.#turn,
-      synthesizer,
-      options: { ...this.#settings.voice, rate: this.#leg.rate },
+      rate: this.#leg.rate,
+      voice: () => ({
+        synthesizer: this.#synthesizer ?? synthesizer,
+        options: { ...this.#settings.voice, rate: this.#leg.rate },
+      }),
       handlers: {
         onAudio: () => this.#scribe?.stage("firstAudioMs"),
         onComplete: (isEmpty) => {
@@ -294,8 +313,39 @@ export class RealtimeSession implements CallSession {
     this.#quietMs = this.#nowMs();
     this.#scribe?.assistantSaid(reply, false);
     const next = this.#replies[0];
-    if (next) this.#play(next);
-    else if (this.#ending) this.#endNow();
+    if (next) return this.#play(next);
+    if (this.#ending) return this.#endNow();
+    if (this.#machine?.listener === "machine" && this.#machine.isMessageLeft) this.#messageSaid();
+  }
+
+  // Answering machines
+
+  #answeredBy(by: "human" | "machine" | "unknown"): void {
+    this.#options.brain.answeredBy(by);
+    if (by !== "machine") return;
+    this.#interrupt();
+    const { ends, message } = this.#settings.voicemail;
+    if (message === null && ends) this.hangUp("voicemail");
+  }
+
+  /** The machine's own words are not answered. */
+  #isMachineHeard(): boolean {
+    return this.#machine?.listener === "machine" && !this.#machine.isMessageLeft;
+  }
+
+  #leaveMessage(): void {
+    const { message } = this.#settings.voicemail;
+    if (this.#over || !this.#machine || !this.#isMachineHeard()) return;
+    this.#machine.isMessageLeft = true;
+    this.#quietMs = this.#nowMs();
+    if (message === null) this.#messageSaid();
+    else this.say(message);
+  }
+
+  /** What is said from now on is answered, whoever says it, where the call goes on. */
+  #messageSaid(): void {
+    if (this.#settings.voicemail.ends) return this.hangUp("voicemail");
+    if (this.#machine) this.#machine.listener = "human";
   }
 
   #endNow(): void {
@@ -326,6 +376,9 @@ export class RealtimeSession implements CallSession {
     if (!this.#saidGoodbye && lengthMs > 2 * GOODBYE_MS && talkedMs >= lengthMs - GOODBYE_MS) {
       return this.#takeLeave(reason);
     }
+    this.#machine?.tick(nowMs);
+    if (this.#over) return;
+    if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
     this.#watchDigits(nowMs);
     if (this.#replies.length > 0 || this.#customerTalks || this.#toolsRunning > 0 || this.#ending) {
       this.#quietMs = nowMs;
@@ -340,7 +393,8 @@ export class RealtimeSession implements CallSession {
     if (this.#reengagements >= REENGAGEMENTS_MAX) return this.hangUp("silence");
     this.#reengagements += 1;
     this.#quietMs = nowMs;
-    this.say(phrasesOf(settings.language).stillThere);
+    if (settings.reengagePrompt === null) return void this.say(settings.phrases.stillThere);
+    this.#model?.hear(silenceNote(settings.reengagePrompt));
   }
 
   #takeLeave(reason: EndReason): void {
@@ -348,7 +402,7 @@ export class RealtimeSession implements CallSession {
     this.#saidGoodbye = true;
     this.#interrupt();
     this.#ending = { reason, to: null };
-    this.say(goodbyeOf(this.#settings.language, reason));
+    this.say(goodbyeOf(this.#settings.phrases, reason));
   }
 
   #watchDigits(nowMs: number): void {

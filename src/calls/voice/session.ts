@@ -11,9 +11,8 @@ import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain
 import { createEars, type Ears } from "./ears.ts";
 import { reasonOf } from "./end-reason.ts";
 import { Mixer } from "./mixer.ts";
-import { goodbyeOf, phrasesOf } from "./phrases.ts";
 import { Scribe } from "./scribe.ts";
-import type { VoiceSettings } from "./settings.ts";
+import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { Speech, type SpeechKind } from "./speech.ts";
 import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turn-events.ts";
 import { reduceTurn, START } from "./turn-taker.ts";
@@ -44,6 +43,7 @@ export class VoiceSession implements CallSession {
   #speech: Speech | null = null;
   #filler: Speech | null = null;
   #says: string[] = [];
+  #heardLanguage: string | null = null;
   #transferTo: string | null = null;
   #failures = 0;
   #fillerNumber = 0;
@@ -90,10 +90,10 @@ export class VoiceSession implements CallSession {
     if (this.#over || turn !== this.#turn || this.#speech?.turn !== turn) return;
     this.#failures = failed ? this.#failures + 1 : 0;
     if (failed && this.#failures >= FAILURES_MAX) {
-      this.#speech.write(phrasesOf(this.#settings.language).sorry);
+      this.#speech.write(this.#settings.phrases.sorry);
       this.#feed({ kind: "end_after_speech", reason: "speech_failed" });
     } else if (failed && !this.#speech.utterance.hasAudio) {
-      this.#speech.write(phrasesOf(this.#settings.language).again);
+      this.#speech.write(this.#settings.phrases.again);
     }
     this.#speech.end();
   }
@@ -174,7 +174,7 @@ export class VoiceSession implements CallSession {
         return this.#feed(event);
       case "transfer_failed":
         this.#feed(event);
-        return void this.say(phrasesOf(this.#settings.language).notConnected);
+        return void this.say(this.#settings.phrases.notConnected);
       case "ended":
         return this.#end(reasonOf(event.cause), event.cause);
     }
@@ -193,12 +193,10 @@ export class VoiceSession implements CallSession {
 
   #openEars(): Ears {
     const { vad, noiseFilter } = this.#options;
+    const { language, languages, hints } = this.#settings;
     return createEars({
-      rate: this.#leg.rate,
-      language: this.#settings.language,
+      rate: this.#leg.rate, language, languages, hints, vad, noiseFilter,
       transcriber: this.#transcriber,
-      vad,
-      noiseFilter,
       tell: (event) => this.#recognised(event),
       tellVoice: (probability, frameMs) => {
         if (!this.#over) this.#feed({ kind: "voice", probability, frameMs });
@@ -214,6 +212,7 @@ export class VoiceSession implements CallSession {
         return this.#scribe?.customerIsSaying(this.#saying());
       case "final":
         this.#scribe?.finalCame();
+        this.#heardLanguage = event.language ?? this.#heardLanguage;
         this.#feed({ kind: "final", text: event.text });
         return this.#scribe?.customerIsSaying(this.#saying());
       case "end_of_turn":
@@ -280,7 +279,7 @@ export class VoiceSession implements CallSession {
       case "leave_message":
         return this.#sayWhole("note", settings.voicemail.message ?? "");
       case "say_goodbye":
-        return this.#sayWhole("note", goodbyeOf(settings.language, action.reason));
+        return this.#sayWhole("note", goodbyeOf(settings.phrases, action.reason));
       case "answered_by":
         return brain.answeredBy(action.by);
       case "hang_up":
@@ -294,7 +293,8 @@ export class VoiceSession implements CallSession {
   #reply(text: string): void {
     this.#scribe?.customerSaid(text, this.#state.lastVoiceMs);
     this.#beginReply(this.#state.lastVoiceMs);
-    this.#options.brain.reply(this.#turn, text);
+    this.#options.brain.reply(this.#turn, text, this.#heardLanguage);
+    this.#heardLanguage = null;
   }
 
   #beginReply(lastVoiceMs: number | null): void {
@@ -315,8 +315,10 @@ export class VoiceSession implements CallSession {
     const speech: Speech = new Speech({
       kind,
       turn,
-      synthesizer: this.#synthesizer,
-      options: { ...this.#settings.voice, rate: this.#leg.rate },
+      rate: this.#leg.rate,
+      voice: () => ({
+        synthesizer: this.#synthesizer, options: { ...this.#settings.voice, rate: this.#leg.rate },
+      }),
       handlers: {
         onAudio: () => this.#audioStarted(speech),
         onComplete: (isEmpty) => {

@@ -1,7 +1,9 @@
 // The speaking half of one thing the assistant says: cuts text into pieces worth speaking as it
 // arrives, has them synthesized, and fills the utterance the mixer plays. Made by session.ts.
 import type { ProviderError } from "../../core/faults.ts";
-import type { SynthesisOptions, SynthesisStream, Synthesizer } from "../../providers/speech/port.ts";
+import type {
+  SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
+} from "../../providers/speech/port.ts";
 import { Utterance } from "./utterance.ts";
 import { pieceEnd } from "./wording.ts";
 
@@ -30,32 +32,19 @@ export class Speech {
   constructor(args: {
     kind: SpeechKind;
     turn: number | null;
-    synthesizer: Synthesizer;
-    options: SynthesisOptions;
+    rate: number;
+    /** Asked for when there is something to say: the language may have changed until then. */
+    voice(): { synthesizer: Synthesizer; options: SynthesisOptions };
     handlers: SpeechHandlers;
   }) {
     this.kind = args.kind;
     this.turn = args.turn;
     this.#handlers = args.handlers;
-    this.utterance = new Utterance(args.options.rate);
-    this.#open = () => args.synthesizer.open(args.options, (event) => {
-      switch (event.kind) {
-        case "audio":
-          this.utterance.push(event.pcm);
-          if (!this.#hasAudio && event.pcm.length > 0) {
-            this.#hasAudio = true;
-            this.#handlers.onAudio();
-          }
-          return;
-        case "spoken":
-          return this.utterance.mark(event.chars);
-        case "done":
-          return this.#complete();
-        case "failed":
-          this.utterance.ended = true;
-          return this.#handlers.onFailed(event.error);
-      }
-    });
+    this.utterance = new Utterance(args.rate);
+    this.#open = () => {
+      const { synthesizer, options } = args.voice();
+      return synthesizer.open(options, (event) => this.#hear(event));
+    };
   }
 
   write(text: string): void {
@@ -84,6 +73,25 @@ export class Speech {
     this.#stream ??= this.#open();
     this.utterance.text += piece;
     this.#stream.write(piece);
+  }
+
+  #hear(event: SynthesisEvent): void {
+    switch (event.kind) {
+      case "audio":
+        this.utterance.push(event.pcm);
+        if (!this.#hasAudio && event.pcm.length > 0) {
+          this.#hasAudio = true;
+          this.#handlers.onAudio();
+        }
+        return;
+      case "spoken":
+        return this.utterance.mark(event.chars);
+      case "done":
+        return this.#complete();
+      case "failed":
+        this.utterance.ended = true;
+        return this.#handlers.onFailed(event.error);
+    }
   }
 
   #complete(): void {

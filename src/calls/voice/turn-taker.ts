@@ -32,9 +32,11 @@ const FILLER_AFTER_MS = 700;
 const REENGAGEMENTS_MAX = 3;
 /** Before the end of a call that runs out of time, for a goodbye. */
 const GOODBYE_MS = 8000;
-const MACHINE_RUN_MS = 3500;
-const MACHINE_SILENCE_MS = 1500;
-const MACHINE_BUDGET_MS = 20_000;
+/** A person who answers does not speak as long as this without a breath. */
+export const MACHINE_RUN_MS = 3500;
+/** After the greeting of a machine. */
+export const MACHINE_SILENCE_MS = 1500;
+export const MACHINE_BUDGET_MS = 20_000;
 const HUMAN_SILENCE_MS = 500;
 const DIGITS_MAX = 64;
 
@@ -349,14 +351,17 @@ function settleDigits(draft: Draft): void {
 }
 
 function playedOut(draft: Draft): void {
-  const { state, nowMs } = draft;
+  const { state, settings, nowMs } = draft;
   state.quietMs = nowMs;
   state.isPaused = false;
   if (!isAssistants(state.phase)) return;
   state.answering = "";
   state.phase = "listening";
   if (state.ending !== null) return hangUp(draft, state.ending);
-  if (state.listener === "machine") hangUp(draft, "voicemail");
+  if (state.listener !== "machine") return;
+  if (settings.voicemail.ends) return hangUp(draft, "voicemail");
+  // The message is left; what is said from now on is answered, whoever says it.
+  if (state.messageLeft) state.listener = "human";
 }
 
 function settleSilence(draft: Draft): void {
@@ -385,7 +390,7 @@ function settleSilence(draft: Draft): void {
 function judged(draft: Draft, by: "human" | "machine" | null): void {
   const { state, settings, actions, nowMs } = draft;
   // A machine's greeting may begin like a person's; nobody becomes a machine later on.
-  const isLate = nowMs - state.answeredMs > MACHINE_BUDGET_MS;
+  const isLate = state.messageLeft || nowMs - state.answeredMs > MACHINE_BUDGET_MS;
   if (state.listener === "machine" || (state.listener === "human" && (by !== "machine" || isLate))) {
     return;
   }

@@ -33,6 +33,8 @@ export const ModelEntry = Type.Object(
     ]),
     /** The server's name for the model. */
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    /** What the server of PARLEY_REALTIME_URL calls it; absent: its code. */
+    realtime_model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** Absent: the server of PARLEY_MODEL_URL, with its key. */
     url: Type.Optional(Type.String({ pattern: "^https?://", maxLength: 2048 })),
     /** Name of the environment variable that holds the key; config puts its value into `key`. */
@@ -77,6 +79,8 @@ export interface ModelCatalog {
   /** Why another model answers in its place, in one sentence; null: the model itself answers. */
   whyMissing(id: number): string | null;
   has(id: number, type: ModelType): boolean;
+  /** What a server of realtime models calls the model; null: that server's default. */
+  realtimeName(id: number | null): string | null;
   /** The model of that id, whatever its type; for null or an unknown id the first llm entry. */
   resolve(id: number | null): LanguageModel;
   /** Drops all connections. Idempotent. */
@@ -126,6 +130,11 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
       return entry ? missingOf(entry) : "This server has no such model any more.";
     },
     has: (id, type) => byId.get(id)?.type === type,
+    realtimeName: (id) => {
+      const entry = id === null ? undefined : byId.get(id);
+      if (!entry || entry.type === "llm" || entry.provider !== "openai-compatible") return null;
+      return entry.realtime_model ?? entry.code ?? null;
+    },
     resolve(id) {
       const entry = (id === null ? undefined : byId.get(id)) ?? first;
       if (!entry) return adaptors.getDefault();

@@ -30,6 +30,7 @@ const TurnInfo = Type.Object({
     Type.Literal("EndOfTurn"),
   ]),
   transcript: Type.String(),
+  languages: Type.Optional(Type.Array(Type.String())),
   words: Type.Optional(Type.Array(Type.Object({ confidence: Type.Number() }))),
 });
 type TurnInfo = Static<typeof TurnInfo>;
@@ -37,7 +38,7 @@ const turnInfoCheck = TypeCompiler.Compile(TurnInfo);
 
 export function createDeepgramFlux(args: DeepgramOptions): Transcriber {
   assertKey(args.key);
-  listenUrl(args, { rate: 8000, language: "en", hints: [] });
+  listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
     name: `Deepgram Flux (${args.model})`,
     detectsTurns: true,
@@ -54,7 +55,10 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
     ["eager_eot_threshold", String(EAGER_THRESHOLD)],
   ];
   // The models of one language refuse to be told it.
-  if (/-multi$/.test(model)) query.push(["language_hint", options.language]);
+  const languages = options.languages.length > 1 ? options.languages : [options.language];
+  if (/-multi$/.test(model)) {
+    for (const language of languages) query.push(["language_hint", language]);
+  }
   for (const hint of boundedHints(options.hints)) query.push(["keyterm", hint]);
   return socketUrl(url, "/v2/listen", query);
 }
@@ -124,7 +128,7 @@ class FluxStream implements TranscriberStream {
     this.#link.close();
   }
 
-  #turn({ event, transcript, words }: TurnInfo): void {
+  #turn({ event, transcript, words, languages }: TurnInfo): void {
     const text = transcript.slice(0, TEXT_CHARS_MAX);
     const isStart = !this.#inTurn && event !== "EndOfTurn";
     // A turn whose end got lost.
@@ -136,7 +140,9 @@ class FluxStream implements TranscriberStream {
     }
     if (!this.#isOpen) return;
     const fresh = withoutWords(text, this.#wordsTold);
-    if (event === "EndOfTurn") return this.#turnEnded(fresh, confidenceOf(words));
+    if (event === "EndOfTurn") {
+      return this.#turnEnded(fresh, confidenceOf(words), languages?.[0]);
+    }
     if (fresh !== this.#partial) {
       this.#partial = fresh;
       this.#tell({ kind: "partial", text: fresh });
@@ -146,10 +152,10 @@ class FluxStream implements TranscriberStream {
     if (event === "TurnResumed") this.#tell({ kind: "turn_resumed" });
   }
 
-  #turnEnded(fresh: string, confidence: number | null): void {
+  #turnEnded(fresh: string, confidence: number | null, language?: string): void {
     const isHeard = this.#inTurn || fresh !== "";
     this.#inTurn = false;
-    if (fresh !== "" || this.#partial !== "") this.#closePiece(fresh, confidence);
+    if (fresh !== "" || this.#partial !== "") this.#closePiece(fresh, confidence, language);
     this.#wordsTold = 0;
     if (isHeard && this.#isOpen) this.#tell({ kind: "end_of_turn" });
   }
@@ -161,10 +167,10 @@ class FluxStream implements TranscriberStream {
     this.#wordsTold = 0;
   }
 
-  #closePiece(text: string, confidence: number | null): void {
+  #closePiece(text: string, confidence: number | null, language?: string): void {
     this.#partial = "";
     this.#wordsTold += wordsOf(text).length;
-    this.#tell({ kind: "final", text, confidence });
+    this.#tell({ kind: "final", text, confidence, ...(language ? { language } : {}) });
   }
 
   #fillStall(): void {

@@ -31,6 +31,8 @@ const Results = Type.Object({
     alternatives: Type.Array(Type.Object({
       transcript: Type.String(),
       confidence: Type.Optional(Type.Number()),
+      // Models that hear several name the most spoken first.
+      languages: Type.Optional(Type.Array(Type.String())),
       words: Type.Optional(Type.Array(Type.Object({
         word: Type.String(),
         punctuated_word: Type.Optional(Type.String()),
@@ -42,9 +44,13 @@ const Results = Type.Object({
 type Results = Static<typeof Results>;
 const resultsCheck = TypeCompiler.Compile(Results);
 
+/** Whether the model follows a speaker from one language into another. */
+export const deepgramHearsSeveral = (model: string): boolean =>
+  /^nova-3|^flux-.*-multi$/.test(model);
+
 export function createDeepgram(args: DeepgramOptions): Transcriber {
   assertKey(args.key);
-  listenUrl(args, { rate: 8000, language: "en", hints: [] });
+  listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
     name: `Deepgram (${args.model})`,
     detectsTurns: false,
@@ -55,9 +61,13 @@ export function createDeepgram(args: DeepgramOptions): Transcriber {
 function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOptions): URL {
   // Before nova-3 hints had another name.
   const hintName = /^(nova-3|flux)/.test(model) ? "keyterm" : "keywords";
+  const hearsSeveral = options.languages.length > 1 && deepgramHearsSeveral(model);
   return socketUrl(url, "/v1/listen", [
     ["model", model],
-    ["language", options.language],
+    ["language", hearsSeveral ? "multi" : options.language],
+    ...(hearsSeveral
+      ? options.languages.map((language): [string, string] => ["language_hint", language])
+      : []),
     ["encoding", "linear16"],
     ["sample_rate", String(options.rate)],
     ["channels", "1"],
@@ -151,7 +161,8 @@ class DeepgramStream implements TranscriberStream {
     this.#settle(answered);
     if (text === "" && this.#partial === "" && answered === 0) return;
     const confidence = results.channel.alternatives[0]?.confidence;
-    this.#closePiece(text, text === "" ? null : shareOf(confidence));
+    const [language] = results.channel.alternatives[0]?.languages ?? [];
+    this.#closePiece(text, text === "" ? null : shareOf(confidence), language);
   }
 
   /** How many askings a final result answers. */
@@ -198,9 +209,9 @@ class DeepgramStream implements TranscriberStream {
       : null;
   }
 
-  #closePiece(text: string, confidence: number | null): void {
+  #closePiece(text: string, confidence: number | null, language?: string): void {
     this.#partial = "";
-    this.#tell({ kind: "final", text, confidence });
+    this.#tell({ kind: "final", text, confidence, ...(language ? { language } : {}) });
   }
 }
 

@@ -39,6 +39,8 @@ const DEFAULT_VOICES = { female: "EXAVITQu4vr4xnSDxMaL", male: "JBFqnCBsd6RMkjVD
 /** Samples per second the vendor sends as they are wanted; for others it is asked for the last. */
 const RATES = [8000, 16_000, 24_000];
 const RESAMPLED_RATE = 24_000;
+/** How far the voice exaggerates what the text calls for; 0 unless told. */
+const EMOTION_STYLE = 0.3;
 /** Each connection has this one context. */
 const CONTEXT = "utterance";
 /** Others hear the language from the text, and refuse to be told. */
@@ -206,8 +208,9 @@ class ElevenLabsStream implements SynthesisStream {
     // An empty text would be a sign of life, and has no audio to wait for.
     if (text.trim() === "") return;
     if (!this.#hasText) {
-      const { similarity, speed, stability } = this.#options;
-      const voice = { stability, similarity_boost: similarity, speed };
+      const { hasEmotion, similarity, speed, stability } = this.#options;
+      const style = hasEmotion ? { style: EMOTION_STYLE } : {};
+      const voice = { stability, similarity_boost: similarity, speed, ...style };
       this.#send({ text: " ", context_id: CONTEXT, voice_settings: voice });
     }
     this.#hasText = true;

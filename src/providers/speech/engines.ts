@@ -201,6 +201,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
 /** The voice that is easiest to understand for a recogniser. */
 const CLEAR_VOICE = {
   voice: "rms", gender: "male", language: ENGLISH, speed: 1, stability: 1, similarity: 1,
+  hasEmotion: false,
 } as const;
 
 /** The engines that speak, by code; throws a ProviderError for a code that cannot be served. */

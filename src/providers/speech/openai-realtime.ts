@@ -41,14 +41,14 @@ export interface OpenAiRealtimeOptions {
 
 export function createOpenAiRealtime(args: OpenAiRealtimeOptions): SpeechToSpeech {
   assertKey(args.key);
-  realtimeUrl(args);
+  realtimeUrl(args, args.model);
   return {
     name: `OpenAI Realtime (${args.model})`,
     open: (options, tell) => new RealtimeSession(args, options, tell),
   };
 }
 
-function realtimeUrl({ url, model }: OpenAiRealtimeOptions): URL {
+function realtimeUrl({ url }: OpenAiRealtimeOptions, model: string): URL {
   const { pathname } = new URL(url);
   return socketUrl(url, pathname === "/" ? "/v1/realtime" : "/realtime", [["model", model]]);
 }
@@ -93,7 +93,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     });
     this.#socket = new VendorSocket({
       vendor: "The realtime model",
-      url: realtimeUrl(args),
+      url: realtimeUrl(args, options.model ?? args.model),
       headers: key === null ? {} : { authorization: `Bearer ${key}` },
       key,
       system,

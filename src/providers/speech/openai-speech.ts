@@ -16,6 +16,12 @@ const AHEAD = 2;
 const ATTEMPTS = 2;
 const DEFAULT_VOICES = { female: "alloy", male: "onyx" } as const;
 
+const EMOTION = "Speak warmly and naturally, with the feeling the words call for: pleased at good "
+  + "news, sorry and calm at bad, curious in questions. Never exaggerate.";
+
+/** Older models refuse them. */
+export const takesInstructions = (model: string): boolean => !/^tts-1/.test(model);
+
 export interface OpenAiSpeechOptions extends OpenAiAudioOptions {
   /** Asked for whatever the assistant's voice is: servers have voices of their own; null: not. */
   voice: string | null;
@@ -132,6 +138,7 @@ class OpenAiSpeechStream implements SynthesisStream {
       voice: voice ?? this.#wanted.voice ?? DEFAULT_VOICES[this.#wanted.gender],
       input: text.trim(),
       speed: this.#wanted.speed,
+      ...(this.#wanted.hasEmotion && takesInstructions(model) ? { instructions: EMOTION } : {}),
       response_format: "pcm",
     }, signal);
     let odd: Buffer | null = null;

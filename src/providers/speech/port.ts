@@ -12,6 +12,8 @@ export interface TranscriptionOptions {
   rate: number;
   /** `iso_2` code of the language spoken. */
   language: string;
+  /** All the speaker may change into, `language` among them; engines that cannot take that one. */
+  languages: string[];
   /** Words the speaker is likely to say. */
   hints: string[];
 }
@@ -23,7 +25,11 @@ export interface TranscriptionOptions {
 export type TranscriptEvent =
   | { kind: "partial"; text: string }
   /** `confidence` from 0 to 1; null when the engine does not say. */
-  | { kind: "final"; text: string; confidence: number | null }
+  | {
+      kind: "final"; text: string; confidence: number | null;
+      /** `iso_2`; only from engines that were told several languages and tell them apart. */
+      language?: string;
+    }
   /** Only engines that detect turns tell the next four; the call then follows them. */
   | { kind: "speech_start" }
   /** Likely the end of the turn: a reply may be prepared, not yet spoken. */
@@ -64,6 +70,8 @@ export interface SynthesisOptions {
   /** 0 to 1 both. */
   stability: number;
   similarity: number;
+  /** Livelier than the voice's even tone, where the engine can. */
+  hasEmotion: boolean;
 }
 
 export type SynthesisEvent =
@@ -97,6 +105,8 @@ export interface Synthesizer {
 }
 
 export interface SpeechToSpeechOptions {
+  /** What the vendor calls the model; null: the server's own setting. */
+  model: string | null;
   instructions: string;
   /** What the vendor calls the voice; null: its default. */
   voice: string | null;

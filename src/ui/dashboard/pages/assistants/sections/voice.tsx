@@ -6,6 +6,7 @@ import { words } from "../../../kit/format.ts";
 import { Loaded } from "../../../kit/layout.tsx";
 import { useDraft } from "../draft.ts";
 import { Row, Slider, Switch } from "../fields.tsx";
+import { Lines } from "../lines.tsx";
 import {
   isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
 } from "../lookups.ts";
@@ -21,7 +22,7 @@ function Summary() {
 }
 
 function Body() {
-  const { values, set } = useDraft();
+  const { values, errors, warnings, set } = useDraft();
   const language = values.language_id ?? 0;
   const mode = values.mode ?? "pipeline";
   const languages = useLanguages().value;
@@ -36,6 +37,9 @@ function Body() {
       </div>
       <details class="assistants-more">
         <summary>Other languages it understands ({others.length})</summary>
+        {warnings.secondary_language_ids && (
+          <small class="assistants-warning">{warnings.secondary_language_ids}</small>
+        )}
         <div class="assistants-chips">
           {(languages ?? []).filter(({ id }) => id !== language).map(({ id, name }) => (
             <label key={id} class="assistants-check">
@@ -56,6 +60,12 @@ function Body() {
         <Slider name="voice_similarity" label="Similarity" hint="How close to the original voice." />
       </div>
       <Switch name="tts_emotion_enabled" label="Emotion in the voice" />
+      <Lines
+        label="Words callers are likely to say" name="recogniser_hints" errors={errors}
+        value={values.recogniser_hints ?? []}
+        hint={warnings.recogniser_hints ?? "Names and terms, one to a line, for who listens."}
+        onInput={(hints) => set("recogniser_hints", hints)}
+      />
       {mode !== "multimodal" && (
         <div class="form-row">
           <Row
@@ -202,6 +212,6 @@ export const VOICE: SectionSpec = {
   fields: [
     "language_id", "secondary_language_ids", "voice_id", "speech_speed", "voice_stability",
     "voice_similarity", "tts_emotion_enabled", "synthesizer_provider_id",
-    "transcriber_provider_id",
+    "transcriber_provider_id", "recogniser_hints",
   ],
 };

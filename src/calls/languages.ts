@@ -1,0 +1,52 @@
+// Which language a customer speaks, among those the assistant may follow them into: as the
+// recogniser tells it, or else by the words. Asked by replies.ts for every turn.
+
+/** Fewer words may be a name or a greeting: only two turns in a row are believed then. */
+const WORDS_MIN = 3;
+/** In scripts that do not part words. */
+const UNPARTED_CHARS_MIN = 6;
+/** How much likelier than the present language another must be, of 1. */
+const MARGIN = 0.12;
+const SCORE_MIN = 0.4;
+/** Languages the detector has under another code. */
+const DETECTED_AS: Readonly<Record<string, string>> = { id: "ms" };
+const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/gu;
+
+export interface SpokenLanguage {
+  /** `iso_2`. */
+  current: string;
+  /** What the last turn seemed to be in, where it was too short to be believed. */
+  doubt: string | null;
+}
+
+/** Null: nobody can tell, or the present one. */
+async function otherLanguage(
+  text: string, told: string | null, current: string, among: string[],
+): Promise<string | null> {
+  const base = told?.slice(0, 2) ?? null;
+  if (base !== null && among.includes(base)) return base === current ? null : base;
+  if (text.startsWith("[") || !/\p{L}/u.test(text)) return null;
+  // Its tables are only read where somebody may speak several languages.
+  const { eld } = await import("eld/small");
+  const scores = eld.detect(text).getScores() as Record<string, number>;
+  const scoreOf = (code: string): number => scores[DETECTED_AS[code] ?? code] ?? 0;
+  const [best] = among.toSorted((one, other) => scoreOf(other) - scoreOf(one));
+  if (best === undefined || best === current || scoreOf(best) < SCORE_MIN) return null;
+  return scoreOf(best) - scoreOf(current) >= MARGIN ? best : null;
+}
+
+function isLong(text: string): boolean {
+  const words = text.match(/[\p{L}\p{M}'’]+/gu)?.length ?? 0;
+  return words >= WORDS_MIN || (text.match(UNPARTED)?.length ?? 0) >= UNPARTED_CHARS_MIN;
+}
+
+/** What is spoken after this turn. `told`: the recogniser's word, null where it has none. */
+export async function languageAfter(
+  spoken: SpokenLanguage, turn: { text: string; told: string | null }, among: string[],
+): Promise<SpokenLanguage> {
+  const other = await otherLanguage(turn.text, turn.told, spoken.current, among);
+  if (other === null) return { current: spoken.current, doubt: null };
+  return isLong(turn.text) || spoken.doubt === other
+    ? { current: other, doubt: null }
+    : { current: spoken.current, doubt: other };
+}

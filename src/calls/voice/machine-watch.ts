@@ -1,0 +1,64 @@
+// Whether an answering machine has answered a call whose model hears by itself, and when the
+// message is left with it. The same signs as in turn-taker.ts, from what the vendor tells of the
+// speech. Used by realtime-session.ts.
+import { MACHINE_BUDGET_MS, MACHINE_RUN_MS, MACHINE_SILENCE_MS } from "./turn-taker.ts";
+import { soundsLikeMachine } from "./wording.ts";
+
+export class MachineWatch {
+  listener: "unknown" | "human" | "machine";
+  isMessageLeft = false;
+  readonly #detects: boolean;
+  readonly #answeredMs: number;
+  readonly #tell: (by: "human" | "machine" | "unknown") => void;
+  #speechMs: number | null = null;
+
+  constructor(args: {
+    detects: boolean; answeredMs: number;
+    tell(by: "human" | "machine" | "unknown"): void;
+  }) {
+    this.listener = args.detects ? "unknown" : "human";
+    this.#answeredMs = args.answeredMs;
+    this.#tell = args.tell;
+    this.#detects = args.detects;
+  }
+
+  speechBegan(nowMs: number): void {
+    this.#speechMs ??= nowMs;
+  }
+
+  speechEnded(nowMs: number): void {
+    if (this.#speechMs !== null) this.#watchRun(nowMs);
+    this.#speechMs = null;
+    if (this.listener === "unknown") this.judged("human", nowMs);
+  }
+
+  heard(text: string, nowMs: number): void {
+    if (this.#detects && soundsLikeMachine(text)) this.judged("machine", nowMs);
+  }
+
+  /** Time passes. */
+  tick(nowMs: number): void {
+    if (this.listener !== "unknown") return;
+    this.#watchRun(nowMs);
+    if (nowMs - this.#answeredMs >= MACHINE_BUDGET_MS) this.judged("unknown", nowMs);
+  }
+
+  judged(by: "human" | "machine" | "unknown", nowMs: number): void {
+    const isLate = this.isMessageLeft || nowMs - this.#answeredMs > MACHINE_BUDGET_MS;
+    const mayTurn = this.listener === "unknown" || (by === "machine" && !isLate);
+    if (this.listener === "machine" || !mayTurn) return;
+    this.listener = by === "machine" ? "machine" : "human";
+    this.#tell(by);
+  }
+
+  /** The greeting of the machine has been over for long enough. */
+  isDue(nowMs: number, lastVoiceMs: number): boolean {
+    return this.listener === "machine" && !this.isMessageLeft && this.#speechMs === null
+      && nowMs - lastVoiceMs >= MACHINE_SILENCE_MS;
+  }
+
+  #watchRun(nowMs: number): void {
+    if (this.#speechMs !== null && nowMs - this.#speechMs >= MACHINE_RUN_MS
+      && this.listener === "unknown") this.judged("machine", nowMs);
+  }
+}

@@ -1,0 +1,43 @@
+// What each speech engine can do with an assistant's settings, in one table: who opens a call asks
+// it, and so does who tells an owner that a setting acts on nothing here.
+import { deepgramHearsSeveral } from "./deepgram.ts";
+import type { SpeechConfig } from "./engines.ts";
+import { takesInstructions } from "./openai-speech.ts";
+
+export interface SynthesizerAbilities {
+  /** `voice_stability` and `voice_similarity`. */
+  stability: boolean;
+  /** `tts_emotion_enabled`. */
+  emotion: boolean;
+}
+
+export interface TranscriberAbilities {
+  /** `recogniser_hints`, and the words it is told beside them. */
+  hints: boolean;
+  /** `secondary_language_ids`: understands who changes from one language into another. */
+  severalLanguages: boolean;
+}
+
+export function synthesizerAbilities(code: string, config: SpeechConfig): SynthesizerAbilities {
+  switch (code) {
+    case "elevenlabs":
+      return { stability: true, emotion: true };
+    case "openai-compatible":
+      return { stability: false, emotion: takesInstructions(config.synthesis?.model ?? "") };
+    default:
+      return { stability: false, emotion: false };
+  }
+}
+
+export function transcriberAbilities(code: string, config: SpeechConfig): TranscriberAbilities {
+  switch (code) {
+    case "deepgram":
+      return { hints: true, severalLanguages: deepgramHearsSeveral(config.deepgram?.model ?? "") };
+    case "openai-compatible":
+      return { hints: true, severalLanguages: true };
+    case "loopback":
+      return { hints: false, severalLanguages: true };
+    default:
+      return { hints: false, severalLanguages: false };
+  }
+}
