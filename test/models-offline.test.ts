@@ -7,6 +7,7 @@ import { ProviderError } from "../src/core/faults.ts";
 import { createSystem, type System } from "../src/core/system.ts";
 import { createOfflineModel } from "../src/providers/models/offline.ts";
 import type { ModelDelta, ModelMessage, ModelRequest } from "../src/providers/models/port.ts";
+import { assertLinear } from "./support/growth.ts";
 
 const PROMPT = `You are Ava, the assistant of Salon Bella. Always be polite. Never give discounts.
 We offer haircuts, colouring and beard trims. A haircut costs 25 euros. Colouring costs 60 euros.
@@ -163,8 +164,9 @@ test("[MO40] whatever it is given, it answers within bounds and in whole charact
     assert.ok(!/[\ud800-\udbff]$/.test(said));
   });
   await fc.assert(property, { numRuns: 200 });
-  const started = performance.now();
-  await answer("lorem ipsum dolor. ".repeat(20_000), "dolor ".repeat(2000));
-  assert.ok(performance.now() - started < 1000);
+  await assertLinear("much to find in", 20_000, (size) => {
+    const prompt = "lorem ipsum dolor. ".repeat(size);
+    return () => answer(prompt, "dolor ".repeat(2000));
+  });
   assert.equal((await answer(`the pool ${"🚀".repeat(900)}`, "the pool")).length, 799);
 });

@@ -210,10 +210,8 @@ test("[SC17] a trunk that logs in is registered, kept so, and calls to what it r
   await phone.done;
   const call = await world!.when(callId, "ended_by_customer");
   assert.equal(call.assistant_phone_number, trunk.number);
-  // Again before what was granted is over.
-  const started = performance.now();
+  // It comes again by itself; SI46 proves when, on a clock by hand.
   const again = await registrar.saw("received", "REGISTER", 2);
-  assert.ok(performance.now() - started < 9000);
   assert.equal(headerOf(again, "Call-ID"), headerOf(shown, "Call-ID"));
   // A changed trunk takes leave and registers anew; one given up takes leave.
   await world!.server.call("PUT", `${TRUNKS}/${trunk.id}`, { body: { sip_username: "front@pbx.example" } });

@@ -179,7 +179,7 @@ test("[VL31] how dialling ends without an answer", () => {
   }
 });
 
-test("[VL32] half an hour of talk takes under a second, with the same verdict each time", () => {
+test("[VL32] half an hour of talk is played by its own clock, with the same verdict each time", () => {
   const steps = Array.from({ length: 230 }, (_, number): CallerStep[] => [
     { say: `Question number ${number}, what do you say to that?` },
     number % 5 === 0 ? { words: 3 } : { quietMs: 700 },
@@ -188,21 +188,16 @@ test("[VL32] half an hour of talk takes under a second, with the same verdict ea
     steps: [{ quietMs: 500 }, ...steps, { hangUp: true }], limitMs: 3_600_000,
     answer: (question) => `You asked: ${question} And here is the answer to it in full.`,
   });
-  play();
   const verdicts = new Set<string>();
-  const times: number[] = [];
   const runs = process.env.PROOF === "long" ? 100 : 5;
   let lengthMs = 0;
   for (let run = 0; run < runs; run += 1) {
-    const began = performance.now();
     const played = play();
-    times.push(performance.now() - began);
     assert.deepEqual(wordsOnRecord(played), played.heard);
     ({ lengthMs } = played);
     verdicts.add(JSON.stringify([played.said, played.over, lengthMs]));
   }
   assert.equal(verdicts.size, 1);
-  console.log(`${Math.round(lengthMs / 60_000)} minutes in ${Math.min(...times).toFixed(0)} ms`);
   assert.ok(lengthMs >= 1_800_000, `${lengthMs}`);
 });
 

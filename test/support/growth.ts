@@ -1,0 +1,33 @@
+// How the cost of work grows with its input, on whatever machine: the same work on an input
+// sixteen times as large takes about sixteen times as long, and 256 times where it grows with the
+// square. Both are measured in turns, so that a busy machine slows both alike.
+import assert from "node:assert/strict";
+
+const FACTOR = 16;
+/** Between what is linear and what is square, with room for caches and collections. */
+const GROWTH_MAX = 100;
+const RUNS = 7;
+/** Clocks and compilers disturb what is shorter. */
+const NOISE_MS = 0.1;
+
+async function timed(work: () => unknown): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+/** Fails where the work on `size` costs far more than sixteen times that on a sixteenth of it. */
+export async function assertLinear(
+  name: string, size: number, prepare: (size: number) => () => unknown,
+): Promise<void> {
+  const small = prepare(Math.floor(size / FACTOR));
+  const large = prepare(size);
+  const [smallMs, largeMs]: [number[], number[]] = [[], []];
+  for (let run = 0; run < RUNS; run += 1) {
+    smallMs.push(await timed(small));
+    largeMs.push(await timed(large));
+  }
+  const [least, most] = [Math.max(NOISE_MS, Math.min(...smallMs)), Math.min(...largeMs)];
+  assert.ok(most < least * GROWTH_MAX,
+    `${name}: ${least.toFixed(2)} ms, of ${FACTOR} times as much ${most.toFixed(2)} ms`);
+}
