@@ -133,22 +133,30 @@ const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, war
   }
 };
 
-/** Members of built-in tools that nothing on this server acts on yet. */
 const SILENT_TRANSFER = "The caller is connected straight away, without a word to the colleague first.";
-const INERT: Partial<Record<BuiltInTool["type"], Record<string, string>>> = {
-  call_transfer: { warm_transfer: SILENT_TRANSFER, warm_transfer_message: SILENT_TRANSFER },
+const ignored = (...members: string[]): Record<string, string> =>
+  Object.fromEntries(members.map((member) => [member, SILENT_TRANSFER]));
+
+/** Members of built-in tools that nothing on this server acts on yet, and what happens instead. */
+export const INERT: Partial<Record<BuiltInTool["type"], Record<string, string>>> = {
+  call_transfer: ignored("warm_transfer", "warm_transfer_message"),
+  warm_call_transfer: ignored(
+    "outbound_phone_id", "custom_sip", "caller_id_mode", "custom_caller_id", "hold_music",
+    "hold_music_volume", "hold_message", "summary_instructions", "briefing_initial_message",
+    "connected_message"),
 };
 
 const builtInTools: Rule = ({ assistant }, warn) => {
   assistant.settings.tools.forEach((tool, index) => {
-    const members = Object.entries(tool) as [string, unknown][];
-    for (const [member, value] of members) {
-      const message = INERT[tool.type]?.[member];
-      if (message !== undefined && value !== null && value !== false) {
-        warn(`tools.${index}.${member}`, message);
-      }
+    const inert = INERT[tool.type] ?? {};
+    const given = Object.entries(tool).filter(([member, value]) =>
+      Object.hasOwn(inert, member) && value !== null && value !== false);
+    // Several for the same reason are one warning, of the tool.
+    const reasons = Map.groupBy(given, ([member]) => inert[member] ?? "");
+    for (const [message, [first, ...others]] of reasons) {
+      const member = others.length === 0 ? `.${first?.[0]}` : "";
+      warn(`tools.${index}${member}`, message);
     }
-    if (tool.type === "warm_call_transfer") warn(`tools.${index}`, SILENT_TRANSFER);
   });
 };
 

@@ -53,7 +53,7 @@ const OPTIONAL = {
   phone_number_ids: Type.Optional(
     Type.Array(Type.Integer(), { maxItems: NUMBERS_MAX, uniqueItems: true })),
 };
-const CreateBody = Type.Object({ ...REQUIRED, ...OPTIONAL }, collectingErrors);
+export const CreateBody = Type.Object({ ...REQUIRED, ...OPTIONAL }, collectingErrors);
 const UpdateBody = Type.Object(
   { ...Type.Partial(Type.Object(REQUIRED)).properties, ...OPTIONAL }, collectingErrors);
 const StatusBody = Type.Object({

@@ -73,7 +73,7 @@ const SearchQuery = Type.Object({
 const PurchaseBody = Type.Object({
   phone_number: Type.String({ maxLength: 64, description: "E.164, from the search" }),
 });
-const UpdateBody = Type.Object({
+export const UpdateBody = Type.Object({
   nickname: Type.Optional(Nullable(Type.String({
     maxLength: NICKNAME_CHARS_MAX,
     ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),

@@ -99,7 +99,7 @@ const OPTIONAL_FIELDS = {
   }))),
   sip_transport: Type.Optional(oneOf(TRANSPORTS, "The sip transport must be udp, tcp or tls.")),
 };
-const CreateBody = Type.Object({ ...FIELDS, ...OPTIONAL_FIELDS }, collectingErrors);
+export const CreateBody = Type.Object({ ...FIELDS, ...OPTIONAL_FIELDS }, collectingErrors);
 const UpdateBody = Type.Object(
   { ...Type.Partial(Type.Object(FIELDS)).properties, ...OPTIONAL_FIELDS }, collectingErrors);
 type Body = Static<typeof UpdateBody>;
