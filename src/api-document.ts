@@ -39,7 +39,8 @@ const Status = Type.Object({
     "Why the server is not ready, in words.", "The server is stopping."))),
 }, named("Health", "How the server is."));
 const Metrics = Type.String(named(
-  "Metrics", "Figures in Prometheus' text format: counters and histograms."));
+  "Metrics", "Figures in Prometheus' text format: counters and histograms.",
+  "process_cpu_seconds_total 12.4"));
 const Rpc = Type.Object({
   jsonrpc: Type.Literal("2.0", about("The version of JSON-RPC.")),
   id: Type.Optional(Type.Union([Type.String(), Type.Integer(), Type.Null()], about(

@@ -1,6 +1,7 @@
 // What OpenAI's routes refuse before they answer, and what the document says they need.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { documentOf, type Schema } from "./support/document.ts";
 import { startTestServer } from "./support/server.ts";
 
 const server = await startTestServer();
@@ -10,30 +11,22 @@ const ROUTES = [
   ["post", "/v1/chat/completions"], ["get", "/v1/models"], ["get", "/v1/models/{uuid}"],
 ] as const;
 
-interface Operation {
-  security: object[];
-  responses: Record<string, { $ref: string } | undefined>;
-}
-interface Refusal {
-  content: { "application/json": { schema: { properties: { error?: { properties: object } } } } };
-}
-const document = server.app.openApi() as { paths: Record<string, Record<string, Operation>> };
+const document = await documentOf();
 
-/** What a reference names within the document. */
-const named = (reference: string | undefined): unknown => {
-  assert.match(reference ?? "", /^#\//);
-  return reference?.split("/").slice(1).reduce<unknown>(
-    (within, name) => (within as Record<string, unknown>)[name], document);
-};
+/** The last part of a reference. */
+const named = (reference: Pick<Schema, "$ref"> | undefined): string =>
+  reference?.$ref?.split("/").at(-1) ?? "";
 
 test("[PR21] the document says that OpenAI's routes need a key, and how they refuse", () => {
   for (const [method, path] of ROUTES) {
     const operation = document.paths[path]?.[method];
     assert.deepEqual(operation?.security, [{ apiKey: [] }], path);
     for (const status of ["401", "429", "500", "503"]) {
-      const refusal = named(operation.responses[status]?.$ref) as Refusal;
-      const { schema } = refusal.content["application/json"];
-      assert.deepEqual(Object.keys(schema.properties.error?.properties ?? {}),
+      const { responses, schemas } = document.components;
+      const name: string = named(operation.responses[status]);
+      const inner: Schema | undefined = responses[name]?.content?.["application/json"]?.schema;
+      const schema: Schema | undefined = schemas[named(inner)];
+      assert.deepEqual(Object.keys(schema?.properties?.error?.properties ?? {}),
         ["message", "type", "param", "code"], `${path} ${status}`);
     }
   }

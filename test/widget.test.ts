@@ -426,7 +426,7 @@ test("[WG17] what a tool does is shown while it works", { skip }, async () => {
 test("[WG18] an assistant that may not be used on this page shows nothing", { skip }, async () => {
   const settings = { allowed_origins: ["https://elsewhere.example"] };
   const { uuid } = await newAssistant(server, settings);
-  const refused = await server.call("GET", `/conversations/widget/${uuid}`, {
+  const refused = await server.call("GET", `/widget/${uuid}`, {
     headers: { Origin: host.origin },
   });
   assert.equal(refused.status, 403);

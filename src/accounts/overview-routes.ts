@@ -3,8 +3,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import { dollarsFromMicros } from "../core/money.ts";
-import { Nullable } from "../core/schema.ts";
+import { about, named } from "../core/schema.ts";
 import { isoMicros } from "../core/system.ts";
+import { Moment } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import {
@@ -15,49 +16,69 @@ import {
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 90;
 
-const Percentiles = Nullable(Type.Object({ p50: Type.Integer(), p95: Type.Integer() }));
-const day = { date: Type.String({ description: "UTC" }) };
+const Spread = Type.Object({
+  p50: Type.Integer(about("Half were as quick as this or quicker, in milliseconds.", 640)),
+  p95: Type.Integer(about("Nineteen in twenty were as quick as this or quicker.", 1180)),
+}, named("Spread", "How long something took, in milliseconds."));
+const Percentiles = (what: string) =>
+  Type.Union([Spread, Type.Null()], about(`${what}; null where there was none.`));
+const day = { date: Type.String(about("The day, in UTC.", "2026-03-02")) };
 const SPEND = {
-  messages: Type.Number(), calls: Type.Number(), numbers: Type.Number(), other: Type.Number(),
+  messages: Type.Number(about("USD for replies in text.", 0.12)),
+  calls: Type.Number(about("USD for calls.", 1.4)),
+  numbers: Type.Number(about("USD for phone numbers.", 1)),
+  other: Type.Number(about("USD for everything else.", 0)),
 };
 const CALL_LATENCY = {
-  turns: Type.Integer(),
-  endpoint_ms: Percentiles,
-  final_transcript_ms: Percentiles,
-  first_token_ms: Percentiles,
-  first_audio_ms: Percentiles,
-  heard_ms: Percentiles,
+  turns: Type.Integer(about("How many replies on calls were measured.", 42)),
+  endpoint_ms: Percentiles("Until the end of the turn was decided"),
+  final_transcript_ms: Percentiles("Until the words were final"),
+  first_token_ms: Percentiles("Until the model's first word"),
+  first_audio_ms: Percentiles("Until the voice's first sound"),
+  heard_ms: Percentiles("Until the caller heard it"),
 };
-const REPLY_LATENCY = { replies: Type.Integer(), reply_ms: Percentiles };
+const REPLY_LATENCY = {
+  replies: Type.Integer(about("How many replies in text were measured.", 120)),
+  reply_ms: Percentiles("From a message to its whole reply"),
+};
+const byDay = (what: string) => about(`${what}, every day of the range, oldest first.`);
 
 const OverviewSchema = Type.Object({
-  id: Type.Integer({ description: "Goes on with /user/stream?after=" }),
-  as_of: Type.String(),
-  currency: Type.Literal("USD"),
-  balance: Type.Number(),
-  reserved: Type.Number(),
+  id: Type.Integer(about("Where to go on: `/user/stream?after=` with this.", 42)),
+  as_of: Moment("The moment all figures are of, in UTC."),
+  currency: Type.Literal("USD", about("The currency of all amounts.")),
+  balance: Type.Number(about("What is left to spend.", 4.88)),
+  reserved: Type.Number(about("What running turns and calls hold back of it.", 0)),
   spend: Type.Object({
-    total: Type.Number(), by_day: Type.Array(Type.Object({ ...day, ...SPEND })),
-  }),
+    total: Type.Number(about("What was spent in the range.", 2.52)),
+    by_day: Type.Array(Type.Object({ ...day, ...SPEND }), byDay("What was spent")),
+  }, about("Money spent.")),
   conversations: Type.Object({
     by_day: Type.Array(Type.Object({
       ...day,
-      conversations: Type.Integer(),
-      messages: Type.Integer({ description: "All those of the conversations begun on the day" }),
-    })),
-  }),
+      conversations: Type.Integer(about("Conversations begun on the day.", 12)),
+      messages: Type.Integer(about("All messages of the conversations begun on the day.", 96)),
+    }), byDay("Conversations")),
+  }, about("Conversations in text.")),
   calls: Type.Object({
-    live: Type.Integer({ description: "Now, whenever they began" }),
+    live: Type.Integer(about("Calls under way now, whenever they began.", 1)),
     by_day: Type.Array(Type.Object({
-      ...day, calls: Type.Integer(), answered: Type.Integer(), minutes: Type.Number(),
-    })),
-    by_status: Type.Array(Type.Object({ status: Type.String(), calls: Type.Integer() })),
-  }),
+      ...day,
+      calls: Type.Integer(about("Calls begun on the day.", 8)),
+      answered: Type.Integer(about("Those of them that were answered.", 6)),
+      minutes: Type.Number(about("How long they lasted together.", 14.5)),
+    }), byDay("Calls")),
+    by_status: Type.Array(Type.Object({
+      status: Type.String(about("The status calls ended with.", "completed")),
+      calls: Type.Integer(about("How many did.", 6)),
+    }), about("How the calls of the range ended, the commonest first.")),
+  }, about("Calls.")),
   latency: Type.Object({
     ...CALL_LATENCY,
-    by_day: Type.Array(Type.Object({ ...day, ...CALL_LATENCY })),
+    by_day: Type.Array(Type.Object({ ...day, ...CALL_LATENCY }), byDay("Latency of calls")),
     messages: Type.Object({
-      ...REPLY_LATENCY, by_day: Type.Array(Type.Object({ ...day, ...REPLY_LATENCY })),
+      ...REPLY_LATENCY,
+      by_day: Type.Array(Type.Object({ ...day, ...REPLY_LATENCY }), byDay("Latency of replies")),
     }, {
       description: "From a message to its whole reply, in the newest "
         + `${LATENCY_CONVERSATIONS_MAX} conversations; days are those they began on`,
@@ -144,10 +165,14 @@ export function overviewRoutes(read: ReadOverview): Route[] {
     method: "GET",
     path: "/user/overview",
     tag: "Account",
-    summary: "Balance, spend, conversations, calls and latency of the last days",
+    summary: "See what happened lately",
+    description: "Balance, spend, conversations, calls and latency of the last days.",
     errorShape: "message",
     query: Type.Object({
-      days: Type.Optional(Type.Integer({ minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT })),
+      days: Type.Optional(Type.Integer({
+        minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT,
+        ...about("How many days to look back, today included."),
+      })),
     }),
     responses: {
       200: { description: "The overview; every day of the range, oldest first", schema: OverviewSchema },

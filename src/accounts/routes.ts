@@ -2,10 +2,14 @@
 import { Type } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import { about, Nullable } from "../core/schema.ts";
 import { dollarsFromMicros } from "../core/money.ts";
 import { isoMicros, type Instant } from "../core/system.ts";
 import { accountTopic } from "../events/events.ts";
 import type { EventLog } from "../events/log.ts";
+import {
+  AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, MessageSchema, Moment, TICKET,
+} from "../http/answers.ts";
 import { API_ROOT } from "../http/api.ts";
 import { json, type HttpRequest, type SocketRoute } from "../http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "../http/route.ts";
@@ -32,27 +36,31 @@ export interface AccountRouteOptions {
   identify(http: HttpRequest): Caller;
 }
 
-const Message = Type.Object({ message: Type.String() });
-const Invalid = Type.Object({
-  message: Type.String(),
-  errors: Type.Record(Type.String(), Type.Array(Type.String())),
-});
+const KEY = {
+  id: Type.Integer(about("The key's number, which is also the part of the key before the `|`.", 3)),
+  name: Type.String({
+    maxLength: 255, ...about("What the key is for, in your words.", "Import from the shop"),
+  }),
+  created_at: Moment("When the key was made, in UTC."),
+};
+const EXPIRES = about(
+  "From when on the key is refused, ISO 8601; null: it is in force until it is revoked.",
+  "2027-01-01T00:00:00.000000Z");
 const NewKey = Type.Object({
-  name: Type.String({ maxLength: 255 }),
+  name: KEY.name,
   scopes: Type.Optional(
     Type.Array(Type.Union([Type.Literal("read"), Type.Literal("write")]), {
       minItems: 1, uniqueItems: true,
+      ...about("What the key may do; left out: both.", ["read"]),
     })),
-  expires_at: Type.Optional(
-    Type.Union([Type.String({ description: "ISO 8601" }), Type.Null()])),
+  expires_at: Type.Optional(Nullable(Type.String(EXPIRES))),
 });
 const Key = Type.Object({
-  id: Type.Integer(),
-  name: Type.String(),
-  scopes: Type.Array(Type.String()),
-  expires_at: Type.Union([Type.String(), Type.Null()]),
-  last_used_at: Type.Union([Type.String(), Type.Null()]),
-  created_at: Type.String(),
+  ...KEY,
+  scopes: Type.Array(Type.String(), about(
+    "`read` opens everything that only reads, `write` everything else.", ["read", "write"])),
+  expires_at: Nullable(Type.String(EXPIRES)),
+  last_used_at: Nullable(Moment("When it was last used, within a minute; null: never.")),
 });
 
 const isoOrNull = (instant: Instant | null): string | null =>
@@ -83,7 +91,7 @@ const TROUBLE = Type.Object({
     examples: ["9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"],
   }),
   at: Type.String({ description: "When it was", examples: ["2026-05-04T12:30:00.000000Z"] }),
-});
+}, about("The newest time a visitor was not answered; null: it never happened."));
 
 function meRoute({ accounts }: AccountRouteOptions): Route {
   return keyRoute({
@@ -96,10 +104,11 @@ function meRoute({ accounts }: AccountRouteOptions): Route {
       200: {
         description: "The account",
         schema: Type.Object({
-          name: Type.String(), email: Type.String(), total_balance: Type.Number(),
-          trouble: Type.Union([TROUBLE, Type.Null()], {
-            description: "The newest time a visitor was not answered; null: it never happened",
-          }),
+          name: Type.String(about("Whose account it is.", "Ada's Flower Shop")),
+          email: Type.String(about("Where the account's owner is reached.", "ada@example.org")),
+          total_balance: Type.Number(about(
+            "What is left to spend, in USD, what is reserved for running calls included.", 4.97)),
+          trouble: Nullable(TROUBLE),
         }),
       },
     },
@@ -131,22 +140,21 @@ function createKeyRoute({ accounts }: AccountRouteOptions): Route {
     ...KEYS,
     method: "POST",
     path: "/user/api-keys",
-    summary: "Create an API key; its token is shown only here",
+    summary: "Create an API key",
+    description: "Its token is shown only here.",
     body: NewKey,
     responses: {
       201: {
         description: "The key",
         schema: Type.Object({
-          message: Type.String(),
+          message: MessageSchema.properties.message,
           api_key: Type.Object({
-            id: Type.Integer(),
-            name: Type.String(),
-            token: Type.String(),
-            created_at: Type.String(),
-          }),
+            ...KEY,
+            token: Type.String(about(
+              "The key itself, shown here and never again.", "3|q8Zr1x0V5mB2nK7c")),
+          }, about("The key that was made.")),
         }),
       },
-      422: { description: "Invalid body", schema: Invalid },
     },
     handle: async ({ caller, body }) => {
       const { key, token } = await accounts.createKey(caller.accountId, body.name, {
@@ -169,7 +177,7 @@ function listKeysRoute({ accounts }: AccountRouteOptions): Route {
     path: "/user/api-keys",
     summary: "List API keys in force",
     responses: {
-      200: { description: "The keys", schema: Type.Object({ api_keys: Type.Array(Key) }) },
+      200: { description: "The keys", schema: Type.Object({ api_keys: listOf(Key, "Every key in force.") }) },
     },
     handle: ({ caller }) =>
       json(200, {
@@ -191,11 +199,10 @@ function revokeKeyRoute({ accounts }: AccountRouteOptions): Route {
     method: "DELETE",
     path: "/user/api-keys/{id}",
     summary: "Revoke an API key at once",
+    description: "Requests with it are refused and its streams end at once.",
+    params: { id: IdOf("API key", "GET /user/api-keys") },
     notFound: "API key not found.",
-    responses: {
-      200: { description: "Revoked", schema: Message },
-      404: { description: "No such key", schema: Message },
-    },
+    responses: { 200: { description: "Revoked", schema: MessageSchema } },
     handle: async ({ caller, id }) => {
       const revoked = await accounts.revokeKey(caller.accountId, id);
       if (!revoked) throw new Fault(404, "API key not found.");
@@ -263,11 +270,15 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
       method: "POST",
       path: "/user/stream-tickets",
       scope: "read",
-      summary: "A short-lived ticket for ?ticket= on /user/stream and /user/socket",
+      summary: "Get a ticket for streams",
+      description: "A short-lived one for `?ticket=`, where a browser cannot send a key: on "
+        + "`/user/stream`, `/user/socket`, and the streams and sockets of calls.",
       responses: {
         201: {
           description: "The ticket",
-          schema: Type.Object({ ticket: Type.String(), expires_at: Type.String() }),
+          schema: Type.Object({
+            ticket: TICKET, expires_at: Moment("Until when it opens a stream, in UTC."),
+          }),
         },
       },
       handle: ({ caller }) => {
@@ -280,14 +291,13 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
       method: "GET",
       path: "/user/stream",
       acceptsTicket: true,
-      summary: "Everything that happens in the account, as it happens; resumes like a conversation",
-      query: Type.Object({
-        after: Type.Optional(Type.String()),
-        ticket: Type.Optional(Type.String()),
-      }),
+      summary: "Watch the account",
+      description: "Everything that happens in it, as it happens; resumes without gap or repeat.",
+      query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
+      headers: { "Last-Event-ID": LAST_EVENT_ID },
       responses: {
         200: {
-          description: "Server-sent events", schema: Type.String(), contentType: "text/event-stream",
+          description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
         },
       },
       handle: ({ caller, query, http }) => {

@@ -2,13 +2,13 @@
 // documentation and the plural some clients use.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
-import { Nullable } from "../core/schema.ts";
+import { about, named, Nullable } from "../core/schema.ts";
+import { IdOf, MessageSchema, savedOf } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { COLORS, type Group, type Groups, type GroupUseCases } from "./groups.ts";
 import { oneOf } from "./settings.ts";
-import { InvalidSchema, MessageSchema } from "./wire.ts";
 
 interface Kind {
   useCases: GroupUseCases;
@@ -23,18 +23,22 @@ interface Kind {
 const PER_PAGE_DEFAULT = 15;
 const NAME_CHARS_MAX = 255;
 
-const Name = Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX });
-const OptionalColor = Type.Optional(Nullable(oneOf(COLORS)));
+const Name = Type.String({
+  pattern: "\\S", maxLength: NAME_CHARS_MAX,
+  ...about("What it is called; no two in the account are called the same.", "Berlin"),
+});
+const Color = Nullable(oneOf(COLORS, about("Its colour in lists; null: none.", "teal")));
+const OptionalColor = Type.Optional(Color);
 const CreateBody = Type.Object({ name: Name, color: OptionalColor });
 const ChangeBody = Type.Object({ name: Type.Optional(Name), color: OptionalColor });
 
 const GroupSchema = Type.Object({
-  id: Type.Integer(),
-  name: Type.String(),
-  color: Nullable(oneOf(COLORS)),
-  assistants_count: Type.Integer(),
-});
-const SavedSchema = Type.Object({ message: Type.String(), data: GroupSchema });
+  id: Type.Integer(about("Its number; never given to another.", 1)),
+  name: Name,
+  color: Color,
+  assistants_count: Type.Integer(about("How many assistants have it, deleted ones aside.", 3)),
+}, named("Group", "A folder or a label."));
+const SavedSchema = savedOf(GroupSchema);
 
 export function groupRoutes({ folders, labels }: Groups): Route[] {
   const kinds: Kind[] = [
@@ -45,7 +49,6 @@ export function groupRoutes({ folders, labels }: Groups): Route[] {
 }
 
 const describe = ({ noun }: Kind) => ({ tag: `${noun}s` as const, errorShape: "message" as const });
-const invalid = { description: "Fields at fault", schema: InvalidSchema };
 
 function listRoute(kind: Kind): Route {
   const { useCases, plural } = kind;
@@ -75,7 +78,7 @@ function createRoute(kind: Kind): Route {
     aliases: [kind.plural],
     summary: `Create a ${noun.toLowerCase()}`,
     body: CreateBody,
-    responses: { 201: { description: "Created", schema: SavedSchema }, 422: invalid },
+    responses: { 201: { description: "Created", schema: SavedSchema } },
     handle: async ({ caller, body }) => {
       const group = await useCases.create(caller.accountId, body.name, body.color);
       return json(201, { message: `${noun} created successfully`, data: groupWire(group) });
@@ -88,17 +91,15 @@ function itemRoutes(kind: Kind): Route[] {
   const notFound = `${noun} not found`;
   const item = {
     ...describe(kind), path: `${single}/{id}`, aliases: [`${plural}/{id}`], notFound,
+    params: { id: IdOf(noun.toLowerCase(), `GET ${plural}`) },
   };
-  const missing = { description: "No such one", schema: MessageSchema };
   return [
     keyRoute({
       ...item,
       method: "PUT",
       summary: `Change a ${noun.toLowerCase()}; null clears the color`,
       body: ChangeBody,
-      responses: {
-        200: { description: "Changed", schema: SavedSchema }, 404: missing, 422: invalid,
-      },
+      responses: { 200: { description: "Changed", schema: SavedSchema } },
       handle: async ({ caller, id, body }) => {
         const group = await useCases.update(caller.accountId, id, body);
         return json(200, { message: `${noun} updated successfully`, data: groupWire(group) });
@@ -108,7 +109,7 @@ function itemRoutes(kind: Kind): Route[] {
       ...item,
       method: "DELETE",
       summary: `Delete a ${noun.toLowerCase()}; its assistants stay`,
-      responses: { 200: { description: "Deleted", schema: MessageSchema }, 404: missing },
+      responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         if (!await useCases.remove(caller.accountId, id)) throw new Fault(404, notFound);
         return json(200, { message: `${noun} deleted successfully` });

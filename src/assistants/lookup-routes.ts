@@ -2,7 +2,8 @@
 // bare arrays.
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
-import { Nullable } from "../core/schema.ts";
+import { about, named, Nullable } from "../core/schema.ts";
+import { IdOf, listOf } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, publicRoute, type Route } from "../http/route.ts";
 import { ASSIGNABLE_TYPE_LABELS } from "../phone-numbers/phone-numbers.ts";
@@ -11,7 +12,6 @@ import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
 import type { ModelType } from "./rules.ts";
 import { ASSISTANT_TYPES, Id, MODES, oneOf } from "./settings.ts";
 import type { VoicePreviews } from "./voice-previews.ts";
-import { InvalidSchema } from "./wire.ts";
 
 export interface LookupRouteOptions {
   catalogs: Catalogs;
@@ -40,55 +40,67 @@ const AVAILABILITY = {
 const availability = (missing: string | null) => ({ available: missing === null, missing });
 
 const LanguageItem = Type.Object({
-  id: Type.Integer(), name: Type.String(), iso_2: Type.String(),
+  id: Type.Integer(about("For `language_id` of an assistant.", 1)),
+  name: Type.String(about("The language in English.", "German")),
+  iso_2: Type.String(about("Its two letters of ISO 639-1.", "de")),
 });
 const ModelItem = Type.Object({
-  id: Type.Integer(),
-  name: Type.String(),
-  code: Type.Optional(Type.String({ description: "Of multimodal and dualplex models" })),
+  id: Type.Integer(about("For `llm_model_id` or `multimodal_model_id` of an assistant.", 1)),
+  name: Type.String(about("The model's name.", "gpt-4.1-mini")),
+  code: Type.Optional(Type.String(about(
+    "The vendor's name of it; multimodal and dualplex models have one.", "gpt-realtime"))),
   ...AVAILABILITY,
 });
 const ProviderItem = Type.Object({
-  id: Type.Integer(), name: Type.String(), code: Type.String(), ...AVAILABILITY,
+  id: Type.Integer(about("For the provider's field of an assistant.", 1)),
+  name: Type.String(about("Who it is.", "ElevenLabs")),
+  code: Type.String(about("The same for programs.", "elevenlabs")),
+  ...AVAILABILITY,
 });
 const VoiceItem = Type.Object({
-  id: Type.Integer(),
-  name: Type.String(),
-  language_id: Nullable(Type.Integer()),
-  gender: Type.String(),
-  preview_url: Nullable(Type.String(), {
-    description: "WAV file in which the voice says a sentence; null when this server cannot speak with it.",
-    examples: ["https://parley.example.org/api/voices/1/preview"],
-  }),
-  accent: Nullable(Type.String()),
-  age: Nullable(Type.String()),
-  synthesizer_provider_id: Nullable(Type.Integer()),
+  id: Type.Integer(about("For `voice_id` of an assistant.", 1)),
+  name: Type.String(about("What the voice is called.", "Amelia")),
+  language_id: Nullable(Type.Integer(about("Its language; null: it speaks many.", 1))),
+  gender: Type.String(about("How it sounds.", "female")),
+  preview_url: Nullable(Type.String(about(
+    "A WAV file in which it says a sentence; null: this server cannot speak with it.",
+    "https://talk.example.com/api/voices/1/preview"))),
+  accent: Nullable(Type.String(about("Its accent; null: not known.", "british"))),
+  age: Nullable(Type.String(about("How old it sounds; null: not known.", "young"))),
+  synthesizer_provider_id: Nullable(Type.Integer(about(
+    "Who makes it; null: whoever speaks for the assistant.", 1))),
   ...AVAILABILITY,
 });
 const PhoneNumberItem = Type.Object({
-  id: Type.Integer(),
-  phone_number: Type.String(),
-  country_code: Type.String(),
-  type_label: Type.String(),
-  is_available: Type.Boolean({
-    description: "Whether a new inbound assistant could be given the number",
-  }),
+  id: Type.Integer(about("For `phone_number_id` of an assistant.", 1)),
+  phone_number: Type.String(about("The number in E.164, or an extension.", "+4930123456")),
+  country_code: Type.String(about("Two letters of its country.", "DE")),
+  type_label: Type.String(about("Of which kind it is, in words.", "Dedicated Number")),
+  is_available: Type.Boolean(about("Whether a new inbound assistant could be given the number.")),
 });
 
 const VoiceQuery = Type.Object({
-  mode: Type.Optional(oneOf(MODES)),
-  language_id: Type.Optional(Id()),
-  synthesizer_provider_id: Type.Optional(Id()),
-  gender: Type.Optional(Type.String({ maxLength: 50 })),
-  age: Type.Optional(Type.String({ maxLength: 50 })),
-  accent: Type.Optional(Type.String({ maxLength: 50 })),
-  search: Type.Optional(Type.String({ maxLength: 255 })),
+  mode: Type.Optional(oneOf(MODES, about("Only voices for assistants of this mode."))),
+  language_id: Type.Optional(Id(about("Only voices that speak this language.", 1))),
+  synthesizer_provider_id: Type.Optional(Id(about("Only voices of this provider.", 1))),
+  gender: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "female") })),
+  age: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "young") })),
+  accent: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "british") })),
+  search: Type.Optional(Type.String({
+    maxLength: 255, ...about("Only voices with this in their name.", "ame"),
+  })),
 });
-const LanguageQuery = Type.Object({ language_id: Type.Optional(Id()) });
+const LanguageQuery = Type.Object({
+  language_id: Type.Optional(Id(about("Only those that can do this language.", 1))),
+});
 const ModelQuery = Type.Object({
-  type: Type.Optional(oneOf(["llm", "multimodal", "dualplex"], { default: "llm" })),
+  type: Type.Optional(oneOf(["llm", "multimodal", "dualplex"], {
+    default: "llm", ...about("Language models, or speech models of the mode."),
+  })),
 });
-const NumberQuery = Type.Object({ type: Type.Optional(oneOf(ASSISTANT_TYPES)) });
+const NumberQuery = Type.Object({
+  type: Type.Optional(oneOf(ASSISTANT_TYPES, about("The type of the assistant it is for."))),
+});
 
 function lookup<Query extends TObject>(name: string, summary: string, query: Query, item: TSchema) {
   return {
@@ -99,8 +111,7 @@ function lookup<Query extends TObject>(name: string, summary: string, query: Que
     query,
     errorShape: "message" as const,
     responses: {
-      200: { description: "All of them", schema: Type.Array(item) },
-      422: { description: "A filter is at fault", schema: InvalidSchema },
+      200: { description: "All of them", schema: listOf(item, "All of them.") },
     },
   };
 }
@@ -109,12 +120,12 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
   const { catalogs, assistants, models, capabilities } = options;
   return [
     keyRoute({
-      ...lookup("languages", "Languages", Type.Object({}), LanguageItem),
+      ...lookup("languages", "List languages", Type.Object({}), LanguageItem),
       handle: () =>
         json(200, catalogs.languages().map(({ id, name, iso_2 }) => ({ id, name, iso_2 }))),
     }),
     keyRoute({
-      ...lookup("models", "Models of one type", ModelQuery, ModelItem),
+      ...lookup("models", "List models of one type", ModelQuery, ModelItem),
       handle: ({ query: { type = "llm" } }) => json(200, models(type).map((model) => {
         const { id, name, code = "", missing } = model;
         const named = type === "llm" ? { id, name } : { id, name, code };
@@ -122,7 +133,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
       })),
     }),
     keyRoute({
-      ...lookup("voices", "Voices", VoiceQuery, VoiceItem),
+      ...lookup("voices", "List voices", VoiceQuery, VoiceItem),
       handle: ({ query, baseUrl }) => json(200, catalogs.voices(query).map((voice) => ({
         ...voiceWire(voice),
         preview_url: capabilities.previews.has(voice) ? previewUrl(baseUrl, voice.id) : null,
@@ -132,7 +143,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     previewRoute(capabilities.previews),
     keyRoute({
       ...lookup(
-        "synthesizer-providers", "Who can speak (pipeline, dualplex)", LanguageQuery, ProviderItem),
+        "synthesizer-providers", "List who can speak (pipeline, dualplex)", LanguageQuery, ProviderItem),
       handle: ({ query }) =>
         json(200, catalogs.synthesizers(query.language_id).map((provider) => ({
           ...providerWire(provider),
@@ -140,7 +151,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
         }))),
     }),
     keyRoute({
-      ...lookup("transcriber-providers", "Who can listen (pipeline)", LanguageQuery, ProviderItem),
+      ...lookup("transcriber-providers", "List who can listen (pipeline)", LanguageQuery, ProviderItem),
       handle: ({ query }) =>
         json(200, catalogs.transcribers(query.language_id).map((provider) => ({
           ...providerWire(provider),
@@ -150,7 +161,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     keyRoute({
       ...lookup(
         "phone-numbers",
-        "Phone numbers; with type=inbound those a new inbound assistant could be given",
+        "List phone numbers; with type=inbound those a new inbound assistant could be given",
         NumberQuery,
         PhoneNumberItem,
       ),
@@ -168,16 +179,21 @@ const WAV = "audio/wav";
 /** The sentence and the voice are the same for as long as the server runs. */
 const PREVIEW_HEADERS = { "Cache-Control": "public, max-age=86400" };
 
+const SENTENCE = Type.String(
+  named("VoicePreview", "Sound as WAV: 16-bit PCM, one channel.", "RIFF…"));
+
 function previewRoute(previews: VoicePreviews): Route {
   return publicRoute({
     method: "GET",
     path: "/voices/{id}/preview",
     tag: "Assistant lookups",
-    summary: "A sentence in a voice, for players, which send no key",
+    summary: "Hear a voice",
+    description: "It says a sentence. For players, which send no key.",
+    params: { id: IdOf("voice", "GET /user/assistants/voices") },
     errorShape: "message",
     notFound: NO_PREVIEW,
     responses: {
-      200: { description: "WAV, one channel", schema: Type.String(), contentType: WAV },
+      200: { description: "WAV, one channel", schema: SENTENCE, contentType: WAV },
       404: { description: "No such voice, or nothing here speaks with it" },
     },
     handle: async ({ id }) => {

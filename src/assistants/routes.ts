@@ -2,7 +2,8 @@
 // of the bodies are in settings.ts, the shapes of the answers in wire.ts.
 import { Type, type TObject } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
-import { errorsOf, HttpsUrl, HttpUrl } from "../core/schema.ts";
+import { about, errorsOf, HttpsUrl, HttpUrl } from "../core/schema.ts";
+import { IdOf, listOf, MessageSchema } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
 import { keyRoute, type Route } from "../http/route.ts";
@@ -11,8 +12,7 @@ import type { Catalogs } from "./catalogs.ts";
 import { ASSISTANT_TYPES, CreateBody, Id, oneOf, UpdateBody } from "./settings.ts";
 import { findWarnings, type Capabilities } from "./warnings.ts";
 import {
-  AssistantSchema, assistantWire, InvalidSchema, MessageSchema, OutboundSchema,
-  outboundWire, SavedSchema, savedWire,
+  AssistantSchema, assistantWire, OutboundSchema, outboundWire, SavedSchema, savedWire,
 } from "./wire.ts";
 
 export interface AssistantRouteOptions {
@@ -26,8 +26,8 @@ const NOT_FOUND = "Assistant not found";
 const NOT_YOURS = "Assistant not found or does not belong to the authenticated user";
 
 const common = { tag: "Assistants", errorShape: "message" } as const;
-const missing = { description: "No such assistant", schema: MessageSchema };
-const invalid = { description: "Fields at fault, all of them", schema: InvalidSchema };
+const missing = { description: "No such assistant" };
+const params = { id: IdOf("assistant", "GET /user/assistants/get") };
 
 export function assistantRoutes(options: AssistantRouteOptions): Route[] {
   return [
@@ -43,7 +43,7 @@ export function assistantRoutes(options: AssistantRouteOptions): Route[] {
 
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
-  type: Type.Optional(oneOf(ASSISTANT_TYPES)),
+  type: Type.Optional(oneOf(ASSISTANT_TYPES, about("Only those of this type."))),
 });
 
 function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOptions): Route[] {
@@ -69,7 +69,7 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       method: "GET",
       path: "/user/assistants",
       summary: "List all assistants, without pages",
-      responses: { 200: { description: "All of them", schema: Type.Array(AssistantSchema) } },
+      responses: { 200: { description: "All of them", schema: listOf(AssistantSchema, "All of them.") } },
       handle: ({ caller }) =>
         json(200, assistants.listAll(caller.accountId).map((assistant) =>
           assistantWire(assistant, catalogs, capabilities))),
@@ -79,7 +79,7 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       method: "GET",
       path: "/user/assistants/outbound",
       summary: "List all outbound assistants, active or not",
-      responses: { 200: { description: "All of them", schema: Type.Array(OutboundSchema) } },
+      responses: { 200: { description: "All of them", schema: listOf(OutboundSchema, "All of them.") } },
       handle: ({ caller }) =>
         json(200, assistants.listOutbound(caller.accountId).map(outboundWire)),
     }),
@@ -94,7 +94,9 @@ function createRoute(options: AssistantRouteOptions): Route {
     path: "/user/assistant",
     summary: "Create an assistant",
     body: CreateBody,
-    responses: { 201: { description: "Created", schema: SavedSchema }, 422: invalid },
+    description: "It is inactive until `status` says otherwise. Every setting has a default but "
+      + "those required.",
+    responses: { 201: { description: "Created", schema: SavedSchema } },
     handle: async ({ caller, body }) => {
       const assistant = await assistants.create(caller.accountId, body, errorsOf(body));
       const warnings = findWarnings(assistant, catalogs, capabilities);
@@ -108,9 +110,10 @@ function readRoute({ assistants, catalogs, capabilities }: AssistantRouteOptions
     ...common,
     method: "GET",
     path: "/user/assistant/{id}",
-    summary: "One assistant",
+    summary: "Read an assistant",
     notFound: NOT_FOUND,
-    responses: { 200: { description: "The assistant", schema: AssistantSchema }, 404: missing },
+    params,
+    responses: { 200: { description: "The assistant", schema: AssistantSchema } },
     handle: ({ caller, id }) => {
       const assistant = assistants.find(caller.accountId, id);
       if (!assistant) throw new Fault(404, NOT_FOUND);
@@ -125,12 +128,13 @@ function changeRoute(options: AssistantRouteOptions, method: "PUT" | "PATCH"): R
     ...common,
     method,
     path: "/user/assistant/{id}",
-    summary: "Change what is sent; null clears an optional field",
+    summary: "Change an assistant",
+    description: "Only what is sent changes; null puts an optional setting back to its default. "
+      + "Calls under way go on with the settings they began with.",
     notFound: NOT_FOUND,
+    params,
     body: UpdateBody,
-    responses: {
-      200: { description: "Changed", schema: SavedSchema }, 404: missing, 422: invalid,
-    },
+    responses: { 200: { description: "Changed", schema: SavedSchema } },
     handle: async ({ caller, id, body }) => {
       const assistant = await assistants.update(caller.accountId, id, body, errorsOf(body));
       const warnings = findWarnings(assistant, catalogs, capabilities);
@@ -145,8 +149,10 @@ function deleteRoute({ assistants }: AssistantRouteOptions): Route {
     method: "DELETE",
     path: "/user/assistant/{id}",
     summary: "Delete an assistant",
+    description: "Its number and its campaigns are free again; its calls and conversations stay.",
     notFound: NOT_YOURS,
-    responses: { 200: { description: "Deleted", schema: MessageSchema }, 404: missing },
+    params,
+    responses: { 200: { description: "Deleted", schema: MessageSchema } },
     handle: async ({ caller, id }) => {
       if (!await assistants.remove(caller.accountId, id)) throw new Fault(404, NOT_YOURS);
       return json(200, { message: "Assistant deleted successfully" });
@@ -154,13 +160,19 @@ function deleteRoute({ assistants }: AssistantRouteOptions): Route {
   });
 }
 
-const Toggled = Type.Object({ message: Type.String(), data: Type.Array(Type.Unknown()) });
-const AssistantId = { assistant_id: Id() };
+const Toggled = Type.Object({
+  message: MessageSchema.properties.message,
+  data: Type.Array(Type.Unknown(), about("Always empty.", [])),
+});
+const AssistantId = { assistant_id: Id(about("Which assistant: its `id`.", 1)) };
+const URL_TOLD = about("Where the webhook is sent to.", "https://example.com/hooks/parley");
 const EnableBody = Type.Object({
-  ...AssistantId, webhook_url: HttpUrl("The webhook url must be a valid URL."),
+  ...AssistantId,
+  webhook_url: { ...HttpUrl("The webhook url must be a valid URL."), ...URL_TOLD },
 });
 const EnableSecureBody = Type.Object({
-  ...AssistantId, webhook_url: HttpsUrl("The webhook url must be a valid HTTPS URL."),
+  ...AssistantId,
+  webhook_url: { ...HttpsUrl("The webhook url must be a valid HTTPS URL."), ...URL_TOLD },
 });
 const DisableBody = Type.Object(AssistantId);
 
@@ -206,7 +218,6 @@ function webhookRoutes({ assistants }: AssistantRouteOptions): Route[] {
     responses: {
       200: { description: "Done; data is an empty array", schema: Toggled },
       404: missing,
-      422: invalid,
     },
   });
   return WEBHOOKS.flatMap(({ path, kind, enableBody, enabled, disabled }) => [

@@ -9,7 +9,9 @@ import {
 import { Value } from "@sinclair/typebox/value";
 import { LIMITS } from "../core/limits.ts";
 import { readVariables } from "../core/variables.ts";
-import { collectingErrors, HttpUrl, prepared, TimeZone, withMessage } from "../core/schema.ts";
+import {
+  about, collectingErrors, HttpUrl, named, prepared, TimeZone, withMessage,
+} from "../core/schema.ts";
 import { parseHttpUrl } from "../core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
 
@@ -35,14 +37,21 @@ export const oneOf = <T extends string>(values: readonly T[], options: SchemaOpt
 
 export const Id = (options: SchemaOptions = {}) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options });
-const Ids = () => Type.Array(Id(), { maxItems: IDS_MAX, default: [] });
-const NonBlank = (charsMax: number) => Type.String({ pattern: "\\S", maxLength: charsMax });
-const Ranged = (minimum: number, maximum: number, value?: number) =>
-  Type.Number({ minimum, maximum, ...(value === undefined ? {} : { default: value }) });
-const Whole = (minimum: number, maximum: number, value?: number) =>
-  Type.Integer({ minimum, maximum, ...(value === undefined ? {} : { default: value }) });
-const Flag = (value: boolean) => Type.Boolean({ default: value });
-const LongText = Type.String({ maxLength: 1000 });
+const Ids = (told: string) =>
+  Type.Array(Id(), { maxItems: IDS_MAX, default: [], ...about(told, [1]) });
+const NonBlank = (charsMax: number, told: SchemaOptions) =>
+  Type.String({ pattern: "\\S", maxLength: charsMax, ...told });
+const Ranged = (minimum: number, maximum: number, value: number, told: string) =>
+  Type.Number({ minimum, maximum, default: value, ...about(told) });
+const Whole = (minimum: number, maximum: number, value: number, told: string) =>
+  Type.Integer({ minimum, maximum, default: value, ...about(told) });
+const Flag = (value: boolean, told: string) => Type.Boolean({ default: value, ...about(told) });
+const LongText = (told: string, example: string) =>
+  Type.String({ maxLength: 1000, ...about(told, example) });
+const Url = (what: string, kind: string) => ({
+  ...HttpUrl(`The ${kind} url must be a valid URL.`),
+  ...about(`${what}; null: nowhere.`, "https://example.com/hooks/parley"),
+});
 
 /** As every route reads them; what does not fit becomes something the schema refuses. */
 function prepareVariables(value: unknown): unknown {
@@ -58,6 +67,9 @@ const Variables = Type.Record(
     additionalProperties: false,
     maxProperties: LIMITS.variablesMax,
     default: {},
+    ...about(
+      "Values for `{{name}}` in prompt and messages, by name; those of a call or a conversation win.",
+      { company: "Ada's Flower Shop" }),
     ...prepared(prepareVariables),
     ...withMessage(
       `The variables must be an object of at most ${LIMITS.variablesMax} names (`
@@ -68,20 +80,25 @@ const Variables = Type.Record(
 const PostCallField = Type.Object({
   name: Type.String({
     pattern: "^[a-z0-9_]{3,16}$",
+    ...about("Under which name the value stands in `evaluation`.", "appointment_made"),
     ...withMessage("The name must be 3 to 16 lowercase letters, digits or underscores."),
   }),
-  type: oneOf(["string", "number", "bool"]),
-  description: Type.String({ minLength: 3, maxLength: 255 }),
-});
+  type: oneOf(["string", "number", "bool"], about("Of which type the value is.")),
+  description: Type.String({
+    minLength: 3, maxLength: 255,
+    ...about("What a model is to find out.", "Whether the caller made an appointment"),
+  }),
+}, named("EvaluationField", "One thing a model is to find out about every call."));
 
-const Phrases = Type.Array(
-  Type.String({ pattern: "\\S", maxLength: PHRASE_CHARS_MAX }), { maxItems: PHRASES_MAX, default: [] });
+const Phrases = (when: string, example: string) => Type.Array(
+  Type.String({ pattern: "\\S", maxLength: PHRASE_CHARS_MAX }),
+  { maxItems: PHRASES_MAX, default: [], ...about(`What is said ${when}.`, [example]) });
 export const FillerConfig = Type.Object({
-  neutral: Type.Optional(Phrases),
-  negative: Type.Optional(Phrases),
-  positive: Type.Optional(Phrases),
-  question: Type.Optional(Phrases),
-});
+  neutral: Type.Optional(Phrases("when nothing else fits", "One moment.")),
+  negative: Type.Optional(Phrases("when the caller is unhappy", "I am sorry to hear that.")),
+  positive: Type.Optional(Phrases("when the caller is pleased", "Great.")),
+  question: Type.Optional(Phrases("when the caller asks something", "Let me see.")),
+}, about("Short words said while the answer is worked out; null: those of the language."));
 export type FillerConfig = Required<Static<typeof FillerConfig>>;
 
 export const POSITIONS = [
@@ -98,14 +115,18 @@ function preparePosition(value: unknown): unknown {
 
 const WidgetSettings = Type.Object(
   {
-    theme: Type.Optional(Type.String({ pattern: "\\S", maxLength: 50, default: "modern" })),
+    theme: Type.Optional(Type.String({
+      pattern: "\\S", maxLength: 50, default: "modern", ...about("Look of the widget."),
+    })),
     color: Type.Optional(Type.String({
       pattern: "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$",
       default: "#2563eb",
+      ...about("Colour of the button and of what the visitor wrote."),
       ...withMessage("The color must be a hex colour such as #2563eb."),
     })),
     position: Type.Optional(oneOf(POSITIONS, {
       default: "bottom-right",
+      ...about("Where on the page the button is."),
       ...prepared(preparePosition),
     })),
     remember_days: Type.Optional(Type.Integer({
@@ -116,7 +137,7 @@ const WidgetSettings = Type.Object(
       examples: [7],
     })),
   },
-  { default: {} },
+  { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
 );
 
 /** Scheme, host and port as a browser writes them in `Origin`; what is no origin stays as it is. */
@@ -130,113 +151,158 @@ FormatRegistry.Set("origin", (text) =>
 const Origin = Type.String({
   format: "origin",
   maxLength: 300,
+  ...about("Scheme, host and port of a site, or `*`.", "https://example.com"),
   ...prepared(prepareOrigin),
   ...withMessage("Each allowed origin must be like https://example.com, or *."),
 });
 
 /** A valid number of USD has no more than six decimals; checked in rules.ts. */
-const SpendCap = Type.Number({ minimum: 0, maximum: SPEND_CAP_USD_MAX });
+const SpendCap = Type.Number({
+  minimum: 0, maximum: SPEND_CAP_USD_MAX,
+  ...about("USD the assistant may spend in a day; null: the server's own cap.", 25),
+});
 
 /** Must be sent on create; cannot be emptied later. */
 const REQUIRED = {
-  voice_id: Id(),
-  language_id: Id(),
-  timezone: TimeZone("The timezone must be a valid time zone."),
-  system_prompt: NonBlank(LIMITS.promptCharsMax),
+  voice_id: Id(about("The voice it speaks with: an `id` of `GET /user/assistants/voices`.", 1)),
+  language_id: Id(about(
+    "The language it speaks and understands: an `id` of `GET /user/assistants/languages`.", 1)),
+  timezone: {
+    ...TimeZone("The timezone must be a valid time zone."),
+    ...about("IANA time zone its dates and times are in.", "Europe/Berlin"),
+  },
+  system_prompt: NonBlank(LIMITS.promptCharsMax, about(
+    "What the model is told: who it is, what it knows, what it may do. `{{name}}` is filled in.",
+    "You answer the telephone of {{company}}. Be brief and friendly.")),
 };
 
 /** May be left out: then, and when set to null, the default holds. */
 const DEFAULTED = {
-  secondary_language_ids: Ids(),
-  tool_ids: Ids(),
-  tools: Type.Array(BuiltInTool, { maxItems: TOOLS_MAX, default: [] }),
-  tts_emotion_enabled: Flag(true),
-  voice_stability: Ranged(0, 1, 0.7),
-  voice_similarity: Ranged(0, 1, 0.5),
+  secondary_language_ids: Ids("Languages it changes to when the caller speaks one of them."),
+  tool_ids: Ids("Your own tools it may call: `id`s of `GET /user/tools`. Replaced as a whole."),
+  tools: Type.Array(BuiltInTool, {
+    maxItems: TOOLS_MAX, default: [],
+    ...about("Built-in tools it may use. Replaced as a whole.", [{ type: "end_call" }]),
+  }),
+  tts_emotion_enabled: Flag(true, "Whether the voice may show emotion, where it can."),
+  voice_stability: Ranged(0, 1, 0.7, "Low: livelier; high: more even. For voices that have it."),
+  voice_similarity: Ranged(0, 1, 0.5, "How close to the original voice. For voices that have it."),
   speech_speed: Type.Number({
     minimum: 0.7,
     maximum: 1.2,
     default: 1,
+    ...about("How fast it speaks; 1 is the voice's own pace."),
     ...withMessage("Speech speed must be between 0.7 and 1.2."),
   }),
-  llm_temperature: Ranged(0, 1, 0.1),
-  allow_interruptions: Flag(true),
-  fillers: Flag(false),
-  record: Flag(false),
-  enable_noise_cancellation: Flag(true),
-  wait_for_customer: Flag(false),
-  max_duration: Whole(20, 1200, 600),
-  max_silence_duration: Whole(1, 360, 40),
-  ringing_time: Whole(1, 60, 30),
-  reengagement_interval: Whole(7, 600, 30),
-  end_call_on_voicemail: Flag(true),
-  endpoint_type: oneOf(["vad", "ai"], { default: "vad" }),
-  endpoint_sensitivity: Ranged(0, 5, 0.5),
-  interrupt_sensitivity: Ranged(0, 5, 0.5),
-  min_interrupt_words: Whole(0, 10, 0),
+  llm_temperature: Ranged(0, 1, 0.1, "How freely the model words things; 0: always alike."),
+  allow_interruptions: Flag(true, "Whether the caller can interrupt it by speaking."),
+  fillers: Flag(false, "Whether it says short words while an answer is worked out."),
+  record: Flag(false, "Whether calls are recorded."),
+  enable_noise_cancellation: Flag(true, "Whether noise around the caller is taken out."),
+  wait_for_customer: Flag(false, "Whether the caller speaks first; else it greets."),
+  max_duration: Whole(20, 1200, 600, "Seconds after which a call is ended."),
+  max_silence_duration: Whole(1, 360, 40, "Seconds of silence after which it speaks up."),
+  ringing_time: Whole(1, 60, 30, "Seconds an outbound call may ring."),
+  reengagement_interval: Whole(7, 600, 30,
+    "Seconds until it speaks up again; after a few times in vain the call is ended."),
+  end_call_on_voicemail: Flag(true, "Whether a call that an answering machine took is ended."),
+  endpoint_type: oneOf(["vad", "ai"], {
+    default: "vad",
+    ...about("What tells that the caller has finished: silence alone (vad), or the words too (ai)."),
+  }),
+  endpoint_sensitivity: Ranged(0, 5, 0.5,
+    "Seconds of silence that end the caller's turn, before what the words say is added."),
+  interrupt_sensitivity: Ranged(0, 5, 0.5, "Seconds of speech that interrupt it."),
+  min_interrupt_words: Whole(0, 10, 0, "Words that interrupt it, at least; 0: any sound of speech."),
   ambient_sound: oneOf(
-    ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"], { default: "off" }),
-  ambient_sound_volume: Ranged(0, 1, 0.5),
-  is_webhook_active: Flag(false),
-  send_webhook_only_on_completed: Flag(true),
-  include_recording_in_webhook: Flag(true),
-  recogniser_hints: Type.Array(NonBlank(HINT_CHARS_MAX), {
+    ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"],
+    { default: "off", ...about("What is heard behind its voice.") }),
+  ambient_sound_volume: Ranged(0, 1, 0.5, "How loud that is."),
+  is_webhook_active: Flag(false, "Whether calls are reported to `webhook_url` when they end."),
+  send_webhook_only_on_completed: Flag(true, "Whether only calls that were answered are reported."),
+  include_recording_in_webhook: Flag(true, "Whether the report has a link to the recording."),
+  recogniser_hints: Type.Array(NonBlank(HINT_CHARS_MAX, about("A name or word.", "Zwickau")), {
     maxItems: LIMITS.recogniserHintsMax,
     default: [],
-    description: "Names and words callers are likely to say, told to the speech recogniser beside "
-      + "the assistant's name, its variables and the titles of its knowledge",
-    examples: [["Parley", "Zwickau"]],
+    ...about("Names and words callers are likely to say, told to the speech recogniser beside "
+      + "the assistant's name, its variables and the titles of its knowledge.",
+    ["Parley", "Zwickau"]),
   }),
-  post_call_evaluation: Flag(true),
+  post_call_evaluation: Flag(true, "Whether a model evaluates calls by `post_call_schema`."),
   post_call_schema: Type.Array(PostCallField, {
     maxItems: SCHEMA_FIELDS_MAX,
+    ...about("What is found out about every call. Replaced as a whole."),
     default: [
       { name: "status", type: "bool", description: "Whether the goal of the call was reached" },
       { name: "summary", type: "string", description: "Short summary of the call" },
     ],
   }),
   variables: Variables,
-  conversation_inactivity_timeout: Whole(1, 1440, 30),
-  conversation_ended_retrigger: Flag(false),
+  conversation_inactivity_timeout: Whole(1, 1440, 30,
+    "Minutes without a message after which a text conversation counts as ended."),
+  conversation_ended_retrigger: Flag(false,
+    "Whether a conversation that goes on after its end is reported again at its next end."),
   widget_settings: WidgetSettings,
 };
 
 /** Null until set. */
 const CLEARABLE = {
-  llm_model_id: Id(),
-  multimodal_model_id: Id(),
-  chat_llm_fallback_id: Id(),
-  turn_detection_threshold: Ranged(0, 1),
-  knowledgebase_id: Id(),
-  knowledgebase_mode: oneOf(["function_call", "prompt"]),
-  /** Null: chosen from the language. */
-  synthesizer_provider_id: Id(),
-  transcriber_provider_id: Id(),
-  /** Null: the phrases of the language. */
+  llm_model_id: Id(about(
+    "The language model, for text and pipeline calls: an `id` of `GET /user/assistants/models`.", 1)),
+  multimodal_model_id: Id(about(
+    "The speech model of multimodal and dualplex calls: an `id` of `…/models?type=multimodal`.",
+    102)),
+  chat_llm_fallback_id: Id(about(
+    "The model for text in multimodal mode; null: the server's first.", 1)),
+  turn_detection_threshold: Type.Number({
+    minimum: 0, maximum: 1,
+    ...about("How loud speech must be in multimodal mode; null: the model's own.", 0.5),
+  }),
+  knowledgebase_id: Id(about("The knowledgebase it looks things up in; null: none.", 1)),
+  knowledgebase_mode: oneOf(["function_call", "prompt"], about(
+    "The model asks when it needs to know (function_call), or what fits is always told (prompt).")),
+  synthesizer_provider_id: Id(about("Who makes its voice; null: chosen from the language.", 1)),
+  transcriber_provider_id: Id(about("Who understands callers; null: chosen from the language.", 1)),
   filler_config: FillerConfig,
-  max_initial_silence_duration: Whole(1, 120),
-  reengagement_prompt: LongText,
-  voice_mail_message: LongText,
-  webhook_url: HttpUrl("The webhook url must be a valid URL."),
-  inbound_webhook_url: HttpUrl("The inbound webhook url must be a valid URL."),
-  conversation_ended_webhook_url: HttpUrl("The conversation ended webhook url must be a valid URL."),
-  /** Null: the server's own list. */
-  allowed_origins: Type.Array(Origin, { maxItems: ORIGINS_MAX }),
-  /** USD a day; null: the server's own cap. */
+  max_initial_silence_duration: Type.Integer({
+    minimum: 1, maximum: 120,
+    ...about("Seconds a caller may be silent at the beginning; null: as at any other time.", 20),
+  }),
+  reengagement_prompt: LongText(
+    "What it is told to say after silence; null: a short question.", "Ask if they are still there."),
+  voice_mail_message: LongText(
+    "What it says to an answering machine; null: nothing.", "Please call us back."),
+  webhook_url: Url("Where calls are reported when they end", "webhook"),
+  inbound_webhook_url: Url("What is asked for variables before a call is taken", "inbound webhook"),
+  conversation_ended_webhook_url: Url(
+    "Where ended text conversations are reported", "conversation ended webhook"),
+  allowed_origins: Type.Array(Origin, {
+    maxItems: ORIGINS_MAX,
+    ...about("Sites whose pages may use it; null: the server's own list.", ["https://example.com"]),
+  }),
   daily_spend_cap: SpendCap,
 };
 
 /** What the database itself must know: columns of the assistant, not part of the JSON. */
 const COLUMNS_REQUIRED = {
-  name: NonBlank(NAME_CHARS_MAX),
-  type: oneOf(ASSISTANT_TYPES),
-  mode: oneOf(MODES),
+  name: NonBlank(NAME_CHARS_MAX, about("What it is called in lists and records.", "Front desk")),
+  type: oneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
+  mode: oneOf(MODES, about(
+    "How it talks: recogniser, language model and voice (pipeline), one speech model (multimodal), "
+    + "or a speech model with a voice of its own (dualplex).")),
 };
 const COLUMNS_DEFAULTED = {
-  status: oneOf(ASSISTANT_STATUSES, { default: "inactive" }),
-  label_ids: Ids(),
+  status: oneOf(ASSISTANT_STATUSES, {
+    default: "inactive",
+    ...about("Inactive: it takes and makes no calls. Text conversations work either way."),
+  }),
+  label_ids: Ids("Labels it has: `id`s of `GET /user/labels`. Replaced as a whole."),
 };
-const COLUMNS_CLEARABLE = { folder_id: Id(), phone_number_id: Id() };
+const COLUMNS_CLEARABLE = {
+  folder_id: Id(about("The folder it is in; null: none.", 1)),
+  phone_number_id: Id(about(
+    "The number it is called on and calls from; null: none.", 1)),
+};
 
 /** Clients send blanks for what they leave empty. */
 const blankIsNull = prepared((value) =>
@@ -260,7 +326,11 @@ function optional<P extends TProperties>(fields: P): OptionalFields<P> {
   return mapped(fields, (schema) => Type.Optional(schema)) as OptionalFields<P>;
 }
 
-const InitialMessage = Type.String({ maxLength: 200 });
+const INITIAL = {
+  maxLength: 200,
+  ...about("What it says first; empty: nothing. `{{name}}` is filled in.", "Hello, how can I help?"),
+};
+const InitialMessage = Type.String(INITIAL);
 
 /** What is stored as JSON; every member is there. */
 export const AssistantSettings = Type.Object({
@@ -283,7 +353,7 @@ export const UpdateBody = Type.Object(
   {
     ...optional(COLUMNS_REQUIRED),
     ...optional(REQUIRED),
-    ...optional(nullable({ initial_message: Type.String({ maxLength: 200, default: "" }) })),
+    ...optional(nullable({ initial_message: Type.String({ ...INITIAL, default: "" }) })),
     ...OPTIONAL,
   },
   collectingErrors,

@@ -5,64 +5,92 @@ import { hash } from "node:crypto";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
-import { Nullable, TimeZone, withMessage } from "../core/schema.ts";
+import { about, named, Nullable, TimeZone, withMessage } from "../core/schema.ts";
 import { isoMicros, type System } from "../core/system.ts";
+import {
+  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf, Uuid,
+} from "../http/answers.ts";
 import { json, type HttpRequest } from "../http/exchange.ts";
 import { keyRoute, publicRoute, type Route } from "../http/route.ts";
 import type { Appointment, Calendar, Calendars, CalendarSettings } from "./calendar.ts";
 import { renderFeed } from "./feed.ts";
 import { dateOf, localIso, startOfDay, WEEKDAYS, type OpenPeriod, type Period } from "./slots.ts";
 
-const Time = Type.String({
-  pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", ...withMessage("The time must be HH:MM."),
+const Time = (told: string, example: string) => Type.String({
+  pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
+  ...about(told, example),
+  ...withMessage("The time must be HH:MM."),
 });
-const Periods = Type.Array(Type.Object({ from: Time, to: Time }), { maxItems: 10 });
+const OpenPeriodSchema = Type.Object({
+  from: Time("When it opens, as the calendar's zone has it.", "09:00"),
+  to: Time("When it closes; 24:00: at the end of the day.", "17:00"),
+}, named("OpenPeriod", "From when to when appointments can be had on a day."));
+const Periods = (day: string) => Type.Array(OpenPeriodSchema, {
+  maxItems: 10, ...about(`When appointments can be had on a ${day}; left out or empty: never.`),
+});
 const Hours = Type.Object(
-  Object.fromEntries(WEEKDAYS.map((day) => [day, Type.Optional(Periods)])),
+  Object.fromEntries(WEEKDAYS.map((day) => [day, Type.Optional(Periods(day))])),
+  named("WorkingHours", "When appointments can be had, by weekday. Replaced as a whole."),
 );
+const Minutes = (minimum: number, maximum: number, told: string, example: number) =>
+  Type.Integer({ minimum, maximum, ...about(told, example) });
 
 const SETTINGS = {
-  time_zone: Nullable(TimeZone("The time zone must be a valid time zone.")),
-  slot_minutes: Type.Integer({ minimum: 5, maximum: 480 }),
-  buffer_minutes: Type.Integer({ minimum: 0, maximum: 240 }),
-  lead_minutes: Type.Integer({ minimum: 0, maximum: 43_200 }),
-  days_ahead: Type.Integer({ minimum: 1, maximum: 365 }),
+  time_zone: Nullable({
+    ...TimeZone("The time zone must be a valid time zone."),
+    ...about("IANA time zone of the hours; null: the assistant's.", "Europe/Berlin"),
+  }),
+  slot_minutes: Minutes(5, 480, "How long an appointment is, in minutes.", 30),
+  buffer_minutes: Minutes(0, 240, "Minutes kept free after each.", 10),
+  lead_minutes: Minutes(0, 43_200, "Minutes from now until the first that can be booked.", 120),
+  days_ahead: Minutes(1, 365, "How many days ahead can be booked.", 30),
   working_hours: Hours,
 };
 const ChangeBody = Type.Object({
   ...Type.Partial(Type.Object(SETTINGS)).properties,
-  /** Gives the feed a new address; the old one is dead at once. */
-  rotate_feed: Type.Optional(Type.Boolean()),
+  rotate_feed: Type.Optional(Type.Boolean(
+    about("Whether the feed gets a new address; the old one is dead at once.", false))),
 });
-const Text = Type.Optional(Nullable(Type.String({ maxLength: 500 })));
+const Text = (told: string, example: string) =>
+  Nullable(Type.String({ maxLength: 500, ...about(`${told}; null: not said.`, example) }));
+const WHO = {
+  name: Type.String({ pattern: "\\S", maxLength: 500, ...about("Who comes.", "Ada Lovelace") }),
+  email: Text("Their mail address", "ada@example.org"),
+  phone: Text("Their telephone number", "+4915112345678"),
+  notes: Text("What it is about", "First consultation"),
+};
 const BookBody = Type.Object({
-  start: Type.String({ maxLength: 40 }),
-  name: Type.String({ pattern: "\\S", maxLength: 500 }),
-  email: Text,
-  phone: Text,
-  notes: Text,
+  start: Type.String({
+    maxLength: 40,
+    ...about("When it begins: in the calendar's zone, or with an offset.", "2026-03-02T09:00"),
+  }),
+  name: WHO.name,
+  email: Type.Optional(WHO.email),
+  phone: Type.Optional(WHO.phone),
+  notes: Type.Optional(WHO.notes),
 });
+const Day = (told: string) => Type.Optional(
+  Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", ...about(told, "2026-03-02") }));
 const ListQuery = Type.Object({
-  from: Type.Optional(Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$" })),
-  to: Type.Optional(Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$" })),
+  from: Day("The first day, in the calendar's zone; left out: today."),
+  to: Day("The last day; left out: 90 days after the first."),
 });
 
-const CalendarSchema = Type.Object({ ...SETTINGS, feed_url: Type.String() });
+const CalendarSchema = Type.Object({
+  ...SETTINGS,
+  feed_url: Type.String(about(
+    "Where calendar programs read the appointments; the address is the secret.",
+    "https://talk.example.com/api/calendars/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+}, named("Calendar", "When an assistant offers appointments."));
 const AppointmentSchema = Type.Object({
-  id: Type.Integer(),
-  start: Type.String(),
-  end: Type.String(),
-  name: Type.String(),
-  email: Nullable(Type.String()),
-  phone: Nullable(Type.String()),
-  notes: Nullable(Type.String()),
-  status: Type.Union([Type.Literal("booked"), Type.Literal("cancelled")]),
-  created_at: Type.String(),
-});
-const MessageSchema = Type.Object({ message: Type.String() });
-const InvalidSchema = Type.Object({
-  message: Type.String(), errors: Type.Record(Type.String(), Type.Array(Type.String())),
-});
+  id: Type.Integer(about("The appointment's number.", 5)),
+  start: Type.String(about("When it begins, in the calendar's zone.", "2026-03-02T09:00:00+01:00")),
+  end: Type.String(about("When it ends.", "2026-03-02T09:30:00+01:00")),
+  ...WHO,
+  status: Type.Union(
+    [Type.Literal("booked"), Type.Literal("cancelled")], about("Whether it still stands.")),
+  created_at: Moment("When it was booked, in UTC."),
+}, named("Appointment", "An appointment in an assistant's calendar."));
 
 const LISTED_DAYS = 90;
 
@@ -126,10 +154,11 @@ function changesOf(body: Static<typeof ChangeBody>): Partial<CalendarSettings> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-const COMMON = { tag: "Calendar", errorShape: "message", notFound: "Assistant not found" } as const;
-const missing = { 404: { description: "No such assistant", schema: MessageSchema } };
-const invalid = { 422: { description: "Fields at fault", schema: InvalidSchema } };
-const data = { 200: { description: "The calendar", schema: Type.Object({ data: CalendarSchema }) } };
+const COMMON = {
+  tag: "Calendar", errorShape: "message", notFound: "Assistant not found",
+  params: { id: IdOf("assistant", "GET /user/assistants/get") },
+} as const;
+const data = { 200: { description: "The calendar", schema: dataOf(CalendarSchema) } };
 
 export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
   const { calendars } = options;
@@ -145,7 +174,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       method: "GET",
       path,
       summary: "Read an assistant's calendar settings and the address of its feed",
-      responses: { ...data, ...missing },
+      responses: data,
       handle: async ({ caller, id, baseUrl }) => {
         const calendar = await calendars.open(assistantOf(caller.accountId, id));
         return json(200, { data: wireCalendar(calendar, baseUrl) });
@@ -155,9 +184,9 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       ...COMMON,
       method: "PUT",
       path,
-      summary: "Change calendar settings; working hours as a whole",
+      summary: "Change calendar settings",
       body: ChangeBody,
-      responses: { ...data, ...missing, ...invalid },
+      responses: data,
       handle: async ({ caller, id, body, baseUrl }) => {
         const assistant = assistantOf(caller.accountId, id);
         const { rotate_feed: rotateFeed = false } = body;
@@ -207,8 +236,9 @@ function appointmentRoutes(
       summary: "List appointments, by default those of the next 90 days",
       query: ListQuery,
       responses: {
-        200: { description: "Earliest first", schema: Type.Object({ data: Type.Array(AppointmentSchema) }) },
-        ...missing, ...invalid,
+        200: {
+          description: "Earliest first", schema: dataOf(listOf(AppointmentSchema, "Earliest first.")),
+        },
       },
       handle: async ({ caller, id, query }) => {
         const assistant = assistantOf(caller.accountId, id);
@@ -224,10 +254,9 @@ function appointmentRoutes(
       path,
       summary: "Book an appointment",
       body: BookBody,
-      responses: {
-        201: { description: "Booked", schema: Type.Object({ message: Type.String(), data: AppointmentSchema }) },
-        ...missing, ...invalid,
-      },
+      description: "At a time that is free and within the hours; else 422 says why not.",
+      headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+      responses: { 201: { description: "Booked", schema: savedOf(AppointmentSchema) } },
       handle: async ({ caller, id, body, http }) => {
         const assistant = assistantOf(caller.accountId, id);
         const { start, name, email = null, phone = null, notes = null } = body;
@@ -251,7 +280,8 @@ function appointmentRoutes(
       method: "DELETE",
       path: "/user/appointments/{id}",
       summary: "Cancel an appointment; it stays in the feed as cancelled",
-      responses: { 200: { description: "Cancelled", schema: MessageSchema }, ...missing },
+      params: { id: IdOf("appointment", "GET /user/assistants/{id}/appointments") },
+      responses: { 200: { description: "Cancelled", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await calendars.cancel(caller.accountId, id);
         return json(200, { message: "Appointment cancelled successfully" });
@@ -260,6 +290,8 @@ function appointmentRoutes(
   ];
 }
 
+const FEED = Type.String(named("CalendarFeed", "Appointments as iCalendar, RFC 5545.", "BEGIN:VCALENDAR"));
+
 function feedRoute({ calendars, findAssistant }: CalendarRoutesOptions): Route {
   return publicRoute({
     tag: "Calendar",
@@ -267,11 +299,12 @@ function feedRoute({ calendars, findAssistant }: CalendarRoutesOptions): Route {
     notFound: "Calendar not found",
     method: "GET",
     path: "/calendars/{uuid}",
-    summary: "The calendar as an iCalendar feed",
+    summary: "Read the calendar as a feed",
+    description: "For calendar programs; whoever has the address sees the appointments.",
+    params: { uuid: Uuid("The secret of the feed: the end of `feed_url`.") },
     responses: {
-      200: { description: "iCalendar", schema: Type.String(), contentType: "text/calendar" },
-      304: { description: "As it was", schema: Type.String(), contentType: "text/calendar" },
-      404: { description: "No such feed", schema: MessageSchema },
+      200: { description: "iCalendar", schema: FEED, contentType: "text/calendar" },
+      304: { description: "As it was" },
     },
     handle: ({ uuid, http }) => {
       const calendar = calendars.findByFeed(uuid);

@@ -3,9 +3,11 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import { about, named } from "../core/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import { callTopic } from "../events/events.ts";
 import type { EventLog } from "../events/log.ts";
+import { AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, TICKET } from "../http/answers.ts";
 import { API_ROOT } from "../http/api.ts";
 import { toFault } from "../http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "../http/exchange.ts";
@@ -32,13 +34,20 @@ export interface LiveCallOptions {
   log: Logger;
 }
 
-const MessageSchema = Type.Object({ message: Type.String() });
-const missing = { description: "No such call", schema: MessageSchema };
 const NOT_FOUND = "Call not found";
 const COMMON = { tag: "Calls", errorShape: "message", notFound: NOT_FOUND } as const;
-const Say = Type.Object({ text: Type.String({ minLength: 1, maxLength: 1000 }) });
-const Mute = Type.Object({ on: Type.Boolean() });
-const Done = Type.Object({ ok: Type.Boolean() });
+const params = { id: IdOf("call", "GET /user/calls") };
+const Say = Type.Object({
+  text: Type.String({
+    minLength: 1, maxLength: 1000, ...about("What it says.", "A colleague will call you back."),
+  }),
+});
+const Mute = Type.Object({
+  on: Type.Boolean(about("True: the customer hears the assistant no more; false: again.")),
+});
+const Done = Type.Object({
+  ok: Type.Boolean(about("Whether the call is live, so that it was done.")),
+});
 const CLOSE_OVER = 1000;
 /** Frames that may wait for a slow listener; those after them are left out. */
 const LISTENER_CONGESTED = 25;
@@ -56,8 +65,13 @@ const validateCommand = compileValidation(Command);
 /** A record whose transcript is what was said, entry by entry, as the stream tells it. */
 const LiveCallSchema = Type.Composite([
   Type.Omit(CallSchema, ["transcript", "transcript_entries"]),
-  Type.Object({ transcript: Type.Array(Type.Omit(EntrySchema, ["type", "timestamp"])) }),
-]);
+  Type.Object({
+    transcript: listOf(
+      Type.Omit(EntrySchema, ["type", "timestamp"],
+        named("LiveEntry", "One thing that was said on a live call.")),
+      "What was said so far, entry by entry."),
+  }),
+], named("LiveCall", "A call under way with what was said so far."));
 
 /** The members of a snapshot, as clients keep it. */
 const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) => {
@@ -104,11 +118,15 @@ function watchRoutes(options: LiveCallOptions): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/calls/live",
-      summary: "Live calls with what was said; go on with /user/stream?after=<id>",
+      summary: "List live calls",
+      description: "With what was said so far; go on with `/user/stream?after=<id>`.",
       responses: {
         200: {
           description: "As of one moment",
-          schema: Type.Object({ id: Type.String(), calls: Type.Array(LiveCallSchema) }),
+          schema: Type.Object({
+            id: Type.String(about("Where to go on: `/user/stream?after=` with this.", "42")),
+            calls: listOf(LiveCallSchema, "All calls under way."),
+          }),
         },
       },
       handle: ({ caller, baseUrl }) => {
@@ -124,15 +142,15 @@ function watchRoutes(options: LiveCallOptions): Route[] {
       method: "GET",
       path: "/user/calls/{id}/stream",
       acceptsTicket: true,
-      summary: "A call as it happens: a snapshot, then numbered changes; resumes",
-      query: Type.Object({
-        after: Type.Optional(Type.String()), ticket: Type.Optional(Type.String()),
-      }),
+      summary: "Watch a call",
+      description: "A snapshot, then numbered changes as they happen; resumes.",
+      params,
+      query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
+      headers: { "Last-Event-ID": LAST_EVENT_ID },
       responses: {
         200: {
-          description: "Server-sent events", schema: Type.String(), contentType: "text/event-stream",
+          description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
         },
-        404: missing,
       },
       handle: ({ caller, id, query, http, baseUrl }) => {
         const position = readPosition(query.after, http.headers["last-event-id"]);
@@ -150,12 +168,14 @@ function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
       ...COMMON,
       method: "POST",
       path: `/user/calls/{id}/${name}`,
-      summary: name === "say"
-        ? "Has the assistant say this as soon as nobody speaks"
-        : "Lets the customer hear the assistant no more, or again",
+      params,
+      summary: name === "say" ? "Have the assistant say something" : "Mute the assistant",
+      description: name === "say"
+        ? "As soon as nobody speaks, in the assistant's voice."
+        : "The customer hears the assistant no more, or again.",
       body,
       responses: {
-        200: { description: "`ok`: the call is live", schema: Done }, 404: missing,
+        200: { description: "`ok`: the call is live", schema: Done },
       },
       handle: ({ caller, id, body: given }) => {
         calls.get(caller.accountId, id);
@@ -169,8 +189,9 @@ function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
       ...COMMON,
       method: "POST",
       path: "/user/calls/{id}/end",
-      summary: "Ends a call",
-      responses: { 200: { description: "`ok`: it was live", schema: Done }, 404: missing },
+      summary: "End a call",
+      params,
+      responses: { 200: { description: "`ok`: it was live", schema: Done } },
       handle: async ({ caller, id }) => {
         calls.get(caller.accountId, id);
         return json(200, { ok: await calling.control.end(id) });

@@ -8,7 +8,9 @@ import { Type } from "@sinclair/typebox";
 import { repairWav } from "../audio/wav.ts";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import { about, named } from "../core/schema.ts";
 import type { System } from "../core/system.ts";
+import { Uuid } from "../http/answers.ts";
 import type { ByteStream, Reply } from "../http/exchange.ts";
 import { publicRoute, type Route } from "../http/route.ts";
 
@@ -24,6 +26,7 @@ export interface Recordings {
 }
 
 const CONTENT_TYPE = "audio/wav";
+const SOUND = Type.String(named("Recording", "Sound as WAV: 16-bit PCM, stereo.", "RIFF…"));
 const SUFFIX = ".wav";
 
 export function createRecordings(
@@ -57,12 +60,24 @@ export function createRecordings(
       method: "GET",
       path: "/recordings/{uuid}",
       notFound: "Recording not found",
-      summary: "A recording, by the signed link of its call",
-      query: Type.Object({ expires: Type.String(), signature: Type.String() }),
+      summary: "Hear a recording",
+      description: "The link is `recording_url` of the call; parts of it can be asked for by Range.",
+      params: { uuid: Uuid("The recording, as the link names it.") },
+      query: Type.Object({
+        expires: Type.String(about("Until when the link is good, in Unix seconds.", "1772530200")),
+        signature: Type.String(about("Of the server, over the rest of the link.", "9c56cc51b374")),
+      }),
       responses: {
-        200: { description: "Stereo WAV: customer left, assistant right", schema: Type.String(), contentType: CONTENT_TYPE },
-        206: { description: "The range asked for, or its beginning", schema: Type.String(), contentType: CONTENT_TYPE },
-        404: { description: "No such recording, or the link has expired", schema: Type.Object({ message: Type.String() }) },
+        200: {
+          description: "Stereo WAV: customer left, assistant right",
+          schema: SOUND, contentType: CONTENT_TYPE,
+        },
+        206: {
+          description: "The range asked for, or its beginning",
+          schema: SOUND, contentType: CONTENT_TYPE,
+        },
+        404: { description: "No such recording, or the link has expired" },
+        416: { description: "The range is past the end", schema: SOUND, contentType: CONTENT_TYPE },
       },
       handle: async ({ uuid, query, http }) => {
         if (!isSigned(uuid, query.expires, query.signature)) throw new Fault(404, "Recording not found");

@@ -5,7 +5,8 @@ import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
 import { variablesFrom } from "../core/variables.ts";
 import type { Logger } from "../core/logger.ts";
-import { prepared } from "../core/schema.ts";
+import { about, named, prepared } from "../core/schema.ts";
+import { IdOf, MessageSchema } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import {
   dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
@@ -36,45 +37,59 @@ const PER_PAGE_DEFAULT = 15;
 const E164 = /^\+[1-9]\d{4,14}$/;
 const NOT_FOUND = "Call not found";
 
-const MessageSchema = Type.Object({ message: Type.String() });
-const missing = { description: "No such call", schema: MessageSchema };
 const COMMON = { tag: "Calls", errorShape: "message" } as const;
+const params = { id: IdOf("call", "GET /user/calls") };
 
-const literals = <T extends string>(values: readonly T[]) =>
-  Type.Union(values.map((value) => Type.Literal(value)));
+const literals = <T extends string>(values: readonly T[], told: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(told));
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
-  status: Type.Optional(literals(CALL_STATUSES)),
-  type: Type.Optional(literals(CALL_TYPES)),
-  phone_number: Type.Optional(Type.String({ maxLength: 255 })),
-  assistant_id: Type.Optional(Type.Integer()),
-  campaign_id: Type.Optional(Type.Integer()),
+  status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),
+  type: Type.Optional(literals(CALL_TYPES, "Only calls of this type.")),
+  phone_number: Type.Optional(Type.String({
+    maxLength: 255, ...about("Only calls with exactly this number, on either side.", "+4930123456"),
+  })),
+  assistant_id: Type.Optional(Type.Integer(about("Only calls of this assistant.", 1))),
+  campaign_id: Type.Optional(Type.Integer(about("Only calls of this campaign.", 1))),
   ...dayQuery,
 });
 
 /** Numbers as text and a plus sign a query string has turned into a space. */
 const asText = prepared((value) => (typeof value === "number" ? String(value) : value));
+const VARIABLES = Type.Unknown(about(
+  "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
 const MakeCallBody = Type.Object({
-  phone_number: Type.String({ maxLength: 255, ...asText }),
-  assistant_id: Type.Union([Type.Integer(), Type.String({ maxLength: 64 })]),
-  variables: Type.Optional(Type.Unknown()),
+  phone_number: Type.String({
+    maxLength: 255, ...asText, ...about("Who is called, in E.164.", "+4915112345678"),
+  }),
+  assistant_id: Type.Union(
+    [Type.Integer(), Type.String({ maxLength: 64 })],
+    about("The assistant that calls: its `id` or its `uuid`.", 1)),
+  variables: Type.Optional(VARIABLES),
 });
 const LINES_MAX = 20;
 const TryCallBody = Type.Object({
   assistant_id: MakeCallBody.properties.assistant_id,
-  phone_number: Type.Optional(MakeCallBody.properties.phone_number),
-  lines: Type.Optional(Type.Array(
-    Type.String({ minLength: 1, maxLength: 300 }), { minItems: 1, maxItems: LINES_MAX })),
-  variables: Type.Optional(Type.Unknown()),
+  phone_number: Type.Optional(Type.String({
+    maxLength: 255, ...asText, ...about("The number the caller shows, in E.164.", "+15550100000"),
+  })),
+  lines: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+    minItems: 1, maxItems: LINES_MAX,
+    ...about("What the caller says, one after the other.", ["When are you open?", "Goodbye."]),
+  })),
+  variables: Type.Optional(VARIABLES),
 });
 const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
 const CALLER = "+15550100000";
 const MadeSchema = Type.Object({
-  message: Type.String(),
-  call_id: Type.Integer(),
-  status: Type.String(),
-  data: Type.Object({ id: Type.Integer(), status: Type.String() }),
-});
+  message: MessageSchema.properties.message,
+  call_id: Type.Integer(about("The call's number.", 12)),
+  status: Type.String(about("How far it is.", "initiated")),
+  data: Type.Object({
+    id: Type.Integer(about("The call's number.", 12)),
+    status: Type.String(about("How far it is.", "initiated")),
+  }, about("The same once more, as other clients read it.")),
+}, named("PlacedCall", "A call that was begun."));
 
 export function callRoutes(options: CallRouteOptions): Route[] {
   return [
@@ -120,9 +135,10 @@ function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
     ...COMMON,
     method: "GET",
     path: "/user/calls/{id}",
-    summary: "One call",
+    summary: "Read a call",
     notFound: NOT_FOUND,
-    responses: { 200: { description: "The call", schema: CallSchema }, 404: missing },
+    params,
+    responses: { 200: { description: "The call", schema: CallSchema } },
     handle: ({ caller, id, baseUrl }) => {
       const call = calls.get(caller.accountId, id);
       return json(200, wireCall(call, calls.transcript(id), recordingUrl(call, baseUrl)));
@@ -135,12 +151,13 @@ function deleteRoute({ calls }: CallRouteOptions): Route {
     ...COMMON,
     method: "DELETE",
     path: "/user/calls/{id}",
-    summary: "Delete a call with its transcript and recording; what it cost stays in the ledger",
+    summary: "Delete a call",
+    description: "With its transcript and recording; what it cost stays in the ledger.",
+    params,
     notFound: "Call not found or does not belong to the authenticated user",
     responses: {
       200: { description: "Deleted", schema: MessageSchema },
-      404: missing,
-      409: { description: "It has not ended yet", schema: MessageSchema },
+      409: { description: "It has not ended yet" },
     },
     handle: async ({ caller, id }) => {
       await calls.remove(caller.accountId, id);
@@ -150,13 +167,12 @@ function deleteRoute({ calls }: CallRouteOptions): Route {
 }
 
 const PLACED = {
-  400: { description: "Not a telephone number", schema: MessageSchema },
-  404: { description: "No such assistant", schema: MessageSchema },
+  400: { description: "Not a telephone number, or no JSON object" },
+  404: { description: "No such assistant" },
   422: {
     description: "Balance too low, the assistant cannot talk, or nobody may call the number",
-    schema: MessageSchema,
   },
-  429: { description: "Too many calls at a time or in a minute", schema: MessageSchema },
+  429: { description: "Too many requests, calls at a time or calls in a minute" },
 };
 
 function numberFrom(text: string): string {
@@ -189,6 +205,7 @@ function makeCallRoute(options: CallRouteOptions): Route {
     method: "POST",
     path: "/user/make_call",
     summary: "Call somebody with an assistant",
+    description: "Answered as soon as it is dialled; `/user/calls/{id}/stream` shows how it goes.",
     body: MakeCallBody,
     responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
@@ -212,7 +229,8 @@ function tryCallRoute(options: CallRouteOptions): Route {
     ...COMMON,
     method: "POST",
     path: "/user/try_call",
-    summary: "Have a caller of the server's own ring an assistant: no telephone is needed",
+    summary: "Try an assistant on a call",
+    description: "A caller of the server's own rings it and says its lines: no telephone is needed.",
     body: TryCallBody,
     responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {

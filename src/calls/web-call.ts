@@ -7,9 +7,11 @@ import type { Access } from "../conversations/access.ts";
 import type { Conversations } from "../conversations/conversations.ts";
 import { isUuid } from "../core/values.ts";
 import { Fault } from "../core/faults.ts";
+import { about } from "../core/schema.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import type { System } from "../core/system.ts";
+import { Uuid } from "../http/answers.ts";
 import { API_ROOT, originFault } from "../http/api.ts";
 import { toFault } from "../http/errors.ts";
 import { json, type Socket, type SocketHandlers, type SocketRoute } from "../http/exchange.ts";
@@ -59,12 +61,11 @@ const Message = Type.Object({
 const validateMessage = compileValidation(Message);
 
 const TicketReply = Type.Object({
-  ticket: Type.String({ description: "Opens the call's socket once", examples: ["k3J9…"] }),
-  expires_in: Type.Integer({ description: "Seconds the ticket may wait", examples: [60] }),
+  ticket: Type.String(about("Opens one call, once.", "q8Zr1x0V5mB2nK7c")),
+  expires_in: Type.Integer(about("For how many seconds it is good.", 60)),
 });
 /** What to whoever calls is said in place of what is missing on the server: that is its owner's. */
 const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
-const Refusal = Type.Object({ status: Type.Literal(false), error: Type.String() });
 
 export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
   const { conversations, access } = options;
@@ -80,11 +81,13 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
     method: "POST",
     path: "/conversations/{uuid}/call-ticket",
     notFound: "Conversation not found",
-    summary: "A ticket with which a browser opens a call, once, within a minute",
+    summary: "Get a ticket for a web call",
+    description: "With it a browser opens `/conversations/{uuid}/call?ticket=`, a WebSocket, once.",
+    params: { uuid: Uuid("The conversation's `conversation_id`.") },
     responses: {
       200: { description: "The ticket", schema: TicketReply },
-      404: { description: "No such conversation", schema: Refusal },
-      422: { description: "Nothing can speak or understand the language", schema: Refusal },
+      422: { description: "Nothing can speak or understand the language" },
+      429: { description: "Too many messages and calls" },
     },
     handle: ({ uuid, http }) => {
       const assistant = assistantOf(uuid);

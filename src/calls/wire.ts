@@ -2,58 +2,68 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { WarningsSchema } from "../assistants/warnings.ts";
 import { dollarsFromMicros } from "../core/money.ts";
+import { about, named, Nullable } from "../core/schema.ts";
 import { plainSeconds } from "../core/system.ts";
+import { PLAIN_TIMES } from "../http/answers.ts";
 import { transcriptText } from "./evaluation.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
 
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
-const Free = Type.Record(Type.String(), Type.Unknown());
+const Free = (told: string, example: object) =>
+  Type.Record(Type.String(), Type.Unknown(), about(told, example));
+const Stage = (told: string, example: number) =>
+  Nullable(Type.Integer(about(`${told}, in milliseconds; null: not known.`, example)));
 
 const LatencySchema = Type.Object({
-  endpoint_ms: Nullable(Type.Integer()),
-  final_transcript_ms: Nullable(Type.Integer()),
-  first_token_ms: Nullable(Type.Integer()),
-  first_audio_ms: Nullable(Type.Integer()),
-  heard_ms: Nullable(Type.Integer()),
-});
+  endpoint_ms: Stage("Until the end of the turn was decided", 320),
+  final_transcript_ms: Stage("Until the words were final", 340),
+  first_token_ms: Stage("Until the model's first word", 610),
+  first_audio_ms: Stage("Until the voice's first sound", 760),
+  heard_ms: Stage("Until the caller heard it", 820),
+}, named("TurnLatency", "What one reply waited for since the caller stopped speaking."));
 export const EntrySchema = Type.Object({
-  text: Type.String(),
-  type: Type.Literal("transcript"),
-  sender: Type.Union([Type.Literal("bot"), Type.Literal("human")]),
-  timestamp: Type.Number({ description: "Unix seconds" }),
-  number: Type.Integer(),
-  start_ms: Type.Integer(),
-  end_ms: Type.Integer(),
-  interrupted: Type.Boolean(),
-  function_calls: Type.Optional(Type.Array(Free)),
-});
+  text: Type.String(about("What was said.", "Hello, how can I help?")),
+  type: Type.Literal("transcript", about("Always transcript.")),
+  sender: Type.Union([Type.Literal("bot"), Type.Literal("human")], about("Who said it.")),
+  timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_800.25)),
+  number: Type.Integer(about("Its place in the call, counted from 1.", 1)),
+  start_ms: Type.Integer(about("When it began, in milliseconds since the call was answered.", 250)),
+  end_ms: Type.Integer(about("When it ended.", 1900)),
+  interrupted: Type.Boolean(about("Whether the caller interrupted it.", false)),
+  function_calls: Type.Optional(Type.Array(
+    Type.Record(Type.String(), Type.Unknown()),
+    about("Functions the model called for it; left out where it called none.",
+      [{ name: "check_order", arguments: {}, result: {} }]))),
+}, named("TranscriptEntry", "One thing that was said on a call."));
 export const CallSchema = Type.Object({
-  id: Type.Integer(),
-  assistant_id: Type.String({ description: "The assistant's uuid" }),
-  assistant_name: Type.String(),
-  campaign_id: Nullable(Type.Integer()),
-  campaign_name: Nullable(Type.String()),
-  lead_id: Nullable(Type.Integer()),
-  type: Type.String(),
-  duration: Type.Integer({ description: "Seconds from answer to end" }),
-  assistant_phone_number: Nullable(Type.String()),
-  client_phone_number: Nullable(Type.String()),
-  status: Type.String(),
-  end_reason: Nullable(Type.String()),
+  id: Type.Integer(about("The call's number.", 12)),
+  assistant_id: Type.String(about(
+    "The assistant's uuid.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+  assistant_name: Type.String(about("The assistant's name.", "Front desk")),
+  campaign_id: Nullable(Type.Integer(about("The campaign that called; null: none.", 1))),
+  campaign_name: Nullable(Type.String(about("Its name; null: none.", "Spring offer"))),
+  lead_id: Nullable(Type.Integer(about("The lead that was called; null: none.", 7))),
+  type: Type.String(about("inbound, outbound or web.", "inbound")),
+  duration: Type.Integer(about("Seconds from answer to end.", 64)),
+  assistant_phone_number: Nullable(Type.String(about(
+    "The assistant's number; null: none.", "+4930123456"))),
+  client_phone_number: Nullable(Type.String(about(
+    "The other side's number; null: not shown, or a web call.", "+4915112345678"))),
+  status: Type.String(about("How far it is, or how it ended.", "completed")),
+  end_reason: Nullable(Type.String(about("Why it ended; null: not yet.", "end_call"))),
   failure_reason: Nullable(Type.String({
     description: "Why the call failed or came to nothing, and what to do about it; null when nothing did",
     examples: ["The number was busy. Call again later."],
   })),
-  transcript: Type.String(),
-  transcript_entries: Type.Array(EntrySchema),
-  variables: Free,
-  evaluation: Free,
-  evaluation_error: Nullable(Type.String()),
-  webhook_response: Free,
-  carrier_cost: Type.Number(),
-  total_cost: Type.Number(),
-  answered_by: Type.String(),
+  transcript: Type.String(about("Everything said, line by line.", "Assistant: Hello!")),
+  transcript_entries: Type.Array(EntrySchema, about("The same, entry by entry.")),
+  variables: Free("Values it was begun with.", { first_name: "Ada" }),
+  evaluation: Free("What a model found out, by `post_call_schema`.", { status: true }),
+  evaluation_error: Nullable(Type.String(about(
+    "Why it was not evaluated; null: it was, or was not to be.", "The model did not answer."))),
+  webhook_response: Free("What the webhook's receiver answered.", { status: 200 }),
+  carrier_cost: Type.Number(about("What the carrier charged, in USD, as far as known.", 0)),
+  total_cost: Type.Number(about("What it cost the account, in USD.", 0.13)),
+  answered_by: Type.String(about("human, machine or unknown.", "human")),
   hearing: Nullable(Type.Union(HEARINGS.map((one) => Type.Literal(one)), {
     description: "Who understood the caller: this server's recogniser (`server`), a realtime model, "
       + "the caller's own `browser`, or nobody had to, since the words were `typed` or are those of a "
@@ -61,11 +71,12 @@ export const CallSchema = Type.Object({
     examples: ["server"],
   })),
   warnings: WarningsSchema,
-  recording_url: Nullable(Type.String()),
-  latency: Type.Array(LatencySchema),
-  created_at: Type.String(),
-  updated_at: Type.String(),
-});
+  recording_url: Nullable(Type.String(about(
+    "Signed link to the recording, good for a day; null: there is none.",
+    "https://talk.example.com/api/recordings/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11?expires=1&signature=2"))),
+  latency: Type.Array(LatencySchema, about("What every reply waited for.")),
+  ...PLAIN_TIMES,
+}, named("Call", "A call with everything that was said."));
 
 /** The link of a call's recording; `baseUrl`: the API as who asks sees it. */
 export type RecordingUrl = (call: Call, baseUrl: string) => string | null;

@@ -3,8 +3,11 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { WEEKDAYS, type Weekday } from "../calendar/slots.ts";
 import { Fault } from "../core/faults.ts";
-import { collectingErrors, errorsOf, Nullable, prepared, TimeZone, withMessage } from "../core/schema.ts";
+import {
+  about, collectingErrors, errorsOf, named, Nullable, prepared, TimeZone, withMessage,
+} from "../core/schema.ts";
 import { isoMicros } from "../core/system.ts";
+import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { LEAD_STATUSES } from "../leads/leads.ts";
@@ -24,7 +27,8 @@ const PARALLEL_DEFAULT = 3;
 const NUMBERS_MAX = 100;
 const INVALID = "The given data was invalid.";
 
-const Clock = (field: string) => Type.String({
+const Clock = (field: string, told: string, example: string) => Type.String({
+  ...about(told, example),
   pattern: "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$",
   ...withMessage(`The ${field} does not match the format H:i.`),
 });
@@ -34,77 +38,114 @@ const Day = Type.Union(WEEKDAYS.map((day) => Type.Literal(day)), {
 });
 
 const REQUIRED = {
-  name: Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX }),
-  assistant_id: Type.Integer(),
+  name: Type.String({
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Spring offer"),
+  }),
+  assistant_id: Type.Integer(about("The outbound assistant that calls: its `id`.", 1)),
 };
 const OPTIONAL = {
-  timezone: Type.Optional(TimeZone("The timezone must be a valid time zone.")),
-  max_calls_in_parallel: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: PARALLEL_MAX, default: PARALLEL_DEFAULT })),
-  allowed_hours_start_time: Type.Optional(Clock("allowed hours start time")),
-  allowed_hours_end_time: Type.Optional(Clock("allowed hours end time")),
-  allowed_days: Type.Optional(Type.Array(Day, { minItems: 1, maxItems: 7 })),
-  max_retries: Type.Optional(Type.Integer({ minimum: 1, maximum: 5, default: 3 })),
-  retry_interval: Type.Optional(Type.Integer({ minimum: 10, maximum: 4320, default: 60 })),
-  retry_on_voicemail: Type.Optional(Type.Boolean({ default: false })),
-  retry_on_goal_incomplete: Type.Optional(Type.Boolean({ default: false })),
-  goal_completion_variable: Type.Optional(Nullable(Type.String({ maxLength: 255 }))),
-  mark_complete_when_no_leads: Type.Optional(Type.Boolean({ default: true })),
-  phone_number_ids: Type.Optional(
-    Type.Array(Type.Integer(), { maxItems: NUMBERS_MAX, uniqueItems: true })),
+  timezone: Type.Optional({
+    ...TimeZone("The timezone must be a valid time zone."),
+    ...about(
+      "IANA time zone of hours and days, where a lead's own is not known; left out: the assistant's.",
+      "Europe/Berlin"),
+  }),
+  max_calls_in_parallel: Type.Optional(Type.Integer({
+    minimum: 1, maximum: PARALLEL_MAX, default: PARALLEL_DEFAULT,
+    ...about("Calls at a time; the account's plan may allow fewer."),
+  })),
+  allowed_hours_start_time: Type.Optional(Clock(
+    "allowed hours start time", "From when on is called; left out: from midnight.", "09:00")),
+  allowed_hours_end_time: Type.Optional(Clock(
+    "allowed hours end time", "Until when is called; left out: until midnight.", "18:00")),
+  allowed_days: Type.Optional(Type.Array(Day, {
+    minItems: 1, maxItems: 7, ...about("Weekdays on which is called; left out: all.", ["monday"]),
+  })),
+  max_retries: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 5, default: 3, ...about("How often a lead is called at most."),
+  })),
+  retry_interval: Type.Optional(Type.Integer({
+    minimum: 10, maximum: 4320, default: 60, ...about("Minutes until a lead is called again."),
+  })),
+  retry_on_voicemail: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether a lead whose machine answered is called again."),
+  })),
+  retry_on_goal_incomplete: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether a lead is called again until the goal is reached."),
+  })),
+  goal_completion_variable: Type.Optional(Nullable(Type.String({
+    maxLength: 255,
+    ...about("The bool of the assistant's `post_call_schema` that says so; null: none.", "status"),
+  }))),
+  mark_complete_when_no_leads: Type.Optional(Type.Boolean({
+    default: true, ...about("Whether it is completed once no lead is left; else it waits for more."),
+  })),
+  phone_number_ids: Type.Optional(Type.Array(Type.Integer(), {
+    maxItems: NUMBERS_MAX, uniqueItems: true,
+    ...about("Numbers it calls from, in turn; empty: the assistant's.", [1]),
+  })),
 };
 export const CreateBody = Type.Object({ ...REQUIRED, ...OPTIONAL }, collectingErrors);
 const UpdateBody = Type.Object(
   { ...Type.Partial(Type.Object(REQUIRED)).properties, ...OPTIONAL }, collectingErrors);
 const StatusBody = Type.Object({
-  campaign_id: Type.Integer(),
-  action: Type.Optional(Type.Unknown()),
-  status: Type.Optional(Type.Unknown()),
+  campaign_id: Type.Integer(about("Which campaign: its `id`.", 1)),
+  action: Type.Optional(Type.Unknown(about("`start` or `stop`.", "start"))),
+  status: Type.Optional(Type.Unknown(about("The same, as older clients call it.", "start"))),
 });
+const told = (name: keyof typeof OPTIONAL, example?: unknown) =>
+  about(String(OPTIONAL[name].description), ...(example === undefined ? [] : [example]));
 
 const CampaignSchema = Type.Object({
-  id: Type.Integer(),
-  name: Type.String(),
-  status: Type.String(),
-  assistant_id: Type.Integer(),
-  timezone: Type.String(),
-  max_calls_in_parallel: Type.Integer(),
-  mark_complete_when_no_leads: Type.Boolean(),
-  allowed_hours_start_time: Type.String(),
-  allowed_hours_end_time: Type.String(),
-  allowed_days: Type.Array(Type.String()),
-  max_retries: Type.Integer(),
-  retry_interval: Type.Integer({ description: "Minutes" }),
-  retry_on_voicemail: Type.Boolean(),
-  retry_on_goal_incomplete: Type.Boolean(),
-  goal_completion_variable: Nullable(Type.String()),
-  phone_number_ids: Type.Array(Type.Integer()),
-  calls_made: Type.Integer(),
-  paused_until: Nullable(Type.String({ description: "The carrier failed: no calls until then" })),
-  created_at: Type.String(),
-  updated_at: Type.String(),
-});
-const MessageSchema = Type.Object({ message: Type.String() });
-const SavedSchema = Type.Object({ message: Type.String(), data: CampaignSchema });
-const InvalidSchema = Type.Object({
-  message: Type.String(),
-  errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
-});
+  id: Type.Integer(about("The campaign's number.", 1)),
+  name: REQUIRED.name,
+  status: Type.String(about("How far it is: draft, in-progress, stopped, completed …", "in-progress")),
+  assistant_id: REQUIRED.assistant_id,
+  timezone: Type.String(told("timezone", "Europe/Berlin")),
+  max_calls_in_parallel: Type.Integer(told("max_calls_in_parallel", 3)),
+  mark_complete_when_no_leads: Type.Boolean(told("mark_complete_when_no_leads")),
+  allowed_hours_start_time: Type.String(told("allowed_hours_start_time", "09:00:00")),
+  allowed_hours_end_time: Type.String(told("allowed_hours_end_time", "18:00:00")),
+  allowed_days: Type.Array(Type.String(), told("allowed_days", ["monday"])),
+  max_retries: Type.Integer(told("max_retries", 3)),
+  retry_interval: Type.Integer(told("retry_interval", 60)),
+  retry_on_voicemail: Type.Boolean(told("retry_on_voicemail")),
+  retry_on_goal_incomplete: Type.Boolean(told("retry_on_goal_incomplete")),
+  goal_completion_variable: Nullable(Type.String(about(
+    "The bool of the assistant's `post_call_schema` that says the goal is reached; null: none.",
+    "status"))),
+  phone_number_ids: Type.Array(Type.Integer(), told("phone_number_ids", [1])),
+  calls_made: Type.Integer(about("How many calls it has made.", 12)),
+  paused_until: Nullable(Moment("The carrier failed: no calls until then; null: it goes on.")),
+  ...TIMES,
+}, named("Campaign", "Calls to many leads, by rules."));
+const SavedSchema = savedOf(CampaignSchema);
+const StatusSchema = Type.Object({
+  campaign_id: Type.Integer(about("Which campaign.", 1)),
+  status: Type.String(about("Its status now.", "in-progress")),
+}, named("CampaignStatus", "How far a campaign is."));
 const DoneSchema = Type.Object({
-  message: Type.String(),
-  success: Type.Boolean(),
-  data: Type.Optional(Type.Object({ campaign_id: Type.Integer(), status: Type.String() })),
+  message: Type.String(about("What was done.", "Campaign started successfully.")),
+  success: Type.Literal(true, about("Always true: it was done.")),
+  data: StatusSchema,
 });
+const RefusedSchema = Type.Object({
+  message: Type.String(about("Why it was not done.", "Campaign is already in progress.")),
+  success: Type.Optional(Type.Literal(false, about("Always false: it was not done."))),
+  data: Type.Optional(StatusSchema),
+  errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()), about(
+    "Fields at fault.", { campaign_id: ["The campaign id field is required."] }))),
+}, named("RefusalCampaign", "Why a campaign was not started or stopped."));
 
-const CountsSchema = Type.Object({
-  data: Type.Record(
-    Type.Union(LEAD_STATUSES.map((status) => Type.Literal(status))), Type.Integer()),
-});
+const CountsSchema = dataOf(Type.Object(
+  Object.fromEntries(LEAD_STATUSES.map((status) =>
+    [status, Type.Integer(about(`Leads that are ${status}.`, 3))])),
+  named("LeadCounts", "How many leads are in which state.")));
 const NO_LEADS = Object.fromEntries(LEAD_STATUSES.map((status) => [status, 0]));
 
 const COMMON = { tag: "Campaigns", errorShape: "message", notFound: "Campaign not found" } as const;
-const missing = { 404: { description: "No such campaign or assistant", schema: MessageSchema } };
-const invalid = { 422: { description: "Fields at fault", schema: InvalidSchema } };
+const params = { id: IdOf("campaign", "GET /user/campaigns") };
+const missing = { 404: { description: "No such campaign or assistant" } };
 
 const clockOf = (minute: number): string =>
   [Math.floor(minute / 60), minute % 60, 0]
@@ -233,7 +274,7 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       method: "GET",
       path: "/user/campaigns",
       summary: "List the campaigns",
-      responses: { 200: { description: "All", schema: Type.Array(CampaignSchema) } },
+      responses: { 200: { description: "All", schema: listOf(CampaignSchema, "All.") } },
       handle: ({ caller }) => json(200, campaigns.list(caller.accountId).map(wireCampaign)),
     }),
     keyRoute({
@@ -245,8 +286,8 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       body: CreateBody,
       responses: {
         201: { description: "Created", schema: SavedSchema },
-        403: { description: "The plan allows no more", schema: MessageSchema },
-        ...missing, ...invalid,
+        403: { description: "The plan allows no more, or the key may not" },
+        ...missing,
       },
       handle: async ({ caller, body }) => {
         const { accountId } = caller;
@@ -262,7 +303,7 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
 }
 
 function statusRoute({ campaigns }: CampaignRoutesOptions): Route {
-  const refused = (description: string) => ({ description, schema: DoneSchema });
+  const refused = (description: string) => ({ description, schema: RefusedSchema });
   return keyRoute({
     ...COMMON,
     method: "POST",
@@ -297,7 +338,9 @@ function statusRoute({ campaigns }: CampaignRoutesOptions): Route {
 
 function itemRoutes(options: CampaignRoutesOptions): Route[] {
   const { campaigns } = options;
-  const item = { ...COMMON, path: "/user/campaigns/{id}", aliases: ["/user/campaign/{id}"] };
+  const item = {
+    ...COMMON, params, path: "/user/campaigns/{id}", aliases: ["/user/campaign/{id}"],
+  };
   return [
     keyRoute({
       ...item,
@@ -310,7 +353,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/campaigns/{id}/lead-counts",
-      summary: "How many leads of a campaign are in which state",
+      params,
+      summary: "Count leads by state",
       responses: { 200: { description: "Every state", schema: CountsSchema }, ...missing },
       handle: ({ caller, id }) => json(200, {
         data: { ...NO_LEADS, ...campaigns.leadCounts(caller.accountId, id) },
@@ -320,9 +364,9 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       keyRoute({
         ...item,
         method,
-        summary: "Change what is sent",
+        summary: "Change a campaign",
         body: UpdateBody,
-        responses: { 200: { description: "Changed", schema: SavedSchema }, ...missing, ...invalid },
+        responses: { 200: { description: "Changed", schema: SavedSchema }, ...missing },
         handle: async ({ caller, id, body }) => {
           const { accountId } = caller;
           const changes = assertValid(options, accountId, body, campaigns.get(accountId, id));

@@ -4,14 +4,16 @@ import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
 import { variablesFrom } from "../core/variables.ts";
+import { about, named, Nullable } from "../core/schema.ts";
 import { rateLimitFault } from "../http/errors.ts";
+import { dataOf, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { readIdempotencyKey } from "../http/validation.ts";
 import type { RateLimiter } from "../core/rate-limit.ts";
 import type { Conversations } from "./conversations.ts";
 import type { ConversationFilter } from "./records.ts";
-import { ErrorSchema, FunctionCallSchema, InvalidSchema, summaryItem } from "./wire.ts";
+import { FunctionCallSchema, summaryItem, VariablesField } from "./wire.ts";
 import { LIMITS } from "../core/limits.ts";
 
 export interface AccountConversationOptions {
@@ -25,57 +27,66 @@ const PER_PAGE_DEFAULT = 15;
 
 const LIST = Type.Object({
   type: Type.Optional(Type.Union(
-    (["test", "widget", "whatsapp", "api"] as const).map((type) => Type.Literal(type)))),
-  assistant_id: Type.Optional(Type.Integer()),
-  customer_phone: Type.Optional(Type.String()),
-  whatsapp_sender_phone: Type.Optional(Type.String()),
-  external_identifier: Type.Optional(Type.String()),
-  per_page: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT })),
-  cursor: Type.Optional(Type.String()),
+    (["test", "widget", "whatsapp", "api"] as const).map((type) => Type.Literal(type)),
+    about("Only those of this type."))),
+  assistant_id: Type.Optional(Type.Integer(about("Only those with this assistant.", 1))),
+  customer_phone: Type.Optional(Type.String(about(
+    "Only those with this number: none here has one.", "+4915112345678"))),
+  whatsapp_sender_phone: Type.Optional(Type.String(about(
+    "Only those over this number: none here has one.", "+4930123456"))),
+  external_identifier: Type.Optional(Type.String(about(
+    "Only the one with this customer of yours.", "cust-4711"))),
+  per_page: Type.Optional(Type.Integer({
+    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
+    ...about("Rows on a page."),
+  })),
+  cursor: Type.Optional(Type.String(about("The `next_cursor` of the page before.", "YzE3"))),
 });
 
-const NullableText = Type.Union([Type.String(), Type.Null()]);
-const SUMMARY = Type.Object({
-  id: Type.String(),
-  assistant_id: Type.String(),
-  assistant_name: Type.String(),
-  type: Type.String(),
-  variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
-  message_count: Type.Integer(),
-  total_cost: Type.Number(),
-  ai_enabled: Type.Boolean(),
-  external_identifier: Type.Optional(Type.String()),
-  evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], {
-    description: "What the model filled the assistant's post_call_schema with when the conversation "
-      + "ended last; null where it did not end or nothing was to be evaluated",
-    examples: [{ satisfied: true }],
-  }),
-  evaluation_error: Type.Union([Type.String(), Type.Null()], {
-    description: "Why the evaluation has no values; null where it has them or is none",
-    examples: ["The model could not be reached."],
-  }),
-  created_at: Type.String(),
-  updated_at: Type.String(),
+const CUSTOMER = Type.String({
+  maxLength: 255,
+  ...about("Who they are in your system; one conversation for each.", "cust-4711"),
 });
+const Cursor = (told: string) => Nullable(Type.String(about(told, "YzE3")));
+const SUMMARY = Type.Object({
+  id: Uuid("The conversation's uuid, which opens it to whoever has it."),
+  assistant_id: Uuid("The assistant's uuid."),
+  assistant_name: Type.String(about("The assistant's name.", "Front desk")),
+  type: Type.String(about("Where it is held: widget, test or api.", "widget")),
+  variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], about(
+    "Values it was begun with; null: none.", { first_name: "Ada" })),
+  message_count: Type.Integer(about("How many messages it has.", 6)),
+  total_cost: Type.Number(about("What it cost, in USD.", 0.03)),
+  ai_enabled: Type.Boolean(about("Whether the AI answers; else messages are only stored.")),
+  external_identifier: Type.Optional(Type.String(about(
+    "The customer in your system; only of type api.", "cust-4711"))),
+  evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], about(
+    "What the model filled the assistant's post_call_schema with when the conversation ended last; "
+      + "null where it did not end or nothing was to be evaluated.", { satisfied: true })),
+  evaluation_error: Nullable(Type.String(about(
+    "Why the evaluation has no values; null where it has them or is none.",
+    "The model could not be reached."))),
+  ...PLAIN_TIMES,
+}, named("Conversation", "A conversation as lists show it."));
 
 const GENERATE = Type.Object({
-  assistant_id: Type.Integer(),
-  customer_identifier: Type.String({ maxLength: 255 }),
-  message: Type.String({ maxLength: LIMITS.messageCharsMax }),
-  variables: Type.Optional(Type.Unknown()),
+  assistant_id: Type.Integer(about("The assistant that answers: its `id`.", 1)),
+  customer_identifier: CUSTOMER,
+  message: Type.String({
+    maxLength: LIMITS.messageCharsMax, ...about("What the customer says.", "When are you open?"),
+  }),
+  variables: Type.Optional(VariablesField),
 });
 const GENERATED = Type.Object({
-  success: Type.Literal(true),
-  conversation_id: Type.String(),
-  customer_identifier: Type.String(),
-  reply: Type.String(),
-  function_calls: Type.Array(FunctionCallSchema),
-  ai_disabled: Type.Boolean(),
+  success: Type.Literal(true, about("Always true: it was done.")),
+  conversation_id: Uuid("The conversation it is part of."),
+  customer_identifier: CUSTOMER,
+  reply: Type.String(about("What to tell the customer; empty: nothing.", "From 9 to 5.")),
+  function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
+  ai_disabled: Type.Boolean(about(
+    "True where the AI is switched off: the message was stored, nobody answered.", false)),
 });
-const FailureSchema = Type.Object({
-  success: Type.Literal(false), error: Type.String(), error_code: Type.Optional(Type.String()),
-});
+const params = { uuid: Uuid("The conversation's `id`.") };
 
 export function accountConversationRoutes(options: AccountConversationOptions): Route[] {
   return [
@@ -109,11 +120,12 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
       200: {
         description: "One page, by cursor",
         schema: Type.Object({
-          data: Type.Array(SUMMARY),
-          path: Type.String(),
-          per_page: Type.Integer(),
-          next_cursor: NullableText,
-          prev_cursor: NullableText,
+          data: listOf(SUMMARY, "Newest first."),
+          path: Type.String(about(
+            "Where the list is, without a query.", "https://talk.example.com/api/user/conversations")),
+          per_page: Type.Integer(about("Rows on a page.", 15)),
+          next_cursor: Cursor("For the next page; null: this is the last."),
+          prev_cursor: Cursor("Always null: pages go one way."),
         }),
       },
     },
@@ -150,13 +162,11 @@ function summaryRoute({ conversations }: AccountConversationOptions): Route {
     method: "GET",
     path: "/user/conversations/{uuid}",
     tag: "Conversations",
-    summary: "One conversation as the list shows it",
+    summary: "Read one conversation as the list shows it",
     errorShape: "message",
     notFound: "Conversation not found",
-    responses: {
-      200: { description: "The conversation", schema: Type.Object({ data: SUMMARY }) },
-      404: { description: "No such conversation", schema: Type.Object({ message: Type.String() }) },
-    },
+    params,
+    responses: { 200: { description: "The conversation", schema: dataOf(SUMMARY) } },
     handle: ({ caller, uuid }) =>
       json(200, { data: summaryItem(conversations.summary(caller.accountId, uuid)) }),
   });
@@ -174,12 +184,15 @@ function toggleRoute(
     summary: enabled ? "Let the AI answer again" : "Stop the AI from answering; messages are kept",
     errorShape: "conversation",
     notFound: "Conversation not found",
+    params,
     responses: {
       200: {
         description: "The new state",
-        schema: Type.Object({ status: Type.Literal(true), ai_enabled: Type.Boolean() }),
+        schema: Type.Object({
+          status: Type.Literal(true, about("Always true: it was done.")),
+          ai_enabled: Type.Boolean(about("Whether the AI answers now.")),
+        }),
       },
-      404: { description: "No such conversation", schema: ErrorSchema },
     },
     handle: async ({ caller, uuid }) => {
       await conversations.setAi(caller.accountId, uuid, enabled);
@@ -195,18 +208,17 @@ function generateRoute(options: AccountConversationOptions): Route {
     path: "/user/ai/generate-reply",
     aliases: ["/ai/generate-reply", "/ai-replies/generate"],
     tag: "Conversations",
-    summary: "Answer a customer of another system; one conversation per customer_identifier",
+    summary: "Answer a customer of another system",
+    description: "One conversation for each `customer_identifier`: what was said is remembered.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     errorShape: "success",
     body: GENERATE,
     responses: {
       200: { description: "The reply", schema: GENERATED },
-      402: { description: "Balance too low", schema: FailureSchema },
-      404: { description: "No such assistant", schema: FailureSchema },
-      422: { description: "Invalid body", schema: InvalidSchema },
-      429: {
-        description: "Too many replies",
-        schema: Type.Object({ message: Type.String(), retry_after: Type.Integer() }),
-      },
+      400: { description: "The reply failed, or no JSON object" },
+      402: { description: "Balance too low" },
+      404: { description: "No such assistant" },
+      409: { description: "An earlier message is still being answered" },
     },
     handle: async ({ caller, body, http }) => {
       const decision = replyLimiter?.take(String(caller.keyId));

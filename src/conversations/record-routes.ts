@@ -3,6 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../core/limits.ts";
 import { plainSeconds } from "../core/system.ts";
+import { Uuid } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import type { Conversations } from "./conversations.ts";
@@ -50,6 +51,7 @@ export function recordRoutes({ conversations }: { conversations: Conversations }
     summary: "A conversation's messages with what they counted, and the replies that failed",
     errorShape: "message",
     notFound: "Conversation not found",
+    params: { uuid: Uuid("The conversation's `id`.") },
     responses: {
       200: {
         description: "Messages oldest first; failures newest first, those not answered since",
@@ -58,7 +60,6 @@ export function recordRoutes({ conversations }: { conversations: Conversations }
           failures: Type.Array(FAILURE, { description: "Replies that failed, newest first" }),
         }),
       },
-      404: { description: "No such conversation", schema: Type.Object({ message: Type.String() }) },
     },
     handle: ({ caller, uuid }) => {
       const { id } = conversations.summary(caller.accountId, uuid);

@@ -3,16 +3,17 @@
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "../assistants/assistants.ts";
 import { Fault } from "../core/faults.ts";
+import { about } from "../core/schema.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { System } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
+import { Uuid } from "../http/answers.ts";
 import { originFault } from "../http/api.ts";
 import { json } from "../http/exchange.ts";
 import { publicRoute, type Route } from "../http/route.ts";
 import type { Access } from "./access.ts";
 import { personaOf } from "./answering.ts";
-import { ErrorSchema } from "./wire.ts";
 
 export interface WidgetRouteOptions {
   access: Access;
@@ -25,21 +26,19 @@ export interface WidgetRouteOptions {
 }
 
 const SETTINGS = Type.Object({
-  status: Type.Literal(true),
-  name: Type.String(),
+  status: Type.Literal(true, about("Always true: there is such an assistant.")),
+  name: Type.String(about("The assistant's name.", "Front desk")),
   widget_settings: Type.Object({
-    theme: Type.Optional(Type.String()),
-    color: Type.Optional(Type.String()),
-    position: Type.Optional(Type.String()),
+    theme: Type.Optional(Type.String(about("Look of the widget.", "modern"))),
+    color: Type.Optional(Type.String(about("Its colour.", "#2563eb"))),
+    position: Type.Optional(Type.String(about("Where its button is.", "bottom-right"))),
     remember_days: Type.Integer({
       description: "For how many days the browser keeps the conversation; 0: each tab keeps its own",
       examples: [7],
     }),
-  }),
-  initial_message: Type.String(),
-  calls: Type.Boolean({
-    description: "Whether a web call with the assistant is possible", examples: [true],
-  }),
+  }, about("How the widget looks.")),
+  initial_message: Type.String(about("What the assistant says first; empty: nothing.", "Hello!")),
+  calls: Type.Boolean(about("Whether a web call with the assistant is possible.")),
   hears: Type.Boolean({
     description: "Whether this server understands what is spoken; if not, a page gives it the words: "
       + "by the browser's own speech recognition, or typed",
@@ -61,15 +60,13 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
   };
   return [publicRoute({
     method: "GET",
-    path: "/conversations/widget/{uuid}",
+    path: "/widget/{uuid}",
+    params: { uuid: Uuid("The assistant's `uuid`.") },
     tag: "Conversations",
     summary: "Read how an assistant's chat widget looks and begins",
     errorShape: "conversation",
     notFound: "Assistant not found",
-    responses: {
-      200: { description: "What the widget shows", schema: SETTINGS },
-      404: { description: "No such assistant", schema: ErrorSchema },
-    },
+    responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
     handle: ({ uuid, http }) => {
       const assistant = options.findAssistantByUuid(uuid);
       if (!assistant) throw new Fault(404, "Assistant not found");

@@ -1,16 +1,19 @@
 // Conversation records in the contract's JSON.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
+import { about, named } from "../core/schema.ts";
 import { dollarsFromMicros } from "../core/money.ts";
 import { plainSeconds } from "../core/system.ts";
 import type { ModelUsage } from "../providers/models/port.ts";
 import type { ConversationSummary, Message, TurnResult } from "./records.ts";
 
 export const FunctionCallSchema = Type.Object({
-  name: Type.String(),
-  arguments: Type.Record(Type.String(), Type.Unknown()),
-  result: Type.Record(Type.String(), Type.Unknown()),
-});
+  name: Type.String(about("Which function the model called.", "check_order")),
+  arguments: Type.Record(Type.String(), Type.Unknown(), about(
+    "What it was called with.", { order: "4711" })),
+  result: Type.Record(Type.String(), Type.Unknown(), about(
+    "What came of it; `error` where it failed.", { state: "shipped" })),
+}, named("FunctionCall", "A function the model called while it answered."));
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
   description: "Present and true where the reply ended at its bound instead of by itself",
@@ -18,18 +21,18 @@ export const TruncatedSchema = Type.Optional(Type.Boolean({
 }));
 
 export const HistoryItemSchema = Type.Object({
-  role: Type.Union([Type.Literal("assistant"), Type.Literal("user")]),
-  content: Type.String(),
-  function_calls: Type.Optional(Type.Array(FunctionCallSchema)),
-  stopped: Type.Optional(Type.Boolean()),
+  role: Type.Union([Type.Literal("assistant"), Type.Literal("user")], about("Who said it.")),
+  content: Type.String(about("The text.", "Hello, how can I help?")),
+  function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
+    "Functions the model called for it; left out where it called none."))),
+  stopped: Type.Optional(Type.Boolean(about(
+    "True where the reply was stopped: the text is what had been shown."))),
   truncated: TruncatedSchema,
-});
+}, named("HistoryItem", "One message of a conversation."));
 
-export const ErrorSchema = Type.Object({ status: Type.Literal(false), error: Type.String() });
-export const InvalidSchema = Type.Object({
-  message: Type.String(),
-  errors: Type.Record(Type.String(), Type.Array(Type.String())),
-});
+/** What is not a text is stored as one. */
+export const VariablesField = Type.Unknown(about(
+  "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
 
 const count = (description: string, example: number) =>
   Type.Integer({ description, examples: [example] });

@@ -20,8 +20,8 @@ const NAMED = Symbol("named");
 const SHOWN_AS = Symbol("shownAs");
 
 /** Schema options: printed once, among the OpenAPI document's components, and described there. */
-export const named = (name: string, description: string): SchemaOptions =>
-  ({ [NAMED]: name, description }) as SchemaOptions;
+export const named = (name: string, description: string, ...examples: unknown[]): SchemaOptions =>
+  ({ [NAMED]: name, ...about(description, ...examples) }) as SchemaOptions;
 
 export function nameOf(schema: TSchema): string | undefined {
   return (schema as { [NAMED]?: string })[NAMED];

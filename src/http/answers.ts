@@ -73,7 +73,8 @@ export const Uuid = (description: string) =>
 export const EVENT_STREAM = Type.String(named(
   "EventStream",
   "Server-sent events: `id:` is the position to resume from, `event:` the type, `data:` one JSON "
-  + "object with the same `id` and `type`. A comment line every 15 seconds keeps it open."));
+  + "object with the same `id` and `type`. A comment line every 15 seconds keeps it open.",
+  "id: 43\nevent: reply_end\ndata: {\"id\":\"43\",\"type\":\"reply_end\"}\n\n"));
 export const AFTER = Type.String(about(
   "Position to continue from, the last `id` seen: what came after it is sent first.", "42"));
 export const LAST_EVENT_ID = Type.String(about(

@@ -5,8 +5,8 @@ import { nameOf, shownFor, WITH_MESSAGE } from "../core/schema.ts";
 
 export type Printed = Record<string, unknown>;
 
-/** Formats only this program's validation knows, in words others know. */
-const FORMATS: Record<string, string> = { "http-url": "uri", "https-url": "uri", origin: "" };
+/** Formats only this program knows, in words others know; an address may have placeholders. */
+const FORMATS: Record<string, string> = { "http-url": "", "https-url": "uri", origin: "" };
 const COMPONENT = "#/components/schemas/";
 
 export interface Printer {
@@ -81,13 +81,14 @@ function exampleFor(schema: Printed, components: Record<string, Printed>): unkno
   if (schema.properties !== undefined) {
     return composed(schema.properties as Record<string, Printed>, inner);
   }
-  if (schema.type === "array") {
+  const types = [schema.type].flat();
+  if (types.includes("array")) {
     const item = inner((schema.items ?? {}) as Printed);
     return item === undefined ? undefined : [item];
   }
   const member = membersOf(schema).find((one) => !isNull(one));
   if (member) return inner(member);
-  return schema.type === "boolean" ? true : isNull(schema) ? null : undefined;
+  return types.includes("boolean") ? true : isNull(schema) ? null : undefined;
 }
 
 /** `isMap`: the names are those of fields, of which one may be called default. */

@@ -66,7 +66,7 @@ export function buildOpenApi(routes: Route[], info: DocumentInfo): object {
   const printer = createPrinter();
   const responses: Record<string, object> = {};
   const paths: Record<string, Record<string, object>> = {};
-  for (const route of routes) {
+  for (const route of routes.filter(({ isUndocumented }) => !isUndocumented)) {
     for (const path of [route.path, ...(route.aliases ?? [])]) {
       (paths[path] ??= {})[route.method.toLowerCase()] =
         operationOf(printer, responses, route, path);

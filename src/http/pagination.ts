@@ -1,45 +1,57 @@
 // The two page envelopes of the contract: numbered pages and cursors.
 import { Type, type TSchema } from "@sinclair/typebox";
 import { fieldFault } from "../core/faults.ts";
+import { about, named, Nullable } from "../core/schema.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Instant } from "../core/system.ts";
 
 /** Query fields of every list in numbered pages. */
 export const pageQuery = (perPageDefault: number) => ({
   per_page: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.pageSizeMax, default: perPageDefault }),
+    Type.Integer({
+      minimum: 1, maximum: LIMITS.pageSizeMax, default: perPageDefault,
+      ...about("Rows on a page."),
+    }),
   ),
-  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1 })),
+  page: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 1_000_000_000, default: 1, ...about("Which page, counted from 1."),
+  })),
 });
+
+const FIRST = "https://talk.example.com/api/user/list?page=1";
+const PageLink = Type.Object({
+  url: Nullable(Type.String(about("Where the page is; null where there is none.", FIRST))),
+  label: Type.String(about("The page's number, or the words for previous and next.", "1")),
+  active: Type.Boolean(about("Whether it is the page shown.")),
+}, named("PageLink", "A link to another page of a list."));
 
 export const PageSchema = <T extends TSchema>(item: T) =>
   Type.Object({
-    current_page: Type.Integer(),
-    data: Type.Array(item),
-    first_page_url: Type.String(),
-    from: Type.Union([Type.Integer(), Type.Null()]),
-    last_page: Type.Integer(),
-    last_page_url: Type.String(),
-    links: Type.Array(
-      Type.Object({
-        url: Type.Union([Type.String(), Type.Null()]),
-        label: Type.String(),
-        active: Type.Boolean(),
-      }),
-    ),
-    next_page_url: Type.Union([Type.String(), Type.Null()]),
-    path: Type.String(),
-    per_page: Type.Integer(),
-    prev_page_url: Type.Union([Type.String(), Type.Null()]),
-    to: Type.Union([Type.Integer(), Type.Null()]),
-    total: Type.Integer(),
+    current_page: Type.Integer(about("The page shown, counted from 1.", 1)),
+    data: Type.Array(item, about("The rows of the page.")),
+    first_page_url: Type.String(about("Where the first page is.", FIRST)),
+    from: Nullable(Type.Integer(about("Number of the first row shown; null without rows.", 1))),
+    last_page: Type.Integer(about("How many pages there are, at least 1.", 1)),
+    last_page_url: Type.String(about("Where the last page is.", FIRST)),
+    links: Type.Array(PageLink, about("Previous, the numbered pages around this one, next.")),
+    next_page_url: Nullable(Type.String(about("Null on the last page.", FIRST))),
+    path: Type.String(about(
+      "Where the list is, without a query.", "https://talk.example.com/api/user/list")),
+    per_page: Type.Integer(about("Rows on a page.", 15)),
+    prev_page_url: Nullable(Type.String(about("Null on the first page.", FIRST))),
+    to: Nullable(Type.Integer(about("Number of the last row shown; null without rows.", 1))),
+    total: Type.Integer(about("Rows on all pages.", 1)),
   });
 
 const DAY_MICROS = 86_400_000_000;
-const Day = Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" });
+const Day = (description: string) =>
+  Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
 
 /** Query fields of lists that can be narrowed to days, in UTC, both included. */
-export const dayQuery = { date_from: Type.Optional(Day), date_to: Type.Optional(Day) };
+export const dayQuery = {
+  date_from: Type.Optional(Day("Only what came on this day or later, in UTC.")),
+  date_to: Type.Optional(Day("Only what came on this day or earlier, in UTC.")),
+};
 
 /** As instants, the end not included. Throws Fault 422 for days no calendar has. */
 export function dayRange(

@@ -45,6 +45,8 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   aliases?: string[];
   tag: Tag;
   summary: string;
+  /** There for clients that call it, but not offered: the OpenAPI document leaves it out. */
+  isUndocumented?: true;
   /** What somebody who has never used it has to know; absent: the summary says it all. */
   description?: string;
   /** What the placeholders of the path name, for the OpenAPI document. */

@@ -19,7 +19,6 @@ export const TAGS = {
   "Webhooks": "Signed deliveries of events to your server, with replay.",
   "OpenAI": "The same assistants for clients that speak OpenAI's chat completions.",
   "MCP": "The same API as tools for MCP clients.",
-  "Messaging": "SMS and WhatsApp, which this server cannot send.",
   "Server": "Health, metrics and this document, at the root of the host.",
 } as const;
 

@@ -1,8 +1,9 @@
 // The wire of knowledgebases and their documents. Records travel under `data`.
-import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { Type, type Static } from "@sinclair/typebox";
 import { Fault, fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
-import { HttpUrl, Nullable, prepared } from "../core/schema.ts";
+import { about, HttpUrl, named, Nullable, prepared } from "../core/schema.ts";
+import { dataOf, IdOf, listOf, MessageSchema, savedOf } from "../http/answers.ts";
 import { json, type HttpRequest } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { tooLargeFile } from "../http/server.ts";
@@ -19,41 +20,54 @@ const NAME_CHARS_MAX = 255;
 const LINKS_MAX = 50;
 const LINKS_FOLLOWED_DEFAULT = 10;
 
-const Name = Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX });
-const Description = Type.Optional(Nullable(Type.String({ maxLength: NAME_CHARS_MAX })));
+const Name = Type.String({
+  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Prices 2026"),
+});
+const Description = Type.Optional(Nullable(Type.String({
+  maxLength: NAME_CHARS_MAX, ...about("What is in it; null: not said.", "Prices of all goods"),
+})));
 const CreateBody = Type.Object({ name: Name, description: Description });
 const ChangeBody = Type.Object({ name: Type.Optional(Name), description: Description });
 
 /** Some clients send plain addresses instead of `{link}`. */
 const Link = Type.Object(
-  { link: HttpUrl("The link must be a valid URL.") },
-  prepared((value) => (typeof value === "string" ? { link: value } : value)),
+  {
+    link: {
+      ...HttpUrl("The link must be a valid URL."), ...about("A page.", "https://example.com/prices"),
+    },
+  },
+  {
+    ...named("Link", "A page that is read as it is."),
+    ...prepared((value) => (typeof value === "string" ? { link: value } : value)),
+  },
 );
 const DocumentBody = Type.Object({
   name: Name,
   description: Description,
-  type: Type.Union(DOCUMENT_TYPES.map((type) => Type.Literal(type))),
-  url: Type.Optional(Nullable(HttpUrl("The url must be a valid URL."))),
-  links: Type.Optional(Nullable(Type.Array(Link, { maxItems: LINKS_MAX }))),
-  relative_links_limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 50, default: LINKS_FOLLOWED_DEFAULT })),
+  type: Type.Union(
+    DOCUMENT_TYPES.map((type) => Type.Literal(type)),
+    about("A website, which is fetched, or the kind of the file that is sent.")),
+  url: Type.Optional(Nullable({
+    ...HttpUrl("The url must be a valid URL."),
+    ...about("Of a website: where reading begins; links within it are followed.",
+      "https://example.com"),
+  })),
+  links: Type.Optional(Nullable(Type.Array(Link, {
+    maxItems: LINKS_MAX, ...about("Of a website: pages that are read as they are."),
+  }))),
+  relative_links_limit: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 50, default: LINKS_FOLLOWED_DEFAULT,
+    ...about("How many links of `url` are followed."),
+  })),
 });
-
-const ErrorSchema = Type.Object({ error: Type.String() });
-const MessageSchema = Type.Object({ message: Type.String() });
-const InvalidSchema = Type.Object({
-  message: Type.String(),
-  errors: Type.Record(Type.String(), Type.Array(Type.String())),
-});
-const dataOf = <T extends TSchema>(schema: T) => Type.Object({ data: schema });
-const saved = <T extends TSchema>(schema: T) =>
-  Type.Object({ message: Type.String(), data: schema });
 
 const COMMON = {
   tag: "Knowledgebases", errorShape: "error", notFound: "Knowledgebase not found.",
 } as const;
-const missing = { 404: { description: "No such record", schema: ErrorSchema } };
-const invalid = { 422: { description: "Fields at fault", schema: InvalidSchema } };
+const ofBase = { id: IdOf("knowledgebase", "GET /user/knowledgebases") };
+const ofDocument = {
+  ...ofBase, document_id: IdOf("document", "GET /user/knowledgebases/{id}/documents"),
+};
 
 export interface KnowledgebaseRoutesOptions {
   knowledgebases: Knowledgebases;
@@ -80,7 +94,7 @@ function collectionRoutes(knowledgebases: Knowledgebases): Route[] {
       method: "GET",
       path,
       summary: "List the knowledgebases",
-      responses: { 200: { description: "All", schema: dataOf(Type.Array(KnowledgebaseSchema)) } },
+      responses: { 200: { description: "All", schema: dataOf(listOf(KnowledgebaseSchema, "All.")) } },
       handle: ({ caller }) =>
         json(200, { data: knowledgebases.list(caller.accountId).map(wireKnowledgebase) }),
     }),
@@ -90,7 +104,7 @@ function collectionRoutes(knowledgebases: Knowledgebases): Route[] {
       path,
       summary: "Create a knowledgebase",
       body: CreateBody,
-      responses: { 201: { description: "Created", schema: saved(NewKnowledgebaseSchema) }, ...invalid },
+      responses: { 201: { description: "Created", schema: savedOf(NewKnowledgebaseSchema) } },
       handle: async ({ caller, body: { name, description = null } }) => {
         const created = await knowledgebases.create(caller.accountId, { name, description });
         return json(201, {
@@ -108,8 +122,9 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
       ...COMMON,
       method: "GET",
       path,
+      params: ofBase,
       summary: "Read one knowledgebase",
-      responses: { 200: { description: "It", schema: dataOf(KnowledgebaseSchema) }, ...missing },
+      responses: { 200: { description: "It", schema: dataOf(KnowledgebaseSchema) } },
       handle: ({ caller, id }) =>
         json(200, { data: wireKnowledgebase(knowledgebases.get(caller.accountId, id)) }),
     }),
@@ -118,11 +133,11 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
         ...COMMON,
         method,
         path,
+        params: ofBase,
         summary: "Change name or description",
         body: ChangeBody,
         responses: {
-          200: { description: "Changed", schema: saved(ChangedKnowledgebaseSchema) },
-          ...missing, ...invalid,
+          200: { description: "Changed", schema: savedOf(ChangedKnowledgebaseSchema) },
         },
         handle: async ({ caller, id, body }) => {
           const changed = await knowledgebases.update(caller.accountId, id, body);
@@ -135,8 +150,9 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
       ...COMMON,
       method: "DELETE",
       path,
+      params: ofBase,
       summary: "Delete a knowledgebase with its documents; assistants go on without it",
-      responses: { 200: { description: "Deleted", schema: MessageSchema }, ...missing },
+      responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await knowledgebases.remove(caller.accountId, id);
         return json(200, { message: "Knowledgebase deleted successfully." });
@@ -160,9 +176,10 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       ...COMMON,
       method: "GET",
       path: DOCUMENTS,
+      params: ofBase,
       summary: "List the documents of a knowledgebase",
       responses: {
-        200: { description: "All", schema: dataOf(Type.Array(DocumentSchema)) }, ...missing,
+        200: { description: "All", schema: dataOf(listOf(DocumentSchema, "All.")) },
       },
       handle: ({ caller, id }) =>
         json(200, { data: knowledgebases.documents(caller.accountId, id).map(wireDocument) }),
@@ -171,8 +188,9 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       ...COMMON,
       method: "GET",
       path: DOCUMENT,
+      params: ofDocument,
       summary: "Read one document's state",
-      responses: { 200: { description: "It", schema: dataOf(DocumentSchema) }, ...missing },
+      responses: { 200: { description: "It", schema: dataOf(DocumentSchema) } },
       handle: ({ caller, id, http }) => {
         const document = knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
         return json(200, { data: wireDocument(document) });
@@ -205,12 +223,14 @@ function createDocumentRoute(options: KnowledgebaseRoutesOptions): Route {
     ...COMMON,
     method: "POST",
     path: DOCUMENTS,
-    summary: "Create a document: a website as JSON, a file as multipart/form-data",
+    params: ofBase,
+    summary: "Create a document",
+    description: "A website as JSON, a file as multipart/form-data. It is read in the background: "
+      + "its `status` and the event `document_status_changed` tell when.",
     body: DocumentBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {
-      201: { description: "Created; it is read in the background", schema: saved(NewDocumentSchema) },
-      ...missing, ...invalid,
+      201: { description: "Created; it is read in the background", schema: savedOf(NewDocumentSchema) },
     },
     handle: async ({ caller, id, body, http }) => {
       const { accountId } = caller;
@@ -238,11 +258,11 @@ function documentWrites(knowledgebases: Knowledgebases): Route[] {
         ...COMMON,
         method,
         path: DOCUMENT,
+        params: ofDocument,
         summary: "Change name or description",
         body: ChangeBody,
         responses: {
-          200: { description: "Changed", schema: saved(ChangedDocumentSchema) },
-          ...missing, ...invalid,
+          200: { description: "Changed", schema: savedOf(ChangedDocumentSchema) },
         },
         handle: async ({ caller, id, body, http }) => {
           const documentId = documentIdOf(http);
@@ -257,8 +277,9 @@ function documentWrites(knowledgebases: Knowledgebases): Route[] {
       ...COMMON,
       method: "DELETE",
       path: DOCUMENT,
+      params: ofDocument,
       summary: "Delete a document",
-      responses: { 200: { description: "Deleted", schema: MessageSchema }, ...missing },
+      responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id, http }) => {
         await knowledgebases.removeDocument(caller.accountId, id, documentIdOf(http));
         return json(200, { message: "Document deleted successfully." });

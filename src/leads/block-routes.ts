@@ -1,21 +1,23 @@
 // The wire of the do-not-call list: numbers no campaign and no make_call of the account rings.
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "../core/faults.ts";
-import { Nullable } from "../core/schema.ts";
+import { about, Nullable } from "../core/schema.ts";
+import { MessageSchema, savedOf } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "../http/pagination.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import type { Leads } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
-import { BlockedSchema, InvalidSchema, MessageSchema, PhoneText, wireBlocked } from "./wire.ts";
+import { BlockedSchema, PhoneText, wireBlocked } from "./wire.ts";
 
 const PER_PAGE_DEFAULT = 15;
 const path = "/user/blocked-numbers";
 const COMMON = { tag: "Leads", errorShape: "message", path } as const;
-const invalid = { 422: { description: "Not a telephone number", schema: InvalidSchema } };
 const BlockBody = Type.Object({
   phone_number: PhoneText,
-  reason: Type.Optional(Nullable(Type.String({ maxLength: 255 }))),
+  reason: Type.Optional(Nullable(Type.String({
+    maxLength: 255, ...about("Why, in your words; null: not said.", "Asked us not to"),
+  }))),
 });
 /** Where a client cannot send a body with DELETE, the number is in the query. */
 const UnblockFields = Type.Object({ phone_number: Type.Optional(PhoneText) });
@@ -46,14 +48,11 @@ export function blockRoutes(leads: Leads): Route[] {
     keyRoute({
       ...COMMON,
       method: "POST",
-      summary: "Have a number called no more; its leads become blacklisted",
+      summary: "Block a number",
+      description: "Nobody calls it any more; its leads become blacklisted.",
       body: BlockBody,
       responses: {
-        200: {
-          description: "Blocked",
-          schema: Type.Object({ message: Type.String(), data: BlockedSchema }),
-        },
-        ...invalid,
+        200: { description: "Blocked", schema: savedOf(BlockedSchema) },
       },
       handle: async ({ caller, body: { phone_number: text, reason = null } }) => {
         const blocked = await leads.block(caller.accountId, numberFrom(text), reason);
@@ -65,13 +64,14 @@ export function blockRoutes(leads: Leads): Route[] {
     keyRoute({
       ...COMMON,
       method: "DELETE",
-      summary: "Take a number off the list; its leads stay as they are until they are set anew",
+      summary: "Unblock a number",
+      description: "The number is in the body or the query. Its leads stay as they are until they "
+        + "are set anew.",
       query: UnblockFields,
       body: UnblockFields,
       responses: {
         200: { description: "Taken off", schema: MessageSchema },
-        404: { description: "Not on the list", schema: MessageSchema },
-        ...invalid,
+        404: { description: "Not on the list" },
       },
       handle: async ({ caller, query, body }) => {
         await leads.unblock(caller.accountId, numberFrom(body.phone_number ?? query.phone_number));

@@ -2,32 +2,36 @@
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
+import { about, named } from "../core/schema.ts";
+import { savedOf } from "../http/answers.ts";
 import { json, type MultipartForm } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { tooLargeFile } from "../http/server.ts";
 import { readCsv, type CsvRow } from "./csv.ts";
 import type { Leads, NewLead } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
-import { InvalidSchema, MessageSchema, readVariables } from "./wire.ts";
+import { readVariables } from "./wire.ts";
 
 const NUMBER_COLUMNS = ["phone_number", "phone", "number"];
 const TEXT_CHARS_MAX = 64;
 
 const ImportBody = Type.Object({
-  campaign_id: Type.Integer(),
-  allow_dupplicate: Type.Optional(Type.Boolean({ default: false })),
+  campaign_id: Type.Integer(about("The campaign that is to call them: its `id`.", 1)),
+  allow_dupplicate: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether numbers may be in the campaign already."),
+  })),
 });
 const ReportSchema = Type.Object({
-  imported: Type.Integer(),
-  duplicates: Type.Integer(),
-  failed: Type.Integer(),
+  imported: Type.Integer(about("Rows that became leads.", 98)),
+  duplicates: Type.Integer(about("Rows left out, as the campaign has their number.", 1)),
+  failed: Type.Integer(about("Rows that could not be read.", 1)),
   errors: Type.Array(Type.Object({
-    row: Type.Integer({ description: "As spreadsheets count: the header is 1" }),
-    phone_number: Type.String(),
-    message: Type.String(),
-  })),
-  errors_truncated: Type.Boolean(),
-});
+    row: Type.Integer(about("As spreadsheets count: the header is 1.", 12)),
+    phone_number: Type.String(about("What stood in the number's column.", "12ab")),
+    message: Type.String(about("What is wrong with the row.", "Invalid phone number")),
+  }), about("The first rows that could not be read.")),
+  errors_truncated: Type.Boolean(about("Whether more rows failed than `errors` lists.", false)),
+}, named("ImportReport", "What became of the rows of a file."));
 type Report = typeof ReportSchema.static;
 
 export function importRoute(
@@ -38,16 +42,18 @@ export function importRoute(
     errorShape: "message",
     method: "POST",
     path: "/user/leads/import",
-    summary: "Import leads from a CSV file; every column but the number's is a variable",
+    summary: "Import leads from a CSV file",
+    description: "Its first row names the columns: `phone_number`, `phone` or `number`; every other "
+      + "column is a variable.",
     body: ImportBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {
       200: {
         description: "What became of the rows",
-        schema: Type.Object({ message: Type.String(), data: ReportSchema }),
+        schema: savedOf(ReportSchema),
       },
-      404: { description: "No such campaign", schema: MessageSchema },
-      422: { description: "No such file, or no column of numbers", schema: InvalidSchema },
+      404: { description: "No such campaign" },
+      422: { description: "No such file, or no column of numbers" },
     },
     handle: async ({ caller, body, http }) => {
       const { accountId } = caller;

@@ -3,7 +3,8 @@
 import { Type } from "@sinclair/typebox";
 import { Fault, type FieldErrors } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
-import { collectingErrors, errorsOf, withMessage } from "../core/schema.ts";
+import { about, collectingErrors, errorsOf, withMessage } from "../core/schema.ts";
+import { IdOf, MessageSchema, savedOf } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import {
   dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
@@ -16,42 +17,53 @@ import {
 } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
 import {
-  InvalidSchema, LeadSchema, literals, MessageSchema, PhoneText, readVariables, wireLead,
+  LeadSchema, literals, PhoneText, readVariables, VariablesField, wireLead,
 } from "./wire.ts";
 
 const PER_PAGE_DEFAULT = 15;
 const INVALID_NUMBER = "Invalid phone number";
 
 const Contact = Type.Object({
-  phone_number: PhoneText, variables: Type.Optional(Type.Unknown()),
+  phone_number: PhoneText, variables: Type.Optional(VariablesField),
 });
 const CreateBody = Type.Object({
   ...Contact.properties,
-  campaign_id: Type.Integer(),
-  allow_dupplicate: Type.Optional(Type.Boolean({ default: false })),
-  secondary_contacts: Type.Optional(Type.Array(Contact, { maxItems: LIMITS.secondaryContactsMax })),
+  campaign_id: Type.Integer(about("The campaign that is to call: its `id`.", 1)),
+  allow_dupplicate: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether the number may be in the campaign already."),
+  })),
+  secondary_contacts: Type.Optional(Type.Array(Contact, {
+    maxItems: LIMITS.secondaryContactsMax,
+    ...about("Other numbers of the same person, called in turn while nobody is reached."),
+  })),
 });
 const UpdateBody = Type.Object({
-  campaign_id: Type.Optional(Type.Integer(withMessage("The selected campaign does not exist"))),
+  campaign_id: Type.Optional(Type.Integer({
+    ...about("The campaign it moves to.", 1), ...withMessage("The selected campaign does not exist"),
+  })),
   phone_number: Type.Optional(PhoneText),
   status: Type.Optional(Type.Union(
     SETTABLE_STATUSES.map((status) => Type.Literal(status)),
-    withMessage("This status is assigned automatically and cannot be set manually"))),
-  variables: Type.Optional(Type.Unknown()),
+    {
+      ...about("`created` puts it back in the queue; the others take it out."),
+      ...withMessage("This status is assigned automatically and cannot be set manually"),
+    })),
+  variables: Type.Optional(VariablesField),
 }, collectingErrors);
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
-  status: Type.Optional(literals(LEAD_STATUSES)),
-  campaign_id: Type.Optional(Type.Integer()),
-  phone_number: Type.Optional(Type.String({ maxLength: 64 })),
+  status: Type.Optional(literals(LEAD_STATUSES, "Only leads in this state.")),
+  campaign_id: Type.Optional(Type.Integer(about("Only leads of this campaign.", 1))),
+  phone_number: Type.Optional(Type.String({
+    maxLength: 64, ...about("Only leads with exactly this number.", "+4915112345678"),
+  })),
   ...dayQuery,
 });
-const SavedSchema = Type.Object({ message: Type.String(), data: LeadSchema });
+const SavedSchema = savedOf(LeadSchema);
 
 const COMMON = { tag: "Leads", errorShape: "message", notFound: "Lead not found" } as const;
-const missing = { 404: { description: "No such lead or campaign", schema: MessageSchema } };
-const invalid = { 422: { description: "Fields at fault", schema: InvalidSchema } };
-const busy = { 409: { description: "It is being called", schema: MessageSchema } };
+const missing = { 404: { description: "No such lead or campaign" } };
+const busy = { 409: { description: "It is being called" } };
 
 export interface LeadRoutesOptions {
   leads: Leads;
@@ -90,7 +102,7 @@ function createRoute(leads: Leads): Route {
     summary: "Add somebody to a campaign",
     body: CreateBody,
     responses: {
-      200: { description: "Added", schema: SavedSchema }, ...missing, ...invalid,
+      200: { description: "Added", schema: SavedSchema }, ...missing,
     },
     handle: async ({ caller, body }) => {
       leads.assertCampaign(caller.accountId, body.campaign_id);
@@ -156,7 +168,8 @@ function changesFrom(body: object & {
 }
 
 function itemRoutes(leads: Leads): Route[] {
-  const item = { ...COMMON, path: "/user/leads/{id}" };
+  const params = { id: IdOf("lead", "GET /user/leads") };
+  const item = { ...COMMON, path: "/user/leads/{id}", params };
   return [
     keyRoute({
       ...item,
@@ -170,10 +183,11 @@ function itemRoutes(leads: Leads): Route[] {
         ...item,
         method,
         aliases: ["/leads/{id}"],
-        summary: "Change a lead; variables are merged, `created` puts it back in the queue",
+        summary: "Change a lead",
+        description: "Variables are merged with those it has; unknown fields are refused.",
         body: UpdateBody,
         responses: {
-          200: { description: "Changed", schema: SavedSchema }, ...missing, ...busy, ...invalid,
+          200: { description: "Changed", schema: SavedSchema }, ...missing, ...busy,
         },
         handle: async ({ caller, id, body }) => {
           leads.get(caller.accountId, id);

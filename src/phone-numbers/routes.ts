@@ -3,17 +3,21 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../core/limits.ts";
 import { dollarsFromMicros } from "../core/money.ts";
-import { Nullable, prepared, withMessage } from "../core/schema.ts";
+import { about, named, Nullable, prepared, withMessage } from "../core/schema.ts";
 import { isoMicros, type Instant } from "../core/system.ts";
+import {
+  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf,
+} from "../http/answers.ts";
 import { json, type Reply } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { readIdempotencyKey } from "../http/validation.ts";
 import type { OwnedNumbers, PhoneNumber, PhoneNumberType } from "./phone-numbers.ts";
+import { messageRoutes } from "./message-routes.ts";
 import { formatNumber } from "./prices.ts";
 import type { Bought, OfferWithPrice, Purchases } from "./purchases.ts";
 import { sipTrunkRoutes } from "./sip-trunk-routes.ts";
 import type { SipTrunks } from "./sip-trunks.ts";
-import { ErrorSchema, InvalidSchema, NICKNAME_CHARS_MAX } from "./wire.ts";
+import { NICKNAME_CHARS_MAX } from "./wire.ts";
 
 export interface PhoneNumberRouteOptions {
   numbers: OwnedNumbers;
@@ -29,56 +33,63 @@ const TYPE_LABELS: Record<PhoneNumberType, string> = {
 };
 
 const NumberSchema = Type.Object({
-  id: Type.Integer(),
-  phone_number: Type.String(),
-  nickname: Nullable(Type.String()),
-  country_code: Type.String(),
-  type: Type.String(),
-  type_label: Type.String(),
-  sms_capable: Type.Boolean(),
-  region: Nullable(Type.String()),
-  has_active_subscription: Type.Boolean(),
-  created_at: Type.String(),
-  status: Type.String({
-    description: "active; grace: unpaid, still works; suspended: unpaid, cannot be used",
-  }),
-  monthly_price: Type.Number({ description: "USD" }),
-  paid_until: Nullable(Type.String({ description: "Null without a subscription" })),
-  grace_until: Nullable(Type.String({
-    description: "While unpaid: when it is suspended, or if it is that, when it is lost",
-  })),
-  released_at: Nullable(Type.String({ description: "When it was given up" })),
-});
+  id: Type.Integer(about("The number's `id`, for `phone_number_id` of an assistant.", 1)),
+  phone_number: Type.String(about("In E.164, or an extension.", "+4930123456")),
+  nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Shop"))),
+  country_code: Type.String(about("Two letters of its country.", "DE")),
+  type: Type.String(about("normal: bought here; sip: of your own system; caller_id.", "normal")),
+  type_label: Type.String(about("The type in words.", "Dedicated Number")),
+  sms_capable: Type.Boolean(about("Whether this server can send SMS from it.", false)),
+  region: Nullable(Type.String(about("Where it is served; null: not known.", "us1"))),
+  has_active_subscription: Type.Boolean(about("Whether it is paid for by the month.")),
+  created_at: Moment("When you got it, in UTC."),
+  status: Type.String(about(
+    "active; grace: unpaid, still works; suspended: unpaid, cannot be used.", "active")),
+  monthly_price: Type.Number(about("USD a month.", 1)),
+  paid_until: Nullable(Moment("Until when it is paid, in UTC; null: no subscription.")),
+  grace_until: Nullable(Moment(
+    "While unpaid: when it is suspended, or if it is that, when it is lost; null: it is paid.")),
+  released_at: Nullable(Moment("When it was given up, in UTC; null: it was not.")),
+}, named("PhoneNumber", "A phone number of the account."));
 const OfferSchema = Type.Object({
-  phone_number: Type.String(),
-  phone_number_formatted: Type.String(),
-  country_code: Type.String(),
-  price: Type.Number({ description: "A month, USD" }),
-  stripe_price_id: Type.Null(),
-  address_requirements: Type.String(),
-  sms_capable: Type.Boolean(),
-});
+  phone_number: Type.String(about("In E.164, as purchase takes it.", "+12025550123")),
+  phone_number_formatted: Type.String(about("As people write it.", "(202) 555-0123")),
+  country_code: Type.String(about("Two letters of its country.", "US")),
+  price: Type.Number(about("USD a month.", 1)),
+  stripe_price_id: Type.Null(about("Always null, for older clients.")),
+  address_requirements: Type.String(about(
+    "Which address the carrier asks for: none, local, foreign or any.", "none")),
+  sms_capable: Type.Boolean(about("Whether this server could send SMS from it.", false)),
+}, named("NumberOffer", "A number that can be bought."));
 const SearchQuery = Type.Object({
   country_code: Type.Optional(Type.String({
     pattern: "^[A-Z]{2}$",
     default: COUNTRY_DEFAULT,
+    ...about("Two letters of the country."),
     ...prepared((value) => (typeof value === "string" ? value.toUpperCase() : value)),
     ...withMessage("The country code must be two letters."),
   })),
   contains: Type.Optional(Type.String({
     pattern: `^[0-9]{1,${CONTAINS_DIGITS_MAX}}$`,
+    ...about("Only numbers with these digits in them.", "202"),
     ...withMessage(`The contains must be at most ${CONTAINS_DIGITS_MAX} digits.`),
   })),
 });
 const PurchaseBody = Type.Object({
-  phone_number: Type.String({ maxLength: 64, description: "E.164, from the search" }),
+  phone_number: Type.String({
+    maxLength: 64, ...about("In E.164, from the search.", "+12025550123"),
+  }),
 });
 export const UpdateBody = Type.Object({
   nickname: Type.Optional(Nullable(Type.String({
     maxLength: NICKNAME_CHARS_MAX,
+    ...about("What you call it; null or empty: nothing.", "Shop"),
     ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),
   }))),
 });
+
+/** Whatever the carrier could do with a number: this server sends no SMS. */
+const CAN_SEND_SMS: boolean = false;
 
 const isoOrNull = (instant: Instant | null): string | null =>
   instant === null ? null : isoMicros(instant);
@@ -93,7 +104,7 @@ const wireNumber = (number: PhoneNumber) => ({
   country_code: number.countryCode,
   type: number.type,
   type_label: TYPE_LABELS[number.type],
-  sms_capable: number.smsCapable,
+  sms_capable: number.smsCapable && CAN_SEND_SMS,
   region: number.region,
   has_active_subscription: hasSubscription(number),
   created_at: isoMicros(number.createdAt),
@@ -112,7 +123,7 @@ const wireOffer = (offer: OfferWithPrice) => ({
   // Nothing is sold through Stripe here; clients of the API family expect the member.
   stripe_price_id: null,
   address_requirements: offer.addressRequirements,
-  sms_capable: offer.smsCapable,
+  sms_capable: offer.smsCapable && CAN_SEND_SMS,
 });
 
 function boughtReply({ purchase, replayed }: Bought): Reply {
@@ -125,7 +136,7 @@ function boughtReply({ purchase, replayed }: Bought): Reply {
     message: "Phone number purchased successfully.",
     data: {
       id, phone_number: phoneNumber, country_code: countryCode, type: "normal",
-      sms_capable: purchase.smsCapable,
+      sms_capable: purchase.smsCapable && CAN_SEND_SMS,
     },
   }, headers);
 }
@@ -133,14 +144,13 @@ function boughtReply({ purchase, replayed }: Bought): Reply {
 const COMMON = {
   tag: "Phone numbers", errorShape: "error", notFound: "Phone number not found.",
 } as const;
-const missing = { 404: { description: "No such number", schema: ErrorSchema } };
-const invalid = { 422: { description: "Fields at fault", schema: InvalidSchema } };
-const failed = (description: string) => ({ description, schema: ErrorSchema });
+const params = { id: IdOf("phone number", "GET /user/phone-numbers/all") };
+const failed = (description: string) => ({ description });
 
 export function phoneNumberRoutes(options: PhoneNumberRouteOptions): Route[] {
   return [
     ...listRoutes(options), searchRoute(options), purchaseRoute(options), ...oneRoutes(options),
-    ...sipTrunkRoutes(options.sipTrunks),
+    ...sipTrunkRoutes(options.sipTrunks), ...messageRoutes(),
   ];
 }
 
@@ -152,7 +162,7 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       path: "/user/phone-numbers/all",
       summary: "List the phone numbers",
       responses: {
-        200: { description: "All", schema: Type.Object({ data: Type.Array(NumberSchema) }) },
+        200: { description: "All", schema: dataOf(listOf(NumberSchema, "All.")) },
       },
       handle: ({ caller }) =>
         json(200, { data: numbers.list(caller.accountId).map(wireNumber) }),
@@ -162,16 +172,16 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       method: "GET",
       path: "/user/phone-numbers",
       summary: "List the numbers that can send SMS and have a subscription",
-      responses: { 200: { description: "All of them", schema: Type.Array(NumberSchema) } },
+      responses: { 200: { description: "All of them", schema: listOf(NumberSchema, "All of them.") } },
       handle: ({ caller }) => json(200, numbers.list(caller.accountId)
-        .filter((number) => number.smsCapable && hasSubscription(number))
+        .filter((number) => number.smsCapable && CAN_SEND_SMS && hasSubscription(number))
         .map(wireNumber)),
     }),
   ];
 }
 
 function searchRoute({ purchases }: PhoneNumberRouteOptions): Route {
-  const offers = Type.Array(OfferSchema);
+  const offers = listOf(OfferSchema, "Numbers that can be bought.");
   return keyRoute({
     ...COMMON,
     method: "GET",
@@ -183,7 +193,6 @@ function searchRoute({ purchases }: PhoneNumberRouteOptions): Route {
         description: `At most ${LIMITS.numberSearchMax} numbers, the same twice`,
         schema: Type.Object({ data: offers, result: offers }),
       },
-      ...invalid,
       500: failed("The provider did not answer"),
     },
     handle: async ({ query: { country_code: country = COUNTRY_DEFAULT, contains = "" } }) => {
@@ -198,18 +207,16 @@ function purchaseRoute({ purchases }: PhoneNumberRouteOptions): Route {
     ...COMMON,
     method: "POST",
     path: "/user/phone-numbers/purchase",
-    summary: "Buy a number: the first month at once, then every month until it is released",
+    summary: "Buy a number",
+    description: "The first month is paid at once, then every month until it is released.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: PurchaseBody,
     responses: {
       201: {
         description: "Bought",
-        schema: Type.Object({
-          message: Type.String(),
-          data: Type.Object({
-            id: Type.Integer(), phone_number: Type.String(), country_code: Type.String(),
-            type: Type.String(), sms_capable: Type.Boolean(),
-          }),
-        }),
+        schema: savedOf(Type.Pick(
+          NumberSchema, ["id", "phone_number", "country_code", "type", "sms_capable"],
+          named("BoughtNumber", "The number that was bought."))),
       },
       400: failed("In use, or not for sale"),
       402: failed("Never paid, or the balance is short"),
@@ -231,10 +238,10 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       ...COMMON,
       method: "GET",
       path,
+      params,
       summary: "One phone number",
       responses: {
-        200: { description: "The number", schema: Type.Object({ data: NumberSchema }) },
-        ...missing,
+        200: { description: "The number", schema: dataOf(NumberSchema) },
       },
       handle: ({ caller, id }) =>
         json(200, { data: wireNumber(numbers.get(caller.accountId, id)) }),
@@ -243,18 +250,16 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       ...COMMON,
       method: "PUT",
       path,
+      params,
       summary: "Name a number; null or nothing takes the name away",
       body: UpdateBody,
       responses: {
         200: {
           description: "Changed",
-          schema: Type.Object({
-            message: Type.String(),
-            data: Type.Pick(
-              NumberSchema, ["id", "phone_number", "nickname", "country_code", "type"]),
-          }),
+          schema: savedOf(Type.Pick(
+            NumberSchema, ["id", "phone_number", "nickname", "country_code", "type"],
+            named("NamedNumber", "The number that was named."))),
         },
-        ...missing, ...invalid,
       },
       handle: async ({ caller: { accountId }, id, body: { nickname } }) => {
         const number = nickname === undefined
@@ -272,11 +277,11 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       ...COMMON,
       method: "DELETE",
       path,
+      params,
       summary: "Give a number up: at the end of the month that is paid, others at once",
       responses: {
-        200: { description: "Given up", schema: Type.Object({ message: Type.String() }) },
+        200: { description: "Given up", schema: MessageSchema },
         400: failed("It is given up already"),
-        ...missing,
       },
       handle: async ({ caller, id }) => {
         const type = await numbers.release(caller.accountId, id);

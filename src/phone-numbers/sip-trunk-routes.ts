@@ -5,8 +5,11 @@ import { Type, type Static } from "@sinclair/typebox";
 import { isSupportedCountry } from "libphonenumber-js/min";
 import type { FieldErrors } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
-import { collectingErrors, errorsOf, Nullable, prepared, withMessage } from "../core/schema.ts";
+import {
+  about, collectingErrors, errorsOf, named, Nullable, prepared, withMessage,
+} from "../core/schema.ts";
 import { isoMicros } from "../core/system.ts";
+import { dataOf, IdOf, listOf, savedOf, TIMES } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { CALLING_FORMATS } from "./dialled.ts";
@@ -14,13 +17,14 @@ import {
   INBOUND_AUTHS, isAllowableNetwork, readSipAddress, TRANSPORTS, TRUNK_TYPES,
 } from "./sip-rules.ts";
 import type { SipTrunkFields, SipTrunkRecord, SipTrunks } from "./sip-trunks.ts";
-import { ErrorSchema, InvalidSchema, NICKNAME_CHARS_MAX } from "./wire.ts";
+import { NICKNAME_CHARS_MAX } from "./wire.ts";
 
 const PASSWORD_CHARS_MAX = 256;
 const FORMATS_MESSAGE = "SIP calling format must be one of: +e164, e164, national.";
 
-const oneOf = <T extends string>(values: readonly T[], message: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), withMessage(message));
+const oneOf = <T extends string>(values: readonly T[], message: string, told: string) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)), { ...about(told), ...withMessage(message) });
 const trimmed = (value: unknown): unknown => (typeof value === "string" ? value.trim() : value);
 /** Some clients send extensions as numbers. */
 const asText = prepared((value) => trimmed(typeof value === "number" ? String(value) : value));
@@ -37,15 +41,18 @@ const asNetwork = prepared((value) => {
 });
 
 const FIELDS = {
-  sip_trunk_type: oneOf(TRUNK_TYPES, "The sip trunk type must be extension or number."),
+  sip_trunk_type: oneOf(
+    TRUNK_TYPES, "The sip trunk type must be extension or number.",
+    "An extension of a telephone system, or a number of a carrier."),
   phone_number: Type.String({
     maxLength: 32,
     ...asText,
-    description: "Of an extension 1 to 15 characters; of a number E.164",
+    ...about("The number in E.164; an extension: 1 to 15 characters.", "+4930123456"),
   }),
   sip_username: Type.String({
     minLength: 3,
     maxLength: 128,
+    ...about("The name it signs in with.", "parley"),
     pattern: "^[^\\s\\x00-\\x1f\\x7f\"<>\\\\]+$",
     ...asText,
     ...withMessage("The sip username must be 3 to 128 characters without spaces or quotes."),
@@ -53,20 +60,25 @@ const FIELDS = {
   sip_password: Type.String({
     minLength: 3,
     maxLength: PASSWORD_CHARS_MAX,
+    ...about("The password, sealed at rest and never shown again.", "correct-horse-battery"),
     pattern: "^[^\\x00-\\x1f\\x7f]+$",
     ...withMessage(`The sip password must be 3 to ${PASSWORD_CHARS_MAX} characters.`),
   }),
   sip_address: Type.String({
     pattern: "^[^/]",
-    description: "Host name (also one with SRV records) or IP address, without a port",
+    ...about(
+      "Host name (also one with SRV records) or IP address, without a port.", "sip.example.com"),
     ...asAddress,
     ...withMessage("SIP server address must be a host name or an IP address, without a port."),
   }),
-  sip_calling_format: oneOf(CALLING_FORMATS, FORMATS_MESSAGE),
+  sip_calling_format: oneOf(
+    CALLING_FORMATS, FORMATS_MESSAGE, "How it wants numbers that are dialled."),
   inbound_authorization_type: oneOf(
-    INBOUND_AUTHS, "The inbound authorization type must be auth or ip."),
+    INBOUND_AUTHS, "The inbound authorization type must be auth or ip.",
+    "How its calls prove themselves: by name and password (auth), or by their address (ip)."),
   country_code: Type.String({
     pattern: "^[A-Z]{2}$",
+    ...about("Two letters of the country its numbers are dialled in.", "DE"),
     ...asCountry,
     ...withMessage("The country code must be the two letters of a country."),
   }),
@@ -74,6 +86,7 @@ const FIELDS = {
 const OPTIONAL_FIELDS = {
   nickname: Type.Optional(Nullable(Type.String({
     maxLength: NICKNAME_CHARS_MAX,
+    ...about("What you call it; null or empty: nothing.", "Office"),
     ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),
   }))),
   allowed_inbound_ips: Type.Optional(Nullable(Type.Array(
@@ -84,20 +97,23 @@ const OPTIONAL_FIELDS = {
     }),
     {
       maxItems: LIMITS.sipNetworksMax,
-      description: "Addresses or networks; needed when the authorization type is ip",
+      ...about(
+        "Addresses or networks its calls come from, needed when the authorization type is ip; "
+        + "null: none.", ["192.0.2.0/24"]),
     }))),
-  outbound_proxy: Type.Optional(Type.Boolean({
-    description: "The address is a proxy: URIs keep the domain of a username like user@domain",
-  })),
+  outbound_proxy: Type.Optional(Type.Boolean(about(
+    "Whether the address is a proxy: URIs keep the domain of a username like user@domain."))),
   require_srtp: Type.Optional(Type.Boolean({
     description: "Refuse calls whose sound is not encrypted (488), and place none; use it with the transport tls, which keeps the keys secret",
     examples: [true],
   })),
   sip_port: Type.Optional(Nullable(Type.Integer({
     minimum: 1, maximum: 65_535,
-    description: "Null: what DNS says (SRV), else 5060, with tls 5061",
+    ...about("Its port; null: what DNS says (SRV), else 5060, with tls 5061.", 5060),
   }))),
-  sip_transport: Type.Optional(oneOf(TRANSPORTS, "The sip transport must be udp, tcp or tls.")),
+  sip_transport: Type.Optional(oneOf(
+    TRANSPORTS, "The sip transport must be udp, tcp or tls.",
+    "How it is reached; left out on create: udp.")),
 };
 export const CreateBody = Type.Object({ ...FIELDS, ...OPTIONAL_FIELDS }, collectingErrors);
 const UpdateBody = Type.Object(
@@ -105,30 +121,32 @@ const UpdateBody = Type.Object(
 type Body = Static<typeof UpdateBody>;
 
 const LISTED = {
-  id: Type.Integer(),
-  phone_number: Type.String(),
-  nickname: Nullable(Type.String()),
-  sip_trunk_type: Type.String({ description: TRUNK_TYPES.join(", ") }),
-  sip_username: Type.String(),
-  sip_address: Type.String(),
-  sip_port: Nullable(Type.Integer()),
-  sip_transport: Type.String({ description: TRANSPORTS.join(", ") }),
-  sip_calling_format: Type.String({ description: CALLING_FORMATS.join(", ") }),
-  inbound_authorization_type: Type.String({ description: INBOUND_AUTHS.join(", ") }),
-  allowed_inbound_ips: Nullable(Type.Array(Type.String())),
-  outbound_proxy: Type.Boolean(),
+  id: Type.Integer(about("The trunk's number, which is also that of its phone number.", 1)),
+  phone_number: Type.String(about("The number in E.164, or the extension.", "+4930123456")),
+  nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Office"))),
+  sip_trunk_type: Type.String(about(`One of ${TRUNK_TYPES.join(", ")}.`, "number")),
+  sip_username: Type.String(about("The name it signs in with.", "parley")),
+  sip_address: Type.String(about("Where it is, without a port.", "sip.example.com")),
+  sip_port: Nullable(Type.Integer(about("Its port; null: what DNS says.", 5060))),
+  sip_transport: Type.String(about(`One of ${TRANSPORTS.join(", ")}.`, "udp")),
+  sip_calling_format: Type.String(about(`One of ${CALLING_FORMATS.join(", ")}.`, "+e164")),
+  inbound_authorization_type: Type.String(about(`One of ${INBOUND_AUTHS.join(", ")}.`, "auth")),
+  allowed_inbound_ips: Nullable(Type.Array(Type.String(), about(
+    "Addresses or networks its calls come from; null: none are named.", ["192.0.2.0/24"]))),
+  outbound_proxy: Type.Boolean(about("Whether the address is a proxy.", false)),
   require_srtp: Type.Boolean({
     description: "Calls whose sound is not encrypted are refused", examples: [false],
   }),
-  country_code: Type.String(),
-  created_at: Type.String(),
-  updated_at: Type.String(),
+  country_code: Type.String(about("The country its numbers are dialled in.", "DE")),
+  ...TIMES,
 };
-const ListedSchema = Type.Object(LISTED);
+const ListedSchema = Type.Object(LISTED, named("ListedTrunk", "A SIP trunk as lists show it."));
 const TrunkSchema = Type.Object({
-  ...LISTED, inbound_trunk_id: Type.String(), outbound_trunk_id: Type.String(),
-});
-const ChangedSchema = Type.Object({ message: Type.String(), data: TrunkSchema });
+  ...LISTED,
+  inbound_trunk_id: Type.String(about("Its name for calls that come in.", "ST_in_4f2a")),
+  outbound_trunk_id: Type.String(about("Its name for calls that go out.", "ST_out_4f2a")),
+}, named("SipTrunk", "A number of a telephone system of your own."));
+const ChangedSchema = savedOf(TrunkSchema);
 
 const listed = (trunk: SipTrunkRecord) => ({
   id: trunk.id,
@@ -198,10 +216,9 @@ const DEFAULTS = {
 const COMMON = {
   tag: "Phone numbers", errorShape: "error", notFound: "SIP trunk not found.",
 } as const;
-const missing = { 404: { description: "No such trunk", schema: ErrorSchema } };
+const params = { id: IdOf("trunk", "GET /user/phone-numbers/sip-trunks") };
 const refusals = {
-  409: { description: "The account has it already", schema: ErrorSchema },
-  422: { description: "Fields at fault", schema: InvalidSchema },
+  409: { description: "The account has it already" },
 };
 
 export function sipTrunkRoutes(trunks: SipTrunks): Route[] {
@@ -216,7 +233,7 @@ function readRoutes(trunks: SipTrunks): Route[] {
       path: "/user/phone-numbers/sip-trunks",
       summary: "List the SIP trunks",
       responses: {
-        200: { description: "All", schema: Type.Object({ data: Type.Array(ListedSchema) }) },
+        200: { description: "All", schema: dataOf(listOf(ListedSchema, "All.")) },
       },
       handle: ({ caller }) => json(200, { data: trunks.list(caller.accountId).map(listed) }),
     }),
@@ -224,9 +241,10 @@ function readRoutes(trunks: SipTrunks): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/phone-numbers/sip-trunks/{id}",
+      params,
       summary: "One SIP trunk",
       responses: {
-        200: { description: "The trunk", schema: Type.Object({ data: TrunkSchema }) }, ...missing,
+        200: { description: "The trunk", schema: dataOf(TrunkSchema) },
       },
       handle: ({ caller, id }) => json(200, { data: wired(trunks.get(caller.accountId, id)) }),
     }),
@@ -239,7 +257,8 @@ function writeRoutes(trunks: SipTrunks): Route[] {
       ...COMMON,
       method: "POST",
       path: "/user/phone-numbers/sip-trunks",
-      summary: "Connect a number of your own telephone system; its password is never shown again",
+      summary: "Connect a number of your own telephone system",
+      description: "Over SIP. The password is never shown again.",
       body: CreateBody,
       responses: { 201: { description: "Created", schema: ChangedSchema }, ...refusals },
       handle: async ({ caller, body }) => {
@@ -252,10 +271,11 @@ function writeRoutes(trunks: SipTrunks): Route[] {
       ...COMMON,
       method: "PUT",
       path: "/user/phone-numbers/sip-trunks/{id}",
-      summary: "Change a SIP trunk; what is absent stays",
+      params,
+      summary: "Change a SIP trunk",
       body: UpdateBody,
       responses: {
-        200: { description: "Changed", schema: ChangedSchema }, ...missing, ...refusals,
+        200: { description: "Changed", schema: ChangedSchema }, ...refusals,
       },
       handle: async ({ caller, id, body }) => {
         const changes = fieldsFrom(body);

@@ -3,7 +3,7 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
-import { collectingErrors, errorsOf, Nullable } from "../core/schema.ts";
+import { about, collectingErrors, errorsOf, named, Nullable } from "../core/schema.ts";
 import type { HeaderMap, Reply } from "../http/exchange.ts";
 import { renderFault } from "../http/errors.ts";
 import type { TurnResult } from "../conversations/records.ts";
@@ -14,22 +14,35 @@ import type { Encoder, TurnStep } from "./turn-stream.ts";
 const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
 
 export const COMPLETION_BODY = Type.Object({
-  model: Type.String({ description: "Uuid or id of one of the account's assistants" }),
+  model: Type.String(about(
+    "Uuid or id of one of the account's assistants.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   messages: Type.Array(
     Type.Object({
-      role: Type.String({ description: "system, developer, user or assistant" }),
+      role: Type.String(about("system, developer, user or assistant.", "user")),
       content: Maybe(Type.Union([
         Type.String(),
-        Type.Array(Type.Object({ type: Type.String(), text: Type.Optional(Type.String()) })),
-      ])),
+        Type.Array(Type.Object({
+          type: Type.String(about("`text`: nothing else is taken.", "text")),
+          text: Type.Optional(Type.String(about("The text.", "When are you open?"))),
+        })),
+      ], about("The text, whole or in parts.", "When are you open?"))),
     }),
-    { minItems: 1, maxItems: LIMITS.historyMessagesMax, description: "The last one is the user's" },
+    {
+      minItems: 1, maxItems: LIMITS.historyMessagesMax,
+      ...about("The talk so far; the last one is the user's."),
+    },
   ),
-  stream: Maybe(Type.Boolean()),
-  stream_options: Maybe(Type.Object({ include_usage: Maybe(Type.Boolean()) })),
-  temperature: Maybe(Type.Number({ minimum: 0, maximum: 2 })),
-  max_tokens: Maybe(Type.Integer({ minimum: 1 })),
-  max_completion_tokens: Maybe(Type.Integer({ minimum: 1 })),
+  stream: Maybe(Type.Boolean(about("Whether the reply is sent in chunks as it is written.", false))),
+  stream_options: Maybe(Type.Object({
+    include_usage: Maybe(Type.Boolean(about("Whether a last chunk tells the tokens.", true))),
+  }, about("How it is sent in chunks."))),
+  temperature: Maybe(Type.Number({
+    minimum: 0, maximum: 2, ...about("How freely it words things; null: the assistant's.", 0.5),
+  })),
+  max_tokens: Maybe(Type.Integer({ minimum: 1, ...about("Tokens of the reply at most.", 500) })),
+  max_completion_tokens: Maybe(Type.Integer({
+    minimum: 1, ...about("The same, by its newer name.", 500),
+  })),
   stop: Maybe(Type.Union([Type.String(), Type.Array(Type.String())], {
     description: "Refused where it is not empty: assistants say all they have to say",
     examples: [[]],
@@ -37,21 +50,23 @@ export const COMPLETION_BODY = Type.Object({
   response_format: Maybe(Type.Object({
     type: Type.String({ description: "text; others are refused", examples: ["text"] }),
   }, { description: "Form of the reply", examples: [{ type: "text" }] })),
-  n: Maybe(Type.Integer({ minimum: 1 })),
-  tools: Maybe(Type.Array(Type.Unknown())),
-  functions: Maybe(Type.Array(Type.Unknown())),
+  n: Maybe(Type.Integer({ minimum: 1, ...about("How many replies; only 1 can be.", 1) })),
+  tools: Maybe(Type.Array(Type.Unknown(), about(
+    "Must be empty: tools are the assistant's own.", []))),
+  functions: Maybe(Type.Array(Type.Unknown(), about(
+    "Must be empty: tools are the assistant's own.", []))),
 }, collectingErrors);
 
 export type CompletionBody = Static<typeof COMPLETION_BODY>;
 
 export const OpenAiErrorSchema = Type.Object({
   error: Type.Object({
-    message: Type.String(),
-    type: Type.String(),
-    param: Type.Union([Type.String(), Type.Null()]),
-    code: Type.Union([Type.String(), Type.Null()]),
-  }),
-});
+    message: Type.String(about("What is wrong.", "n must be 1.")),
+    type: Type.String(about("The kind, as OpenAI's clients know it.", "invalid_request_error")),
+    param: Nullable(Type.String(about("The field at fault; null: none.", "n"))),
+    code: Nullable(Type.String(about("The reason for programs; null: none.", "unsupported_parameter"))),
+  }, about("What is wrong, in OpenAI's words.")),
+}, named("OpenAiError", "A refusal as OpenAI's clients read it."));
 
 function refuse(param: string, message: string, code: string | null = null): Fault {
   return new Fault(400, message, { extra: { param }, ...(code === null ? {} : { code }) });
@@ -175,21 +190,24 @@ export function completionOf(
 }
 
 export const CompletionSchema = Type.Object({
-  id: Type.String(),
-  object: Type.Literal("chat.completion"),
-  created: Type.Integer(),
-  model: Type.String(),
+  id: Type.String(about("The completion's name.", "chatcmpl-0b0e4f0a")),
+  object: Type.Literal("chat.completion", about("Always chat.completion.")),
+  created: Type.Integer(about("When, in Unix seconds.", 1_772_443_800)),
+  model: Type.String(about("The assistant's uuid.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   choices: Type.Array(Type.Object({
-    index: Type.Integer(),
-    message: Type.Object({ role: Type.Literal("assistant"), content: Type.String() }),
-    finish_reason: Type.String(),
-  })),
+    index: Type.Integer(about("Always 0: there is one.", 0)),
+    message: Type.Object({
+      role: Type.Literal("assistant", about("Always assistant.")),
+      content: Type.String(about("The reply.", "We are open from 9 to 5.")),
+    }, about("What the assistant says.")),
+    finish_reason: Type.String(about("`stop`, or `length` where it was cut.", "stop")),
+  }), about("The one reply.")),
   usage: Type.Object({
-    prompt_tokens: Type.Integer(),
-    completion_tokens: Type.Integer(),
-    total_tokens: Type.Integer(),
-  }),
-});
+    prompt_tokens: Type.Integer(about("Tokens the model read.", 42)),
+    completion_tokens: Type.Integer(about("Tokens it wrote.", 9)),
+    total_tokens: Type.Integer(about("Both together.", 51)),
+  }, about("Tokens, as the model counted them.")),
+}, named("ChatCompletion", "A reply as OpenAI's clients read it."));
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 

@@ -7,7 +7,9 @@ import type { Assistant } from "../assistants/assistants.ts";
 import type { Access } from "../conversations/access.ts";
 import type { Conversations } from "../conversations/conversations.ts";
 import { Fault } from "../core/faults.ts";
+import { about, named } from "../core/schema.ts";
 import { isUuid } from "../core/values.ts";
+import { EVENT_STREAM, IDEMPOTENCY_KEY, Uuid } from "../http/answers.ts";
 import { rateLimitFault } from "../http/errors.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
 import type { RateDecision } from "../core/rate-limit.ts";
@@ -42,12 +44,12 @@ export interface ProtocolOptions {
 }
 
 const MODEL = Type.Object({
-  id: Type.String({ format: "uuid" }),
-  object: Type.Literal("model"),
-  created: Type.Integer(),
-  owned_by: Type.Literal("parley"),
-  name: Type.String(),
-});
+  id: Uuid("The assistant's uuid, for `model`."),
+  object: Type.Literal("model", about("Always model.")),
+  created: Type.Integer(about("When it was created, in Unix seconds.", 1_772_443_800)),
+  owned_by: Type.Literal("parley", about("Always parley.")),
+  name: Type.String(about("The assistant's name.", "Front desk")),
+}, named("OpenAiModel", "An assistant as a model of OpenAI's."));
 /** What OpenAI's routes have in common. */
 const OPENAI = {
   tag: "OpenAI",
@@ -90,10 +92,15 @@ function completionRoute(options: ProtocolOptions): Route {
     ...OPENAI,
     method: "POST",
     path: "/v1/chat/completions",
-    summary: "OpenAI's chat completions, answered by an assistant; needs an API key",
+    summary: "Complete a chat",
+    description: "Each request brings the talk so far; the last message is answered and paid for.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: COMPLETION_BODY,
     responses: {
-      200: { description: "The reply, or its chunks for stream: true", schema: CompletionSchema },
+      200: {
+        description: "The reply, or its chunks for stream: true",
+        schema: CompletionSchema, stream: EVENT_STREAM,
+      },
       400: { description: "What no assistant can do", schema: OpenAiErrorSchema },
       402: { description: "Balance too low", schema: OpenAiErrorSchema },
       404: NO_MODEL,
@@ -144,11 +151,14 @@ function modelRoutes(options: ProtocolOptions): Route[] {
       ...OPENAI,
       method: "GET",
       path: "/v1/models",
-      summary: "The account's active assistants as OpenAI's models; needs an API key",
+      summary: "List assistants as models",
       responses: {
         200: {
           description: "All of them",
-          schema: Type.Object({ object: Type.Literal("list"), data: Type.Array(MODEL) }),
+          schema: Type.Object({
+            object: Type.Literal("list", about("Always list.")),
+            data: Type.Array(MODEL, about("All of them.")),
+          }),
         },
       },
       handle: ({ http }) => {
@@ -163,7 +173,8 @@ function modelRoutes(options: ProtocolOptions): Route[] {
       ...OPENAI,
       method: "GET",
       path: "/v1/models/{uuid}",
-      summary: "One assistant as OpenAI's model; needs an API key",
+      params: { uuid: Uuid("The assistant's `uuid`.") },
+      summary: "Read one assistant as a model",
       responses: {
         200: { description: "The assistant", schema: MODEL },
         404: NO_MODEL,
@@ -182,16 +193,21 @@ function rejoinRoute(options: ProtocolOptions): Route {
     // Where the SDK's own transport looks, behind the address it sends to: its chat has an id of
     // its own.
     aliases: ["/conversations/{uuid}/messages/{chat}/stream"],
-    params: { chat: Type.String({ description: "The chat's own id", examples: ["chat"] }) },
     tag: "Conversations",
-    summary: "The reply being written as an AI SDK UI message stream, from its beginning",
+    summary: "Rejoin a reply",
+    description: "The reply being written as an AI SDK UI message stream, from its beginning.",
+    params: {
+      uuid: Uuid("The conversation's `conversation_id`."),
+      chat: Type.String(about("The chat's own id.", "chat")),
+    },
     errorShape: "conversation",
     notFound: "Conversation not found",
     responses: {
       200: {
-        description: "UI message stream", schema: Type.String(), contentType: "text/event-stream",
+        description: "UI message stream", schema: EVENT_STREAM, contentType: "text/event-stream",
       },
-      204: { description: "No reply is being written", schema: Type.String() },
+      204: { description: "No reply is being written" },
+      429: { description: "Too many watch the conversation" },
     },
     handle: ({ uuid }) => {
       conversations.get(uuid);

@@ -1,7 +1,8 @@
 // The wire of mid-call tools. Records travel unwrapped, changes under `data`, as the contract says.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "../core/limits.ts";
-import { Nullable } from "../core/schema.ts";
+import { about, named, Nullable } from "../core/schema.ts";
+import { IdOf, listOf, MessageSchema, savedOf } from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, seesSecrets, type Route } from "../http/route.ts";
 import { toolNotFound, type Tools } from "./tools.ts";
@@ -11,46 +12,46 @@ import {
 } from "./wire.ts";
 
 const TryBody = Type.Object({
-  arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), {
-    description: "What a model would fill in",
-  })),
+  arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
+    "What a model would fill in, by parameter.", { order_number: "4711" }))),
   variables: Type.Optional(Type.Record(
     Type.String(), Type.String({ maxLength: LIMITS.variableCharsMax }), {
-      maxProperties: LIMITS.variablesMax, description: "Names to texts, filled in for {{name}}",
+      maxProperties: LIMITS.variablesMax,
+      ...about("Values for `{{name}}`, by name.", { company: "Ada's Flower Shop" }),
     })),
 });
+const HEADERS = { "content-type": "application/json" };
 const Headers = Type.Record(Type.String(), Type.String());
 const TrialSchema = Type.Object({
-  ok: Type.Boolean({ description: "The endpoint answered with a status of success" }),
-  duration_ms: Type.Integer(),
+  ok: Type.Boolean(about("Whether the endpoint answered with a status of success.")),
+  duration_ms: Type.Integer(about("How long it took, in milliseconds.", 182)),
   request: Type.Object({
-    method: Type.String(),
-    url: Type.String(),
+    method: Type.String(about("The method of the request.", "GET")),
+    url: Type.String(about("Where it was sent.", "https://example.com/orders/4711")),
     headers: Type.Unsafe<Record<string, string>>({
-      ...Headers, description: "Values of configured headers are ***",
+      ...Headers, ...about("Its headers; values of configured ones are masked.", HEADERS),
     }),
-    body: Nullable(Type.String()),
-  }),
+    body: Nullable(Type.String(about("Its body; null: none.", "{}"))),
+  }, about("What was sent.")),
   response: Nullable(Type.Object({
-    status: Type.Integer(),
-    headers: Headers,
-    body: Type.String({
-      description: `Its first ${LIMITS.toolResultCharsMax} characters, without invisible ones`,
+    status: Type.Integer(about("The status it answered with.", 200)),
+    headers: Type.Unsafe<Record<string, string>>({
+      ...Headers, ...about("Headers of the answer.", HEADERS),
     }),
-  })),
-  result: Type.Record(Type.String(), Type.Unknown(), { description: "What a model would be told" }),
-  error: Nullable(Type.String()),
-});
-const MessageSchema = Type.Object({ message: Type.String() });
-const SavedSchema = Type.Object({ message: Type.String(), data: ToolSchema });
-const InvalidSchema = Type.Object({
-  message: Type.String(),
-  errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
-});
+    body: Type.String(about(
+      `Its first ${LIMITS.toolResultCharsMax} characters, without invisible ones.`,
+      "{\"state\":\"shipped\"}")),
+  }, about("What came back; null: nothing."))),
+  result: Type.Record(Type.String(), Type.Unknown(), about(
+    "What a model would be told.", { state: "shipped" })),
+  error: Nullable(Type.String(about(
+    "Why it failed; null: it did not.", "The endpoint answered 500."))),
+}, named("ToolTrial", "What came of calling a tool's endpoint."));
+const SavedSchema = savedOf(ToolSchema);
+const params = { id: IdOf("tool", "GET /user/tools") };
 
 const COMMON = { tag: "Tools", errorShape: "message", notFound: "Tool not found" } as const;
-const missing = { 404: { description: "No such tool", schema: MessageSchema } };
-const invalid = { 422: { description: "Fields at fault, or the plan's cap", schema: InvalidSchema } };
+const invalid = { 422: { description: "Fields at fault, or the plan's cap" } };
 
 export function toolRoutes(tools: Tools, tryTool: TryTool): Route[] {
   return [...readRoutes(tools), ...writeRoutes(tools), tryRoute(tools, tryTool)];
@@ -70,12 +71,13 @@ function tryRoute(tools: Tools, tryTool: TryTool): Route {
     ...COMMON,
     method: "POST",
     path: "/user/tools/{id}/try",
-    summary: "Call a tool's endpoint as a turn would, and see what was sent and what came back",
+    params,
+    summary: "Try a tool",
+    description: "Calls its endpoint as a turn would, and shows what was sent and what came back.",
     body: TryBody,
     responses: {
       200: { description: "What came of it, well or not", schema: TrialSchema },
-      ...missing,
-      422: { description: "Arguments that do not fit; nothing was sent", schema: InvalidSchema },
+      422: { description: "Arguments that do not fit; nothing was sent" },
     },
     handle: async ({ caller, id, body }) => {
       const tool = tools.find(caller.accountId, id);
@@ -92,7 +94,7 @@ function readRoutes(tools: Tools): Route[] {
       method: "GET",
       path: "/user/tools",
       summary: "List the mid-call tools",
-      responses: { 200: { description: "All tools", schema: Type.Array(ToolSchema) } },
+      responses: { 200: { description: "All tools", schema: listOf(ToolSchema, "All tools.") } },
       handle: ({ caller }) => json(200, tools.list(caller.accountId)
         .map((tool) => wireTool(tool, seesSecrets(caller)))),
     }),
@@ -100,8 +102,9 @@ function readRoutes(tools: Tools): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/tools/{id}",
+      params,
       summary: "Read one tool",
-      responses: { 200: { description: "The tool", schema: ToolSchema }, ...missing },
+      responses: { 200: { description: "The tool", schema: ToolSchema } },
       handle: ({ caller, id }) => {
         const tool = tools.find(caller.accountId, id);
         if (!tool) throw toolNotFound();
@@ -133,11 +136,11 @@ function writeRoutes(tools: Tools): Route[] {
         ...COMMON,
         method,
         path: "/user/tools/{id}",
-        summary: "Change what is sent; headers, schema and static fields as a whole",
+        params,
+        summary: "Change a tool",
+        description: "Only what is sent changes; headers, schema and static fields as a whole.",
         body: UpdateBody,
-        responses: {
-          200: { description: "Changed", schema: SavedSchema }, ...missing, ...invalid,
-        },
+        responses: { 200: { description: "Changed", schema: SavedSchema } },
         handle: async ({ caller, id, body }) => {
           const before = tools.find(caller.accountId, id);
           if (!before) throw toolNotFound();
@@ -152,8 +155,9 @@ function writeRoutes(tools: Tools): Route[] {
       ...COMMON,
       method: "DELETE",
       path: "/user/tools/{id}",
+      params,
       summary: "Delete a tool and take it from every assistant",
-      responses: { 200: { description: "Deleted", schema: MessageSchema }, ...missing },
+      responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await tools.remove(caller.accountId, id);
         return json(200, { message: "Tool deleted successfully" });

@@ -4,7 +4,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "../core/faults.ts";
 import {
-  collectingErrors, errorsOf, HttpUrl, Nullable, prepared, withMessage,
+  collectingErrors, errorsOf, HttpUrl, named, Nullable, prepared, withMessage,
 } from "../core/schema.ts";
 import { MASK } from "../core/secrets.ts";
 import { isoMicros } from "../core/system.ts";
@@ -159,7 +159,7 @@ export const ToolSchema = Type.Object({
   problem: Nullable(Type.String({ description: "Why it cannot be called", examples: [LOCKED_PROBLEM] })),
   created_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was created" }),
   updated_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was last changed" }),
-});
+}, named("Tool", "An HTTP endpoint of yours an assistant may call."));
 
 /** `showsSecrets`: the reader may see values of headers and static fields. */
 export function wireTool(tool: Tool, showsSecrets: boolean): Static<typeof ToolSchema> {

@@ -56,11 +56,12 @@ const post = (body: object, headers: Record<string, string> = {}): RequestInit =
 });
 
 export function createApi(origin: string): Api {
-  const root = `${origin}/api/conversations`;
+  const api = `${origin}/api`;
+  const root = `${api}/conversations`;
   return {
     origin,
     settings: async (assistant) =>
-      (await (await ask(`${root}/widget/${encodeURIComponent(assistant)}`)).json()) as Settings,
+      (await (await ask(`${api}/widget/${encodeURIComponent(assistant)}`)).json()) as Settings,
     create: async (assistant, variables) => {
       const response = await ask(root, post({ assistant_id: assistant, variables }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;
