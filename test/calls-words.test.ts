@@ -113,7 +113,7 @@ test("[CR201] the server's own caller rings where nothing can recognise speech",
 
 test("[WC127] where the server understands nothing a page tells the words of a call: bounded, and on record", { timeout: 60_000 }, async () => {
   const assistant = await newAssistant(server, DEAF);
-  const widget = await server.call("GET", `/conversations/widget/${assistant.uuid}`);
+  const widget = await server.call("GET", `/widget/${assistant.uuid}`);
   const { calls, hears, language } = widget.body;
   assert.deepEqual({ calls, hears, language }, { calls: true, hears: false, language: "de" });
   const conversation = await newConversation(server, assistant.uuid);

@@ -219,9 +219,9 @@ test("[AU286] preflights name only origins that may: of a conversation's assista
     assert.equal(await preflight(`/conversations/${conversation}${rest}`, house), null);
     assert.equal(await preflight(`/conversations/${unknown}${rest}`, own), null);
   }
-  assert.equal(await preflight(`/conversations/widget/${ofHouse.uuid}`, house), house);
-  assert.equal(await preflight(`/conversations/widget/${ofHouse.uuid}`, own), null);
-  assert.equal(await preflight(`/conversations/widget/${unknown}`, own), null);
+  assert.equal(await preflight(`/widget/${ofHouse.uuid}`, house), house);
+  assert.equal(await preflight(`/widget/${ofHouse.uuid}`, own), null);
+  assert.equal(await preflight(`/widget/${unknown}`, own), null);
   // The preflight was for any assistant; the request itself is judged by its own.
   const refused = await strict.call("POST", "/conversations", {
     key: null, body: { assistant_id: ofHouse.uuid }, headers: { Origin: own },

@@ -81,10 +81,9 @@ export function createAccess(options: AccessOptions): Access {
     },
     preflightAllowed: (path, uuid, http) => {
       if (path === "/conversations") return anyAllows(http);
-      if (!path.startsWith("/conversations/")) return true;
-      const assistant = path.startsWith("/conversations/widget/")
-        ? options.findAssistantByUuid(uuid)
-        : assistantOf(uuid);
+      const isWidget = path.startsWith("/widget/");
+      if (!isWidget && !path.startsWith("/conversations/")) return true;
+      const assistant = isWidget ? options.findAssistantByUuid(uuid) : assistantOf(uuid);
       return assistant !== null && originAllowed(assistant, http);
     },
     assertMayCreate: (http) => {

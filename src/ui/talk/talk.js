@@ -125,7 +125,7 @@ typing.addEventListener("submit", (event) => {
   words.value = "";
 });
 // Where it cannot be told, the call itself will say what is wrong.
-fetch(`/api/conversations/widget/${assistant}`).then(async (response) => {
+fetch(`/api/widget/${assistant}`).then(async (response) => {
   if (!response.ok || call) return;
   const settings = await response.json();
   hearing = { hearing: hearingOf(settings), language: settings.language };
