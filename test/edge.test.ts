@@ -310,3 +310,16 @@ test("[LM4] the window slides: a passage counts for exactly its length", () => {
   assert.equal(limiter.take("a").allowed, true);
   assert.equal(limiter.take("a").allowed, false);
 });
+
+test("[ER149] links say https where a trusted proxy says so, and nobody else", async () => {
+  const behind = await startTestServer({ env: { PARLEY_TRUSTED_PROXIES: "127.0.0.1" } });
+  const firstPage = async (at: typeof server): Promise<string> => {
+    const headers = { "X-Forwarded-Proto": "https" };
+    const { status, body } = await at.call("GET", "/user/calls", { headers });
+    assert.equal(status, 200);
+    return new URL(body.first_page_url as string).protocol;
+  };
+  assert.equal(await firstPage(behind), "https:");
+  assert.equal(await firstPage(server), "http:");
+  await behind.close();
+});

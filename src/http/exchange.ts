@@ -13,6 +13,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** Client address, taken from `X-Forwarded-For` only behind a trusted proxy. */
   readonly address: string;
+  /** How the client reached the trusted proxy before the server; null without one. */
+  readonly forwardedScheme: "http" | "https" | null;
   /** Empty when there was none. */
   readonly body: Buffer;
   /** Set when the body was multipart/form-data and the route takes uploads. */

@@ -18,7 +18,7 @@ export function createOrigins(publicUrl: string | null, isTls: boolean) {
     of: (http: HttpRequest): string => {
       if (fixed !== null) return fixed;
       const host = http.headers.host ?? "";
-      return `${scheme}://${HOST.test(host) ? host : "localhost"}`;
+      return `${http.forwardedScheme ?? scheme}://${HOST.test(host) ? host : "localhost"}`;
     },
   };
 }

@@ -13,7 +13,7 @@ import { Fault, fieldFault, StartFailure } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
 import { framingFault, isFramingFault } from "./errors.ts";
-import { createAddressReader } from "./address.ts";
+import { createAddressReader, createSchemeReader } from "./address.ts";
 import { Exchange } from "./response.ts";
 import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
 import { createMultipartReader } from "./multipart.ts";
@@ -161,8 +161,10 @@ type RequestReader = (raw: RawResponse, req: RawRequest, paramCount: number) => 
 
 function createRequestReader(options: HttpServerOptions): RequestReader {
   const readAddress = createAddressReader(options.trustedProxies);
+  const readScheme = createSchemeReader(options.trustedProxies);
   return (raw, req, paramCount) => {
     const headers = readHeaders(req);
+    const remote = Buffer.from(raw.getRemoteAddressAsText()).toString("latin1");
     const params: string[] = [];
     for (let index = 0; index < paramCount; index += 1) {
       params.push(decodeParam(req.getParameter(index) ?? ""));
@@ -174,10 +176,8 @@ function createRequestReader(options: HttpServerOptions): RequestReader {
       query: req.getQuery() ?? "",
       params,
       headers,
-      address: readAddress(
-        Buffer.from(raw.getRemoteAddressAsText()).toString("latin1"),
-        headers["x-forwarded-for"],
-      ),
+      address: readAddress(remote, headers["x-forwarded-for"]),
+      forwardedScheme: readScheme(remote, headers["x-forwarded-proto"]),
       body: Buffer.alloc(0),
     };
   };
