@@ -344,6 +344,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
     ]);
     await Promise.race([server.answered(), wait(system, LIMITS.answersMs)]);
+    // What the last of them committed is published by the next tick; watchers leave after it.
+    await new Promise(setImmediate);
     features.streams.closeAll();
     // One turn of the event loop lets the last frames leave before the sockets are dropped.
     await new Promise((resolve) => setImmediate(resolve));

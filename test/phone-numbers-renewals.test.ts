@@ -58,6 +58,7 @@ async function subscriber(balanceMicros: number) {
   bought += 1;
   const { purchase } = await numbers.purchases.purchase(accountId, phoneNumber, null);
   const id = purchase.phoneNumberId!;
+  await published();
   const told: string[] = [];
   bus.subscribe(`account:${accountId}`, (notice) => {
     if (notice.kind !== "committed" || !notice.event.type.startsWith("phone_number")) return;
@@ -70,14 +71,15 @@ async function subscriber(balanceMicros: number) {
     credit: (micros: number) => accounts.credit(accountId, micros),
     balance: () => accounts.find(accountId)!.balanceMicros,
     number: () => storage.phoneNumbers.findOwned(accountId, id),
-    sweep: () => numbers.sweep(),
+    sweep: () => numbers.sweep().then(published),
     /** As a new process would. */
-    restart: () => open().sweep(),
+    restart: () => open().sweep().then(published),
     days: async (count: number) => {
       for (let day = 1; day <= count; day += 1) {
         system.advance(DAY_MS);
         await numbers.sweep();
       }
+      await published();
     },
     /** First days of the months that were charged as renewals, oldest first. */
     charged: () => {
@@ -100,6 +102,9 @@ const MONTHS = [
   "2026-02-28", "2026-03-31", "2026-04-30", "2026-05-31", "2026-06-30", "2026-07-31", "2026-08-31",
   "2026-09-30", "2026-10-31", "2026-11-30", "2026-12-31", "2027-01-31", "2027-02-28", "2027-03-31",
 ];
+
+/** What was committed is published by the next tick. */
+const published = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
 test("[PN20] months are the calendar's, counted from the first day, to the microsecond", () => {
   const anchor = Date.UTC(2028, 0, 31, 23, 59, 59, 999) * 1000 + 999;
