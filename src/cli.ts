@@ -11,8 +11,6 @@ import { numberCommands } from "./cli/numbers.ts";
 import { EXIT_CONFIG, serve } from "./serve.ts";
 import { describeSettings, readConfig } from "./config.ts";
 
-const EXIT_USAGE = 64;
-
 const COMMANDS: Command[] = [...accountCommands, ...numberCommands, ...maintenanceCommands];
 
 function usage(): string {
@@ -81,8 +79,8 @@ async function main(argv: string[]): Promise<number> {
   } catch (error) {
     const { message, code } = error as Error & { code?: string };
     process.stderr.write(`parley: ${message}\n`);
-    const misused = error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true;
-    return misused ? EXIT_USAGE : 1;
+    if (error instanceof UsageError) return error.exitCode;
+    return code?.startsWith("ERR_PARSE_ARGS") === true ? new UsageError(message).exitCode : 1;
   }
 }
 

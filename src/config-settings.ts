@@ -1,12 +1,13 @@
 // Every environment variable: type, default, description. Read by config.ts.
 import {
   asteriskEndpoint, asteriskName, countries, dollars, ed25519Key, file, integer, list, networks,
-  onOff, oneOf, origins, portRange, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url,
-  uuid, type Parse,
+  numberPrices, onOff, oneOf, origins, plans, portRange, rsaKey, secondsList, secret, sherpaModel,
+  text, twilioSid, url, uuid, type Parse,
 } from "./config-values.ts";
 import { LIMITS } from "./core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
 import { formatMicros } from "./core/money.ts";
+import type { NumberPrices, Plans } from "./core/price-lists.ts";
 import type { SherpaModel } from "./providers/speech/sherpa-model.ts";
 
 export interface Setting<T> {
@@ -162,6 +163,14 @@ export const SETTINGS = {
   PARLEY_CALL_PRICE: setting<number | null>({
     default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on; 0: calls are not billed, and need no balance",
     parse: dollars, spell: formatMicros,
+  }),
+  PARLEY_NUMBER_PRICES_FILE: setting<NumberPrices | null>({
+    default: null, description: "What numbers cost a month, by country, instead of data/number-prices.json",
+    parse: numberPrices,
+  }),
+  PARLEY_PLANS_FILE: setting<Plans | null>({
+    default: null, description: "Plans and their caps instead of data/plans.json; one is called self-hosted. parley account plan gives an account another",
+    parse: plans,
   }),
   PARLEY_WEBHOOK_SECONDS_MAX: setting({
     default: LIMITS.webhookMs / 1000, description: "Longest the receiver of a webhook may take", parse: integer(1, 120),

@@ -4,6 +4,9 @@ import { isSupportedCountry } from "libphonenumber-js/min";
 import { existsSync } from "node:fs";
 import { microsFromDecimal } from "./core/money.ts";
 import { parseNetwork } from "./core/networks.ts";
+import {
+  readNumberPrices, readPlans, type NumberPrices, type Plans,
+} from "./core/price-lists.ts";
 import { isUuid, parseHttpUrl } from "./core/values.ts";
 import { vonageKeyProblem } from "./providers/carriers/hosted/vonage-token.ts";
 import { findSherpaModel, type SherpaModel } from "./providers/speech/sherpa-model.ts";
@@ -29,6 +32,16 @@ export const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
 export const file: Parse<string | null> = (value) =>
   existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
+/** What the file says, once it is read and found right. */
+const listFile = <T>(read: (file: string) => T): Parse<T | null> => (value) => {
+  try {
+    return read(value);
+  } catch (error) {
+    return problem(`names a file that cannot be used: ${(error as Error).message}`);
+  }
+};
+export const plans: Parse<Plans | null> = listFile(readPlans);
+export const numberPrices: Parse<NumberPrices | null> = listFile(readNumberPrices);
 export const sherpaModel: Parse<SherpaModel | null> = (value) => {
   if (!existsSync(value)) return problem(`names a folder that does not exist: ${value}`);
   const found = findSherpaModel(value);

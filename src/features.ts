@@ -60,7 +60,7 @@ export type Features = ReturnType<typeof createFeatures>;
 export function createFeatures(options: AppOptions, storage: Storage) {
   const { config, models, log, system } = options;
   const bus = createMemoryBus();
-  const catalogs = loadCatalogs();
+  const catalogs = loadCatalogs(config.PARLEY_PLANS_FILE ?? undefined);
   const modelCatalog = createModelCatalog({
     entries: models, ...modelServers(config), system, log,
   });

@@ -4,13 +4,13 @@
 import { hostedPaths } from "./calls/hosted.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./core/logger.ts";
+import { readNumberPrices } from "./core/price-lists.ts";
 import { createSecretBox, loadSecret } from "./core/secrets.ts";
 import type { System } from "./core/system.ts";
 import type { EventBus } from "./events/bus.ts";
 import { createAddressPolicy } from "./outbound/addresses.ts";
 import { createInboundRouting } from "./phone-numbers/inbound.ts";
 import { createOwnedNumbers } from "./phone-numbers/phone-numbers.ts";
-import { loadNumberPrices } from "./phone-numbers/prices.ts";
 import { createPurchases } from "./phone-numbers/purchases.ts";
 import { createRenewals } from "./phone-numbers/renewals.ts";
 import { createSipTrunks } from "./phone-numbers/sip-trunks.ts";
@@ -24,7 +24,7 @@ export interface NumbersOptions {
     Config,
     | "PARLEY_TWILIO_ACCOUNT_SID" | "PARLEY_TWILIO_AUTH_TOKEN" | "PARLEY_TWILIO_URL"
     | "PARLEY_NUMBER_GRACE_DAYS"
-  > & Partial<Pick<Config, "PARLEY_PUBLIC_URL">>;
+  > & Partial<Pick<Config, "PARLEY_PUBLIC_URL" | "PARLEY_NUMBER_PRICES_FILE">>;
   storage: Pick<Storage, "phoneNumbers" | "numberInventory">;
   bus: EventBus;
   system: System;
@@ -49,7 +49,8 @@ export function createNumbers(options: NumbersOptions) {
   const store = storage.phoneNumbers;
   const providers = createProviders(options);
   const purchases = createPurchases({
-    store, providers, prices: loadNumberPrices(), bus, system, log,
+    store, providers, bus, system, log,
+    prices: config.PARLEY_NUMBER_PRICES_FILE ?? readNumberPrices(),
   });
   const renewals = createRenewals({
     store, bus, system, log, graceDays: config.PARLEY_NUMBER_GRACE_DAYS,

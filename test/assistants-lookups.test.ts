@@ -157,7 +157,7 @@ test("[AS45] a catalog with a wrong row stops the start and names its place", ()
   const broken = (file: string, edit: (rows: Record<string, unknown>[]) => void): string => {
     const folder = testDataDir();
     after(() => rmSync(folder, { recursive: true, force: true }));
-    for (const name of ["languages", "voices", "providers", "plans"]) {
+    for (const name of ["languages", "voices", "providers"]) {
       cpSync(join(shipped, `${name}.json`), join(folder, `${name}.json`));
     }
     const path = join(folder, file);
@@ -167,11 +167,11 @@ test("[AS45] a catalog with a wrong row stops the start and names its place", ()
     return folder;
   };
   const wrongType = broken("voices.json", (rows) => (rows[2]!.gender = 7));
-  assert.throws(() => loadCatalogs(wrongType), /voices\.json: \/2\/gender/);
+  assert.throws(() => loadCatalogs(undefined, wrongType), /voices\.json: \/2\/gender/);
   const twice = broken("languages.json", (rows) => rows.push({ ...rows[0] }));
-  assert.throws(() => loadCatalogs(twice), /two languages have the same id/);
+  assert.throws(() => loadCatalogs(undefined, twice), /two languages have the same id/);
   const unknown = broken("voices.json", (rows) => (rows[0]!.language_id = 999));
-  assert.throws(() => loadCatalogs(unknown), /voice 1 names an unknown language/);
+  assert.throws(() => loadCatalogs(undefined, unknown), /voice 1 names an unknown language/);
 });
 
 test("[AS46] plans cap tools, campaigns and parallel calls; an unknown plan is the default one", () => {

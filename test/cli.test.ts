@@ -169,6 +169,47 @@ test("[CL30] doctor says when the secret does not open what was sealed", async (
   await server.close();
 });
 
+test("[CL81] account plan changes what a running server allows; an unknown plan exits with 2", async () => {
+  const dir = testDataDir();
+  const file = join(dir, "plans.json");
+  const caps = { campaigns: 1, parallel_calls: 1 };
+  writeFileSync(file, JSON.stringify({
+    "self-hosted": { tools: 1, ...caps }, gold: { tools: 2, ...caps },
+  }));
+  const prices = join(dir, "prices.json");
+  writeFileSync(prices, JSON.stringify({ DE: 1.5 }));
+  const env = { PARLEY_PLANS_FILE: file, PARLEY_NUMBER_PRICES_FILE: prices };
+  const server = await startTestServer({ env });
+  const account = String(server.accountId);
+  const add = (name: string) => server.call("POST", "/user/tools", {
+    body: { name, description: "Looks", endpoint: "https://example.com", method: "GET" },
+  });
+  assert.equal((await add("one")).status, 201);
+  assert.equal((await add("two")).status, 422);
+  const plan = (...args: string[]) => parley(server.dataDir, ["account", "plan", ...args], env);
+  const given = await plan("gold", "--account", account, "--json");
+  assert.deepEqual([given.code, json(given)], [0, { account_id: server.accountId, plan: "gold" }]);
+  assert.equal((await add("two")).status, 201);
+  assert.equal((await add("three")).status, 422);
+  const list = await parley(server.dataDir, ["account", "list"], env);
+  assert.match(list.out, /gold/);
+  const unknown = await plan("silver", "--account", account);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.err, /no plan silver: the plans are self-hosted, gold/);
+  const numbers = join(dir, "numbers");
+  writeFileSync(numbers, "+12015550123\n+493012345678\n");
+  const imported = await parley(server.dataDir, ["number", "import", numbers], env);
+  assert.equal(imported.code, 1);
+  assert.match(imported.err, /US, which has no price/);
+  assert.doesNotMatch(imported.err, /DE/);
+  writeFileSync(numbers, "+493012345678\n");
+  assert.equal((await parley(server.dataDir, ["number", "import", numbers], env)).code, 0);
+  const found = await server.call("GET", "/user/phone-numbers/search?country_code=DE");
+  assert.deepEqual(found.body.data.map((row: { price: number }) => row.price), [1.5]);
+  await server.close();
+  rmSync(dir, { recursive: true });
+});
+
 test("[CL6] ledger verify finds a changed entry", async () => {
   const dir = testDataDir();
   await parley(dir, ["account", "create", "--name", "A", "--balance", "5"]);

@@ -56,6 +56,50 @@ test("[CF4] a secret may come from a file, but not from both", () => {
   rmSync(dir, { recursive: true });
 });
 
+test("[CF56] plans and number prices come from the operator's files; a wrong one is named, exit 78", () => {
+  const dir = testDataDir();
+  const write = (name: string, value: unknown): string => {
+    const file = join(dir, name);
+    writeFileSync(file, typeof value === "string" ? value : JSON.stringify(value));
+    return file;
+  };
+  const own = { tools: 1, campaigns: 2, parallel_calls: 3 };
+  const right = readConfig({
+    PARLEY_PLANS_FILE: write("plans.json", { "self-hosted": own, gold: { ...own, tools: 9 } }),
+    PARLEY_NUMBER_PRICES_FILE: write("prices.json", { DE: 1.5 }),
+  });
+  assert.ok(right.kind === "ok");
+  const { PARLEY_PLANS_FILE: plans, PARLEY_NUMBER_PRICES_FILE: prices } = right.config;
+  assert.deepEqual(plans?.names(), ["self-hosted", "gold"]);
+  assert.deepEqual([plans.of("gold").tools, plans.of("toString")], [9, own]);
+  assert.deepEqual([prices?.of("DE"), prices?.of("US")], [1_500_000, null]);
+  const wrong: [setting: string, content: unknown, place: RegExp][] = [
+    ["PARLEY_PLANS_FILE", { "self-hosted": { ...own, seats: 4 } }, /at \/self-hosted\/seats: /],
+    ["PARLEY_PLANS_FILE", { "self-hosted": { ...own, tools: -1 } }, /at \/self-hosted\/tools: /],
+    ["PARLEY_PLANS_FILE", { gold: own }, /no plan self-hosted/],
+    ["PARLEY_PLANS_FILE", "{", /cannot be read: .*JSON/],
+    ["PARLEY_NUMBER_PRICES_FILE", { DE: "1.5" }, /at \/DE: /],
+    ["PARLEY_NUMBER_PRICES_FILE", { Germany: 1.5 }, /at \/Germany: /],
+    ["PARLEY_NUMBER_PRICES_FILE", { ZZ: 1.5 }, /at \/ZZ: no such country/],
+    ["PARLEY_NUMBER_PRICES_FILE", { DE: 0.000_000_1 }, /at \/DE: finer/],
+    ["PARLEY_NUMBER_PRICES_FILE", [], /at \/: /],
+  ];
+  for (const [setting, content, place] of wrong) {
+    const file = write("wrong.json", content);
+    const outcome = readConfig({ [setting]: file });
+    assert.ok(outcome.kind === "invalid", JSON.stringify(content));
+    assert.equal(outcome.problems.length, 1);
+    assert.ok(outcome.problems[0]?.startsWith(`${setting} names a file that cannot be used: ${file}`));
+    assert.match(outcome.problems.join(), place);
+  }
+  const main = new URL("../src/main.ts", import.meta.url).pathname;
+  const environment = { PARLEY_PLANS_FILE: join(dir, "none.json"), PARLEY_DATA_DIR: dir };
+  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  assert.equal(ran.status, 78);
+  assert.match(ran.stderr, /PARLEY_PLANS_FILE .*none\.json/);
+  rmSync(dir, { recursive: true });
+});
+
 test("[CF5] every setting has a description", () => {
   for (const { name, description } of describeSettings()) assert.ok(description.length > 10, name);
 });

@@ -3,6 +3,7 @@
 // once, whichever process revoked it.
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Micros } from "../core/money.ts";
+import { DEFAULT_PLAN } from "../core/price-lists.ts";
 import type { Instant, System } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
 import type { CommittedEvent, Refused } from "../events/events.ts";
@@ -58,6 +59,8 @@ export interface AccountStore {
     plan: string;
     now: Instant;
   }): Promise<Account>;
+  /** False when there is no such account. */
+  setPlan(args: { accountId: number; plan: string }): Promise<boolean>;
   listAccounts(): Account[];
   findAccount(accountId: number): Account | null;
   createKey(args: NewKey): Promise<ApiKey>;
@@ -95,6 +98,8 @@ export interface Identity {
 
 export interface Accounts {
   create(name: string, email?: string, plan?: string): Promise<Account>;
+  /** False when there is no such account. */
+  setPlan(accountId: number, plan: string): Promise<boolean>;
   list(): Account[];
   find(accountId: number): Account | null;
   /** The token is in no store: show it now or never. */
@@ -116,7 +121,6 @@ export interface Accounts {
   flushKeyUses(): Promise<void>;
 }
 
-export const DEFAULT_PLAN = "self-hosted";
 const SECRET_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const SECRET_LENGTH = 48;
 
@@ -156,6 +160,7 @@ export function createAccounts({
   return {
     create: (name, email = "", plan = DEFAULT_PLAN) =>
       store.createAccount({ name, email, plan, now: system.now() }),
+    setPlan: (accountId, plan) => store.setPlan({ accountId, plan }),
     list: () => store.listAccounts(),
     find: (accountId) => store.findAccount(accountId),
     createKey: async (accountId, name, options = {}) => {

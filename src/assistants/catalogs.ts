@@ -4,7 +4,7 @@ import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DEFAULT_PLAN } from "../accounts/accounts.ts";
+import { readPlans, type Plan, type Plans } from "../core/price-lists.ts";
 import { Nullable } from "../core/schema.ts";
 import { FillerConfig, Id, MODES, oneOf, type AssistantSettings, type Mode } from "./settings.ts";
 
@@ -44,11 +44,6 @@ const ProviderRow = Type.Object({
   /** `iso_2` codes; null: every language. */
   languages: Nullable(Type.Array(Text)),
 });
-const PlanRow = Type.Object({
-  tools: Type.Integer({ minimum: 0 }),
-  campaigns: Type.Integer({ minimum: 0 }),
-  parallel_calls: Type.Integer({ minimum: 0 }),
-});
 
 const Languages = Type.Array(LanguageRow, { minItems: 1 });
 const Voices = Type.Array(VoiceRow, { minItems: 1 });
@@ -56,12 +51,10 @@ const Providers = Type.Object({
   synthesizers: Type.Array(ProviderRow),
   transcribers: Type.Array(ProviderRow),
 });
-const Plans = Type.Record(Type.String(), PlanRow);
 
 export type Language = Static<typeof LanguageRow>;
 export type Voice = Static<typeof VoiceRow>;
 export type SpeechProvider = Static<typeof ProviderRow>;
-export type Plan = Static<typeof PlanRow>;
 
 /** Absent members do not narrow. Texts are compared without regard to case. */
 export interface VoiceFilter {
@@ -114,12 +107,6 @@ function byId<T extends { id: number }>(rows: readonly T[], what: string): Map<n
   return map;
 }
 
-function byName(plans: Static<typeof Plans>): (name: string) => Plan {
-  const fallback = plans[DEFAULT_PLAN];
-  if (!fallback) throw new Error(`data: plans.json has no plan ${DEFAULT_PLAN}`);
-  return (name) => (Object.hasOwn(plans, name) ? plans[name] : undefined) ?? fallback;
-}
-
 function assertKnown(
   voices: readonly Voice[],
   languages: Map<number, Language>,
@@ -149,7 +136,7 @@ function matches(voice: Voice, filter: VoiceFilter): boolean {
     && (search === undefined || searched.includes(search.toLowerCase()));
 }
 
-export function loadCatalogs(folder = SHIPPED): Catalogs {
+export function loadCatalogs(plans: Plans = readPlans(), folder = SHIPPED): Catalogs {
   const languages = readCatalog(folder, "languages.json", Languages);
   const voices = readCatalog(folder, "voices.json", Voices);
   const providers = readCatalog(folder, "providers.json", Providers);
@@ -186,6 +173,6 @@ export function loadCatalogs(folder = SHIPPED): Catalogs {
       neutral: [], negative: [], positive: [], question: [],
       ...languageById.get(languageId)?.fillers,
     }),
-    plan: byName(readCatalog(folder, "plans.json", Plans)),
+    plan: plans.of,
   };
 }

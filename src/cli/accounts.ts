@@ -1,6 +1,7 @@
 // account, key and balance commands of the `parley` program.
 import { ALL_SCOPES, type Account, type Scope } from "../accounts/accounts.ts";
 import { dollarsFromMicros, formatMicros } from "../core/money.ts";
+import { readPlans } from "../core/price-lists.ts";
 import { isoMicros } from "../core/system.ts";
 import {
   chooseAccount,
@@ -39,6 +40,16 @@ function readExpiry(values: Invocation["values"]): number | null {
   return ms * 1000;
 }
 
+const EXIT_UNKNOWN_PLAN = 2;
+
+function readPlan(config: Invocation["config"], given: string | undefined): string {
+  const names = (config.PARLEY_PLANS_FILE ?? readPlans()).names();
+  if (given === undefined) throw new UsageError(`PLAN is required: one of ${names.join(", ")}`);
+  if (names.includes(given)) return given;
+  throw new UsageError(
+    `there is no plan ${given}: the plans are ${names.join(", ")}`, EXIT_UNKNOWN_PLAN);
+}
+
 const createAccount: Command = {
   name: "account create",
   takes: "--name N [--email E] [--balance 5.00]",
@@ -72,11 +83,27 @@ const listAccounts: Command = {
   run: ({ config }) =>
     withStorage(config, (_storage, accounts) => {
       const rows = accounts.list();
-      const lines = rows.map((row) => [row.id, row.name, formatMicros(row.balanceMicros)]);
-      return Promise.resolve({
-        value: rows.map(accountValue), text: table([["account_id", "name", "balance"], ...lines]),
-      });
+      const lines = rows.map((row) => [
+        row.id, row.name, row.plan, formatMicros(row.balanceMicros),
+      ]);
+      const head = ["account_id", "name", "plan", "balance"];
+      return Promise.resolve({ value: rows.map(accountValue), text: table([head, ...lines]) });
     }),
+};
+
+const setPlan: Command = {
+  name: "account plan",
+  takes: "PLAN --account ID",
+  summary: "Give an account a plan: its caps of tools, campaigns and calls at a time",
+  options: account,
+  run: ({ config, values, positionals: [given] }) => {
+    const plan = readPlan(config, given);
+    return withStorage(config, async (_storage, accounts) => {
+      const { id } = chooseAccount(accounts, values);
+      if (!await accounts.setPlan(id, plan)) throw new Error(`there is no account ${id}`);
+      return { value: { account_id: id, plan }, text: `account ${id} has the plan ${plan}` };
+    });
+  },
 };
 
 const createKey: Command = {
@@ -179,5 +206,5 @@ const showBalance: Command = {
 };
 
 export const accountCommands: Command[] = [
-  createAccount, listAccounts, createKey, listKeys, revokeKey, addBalance, showBalance,
+  createAccount, listAccounts, setPlan, createKey, listKeys, revokeKey, addBalance, showBalance,
 ];

@@ -31,8 +31,15 @@ export interface Command {
   run(invocation: Invocation): Promise<Result>;
 }
 
-/** The command line itself is at fault: exit code 64. */
-export class UsageError extends Error {}
+/** The command line itself is at fault. */
+export class UsageError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 64) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /** Opens the storage inline for one piece of work and closes it whatever happens. */
 export async function withStorage<T>(

@@ -2,9 +2,10 @@
 import { readFileSync } from "node:fs";
 import { LIMITS } from "../core/limits.ts";
 import { dollarsFromMicros, formatMicros } from "../core/money.ts";
+import { readNumberPrices, type NumberPrices } from "../core/price-lists.ts";
 import { createSystem } from "../core/system.ts";
 import type { NewStock } from "../phone-numbers/inventory.ts";
-import { loadNumberPrices, parseNumber } from "../phone-numbers/prices.ts";
+import { parseNumber } from "../phone-numbers/prices.ts";
 import { HOSTED_ACCOUNTS, type HostedAccount } from "../providers/carriers/hosted/port.ts";
 import {
   readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
@@ -23,14 +24,15 @@ function readCountry(values: Invocation["values"]): string | undefined {
 }
 
 /** Every line, or an error that names each one at fault. */
-function readStock(lines: string[], values: Invocation["values"]): NewStock[] {
+function readStock(
+  lines: string[], values: Invocation["values"], prices: NumberPrices,
+): NewStock[] {
   const country = readCountry(values);
   const monthlyMicros = values.price === undefined
     ? null
     : readAmount(text(values, "price"), "--price");
   if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price is negative");
   const carrier = readCarrier(values);
-  const prices = loadNumberPrices();
   const problems: string[] = [];
   const stock: NewStock[] = [];
   lines.forEach((line, index) => {
@@ -73,7 +75,8 @@ const importNumbers: Command = {
   },
   run: ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required; - reads standard input");
-    const numbers = readStock(readLines(file), values);
+    const prices = config.PARLEY_NUMBER_PRICES_FILE ?? readNumberPrices();
+    const numbers = readStock(readLines(file), values, prices);
     return withStorage(config, async ({ numberInventory }) => {
       const imported = await numberInventory.stock({ numbers, now: createSystem().now() });
       const known = numbers.length - imported;

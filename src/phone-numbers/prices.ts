@@ -1,33 +1,7 @@
-// What a number costs a month, by country, and what of a number's digits says where it is from.
-import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+// What a number's digits say of the country it is from, and the countries it can be sold as.
 import { getCountryCallingCode, parsePhoneNumberFromString } from "libphonenumber-js/min";
 import type { CountryCode } from "libphonenumber-js/min";
-import { readFileSync } from "node:fs";
-import { microsFromDecimal, type Micros } from "../core/money.ts";
-
-const SHIPPED = new URL("../../data/number-prices.json", import.meta.url);
-const Prices = Type.Record(
-  Type.String({ pattern: "^[A-Z]{2}$" }), Type.Number({ minimum: 0, maximum: 10_000 }),
-  { additionalProperties: false });
-
-export interface NumberPrices {
-  /** Of a month; null: numbers of the country are not sold. */
-  of(countryCode: string): Micros | null;
-  countries(): string[];
-}
-
-export function loadNumberPrices(file: URL | string = SHIPPED): NumberPrices {
-  const value: unknown = JSON.parse(readFileSync(file, "utf8"));
-  const error = Value.Errors(Prices, value).First();
-  if (error) throw new Error(`number prices: ${error.path || "/"}: ${error.message}`);
-  const prices = new Map(Object.entries(value as Record<string, number>).map(([code, dollars]) => {
-    const micros = microsFromDecimal(String(dollars));
-    if (micros === null) throw new Error(`number prices: ${code}: finer than a micro-dollar`);
-    return [code, micros];
-  }));
-  return { of: (code) => prices.get(code) ?? null, countries: () => [...prices.keys()] };
-}
+import type { NumberPrices } from "../core/price-lists.ts";
 
 export interface ParsedNumber {
   /** E.164. */

@@ -10,7 +10,8 @@ import type { Instant, System } from "../core/system.ts";
 import type { EventBus } from "../events/bus.ts";
 import type { CommittedEvent } from "../events/events.ts";
 import type { NumberProvider, OfferedNumber } from "../providers/numbers/port.ts";
-import { countriesOf, parseNumber, type NumberPrices, type ParsedNumber } from "./prices.ts";
+import type { NumberPrices } from "../core/price-lists.ts";
+import { countriesOf, parseNumber, type ParsedNumber } from "./prices.ts";
 
 /** `lost`: refused and nothing charged, but the provider may still deliver. */
 export type PurchaseState = "ordered" | "completed" | "lost" | "failed";

@@ -67,6 +67,7 @@ export function accountCommands(db: Db) {
   const insertAccount = db.prepare<[object], AccountRow>(`
     INSERT INTO accounts (name, email, plan, created_at) VALUES (@name, @email, @plan, @now)
     RETURNING ${ACCOUNT}`);
+  const setPlan = db.prepare("UPDATE accounts SET plan = @plan WHERE id = @accountId");
   const insertKey = db.prepare<[object], KeyRow>(`
     INSERT INTO api_keys (account_id, name, secret_hash, scopes, expires_at, created_at)
     VALUES (@accountId, @name, @secretHash, @scopes, @expiresAt, @now) RETURNING ${KEY}`);
@@ -85,6 +86,8 @@ export function accountCommands(db: Db) {
       if (!row) throw new Error("an insert returned no row");
       return accountFromRow(row);
     },
+    "accounts.setPlan": (args: { accountId: number; plan: string }) =>
+      setPlan.run(args).changes > 0,
     "accounts.createKey": (args: NewKey) => {
       const row = insertKey.get({ ...args, scopes: args.scopes.join(",") });
       if (!row) throw new Error("an insert returned no row");
@@ -122,6 +125,7 @@ export function createAccountStore(db: Db, writer: Writer): AccountStore {
   const key = db.prepare<[object], KeyRow>(`SELECT ${KEY} FROM api_keys WHERE id = @keyId`);
   return {
     createAccount: (args) => writer.write("accounts.create", args),
+    setPlan: (args) => writer.write("accounts.setPlan", args),
     listAccounts: () => list.all().map(accountFromRow),
     findAccount: (accountId) => {
       const row = find.get({ accountId });
