@@ -19,6 +19,8 @@ function requestsOf(page: Page) {
   const asked: string[] = [];
   const refused: string[] = [];
   page.on("request", (request) => {
+    // What a page that is left had asked for is not counted with the next one's.
+    if (request.isNavigationRequest()) asked.length = 0;
     const { pathname, search } = new URL(request.url());
     if (pathname.startsWith("/api/")) asked.push(`${request.method()} ${pathname}${search}`);
   });
