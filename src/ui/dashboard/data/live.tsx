@@ -1,7 +1,7 @@
 // The account's stream, open as long as somebody is signed in: tells pages what has changed, and
 // people whether what they see is current.
 import { createContext, type ComponentChildren } from "preact";
-import { useContext, useEffect, useMemo, useState } from "preact/hooks";
+import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Frame } from "../../../client/client.ts";
 import { spoilSeen } from "./seen.ts";
 import { useSession } from "./session.tsx";
@@ -67,4 +67,19 @@ export function useEvents(types: readonly string[], hear: Listener): void {
       if (names.has(frame.type)) hear(frame);
     });
   }, [live, wanted, hear]);
+}
+
+/**
+ * Loads what the stream then keeps current: whenever the stream comes up, because nobody tells what
+ * happened before; and once without a stream, when it is known that there is none.
+ */
+export function useSnapshot(load: () => void): void {
+  const { isLive, lostAt } = useFreshness();
+  const isLost = lostAt !== null;
+  const loaded = useRef<(() => void) | null>(null);
+  useEffect(() => {
+    if (!isLive && (!isLost || loaded.current === load)) return;
+    loaded.current = load;
+    load();
+  }, [load, isLive, isLost]);
 }

@@ -1,7 +1,7 @@
 // The account's live calls: a snapshot, then what the account's stream tells of them.
 import { useCallback, useEffect, useMemo, useReducer } from "preact/hooks";
 import type { Frame, Parley } from "../../../../client/client.ts";
-import { MISSED, useEvents, useFreshness } from "../../data/live.tsx";
+import { MISSED, useEvents, useSnapshot } from "../../data/live.tsx";
 import { unwrap, useApi } from "../../data/session.tsx";
 import {
   answeredAtOf, answerOf, applyFrame, isLive, type WatchedCall,
@@ -110,16 +110,12 @@ export function useLiveCalls(): {
   reload(): void;
 } {
   const api = useApi();
-  const { isLive: isConnected } = useFreshness();
   const [version, changed] = useReducer((count: number) => count + 1, 0);
   const live = useMemo(() => new LiveCalls(api, () => changed(undefined)), [api]);
-  // What happened before the stream was there is told by nobody else.
-  useEffect(() => {
-    void live.load();
-  }, [live, isConnected]);
   useEffect(() => () => live.close(), [live]);
   useEvents(TOLD, useCallback((frame) => live.hear(frame), [live]));
   const reload = useCallback(() => void live.load(), [live]);
+  useSnapshot(reload);
   return useMemo(() => ({
     calls: live.calls && [...live.calls.values()].sort((one, other) => other.call.id - one.call.id),
     error: live.error,

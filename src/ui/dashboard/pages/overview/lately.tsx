@@ -1,7 +1,7 @@
 // What happened lately, newest first: the end of the account's log, then what its stream tells.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "../../../../client/client.ts";
-import { MISSED, useEvents, useFreshness } from "../../data/live.tsx";
+import { MISSED, useEvents, useSnapshot } from "../../data/live.tsx";
 import { unwrap, useApi } from "../../data/session.tsx";
 import { count, when, whenExactly } from "../../kit/format.ts";
 import { Icon } from "../../kit/icons.tsx";
@@ -40,7 +40,6 @@ async function readOn(api: Parley, after: number): Promise<Frame[]> {
 /** `newest`: number of an event that was the newest a moment ago. */
 function useLately(newest: number) {
   const api = useApi();
-  const { isLive } = useFreshness();
   const [frames, setFrames] = useState<Frame[] | null>(null);
   const [error, setError] = useState<unknown>(null);
   const known = useRef(newest);
@@ -51,8 +50,7 @@ function useLately(newest: number) {
       setFrames((before) => joined(before ?? [], found));
     }, setError);
   }, [api]);
-  // What happened before the stream was there is told by nobody else.
-  useEffect(load, [load, isLive]);
+  useSnapshot(load);
   useEvents(NEWS, useCallback((frame) => {
     if (frame.type === MISSED.type) return load();
     known.current = Math.max(known.current, numberOf(frame));
