@@ -6,12 +6,12 @@ import { after, test as register, type TestContext } from "node:test";
 import { createSystem } from "../src/core/system.ts";
 import { createDigestServer } from "../src/providers/carriers/sip/digest.ts";
 import { createFloodGuard } from "../src/providers/carriers/sip/flood-guard.ts";
-import type { SipRequest } from "../src/providers/carriers/sip/message.ts";
 import { nextHop, type Peer } from "../src/providers/carriers/sip/peer.ts";
 import { SIGNALLING_LIMITS } from "../src/providers/carriers/sip/signalling-limits.ts";
 import type { RegistrationState } from "../src/providers/carriers/sip/user-agent.ts";
 import { createManualSystem } from "./support/clock.ts";
 import { selfSignedCertificate, type Certificate } from "./support/realtime-server.ts";
+import { caughtUp, request } from "./support/sip-hops.ts";
 import {
   createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
   type PhoneOptions, type Wire,
@@ -37,7 +37,6 @@ async function wire(host?: string): Promise<Wire> {
   return made;
 }
 
-const request = ({ message }: { message: unknown }) => message as SipRequest;
 const credentials = { username: "alice", password: "secret" };
 const passwordOf = (username: string) => (username === "alice" ? "secret" : null);
 
@@ -45,17 +44,6 @@ const passwordOf = (username: string) => (username === "alice" ? "secret" : null
 const closing = (socket: Socket) => new Promise<void>((resolve) => {
   socket.on("error", () => undefined).on("close", () => resolve()).resume();
 });
-
-/** The next time the far end is asked something that must have come after all before it. */
-async function caughtUp(from: Wire, to: Phone): Promise<void> {
-  const text = requestText("OPTIONS", from);
-  const callId = /Call-ID: (.*)\r/.exec(text)![1];
-  from.say(to.peer, text);
-  for (let number = 0; ; number++) {
-    const { message } = await from.heard.event("200", number);
-    if (message.headers.get("Call-ID") === callId) return;
-  }
-}
 
 function registrations(of: Phone, to: Wire, changes = {}) {
   const told = createTold<{ kind: RegistrationState }>();
@@ -86,7 +74,7 @@ test("[SI46] registers with digest, again at 80 % of what was granted, and off a
   ]));
   await told.event("registered");
   system.advance(79_999);
-  await caughtUp(registrar, alice);
+  await caughtUp(registrar, alice.peer);
   assert.equal(registrar.heard.kinds().filter((kind) => kind === "REGISTER").length, 2);
   system.advance(1);
   const third = request(await registrar.heard.event("REGISTER", 2));
@@ -113,7 +101,7 @@ test("[SI47] a registration refused or unanswered says so and is tried again lat
   await told.event("refused");
   // A wrong password is not tried once a second: half a minute to a minute.
   system.advance(29_000);
-  await caughtUp(registrar, alice);
+  await caughtUp(registrar, alice.peer);
   assert.equal(registrar.heard.kinds().filter((kind) => kind === "REGISTER").length, 2);
   system.advance(31_000);
   const brief = request(await registrar.heard.event("REGISTER", 2));
@@ -165,7 +153,7 @@ test("[SI48] a challenged call is placed again with proof: once, twice when the 
     ]));
   }
   assert.equal((await stale.told.event("failed")).status, 407);
-  await caughtUp(far, alice);
+  await caughtUp(far, alice.peer);
   assert.equal(far.heard.kinds().filter((kind) => kind === "INVITE").length, 3);
 });
 
@@ -194,7 +182,7 @@ test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobod
   far.say(alice.peer, responseText(again, 200, ["Session-Expires: 90;refresher=uac"], SDP("x")));
   await far.heard.event("ACK", 1);
   system.advance(44_000);
-  await caughtUp(far, alice);
+  await caughtUp(far, alice.peer);
   assert.ok(!ours.kinds().includes("ended"));
   (await ours.event("answered")).dialog.bye();
   far.say(alice.peer, responseText(request(await far.heard.event("BYE")), 200));
@@ -342,7 +330,7 @@ test("[SI56] datagrams that are no SIP are ignored", async () => {
     Buffer.from(requestText("ACK", from)), createSystem().randomBytes(1000),
     Buffer.from(requestText("INVITE", from).replace("Call-ID: ", "")),
   ]) from.say(bob.peer, garbage);
-  await caughtUp(from, bob);
+  await caughtUp(from, bob.peer);
   assert.deepEqual(from.heard.kinds().filter((kind) => kind !== "400"), ["200"]);
   assert.equal(bob.agent.counts().transactions, 0);
   assert.equal(bob.invites.events.length, 0);

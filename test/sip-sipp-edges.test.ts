@@ -2,9 +2,11 @@
 // real server: who may call, keys, hold, messages that are lost or doubled, registration, and a
 // server that stops. The scenarios are in test/sipp.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { after, test } from "node:test";
 import { startScriptedModel, type ScriptedModel } from "./support/scripted-model.ts";
+import { createWire, requestText, SDP, type Wire } from "./support/sip-phones.ts";
 import { headerOf, noSipp, type SippOptions } from "./support/sipp.ts";
 import { createSippPhones } from "./support/sipp-phones.ts";
 import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "./support/sip-world.ts";
@@ -15,8 +17,11 @@ const LIMITED = { skip, timeout: 20_000 };
 const model: ScriptedModel | null = skip ? null : await startScriptedModel();
 const world: SipWorld | null = skip ? null : await startSipWorld({ PARLEY_MODEL_URL: model!.url });
 const { start: sipp, caller, arrived, stop } = createSippPhones(() => world!);
+const phones: Wire[] = [];
+const PASSWORD = "s3cret-enough";
 after(async () => {
   await stop();
+  for (const phone of phones) await phone.close();
   await world?.server.close();
   await model?.close();
 });
@@ -60,18 +65,64 @@ test("[SC11] of more calls than the plan has lines the next hears that they are 
   await one.done;
 });
 
-test("[SC12] a trunk that logs in is asked for its password, by SHA-256 first and by MD5 after it", LIMITED, async () => {
-  const trunk = await world!.trunk({
-    inbound_authorization_type: "auth", sip_username: "desk", sip_password: "s3cret-enough",
+/** Calls over a bare socket, and answers the challenge of that algorithm as RFC 7616 has it. */
+async function login(
+  from: string, number: string, { algorithm = "SHA-256", username = "desk", password = PASSWORD },
+) {
+  const phone = await createWire(from);
+  phones.push(phone);
+  const own = { "Call-ID": `login-${phones.length}`, "From": `<sip:desk@pbx.example>;tag=t` };
+  const say = (method: string, cseq: number, more: Record<string, string | null>, body = "") =>
+    phone.say(world!.sipPort, requestText(method, phone, {
+      ...own, CSeq: `${cseq} ${method}`, ...more,
+    }, body).replace("sip:bob@", `sip:${number}@`));
+  const sdp = SDP("phone").replace("4000", String(phone.peer.port));
+  say("INVITE", 1, { Via: `SIP/2.0/UDP ${from}:${phone.peer.port};branch=z9hG4bKfirst` }, sdp);
+  const { headers } = (await phone.heard.event("401")).message;
+  say("ACK", 1, { Via: headers.get("Via"), To: headers.get("To") });
+  const offered = headers.all("WWW-Authenticate");
+  const nonce = /nonce="([^"]+)"/.exec(offered.find((one) =>
+    one.includes(`algorithm=${algorithm}`))!)![1];
+  const hash = (text: string): string =>
+    createHash(algorithm.replace("-", "")).update(text).digest("hex");
+  const uri = `sip:${number}@127.0.0.1`;
+  const response = hash(`${hash(`${username}:parley:${password}`)}:${nonce}:00000001:c:auth:` +
+    hash(`INVITE:${uri}`));
+  say("INVITE", 2, {
+    Authorization: `Digest username="${username}", realm="parley", nonce="${nonce}", uri="${uri}", ` +
+      `response="${response}", algorithm=${algorithm}, qop=auth, nc=00000001, cnonce="c"`,
+  }, sdp);
+  const { kind: status, message } = await Promise.race(["200", "403", "404"].map((one) =>
+    phone.heard.event(one)));
+  say("ACK", 2, { Via: message.headers.get("Via"), To: message.headers.get("To") });
+  const hangUp = () => say("BYE", 3, { To: message.headers.get("To") });
+  return { offered, status, hangUp };
+}
+
+test("[SC12] a trunk that logs in is asked once, let in with the right password, and from anywhere", LIMITED, async () => {
+  const loggingIn = {
+    inbound_authorization_type: "auth", sip_username: "desk", sip_password: PASSWORD,
     sip_address: "127.0.0.9", allowed_inbound_ips: undefined,
-  });
+  };
+  const trunk = await world!.trunk(loggingIn);
   await world!.assistant(trunk.id);
-  const told = await refusal(trunk.number);
-  assert.match(told.line, / 401 /);
-  const challenges = [...told.text.matchAll(/^WWW-Authenticate: (Digest realm="parley".*)$/gim)];
-  assert.deepEqual(
-    challenges.map(([, challenge]) => /algorithm=([\w-]+)/.exec(challenge ?? "")?.[1]),
-    ["SHA-256", "MD5"]);
+  for (const [place, algorithm] of ["SHA-256", "MD5"].entries()) {
+    const right = await login(`127.0.0.${place + 1}`, trunk.number, { algorithm });
+    assert.deepEqual(right.offered.map((one) => /algorithm=([\w-]+)/.exec(one)?.[1]),
+      ["SHA-256", "MD5"]);
+    assert.ok(right.offered.every((one) => one.startsWith('Digest realm="parley"')));
+    assert.equal(right.status, "200", algorithm);
+    right.hangUp();
+    await world!.when(await world!.nextCall(trunk.number, place), "ended_by_customer");
+  }
+  for (const wrong of [{ password: "guessed" }, { username: "nobody" }, { algorithm: "MD5", password: "" }]) {
+    const { status } = await login("127.0.0.1", trunk.number, wrong);
+    assert.equal(status, "403", JSON.stringify(wrong));
+  }
+  // Right name and password, but the number is somebody else's.
+  const { key } = await world!.server.newAccount();
+  const other = await world!.trunk({ ...loggingIn, sip_username: "other" }, key);
+  assert.equal((await login("127.0.0.1", other.number, {})).status, "404");
 });
 
 const pcaps = existsSync("/usr/share/sip-tester/dtmf_2833_2.pcap") && process.getuid?.() === 0

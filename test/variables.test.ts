@@ -92,7 +92,8 @@ test("[CV65] a name with spaces is filled in where its placeholder stands", asyn
   await server.call("POST", `/conversations/${body.conversation_id}/messages`, {
     body: { message: "Hello" },
   });
-  assert.match(String(model.requests.at(-1)?.messages[0]?.content), /^Serve Ann: {"lines":\[1,2\]}\n/);
+  assert.equal(model.requests.at(-1)?.messages[0]?.content, 'Serve Ann: {"lines":[1,2]}'
+    + "\n\nThe language of this conversation is English, unless these instructions say otherwise.");
 });
 
 test("[CV66] limits count characters: 2,000 emoji are a message, one more is not", async () => {

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createLogger } from "../../src/core/logger.ts";
 import type { LegEvent, Offer } from "../../src/providers/carriers/port.ts";
 import {
-  createFramer, parseMessage, type SipMessage,
+  createFramer, parseMessage, parseVia, type SipMessage, type SipRequest,
 } from "../../src/providers/carriers/sip/message.ts";
 import type { Peer } from "../../src/providers/carriers/sip/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "../../src/providers/carriers/sip/signalling-limits.ts";
@@ -13,7 +13,7 @@ import { createSipCarrier, type SipCarrier } from "../../src/providers/carriers/
 import type { Names } from "../../src/providers/carriers/sip/trunk-roster.ts";
 import type { TrunkSetup } from "../../src/providers/carriers/sip/trunk.ts";
 import { createManualSystem, type ManualSystem } from "./clock.ts";
-import type { Wire } from "./sip-phones.ts";
+import { requestText, responseText, SDP, type Wire } from "./sip-phones.ts";
 import { createTold } from "./told.ts";
 
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
@@ -95,3 +95,26 @@ export async function createTcpWire(): Promise<TcpWire> {
     }),
   };
 }
+
+export const request = ({ message }: { message: unknown }) => message as SipRequest;
+export const inviteAt = async (at: Wire | TcpWire, number = 0) =>
+  request(await at.heard.event("INVITE", number));
+export const branchOf = ({ headers }: SipRequest) => parseVia(headers.get("Via")!)!.branch;
+export const contactOf = ({ peer }: { peer: Peer }) =>
+  `Contact: <sip:wire@${peer.host}:${peer.port};transport=${peer.transport}>`;
+export const answerOf = (at: { peer: Peer }, invite: SipRequest, tag = "wire") =>
+  responseText(invite, 200, [contactOf(at)], SDP("answer"), tag);
+
+/** Asks something that must have come after all before it. */
+export async function caughtUp(at: Wire, to: Peer): Promise<void> {
+  const text = requestText("OPTIONS", at);
+  const callId = /Call-ID: (.*)\r/.exec(text)![1];
+  at.say(to, text);
+  for (let number = 0; ; number += 1) {
+    const { message } = await at.heard.event("200", number);
+    if (message.headers.get("Call-ID") === callId) return;
+  }
+}
+
+export const count = (at: Wire | TcpWire, kind: string) =>
+  at.heard.kinds().filter((it) => it === kind).length;

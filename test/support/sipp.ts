@@ -41,8 +41,6 @@ export interface SippOptions {
   /** What is dialled; of `numbers`, in turn, those scenarios dial that are for many calls. */
   number?: string;
   numbers?: string[];
-  username?: string;
-  password?: string;
   /** How long pauses last that the scenario gives no length. */
   pauseMs?: number;
   /** Calls, and how many of them begin in a second; one. */
@@ -101,8 +99,6 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
     "-trace_msg", "-message_file", file("messages"), "-trace_err", "-error_file", file("errors"),
     ...(options.number === undefined ? [] : ["-s", options.number]),
     ...(options.numbers === undefined ? [] : ["-inf", file("numbers.csv")]),
-    ...(options.username === undefined ? [] : ["-au", options.username]),
-    ...(options.password === undefined ? [] : ["-ap", options.password]),
     ...(options.pauseMs === undefined ? [] : ["-d", String(options.pauseMs)]),
   ], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   const output: Buffer[] = [];

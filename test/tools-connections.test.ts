@@ -25,24 +25,29 @@ async function withOutbound(
   try {
     await work({ endpoint, outbound });
   } finally {
+    // A failed test leaves none behind that would order about an endpoint that has stopped.
+    stopWatching();
     await outbound.close();
     await endpoint.stop();
   }
 }
 
 test("[TL107] calls reach an endpoint that closes its kept connections", async () => {
-  const sockets: Socket[] = [];
+  const sockets: { socket: Socket; closed: Promise<unknown> }[] = [];
   const endpoint = createServer((request, response) => {
     request.resume();
     response.writeHead(200, { connection: "keep-alive" }).end("{}");
   });
-  endpoint.on("connection", (socket: Socket) => sockets.push(socket));
+  // Closed only when the idle thread has heard of it and closed its own side.
+  endpoint.on("connection", (socket: Socket) =>
+    sockets.push({ socket, closed: once(socket, "close") }));
   endpoint.listen(0, "127.0.0.1");
   await once(endpoint, "listening");
   const server = await startTestServer({ env });
   after(async () => {
     await server.close();
     endpoint.close();
+    endpoint.closeAllConnections();
   });
   const { port } = endpoint.address() as AddressInfo;
   const { body } = await server.call("POST", "/user/tools", {
@@ -57,9 +62,8 @@ test("[TL107] calls reach an endpoint that closes its kept connections", async (
     assert.deepEqual({ error: trial.body.error, connections: sockets.length }, {
       error: null, connections: count,
     });
-    // Closed only when the idle thread has heard of it and closed its own side.
-    const closed = once(sockets.at(-1)!, "close");
-    sockets.at(-1)!.end();
+    const { socket, closed } = sockets.at(-1)!;
+    socket.end();
     await closed;
   }
 });
@@ -70,19 +74,21 @@ test("[TL108] a connection that was closed while the thread was busy is not writ
       const reply = await outbound.request(post(endpoint.url, body));
       assert.equal(reply.kind, "reply");
       // Continues in the phase of the event loop that has already heard of what arrived.
-      await endpoint.bodies();
-      endpoint.closeNow();
+      endpoint.closeNow(await endpoint.latest());
     }
     assert.deepEqual(await endpoint.bodies(), ["1", "2", "3"]);
   }));
 
-/** Lets something happen in the moment before the next request is written. */
-function beforeNextWrite(run: () => void): void {
-  const seen = (): void => {
-    unsubscribe("undici:client:sendHeaders", seen);
-    run();
+let stopWatching = (): void => undefined;
+
+/** Lets something happen to the connection in the moment before the next request is written. */
+function beforeNextWrite(run: (from: number) => void): void {
+  const seen = (message: unknown): void => {
+    stopWatching();
+    run((message as { socket: Socket }).socket.localPort!);
   };
   subscribe("undici:client:sendHeaders", seen);
+  stopWatching = () => void unsubscribe("undici:client:sendHeaders", seen);
 }
 
 test("[TL109] what could not be written goes once more, on a new connection", () =>
@@ -92,8 +98,8 @@ test("[TL109] what could not be written goes once more, on a new connection", ()
     assert.equal((await outbound.request(post(endpoint.url, "again"))).kind, "reply");
     assert.deepEqual(await endpoint.bodies(), ["first", "again"]);
     // The second attempt is the last, and nothing has been sent.
-    beforeNextWrite(() => {
-      endpoint.resetNow();
+    beforeNextWrite((from) => {
+      endpoint.resetNow(from);
       beforeNextWrite(endpoint.resetNow);
     });
     const reply = await outbound.request(post(endpoint.url, "never"));
