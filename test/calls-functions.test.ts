@@ -11,11 +11,15 @@ import {
   startScriptedModel, type Plan, type Script, type ScriptedRequest,
 } from "./support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "./support/server.ts";
+import { startWebhookReceiver } from "./support/webhook-receiver.ts";
 import { callTicket, WebCaller } from "./support/web-caller.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({
-  env: { PARLEY_SPEECH: "loopback", PARLEY_MODEL_URL: model.url, PARLEY_CALL_PRICE: "0.01" },
+  env: {
+    PARLEY_SPEECH: "loopback", PARLEY_MODEL_URL: model.url, PARLEY_CALL_PRICE: "0.01",
+    PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+  },
 });
 after(async () => {
   await server.close();
@@ -124,6 +128,72 @@ void suite("at the same time", { concurrency: true }, () => {
     const web = await ended(desk, caller.callId);
     assert.equal(web.status, "ended_by_customer");
     assert.deepEqual(resultsOf(web), [{ error: "This call cannot be transferred." }]);
+  });
+
+  test("[CR346] every transfer that was tried is on record and in the webhook: to whom, how, when, and what became of it", async (context) => {
+    const receiver = await startWebhookReceiver();
+    context.after(receiver.close);
+    const hook = { is_webhook_active: true, webhook_url: receiver.url };
+    const wanted = [
+      calling("transfer_call", { phone_number: "+19005550199" }), calling("transfer_to_assistant"),
+      calling("transfer_call_2"),
+    ];
+    const desk = await newDesk(({ messages }) =>
+      wanted[messages.filter(({ role }) => role === "tool").length] ?? { tokens: ["One ", "moment."] });
+    const second = await desk.assistant({ name: "Billing", ...hook });
+    const call = await ended(desk, await desk.dial({
+      ...hook,
+      tools: [
+        { type: "call_transfer", description: "", phone_number: "+15550177", custom: true },
+        {
+          type: "assistant_transfer", description: "", assistant_id: second.id,
+          message_before_transfer: "", speak_transfer_greeting: false,
+        },
+        { type: "call_transfer", description: "", phone_number: "+15550166" },
+      ],
+    }));
+    const talkless = { duration: 0, carrier_cost: 0, transcript: null, formatted_transcript: "" };
+    const tried = call.transfers as Record<string, unknown>[];
+    assert.deepEqual(tried.map(({ created_at: _asked, finished_at: _done, ...one }) => one), [
+      {
+        id: 1, type: "call_transfer", status: "failed", transfer_to: "+19005550199", assistant_id: null,
+        failure_reason: "Premium-rate phone numbers cannot be called.", ...talkless,
+      },
+      {
+        id: 2, type: "assistant_transfer", status: "completed", transfer_to: "Billing",
+        assistant_id: second.uuid, failure_reason: null, ...talkless,
+      },
+      {
+        id: 3, type: "call_transfer", status: "completed", transfer_to: "+15550166",
+        assistant_id: null, failure_reason: null, ...talkless,
+      },
+    ]);
+    for (const { created_at: asked, finished_at: done } of tried) {
+      assert.match(String(asked), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+      assert.ok(String(asked) <= String(done));
+    }
+    const [message] = await receiver.until(1);
+    assert.deepEqual(message?.body.transfers, tried);
+    const listed = await desk.call("GET", "/user/calls");
+    assert.deepEqual(listed.body.data[0].transfers, tried);
+
+    // The goodbye comes before what was asked for.
+    scripts.set(desk.name, ({ messages }) => [calling("transfer_call"), calling("hang_up")]
+      [messages.filter(({ role }) => role === "tool").length] ?? { tokens: ["Bye."] });
+    const [left] = (await ended(desk, await desk.dial({
+      tools: [
+        { type: "call_transfer", description: "", phone_number: "+15550177" },
+        { type: "end_call", description: "" },
+      ],
+    }))).transfers;
+    assert.deepEqual(
+      [left.status, left.failure_reason], ["failed", "The call ended before the transfer was made."]);
+
+    scripts.set(desk.name, () => ({ tokens: ["Nine ", "to ", "five."] }));
+    const plain = await ended(desk, await desk.dial(hook));
+    assert.deepEqual(plain.transfers, []);
+    const [, other] = await receiver.until(2);
+    assert.equal("transfers" in (other?.body ?? {}), false);
   });
 
   test("[CR22] transfer to a number the model names: E.164, no premium rate, or not at all", async () => {

@@ -177,6 +177,24 @@ test("[CR5] a deleted call is gone with all that was said; what it cost stays", 
   assert.deepEqual(await problems(), []);
 });
 
+test("[CR348] a transfer under way when the process dies has failed; one asked for in its place, too", async () => {
+  const { call } = await begin();
+  await calls.change(call.id, "in-progress", {});
+  const transfer = {
+    type: "call_transfer", assistantUuid: null, status: "in-progress", failureReason: null,
+  } as const;
+  await calls.addTransfer(call.id, { ...transfer, to: "+15550111" });
+  await calls.addTransfer(call.id, { ...transfer, to: "+15550112" });
+  const read = async () => (await server.call("GET", `/user/calls/${call.id}`)).body.transfers
+    .map((one: Record<string, unknown>) => [one.transfer_to, one.status, one.failure_reason]);
+  const replaced = ["+15550111", "failed", "Another transfer was asked for before this one was made."];
+  assert.deepEqual(await read(), [replaced, ["+15550112", "in-progress", null]]);
+  await calls.recover();
+  const [, lost] = await read();
+  assert.deepEqual(lost.slice(0, 2), ["+15550112", "failed"]);
+  assert.match(lost[2], /^The server was stopped or restarted during the call\./);
+});
+
 test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {
   const call = (body: object) => server.call("POST", "/user/make_call", { body });
   const phone_number = "+15550100001";

@@ -45,7 +45,10 @@ function createWorld(
     carrier, publicUrl: "https://parley.example", system, log: createLogger("silent"),
   });
   const told: LegEvent[] = [];
-  const party = { callId: 1, callerId: null, tell: (event: LegEvent) => void told.push(event) };
+  const party = {
+    callId: 1, callerId: null, tell: (event: LegEvent) => void told.push(event),
+    transferFailed: () => undefined,
+  };
   const open = () => {
     const sent: Record<string, unknown>[] = [];
     const socket = { closed: false, code: 0, takes: true };

@@ -163,7 +163,7 @@ test("[TX17] a call to no assistant is refused, and a caller who gave up is no f
   assert.equal((await world.when(id, "failed")).total_cost, 0);
 });
 
-test("[TX18] a call is handed on with our number, and is ours to hang up again only when nobody takes it", async () => {
+test("[TX18] [CR347] a call is handed on with our number, and is ours to hang up again only when nobody takes it", async () => {
   doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, call, number, phone } = await talking({
     tools: [...BY_KEYS, {
@@ -176,7 +176,9 @@ test("[TX18] a call is handed on with our number, and is ours to hang up again o
   assert.deepEqual([asked.to, asked.from, asked.timeout_secs], ["+14155550177", number, 60]);
   assert.equal(new URL(String(asked.webhook_url)).searchParams.get("handed_on"), call.id);
   const shown = await world.when(callId, "completed");
-  assert.equal(shown.end_reason, "transferred");
+  const outcome = ({ transfers }: typeof shown): unknown[] =>
+    (transfers as Record<string, unknown>[]).map(({ status, failure_reason }) => [status, failure_reason]);
+  assert.deepEqual([shown.end_reason, outcome(shown)], ["transferred", [["completed", null]]]);
   await phone.closed();
   const other = [...telnyx.calls.values()].at(-1)!;
   await telnyx.report(other, "call.answered");
@@ -186,6 +188,11 @@ test("[TX18] a call is handed on with our number, and is ours to hang up again o
   // Nobody takes it after all: the caller is not left with nobody there.
   await telnyx.report(other, "call.hangup", { hangup_cause: "timeout" });
   await telnyx.command("hangup", call.id);
+  // Asked for after the outcome was to be kept, this write is committed after it.
+  await world.server.app.features.calls.setVariables(callId, {});
+  assert.deepEqual(
+    outcome((await world.server.call("GET", `/user/calls/${callId}`)).body),
+    [["failed", "Nobody took the call."]]);
 });
 
 test("[TX19] keys are pressed by Telnyx", async () => {

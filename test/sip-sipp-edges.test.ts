@@ -154,7 +154,7 @@ async function replied(callId: number, words: string): Promise<void> {
   });
 }
 
-test("[SC20] a call that is not taken where it was handed on goes on with the assistant", LIMITED, async () => {
+test("[SC20] [CR347] a call that is not taken where it was handed on goes on with the assistant", LIMITED, async () => {
   model!.script(({ messages }) => messages.at(-1)?.role === "tool"
     ? { tokens: ["One ", "moment."] }
     : { toolCalls: [{ id: "c1", name: "transfer_call", arguments: "{}" }] });
@@ -169,6 +169,10 @@ test("[SC20] a call that is not taken where it was handed on goes on with the as
   model!.script(null);
   const call = await world!.when(callId, "ended_by_assistant");
   assert.match(String(call.transcript), /One moment\.\nAI: I am sorry, I could not put you/);
+  const [tried, ...others] = call.transfers as Record<string, unknown>[];
+  assert.deepEqual(
+    [tried?.status, tried?.transfer_to, tried?.failure_reason, others.length],
+    ["failed", "+15550177", "The far end answered 403.", 0]);
 });
 
 test("[SC14] a call on hold is silent, goes on where it was taken up, and is one call", LIMITED, async () => {

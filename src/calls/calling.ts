@@ -17,6 +17,7 @@ import {
   answerToolCall, followLanguage, realtimeOf, remember, reply, UNWANTED, type CallingOptions,
   type Face, type GivenWords, type Line, type Listener, type LiveCall,
 } from "./replies.ts";
+import { NOBODY_TOOK_IT } from "./transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
 import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
 import type { Said } from "./voice/brain.ts";
@@ -157,10 +158,15 @@ async function take(
   place(call, assistant, { leg, face: null, secondsMax });
 }
 
-const partyOf = ({ media }: CallingOptions, { id, assistantPhone }: Call): HostedParty => ({
+const partyOf = (
+  { calls, media, log }: CallingOptions, { id, assistantPhone }: Call,
+): HostedParty => ({
   callId: id,
   callerId: assistantPhone,
   tell: (event) => media.send({ kind: "leg", callId: id, event }),
+  // The media thread does not know the call any more.
+  transferFailed: () => void calls.failTransfer(id, NOBODY_TOOK_IT).catch((error: unknown) =>
+    log.error({ err: error, call_id: id }, "a transfer could not be noted")),
 });
 
 /** Why there is no way out; null: there is one. */
@@ -382,6 +388,8 @@ function hear(
       return call.face?.line?.dtmf(message.digits);
     case "transfer":
       return call.face?.line?.transfer(message.to);
+    case "transfer_failed":
+      return keep("transfer", calls.failTransfer(call.id, message.detail ?? NOBODY_TOOK_IT));
     case "tap":
       for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
       return;

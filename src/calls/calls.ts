@@ -12,6 +12,7 @@ import type { CallStatus } from "./machine.ts";
 import type {
   AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
 } from "./records.ts";
+import type { Transfer } from "./transfers.ts";
 
 export interface CallsOptions {
   store: CallStore;
@@ -138,6 +139,15 @@ export function createCalls(options: CallsOptions) {
     },
     setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>
       store.setVariables({ callId, variables }),
+    addTransfer: (
+      callId: number, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
+    ): Promise<void> => {
+      const now = system.now();
+      const finishedAt = transfer.status === "in-progress" ? null : now;
+      return store.addTransfer({ callId, transfer: { ...transfer, createdAt: now, finishedAt } });
+    },
+    failTransfer: (callId: number, failureReason: string): Promise<void> =>
+      store.failTransfer({ callId, failureReason, now: system.now() }),
     addTranscript: async (callId: number, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
       bus.publishCommitted(await store.addTranscript({ callId, entry, now: system.now() }));
     },

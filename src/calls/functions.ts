@@ -3,12 +3,13 @@
 import type { Assistant } from "../assistants/assistants.ts";
 import type { ToolSource } from "../conversations/tool-box.ts";
 import type { ModelTool } from "../providers/models/port.ts";
+import type { LineTransfer } from "./transfers.ts";
 
 /** What the functions do; each takes effect once what is being said has been said. */
 export interface CallDeeds {
   hangUp(): void;
   /** Null when the carrier cannot; else as `handOver`. */
-  transfer: ((to: string) => string | null) | null;
+  transfer: ((to: string, type: LineTransfer) => string | null) | null;
   /** Null when the call has no keys. */
   sendDtmf: ((digits: string) => void) | null;
   /** A sentence says why not; null: it is done. */
@@ -50,11 +51,12 @@ function functionOf(tool: BuiltIn, index: number, deeds: CallDeeds): CallFunctio
       });
     case "call_transfer":
       return transferFunction(`transfer_call${suffix}`, {
-        description: tool.description, number: tool.phone_number, isFree: tool.custom === true,
+        type: tool.type, description: tool.description, number: tool.phone_number,
+        isFree: tool.custom === true,
       }, deeds);
     case "warm_call_transfer":
       return transferFunction(`transfer_to_colleague${suffix}`, {
-        description: tool.description, number: tool.supervisor_phone, isFree: false,
+        type: tool.type, description: tool.description, number: tool.supervisor_phone, isFree: false,
       }, deeds);
     case "dtmf_input":
       return define("send_dtmf", tool.description || "Presses keys of the telephone.", {
@@ -82,7 +84,9 @@ function functionOf(tool: BuiltIn, index: number, deeds: CallDeeds): CallFunctio
 
 function transferFunction(
   name: string,
-  tool: { description: string | null | undefined; number: string; isFree: boolean },
+  tool: {
+    type: LineTransfer; description: string | null | undefined; number: string; isFree: boolean;
+  },
   deeds: CallDeeds,
 ): CallFunction {
   const properties = tool.isFree
@@ -94,7 +98,7 @@ function transferFunction(
     if (typeof wanted !== "string" || (tool.isFree && !E164.test(wanted))) {
       return { error: "The phone number must be in E.164 format (e.g. +1234567890)." };
     }
-    const error = deeds.transfer(wanted);
+    const error = deeds.transfer(wanted, tool.type);
     return error === null ? { transferring: true } : { error };
   });
 }

@@ -32,6 +32,8 @@ export interface HostedCallOptions {
   /** Where the carrier reports it. */
   statusUrl: string;
   tell(event: LegEvent): void;
+  /** Nobody took the call that was handed on, which is over here. */
+  transferFailed(): void;
   /** Nothing more is to be expected of it. */
   forget(): void;
   /** What is to be waited for when the server stops. */
@@ -130,7 +132,10 @@ export class HostedCall {
     if (!this.#know(report.callId, hasEnded)) return;
     if (this.#isOver) {
       // Nobody took it: it is ours again.
-      if (report.events.some(({ kind }) => kind === "transfer_failed")) this.#isHandedOn = false;
+      if (report.events.some(({ kind }) => kind === "transfer_failed")) {
+        this.#isHandedOn = false;
+        this.#options.transferFailed();
+      }
       const isLeft = !this.#isGone && !this.#isHandedOn;
       if (isLeft && isUnderWay(report)) this.#hangUp();
       return;
@@ -281,10 +286,11 @@ export class HostedCall {
     if (this.#isOver) return;
     try {
       await carrier.transfer({ callId: this.#carrierId, to, callerId, statusUrl });
-      this.#isHandedOn = true;
     } catch (error) {
       log.warn({ err: error, call_id: callId }, "a call could not be handed on");
+      return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
     }
-    this.#end(this.#isHandedOn ? "transferred" : "failed");
+    this.#isHandedOn = true;
+    this.#end("transferred");
   }
 }

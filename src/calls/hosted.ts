@@ -32,7 +32,7 @@ export interface HostedOptions {
 }
 
 /** Our side of a call: what is told of it goes to `tell`. */
-export interface HostedParty extends Pick<HostedCallOptions, "callId" | "callerId" | "tell"> {}
+export interface HostedParty extends Pick<HostedCallOptions, "callId" | "callerId" | "tell" | "transferFailed"> {}
 
 /** Who rings whom, as the carrier says. */
 export interface HostedArrival {

@@ -7,6 +7,7 @@ import type { CommittedEvent, FunctionCall } from "../events/events.ts";
 import type { DialRules } from "../phone-numbers/dial-guard.ts";
 import type { Charge } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./machine.ts";
+import type { Transfer } from "./transfers.ts";
 
 export const CALL_TYPES = ["inbound", "outbound", "web"] as const;
 export type CallType = (typeof CALL_TYPES)[number];
@@ -69,6 +70,8 @@ export interface Call {
   /** File name below the recordings folder; null when nothing was recorded or it was deleted. */
   recordingFile: string | null;
   turns: readonly TurnLatency[];
+  /** In the order they were asked for. */
+  transfers: readonly Transfer[];
   /** Sequence of the newest event of topic `call:<id>`. */
   eventSequence: number;
   createdAt: Instant;
@@ -193,13 +196,16 @@ export interface CallStore {
     now: Instant;
   }): Promise<CommittedEvent[]>;
   setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;
+  addTransfer(args: { callId: number; transfer: Transfer }): Promise<void>;
+  /** The newest transfer to a line has failed; done also after the end of the call. */
+  failTransfer(args: { callId: number; failureReason: string; now: Instant }): Promise<void>;
   /** Numbers the entry, appends it and its event. */
   addTranscript(args: {
     callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;
   }): Promise<CommittedEvent[]>;
   /**
-   * The media is over: in-progress → ended (or failed), duration fixed, cost posted to the ledger
-   * and the rest of the reservation released, all in one transaction. `finalStatus` is what
+   * The media is over: in-progress → ended (or failed), duration fixed, transfers settled, cost
+   * posted to the ledger and the rest of the reservation released, all in one transaction. `finalStatus` is what
    * `finish` will make of it, kept so that a restart can finish too.
    */
   end(args: {

@@ -25,6 +25,7 @@ import type { Hosted } from "./hosted.ts";
 import { languageAfter, type SpokenLanguage } from "./languages.ts";
 import type { Recordings } from "./recordings.ts";
 import type { Call, EndReason, Hearing, TranscriptEntry } from "./records.ts";
+import type { Transfer } from "./transfers.ts";
 import type { CallSetup, EngineCodes, FromMedia, MediaThread } from "./voice/protocol.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
 import { silenceNote, type VoiceSettings } from "./voice/settings.ts";
@@ -333,6 +334,16 @@ function chosenOrWhyNot(
   }
 }
 
+/** On record before the call goes on: writes are committed in the order they are asked for. */
+function noteTransfer(
+  { calls, log }: CallingOptions, { id }: LiveCall,
+  transfer: Pick<Transfer, "type" | "to" | "assistantUuid" | "status">, failureReason: string | null,
+): void {
+  const status = failureReason === null ? transfer.status : "failed";
+  calls.addTransfer(id, { ...transfer, status, failureReason }).catch((error: unknown) =>
+    log.error({ err: error, call_id: id }, "a transfer could not be noted"));
+}
+
 function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
   const { media } = options;
   const callId = call.id;
@@ -341,9 +352,11 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
       kind: "end_after_speech", callId, reason: "assistant_ended", to: null,
     }),
     transfer: call.hasLine
-      ? (to) => {
+      ? (to, type) => {
           // Whoever talks to the model may have had it choose the number.
           const barred = options.calls.whyBarred(to);
+          const status = "in-progress";
+          noteTransfer(options, call, { type, to, assistantUuid: null, status }, barred);
           if (barred !== null) return barred;
           media.send({ kind: "end_after_speech", callId, reason: "transferred", to });
           return null;
@@ -352,9 +365,15 @@ function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
     sendDtmf: call.hasLine ? (digits) => media.send({ kind: "send_dtmf", callId, digits }) : null,
     handOver: (assistantId, { message, greets }) => {
       const next = options.findAssistant(call.accountId, assistantId);
-      if (!next) return "That assistant is not there any more.";
-      const chosen = chosenOrWhyNot(options, call, next, call.spoken.current);
-      if (typeof chosen === "string") return chosen;
+      const chosen = next
+        ? chosenOrWhyNot(options, call, next, call.spoken.current)
+        : "That assistant is not there any more.";
+      const why = typeof chosen === "string" ? chosen : null;
+      noteTransfer(options, call, {
+        type: "assistant_transfer", to: next?.name ?? `assistant ${assistantId}`,
+        assistantUuid: next?.uuid ?? null, status: "completed",
+      }, why);
+      if (!next || typeof chosen === "string") return why;
       call.assistant = next;
       call.variables = allVariables(personaOf(next), call.given, options.system.now(), {
         customerPhone: call.variables.customer_phone ?? "",

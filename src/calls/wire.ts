@@ -7,6 +7,7 @@ import { plainSeconds } from "../core/system.ts";
 import { PLAIN_TIMES } from "../http/answers.ts";
 import { transcriptText } from "./evaluation.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
+import { TransferSchema, wireTransfers } from "./transfers.ts";
 
 const Free = (told: string, example: object) =>
   Type.Record(Type.String(), Type.Unknown(), about(told, example));
@@ -74,6 +75,8 @@ export const CallSchema = Type.Object({
   recording_url: Nullable(Type.String(about(
     "Signed link to the recording, good for a day; null: there is none.",
     "https://talk.example.com/api/recordings/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11?expires=1&signature=2"))),
+  transfers: Type.Array(TransferSchema, about(
+    "Each transfer that was tried, in the order they were asked for.")),
   latency: Type.Array(LatencySchema, about("What every reply waited for.")),
   ...PLAIN_TIMES,
 }, named("Call", "A call with everything that was said."));
@@ -127,6 +130,7 @@ export function wireCall(
     hearing: call.hearing,
     warnings: [...call.warnings],
     recording_url: recordingUrl,
+    transfers: wireTransfers(call.transfers),
     latency: call.turns.map((turn) => ({
       endpoint_ms: turn.endpointMs,
       final_transcript_ms: turn.finalTranscriptMs,

@@ -7,6 +7,8 @@ const MINUTE_MS = 60 * SECOND_MS;
 export const LIMITS = {
   /** Words told to a speech recogniser: those of the assistant's list, and all together. */
   recogniserHintsMax: 100,
+  /** Transfers a call's record keeps, the newest. */
+  callTransfersMax: 50,
   // Edge
   bodyBytesMax: 256 * 1024,
   jsonDepthMax: 32,

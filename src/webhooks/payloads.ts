@@ -1,4 +1,5 @@
 // What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
+import { wireTransfers, type Transfer } from "../calls/transfers.ts";
 import { isoMicros, type Instant } from "../core/system.ts";
 
 export interface PostCallFacts {
@@ -17,6 +18,7 @@ export interface PostCallFacts {
   createdAt: Instant;
   answeredAt: Instant | null;
   finishedAt: Instant;
+  transfers: readonly Transfer[];
   lines: { speaker: "assistant" | "customer"; text: string; startMs: number }[];
   lead: Record<string, unknown> | null;
   campaign: Record<string, unknown> | null;
@@ -53,6 +55,7 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
     finished_at: isoMicros(call.finishedAt),
     lead: call.lead && { ...call.lead, campaign: call.campaign },
     campaign: call.campaign,
+    ...(call.transfers.length > 0 ? { transfers: wireTransfers(call.transfers) } : {}),
   };
 }
 

@@ -152,6 +152,9 @@ function createEntry(
     const tell = (event: LegEvent): void => {
       if (event.kind === "words") return words?.told(event);
       if (event.kind === "ended" && event.detail !== undefined) faults.note(event.detail);
+      if (event.kind === "transfer_failed") {
+        options.post({ kind: "transfer_failed", callId, detail: event.detail ?? null });
+      }
       tellSession(event);
     };
     switch (legSetup.kind) {

@@ -96,6 +96,7 @@ export type FromMedia =
   | { kind: "mark"; callId: number }
   | { kind: "dtmf"; callId: number; digits: string }
   | { kind: "transfer"; callId: number; to: string }
+  | { kind: "transfer_failed"; callId: number; detail: string | null }
   /** Both sides mixed, while somebody listens in. */
   | { kind: "tap"; callId: number; pcm: Pcm }
   /** Nothing follows. `recorded`: milliseconds in the recording; 0: there is none. */

@@ -17,8 +17,8 @@ export type LegEvent =
   | { kind: "cleared"; droppedMs: number }
   /** What the carrier's own detection says. */
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
-  /** Nobody took the call that was handed on: it goes on here. */
-  | { kind: "transfer_failed" }
+  /** Nobody took the call that was handed on: it goes on here. `detail`: why, as a sentence. */
+  | { kind: "transfer_failed"; detail?: string }
   /** Nothing follows. `far` hung up: the person at the other end did. `detail`: why it failed. */
   | { kind: "ended"; cause: LegEndCause; detail?: string };
 

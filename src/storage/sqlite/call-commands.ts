@@ -7,10 +7,12 @@ import type {
   AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, RecoveredCalls,
   TranscriptEntry,
 } from "../../calls/records.ts";
+import { settled } from "../../calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "../../core/money.ts";
 import { isoMicros, type Instant } from "../../core/system.ts";
 import type { CommittedData, CommittedEvent } from "../../events/events.ts";
 import { barredReason } from "../../phone-numbers/dial-guard.ts";
+import { callTransferCommands } from "./call-transfers.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
 import type { Db } from "./database.ts";
 import { createDialRates } from "./dial-rates.ts";
@@ -36,6 +38,7 @@ export function callCommands(db: Db) {
     "calls.create": createCreate(db, rows),
     "calls.change": createChange(db, rows),
     "calls.setVariables": createSetVariables(db),
+    ...callTransferCommands(db),
     "calls.addTranscript": createAddTranscript(db, rows),
     "calls.end": end,
     "calls.finish": createFinish(db, rows),
@@ -288,6 +291,7 @@ function createEnd(db: Db, rows: CallRows) {
   const settle = db.prepare(`
     UPDATE calls SET duration_seconds = @seconds, carrier_cost_micros = @carrierCostMicros,
       total_cost_micros = @totalMicros, final_status = @finalStatus, turns = @turns,
+      transfers = @transfers,
       recording_file = iif(@hasRecording = 1, recording_file, NULL), ended_at = @endedAt
     WHERE id = @callId`);
   return (args: Args<"end"> & { endedAt?: Instant }): CommittedEvent[] => {
@@ -309,6 +313,7 @@ function createEnd(db: Db, rows: CallRows) {
       carrierCostMicros: args.carrierCostMicros,
       totalMicros: posted ? -posted.amountMicros : 0,
       turns: JSON.stringify(args.turns),
+      transfers: JSON.stringify(settled(call.transfers, { ...args, endedAt })),
       hasRecording: args.hasRecording ? 1 : 0,
     });
     const to = finalStatus === "failed" ? "failed" : "ended";

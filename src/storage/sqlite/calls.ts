@@ -45,6 +45,7 @@ export interface CallRow {
   evaluation: string;
   webhook_response: string;
   turns: string;
+  transfers: string;
 }
 
 interface EntryRow {
@@ -93,6 +94,7 @@ export function callFromRow(row: CallRow): Call {
     webhookResponse: JSON.parse(row.webhook_response) as Record<string, unknown>,
     recordingFile: row.recording_file,
     turns: JSON.parse(row.turns) as TurnLatency[],
+    transfers: JSON.parse(row.transfers) as Call["transfers"],
     eventSequence: row.event_sequence,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -195,6 +197,8 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
     })),
     change: (args) => writer.write("calls.change", args),
     setVariables: (args) => writer.write("calls.setVariables", args),
+    addTransfer: (args) => writer.write("calls.addTransfer", args),
+    failTransfer: (args) => writer.write("calls.failTransfer", args),
     addTranscript: (args) => writer.write("calls.addTranscript", args),
     end: (args) => writer.write("calls.end", args),
     finish: (args) => writer.write("calls.finish", args),

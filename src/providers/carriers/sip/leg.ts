@@ -233,7 +233,10 @@ export class SipLeg implements Leg {
     this.#transferring.cancel();
     this.#transferring = null;
     this.#options.log.warn({ status }, "a transfer failed");
-    this.#tell({ kind: "transfer_failed" });
+    const detail = status === null
+      ? `Nothing was heard of it for ${TRANSFER_MS / 1000} seconds.`
+      : `The far end answered ${status}.`;
+    this.#tell({ kind: "transfer_failed", detail });
   }
 }
 
