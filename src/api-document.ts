@@ -1,6 +1,6 @@
 // What the OpenAPI document says beside the routes of the API: an introduction, the sockets, and
 // what answers at the root of the host. Used by app.ts.
-import { Type, type TSchema } from "@sinclair/typebox";
+import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { about, named } from "./core/schema.ts";
 import type { DocumentInfo } from "./http/openapi.ts";
 import type { Printer } from "./http/openapi-schema.ts";
@@ -52,8 +52,8 @@ const Rpc = Type.Object({
 }, named("McpRequest", "One JSON-RPC request or notification of the Model Context Protocol."));
 const RpcAnswer = Type.Object({
   jsonrpc: Rpc.properties.jsonrpc,
-  id: Type.Union([Type.String(), Type.Integer(), Type.Null()], about(
-    "The `id` of the request.", 1)),
+  id: Type.Optional(Type.Union([Type.String(), Type.Integer(), Type.Null()], about(
+    "The `id` of the request; absent where it had none that can be read.", 1))),
   result: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
     "What came of it.", { tools: [] }))),
   error: Type.Optional(Type.Object({
@@ -62,6 +62,8 @@ const RpcAnswer = Type.Object({
     data: Type.Optional(Type.Unknown(about("More about it, where there is more.", {}))),
   }, about("What was wrong with the request."))),
 }, named("McpAnswer", "One JSON-RPC answer of the Model Context Protocol."));
+/** The version 2025-03-26 has batches. */
+const oneOrMore = (message: TObject): TSchema => Type.Union([message, Type.Array(message)]);
 
 type Content = Record<string, TSchema>;
 
@@ -112,14 +114,17 @@ const MCP: Operation = {
   description: "The Model Context Protocol over HTTP, without sessions or streams: this API's tools "
     + "for clients such as Claude, Cursor and other agents. A key without `write` sees the tools "
     + "that read. Also at `/api/mcp`.",
-  body: Rpc,
+  body: oneOrMore(Rpc),
   needsKey: true,
   answers: {
-    200: ["The answer to the request.", { "application/json": RpcAnswer }],
+    200: ["The answer to the request, or to each of a batch.", {
+      "application/json": oneOrMore(RpcAnswer),
+    }],
     202: ["A notification was taken."],
     400: ["No JSON-RPC request.", { "application/json": RpcAnswer }],
     401: ["No API key in force was sent.", REFUSED],
     403: ["The page that asks is not one of this server's.", { "application/json": RpcAnswer }],
+    404: ["No such method.", { "application/json": RpcAnswer }],
     413: ["The request body is too large.", REFUSED],
     429: ["Too many requests; `Retry-After` says when to come back.", REFUSED],
     503: ["The server is stopping.", REFUSED],

@@ -162,7 +162,7 @@ function deleteRoute({ assistants }: AssistantRouteOptions): Route {
 
 const Toggled = Type.Object({
   message: MessageSchema.properties.message,
-  data: Type.Array(Type.Unknown(), about("Always empty.", [])),
+  data: Type.Array(Type.Unknown(), { maxItems: 0, ...about("Always empty.", []) }),
 });
 const AssistantId = { assistant_id: Id(about("Which assistant: its `id`.", 1)) };
 const URL_TOLD = about("Where the webhook is sent to.", "https://example.com/hooks/parley");

@@ -4,7 +4,7 @@ import { WarningsSchema } from "../assistants/warnings.ts";
 import { dollarsFromMicros } from "../core/money.ts";
 import { about, named, Nullable } from "../core/schema.ts";
 import { plainSeconds } from "../core/system.ts";
-import { PLAIN_TIMES } from "../http/answers.ts";
+import { FunctionCallSchema, PLAIN_TIMES } from "../http/answers.ts";
 import { transcriptText } from "./evaluation.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
 import { TransferSchema, wireTransfers } from "./transfers.ts";
@@ -30,10 +30,8 @@ export const EntrySchema = Type.Object({
   start_ms: Type.Integer(about("When it began, in milliseconds since the call was answered.", 250)),
   end_ms: Type.Integer(about("When it ended.", 1900)),
   interrupted: Type.Boolean(about("Whether the caller interrupted it.", false)),
-  function_calls: Type.Optional(Type.Array(
-    Type.Record(Type.String(), Type.Unknown()),
-    about("Functions the model called for it; left out where it called none.",
-      [{ name: "check_order", arguments: {}, result: {} }]))),
+  function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
+    "Functions the model called for it; left out where it called none."))),
 }, named("TranscriptEntry", "One thing that was said on a call."));
 export const CallSchema = Type.Object({
   id: Type.Integer(about("The call's number.", 12)),
@@ -95,9 +93,7 @@ export function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof Ent
     start_ms: entry.startMs,
     end_ms: entry.endMs,
     interrupted: entry.interrupted,
-    ...(entry.functionCalls.length > 0
-      ? { function_calls: entry.functionCalls as unknown as Record<string, unknown>[] }
-      : {}),
+    ...(entry.functionCalls.length > 0 ? { function_calls: entry.functionCalls } : {}),
   };
 }
 

@@ -6,14 +6,16 @@ import { Fault } from "../core/faults.ts";
 import { variablesFrom } from "../core/variables.ts";
 import { about, named, Nullable } from "../core/schema.ts";
 import { rateLimitFault } from "../http/errors.ts";
-import { dataOf, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid } from "../http/answers.ts";
+import {
+  dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
+} from "../http/answers.ts";
 import { json } from "../http/exchange.ts";
 import { keyRoute, type Route } from "../http/route.ts";
 import { readIdempotencyKey } from "../http/validation.ts";
 import type { RateLimiter } from "../core/rate-limit.ts";
 import type { Conversations } from "./conversations.ts";
 import type { ConversationFilter } from "./records.ts";
-import { FunctionCallSchema, summaryItem, VariablesField } from "./wire.ts";
+import { summaryItem, VariablesField } from "./wire.ts";
 import { LIMITS } from "../core/limits.ts";
 
 export interface AccountConversationOptions {

@@ -8,7 +8,7 @@ import { about, named, shownAs } from "../core/schema.ts";
 import { isUuid } from "../core/values.ts";
 import { variablesFrom } from "../core/variables.ts";
 import {
-  AFTER as POSITION, EVENT_STREAM, IDEMPOTENCY_KEY, LAST_EVENT_ID, listOf, Uuid,
+  AFTER as POSITION, EVENT_STREAM, FunctionCallSchema, IDEMPOTENCY_KEY, LAST_EVENT_ID, listOf, Uuid,
 } from "../http/answers.ts";
 import { originFault } from "../http/api.ts";
 import { json, type HttpRequest, type Reply } from "../http/exchange.ts";
@@ -19,7 +19,6 @@ import { readPosition, type Streams } from "../realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations, Sent } from "./conversations.ts";
 import {
-  FunctionCallSchema,
   HistoryItemSchema,
   historyItem,
   replyBody,

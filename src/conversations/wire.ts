@@ -4,16 +4,9 @@ import { Fault } from "../core/faults.ts";
 import { about, named } from "../core/schema.ts";
 import { dollarsFromMicros } from "../core/money.ts";
 import { plainSeconds } from "../core/system.ts";
+import { FunctionCallSchema } from "../http/answers.ts";
 import type { ModelUsage } from "../providers/models/port.ts";
 import type { ConversationSummary, Message, TurnResult } from "./records.ts";
-
-export const FunctionCallSchema = Type.Object({
-  name: Type.String(about("Which function the model called.", "check_order")),
-  arguments: Type.Record(Type.String(), Type.Unknown(), about(
-    "What it was called with.", { order: "4711" })),
-  result: Type.Record(Type.String(), Type.Unknown(), about(
-    "What came of it; `error` where it failed.", { state: "shipped" })),
-}, named("FunctionCall", "A function the model called while it answered."));
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
   description: "Present and true where the reply ended at its bound instead of by itself",

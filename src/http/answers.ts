@@ -1,5 +1,5 @@
 // Wire schemas every feature answers with: refusals in the contract's shapes, plain messages,
-// envelopes and moments. Refusals are rendered in errors.ts.
+// envelopes, moments and function calls. Refusals are rendered in errors.ts.
 import { Type, type TSchema } from "@sinclair/typebox";
 import { about, named } from "../core/schema.ts";
 import type { ErrorShape } from "./route.ts";
@@ -84,3 +84,11 @@ export const IDEMPOTENCY_KEY = Type.String({ maxLength: 255, ...about(
   + "and the first outcome is answered with `Idempotency-Replayed: true`.", "order-4711-reply-1") });
 export const TICKET = Type.String(about(
   "A ticket of `POST /user/stream-tickets`, where no Authorization header can be sent.", "st_9f2c"));
+
+export const FunctionCallSchema = Type.Object({
+  name: Type.String(about("Which function the model called.", "check_order")),
+  arguments: Type.Record(Type.String(), Type.Unknown(), about(
+    "What it was called with.", { order: "4711" })),
+  result: Type.Record(Type.String(), Type.Unknown(), about(
+    "What came of it; `error` where it failed.", { state: "shipped" })),
+}, named("FunctionCall", "A function the model called while it answered."));
