@@ -30,6 +30,7 @@ export interface Operation {
 
 export interface Document {
   openapi: string;
+  servers: { url: string }[];
   paths: Record<string, Record<string, Operation>>;
   components: {
     schemas: Record<string, Schema>;

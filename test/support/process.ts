@@ -1,6 +1,7 @@
 // The real server as a process of its own, for tests that kill it.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
+import { watchAnswers } from "./answers.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const CLI = new URL("../../src/cli.ts", import.meta.url).pathname;
@@ -29,6 +30,9 @@ export async function startProcess(
     if (line.includes('"msg":"listening"')) {
       const { url } = JSON.parse(line) as { url: string };
       child.stdout.resume();
+      const unwatch = await watchAnswers(
+        url, async () => await (await fetch(`${url}/openapi.json`)).json() as object);
+      child.once("exit", unwatch);
       return { process: child, url, key, assistant };
     }
   }

@@ -7,6 +7,7 @@ import { loadModels, readConfig } from "../../src/config.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { microsFromDecimal } from "../../src/core/money.ts";
 import { createSystem, type System } from "../../src/core/system.ts";
+import { watchAnswers } from "./answers.ts";
 
 export interface CallOptions {
   key?: string | null;
@@ -71,6 +72,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   });
   const { port, sipPort } = await app.listen();
   const url = `http://127.0.0.1:${port}`;
+  const unwatch = await watchAnswers(url, app.openApi);
   const { accounts } = app.features;
   const newAccount: TestServer["newAccount"] = async ({ balance = "5.00" } = {}) => {
     const account = await accounts.create("Test account", "test@example.org");
@@ -102,6 +104,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     app, url, port, sipPort, dataDir, ...first, newAccount, call,
     close: async () => {
       await app.close();
+      unwatch();
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };
