@@ -199,7 +199,9 @@ export const CompletionSchema = Type.Object({
     message: Type.Object({
       role: Type.Literal("assistant", about("Always assistant.")),
       content: Type.String(about("The reply.", "We are open from 9 to 5.")),
+      refusal: Type.Null(about("Always null.", null)),
     }, about("What the assistant says.")),
+    logprobs: Type.Null(about("Always null: none are told.", null)),
     finish_reason: Type.String(about("`stop`, or `length` where it was cut.", "stop")),
   }), about("The one reply.")),
   usage: Type.Object({
