@@ -11,6 +11,7 @@ import { chargeOf } from "../src/calls/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "../src/calls/replica.ts";
 import { openStorage } from "../src/storage/sqlite/storage.ts";
 import { createWordEar } from "../src/providers/speech/loopback.ts";
+import { accountEvent } from "./support/account-events.ts";
 import { runCli, startProcess } from "./support/process.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { assistantBody, newAssistant, startTestServer, testDataDir } from "./support/server.ts";
@@ -350,7 +351,8 @@ after(async () => {
   await ended;
   rmSync(folder, { recursive: true });
 });
-const childHeaders = { Authorization: `Bearer ${child.key}`, "Content-Type": "application/json" };
+const { key: childKey } = child;
+const childHeaders = { Authorization: `Bearer ${childKey}`, "Content-Type": "application/json" };
 
 async function askChild(path: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(`${child.url}/api${path}`, {
@@ -368,8 +370,8 @@ async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown
   const { call_id: id } = await askChild("/user/make_call", {
     phone_number: "+15550100006", assistant_id: data?.id,
   });
-  let transcript: unknown = "";
-  while (transcript === "") ({ transcript } = await askChild(`/user/calls/${id}`));
+  await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
+    type === "transcript_added" && of === id);
   const exited = once(child.process, "exit");
   child.process.kill(signal);
   await exited;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
+import { accountEvent } from "./support/account-events.ts";
 import { startEndpoint } from "./support/endpoint.ts";
 import { startProcess, type Running } from "./support/process.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
@@ -104,12 +105,9 @@ test("[KB14] killed while it reads, however often, a server reads the document a
     response.writeHead(url === "/robots.txt" ? 404 : 200).end("<p>Here again.</p>");
   });
   server = await startProcess(dataDir, env);
-  let status = "processing";
-  while (status === "processing") {
-    const read = await call(server, key, `${path}/${document.data?.id}`) as { data?: { status: string } };
-    status = read.data?.status ?? "gone";
-  }
-  assert.equal(status, "active");
+  const read = await accountEvent({ url: server.url, key }, ({ type, document_id: id, status }) =>
+    type === "document_status_changed" && id === document.data?.id && status !== "processing");
+  assert.equal(read.status, "active");
   await kill(server, "SIGTERM");
   await site.close();
   rmSync(dataDir, { recursive: true });

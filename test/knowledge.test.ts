@@ -1,13 +1,14 @@
 // Knowledgebases and documents over the wire, and what assistants get of them.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync, watch } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { LIMITS } from "../src/core/limits.ts";
+import { accountEvent, type AccountEvent } from "./support/account-events.ts";
 import { measureRetrieval } from "./support/retrieval.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import {
@@ -58,34 +59,10 @@ async function upload(
   return { status: response.status, body: await response.json() as never };
 }
 
-interface Told {
-  status: string;
-  reason: string | null;
-  knowledgebase_status: string;
-}
-
 /** What the account's stream says of the document, once it is read. */
-async function whenRead(documentId: number, on = server, key = on.key): Promise<Told> {
-  const response = await fetch(`${on.url}/api/user/stream?after=0`, {
-    headers: { Authorization: `Bearer ${key}`, "Last-Event-ID": "0" },
-  });
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  assert.ok(reader);
-  let text = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    assert.ok(!done, "the stream ended");
-    text += value;
-    for (const [, data = ""] of text.matchAll(/^data: (.+)$/gm)) {
-      const event = JSON.parse(data) as Told & { type: string; document_id: number };
-      const isIt = event.type === "document_status_changed" && event.document_id === documentId;
-      if (isIt && event.status !== "processing") {
-        await reader.cancel();
-        return event;
-      }
-    }
-  }
-}
+const whenRead = (documentId: number, on = server, key = on.key): Promise<AccountEvent> =>
+  accountEvent({ url: on.url, key }, ({ type, document_id: id, status }) =>
+    type === "document_status_changed" && id === documentId && status !== "processing");
 
 async function stored(id: number, documentId: number, on = server) {
   const { body } = await on.call("GET", `/user/knowledgebases/${id}/documents/${documentId}`);
@@ -96,8 +73,12 @@ async function stored(id: number, documentId: number, on = server) {
 
 /** Removal runs on after the reply. */
 async function whenEmpty(folder: string): Promise<void> {
-  while (readdirSync(join(server.dataDir, folder)).length > 0) {
-    await new Promise((resolve) => setImmediate(resolve));
+  const path = join(server.dataDir, folder);
+  const changes = watch(path);
+  try {
+    while (readdirSync(path).length > 0) await once(changes, "change");
+  } finally {
+    changes.close();
   }
 }
 
@@ -263,14 +244,15 @@ test("[KB6] a website is read with its own links, within the limit and its robot
 
 test("[KB7] SIGKILL of the extractor costs at most its document; a new server goes on reading", async () => {
   const dataDir = testDataDir();
-  const site = await startSite((_, response) => void response.on("close", () => undefined));
+  const asked = Promise.withResolvers<void>();
+  const site = await startSite(() => asked.resolve());
   let on: TestServer = await startTestServer({ env, dataDir });
   const id = await newKnowledgebase(on);
   const slow = await on.call("POST", `/user/knowledgebases/${id}/documents`, {
     body: { name: "Slow", type: "website", url: site.url },
   });
   const { extractor } = on.app.features.knowledge;
-  while (extractor.pid() === null) await new Promise((resolve) => setImmediate(resolve));
+  await asked.promise;
   process.kill(extractor.pid() as number, "SIGKILL");
   const { key } = on;
   assert.equal((await whenRead(slow.body.data.id, on, key)).status, "failed");
@@ -425,7 +407,8 @@ test("[KB13] with an embeddings server what is meant is found without its words;
 });
 
 test("[KB15] an account's pile of documents does not keep another's single one waiting", async () => {
-  const site = await startSite(() => undefined);
+  const asked = Promise.withResolvers<void>();
+  const site = await startSite(() => asked.resolve());
   const pile = await newKnowledgebase();
   for (let count = 0; count < 6; count += 1) {
     await server.call("POST", `/user/knowledgebases/${pile}/documents`, {
@@ -436,7 +419,7 @@ test("[KB15] an account's pile of documents does not keep another's single one w
   const id = await newKnowledgebase(server, other.key);
   const { body } = await upload(id, "Quick.", {}, { key: other.key });
   const { processor, extractor } = server.app.features.knowledge;
-  while (extractor.pid() === null) await new Promise((resolve) => setImmediate(resolve));
+  await asked.promise;
   // One of the pile ends: the place is the other account's.
   process.kill(extractor.pid() as number, "SIGKILL");
   assert.equal((await whenRead(body.data.id, server, other.key)).status, "active");

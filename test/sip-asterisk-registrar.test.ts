@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
-import { setTimeout as nextLook } from "node:timers/promises";
 import { parseWav } from "../src/audio/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk,
 } from "./support/asterisk.ts";
+import { accountEvent } from "./support/account-events.ts";
 import { RATE } from "./support/baresip.ts";
 import { startProcess, type Running } from "./support/process.ts";
 import { selfSignedCertificate, type Certificate } from "./support/realtime-server.ts";
@@ -22,7 +22,6 @@ const skip = noAsterisk();
 const LIMITED = { skip, timeout: 25_000 };
 const CALLER = "+14155550123";
 const DIALLED = "+14155550180";
-const LOOK_MS = 20;
 
 const RECORDED = "MixMonitor(FOLDER/all.wav,r(FOLDER/${EXTEN}-heard.wav))";
 const EXTENSIONS = [
@@ -112,10 +111,10 @@ async function callSecretly({ url, key }: Running, t: TestContext): Promise<void
   };
   /** The tone is on record there, once the call is over. */
   const assertHeard = async (callId: unknown): Promise<void> => {
-    let call = await ask("GET", `/calls/${String(callId)}`);
-    for (; call.status !== "ended_by_customer"; call = await ask("GET", `/calls/${String(callId)}`)) {
-      await nextLook(LOOK_MS);
-    }
+    const ended = await accountEvent({ url, key }, ({ type, call_id: id }) =>
+      type === "call_ended" && id === callId);
+    assert.equal(ended.status, "ended_by_customer");
+    const call = await ask("GET", `/calls/${String(callId)}`);
     const recording = await fetch(String(call.recording_url));
     const { channels } = parseWav(Buffer.from(await recording.arrayBuffer()));
     assertTone(channels[0]!, t);

@@ -3,11 +3,11 @@
 // by the call's record here.
 import assert from "node:assert/strict";
 import { after, test, type TestContext } from "node:test";
-import { setTimeout as nextLook } from "node:timers/promises";
 import { parseWav } from "../src/audio/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk, type AsteriskEvent,
 } from "./support/asterisk.ts";
+import { askUntil } from "./support/asking.ts";
 import { noBaresip, RATE, startBaresip } from "./support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "./support/scripted-model.ts";
 import { startSipWorld, type SipWorld } from "./support/sip-world.ts";
@@ -17,7 +17,6 @@ import { wavOf } from "./support/wav.ts";
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 20_000 };
 const CALLER = "+14155550123";
-const LOOK_MS = 20;
 
 /** Numbers behind the trunk, and what happens there. */
 const DIALLED = {
@@ -252,13 +251,8 @@ async function invited(): Promise<Invited[]> {
 }
 
 /** Once so many have been answered. */
-async function invitedTimes(count: number): Promise<Invited[]> {
-  for (;;) {
-    const all = await invited();
-    if (all.length >= count) return all;
-    await nextLook(LOOK_MS);
-  }
-}
+const invitedTimes = (count: number): Promise<Invited[]> =>
+  askUntil(invited, (all) => all.length >= count);
 
 async function keepHistory(): Promise<void> {
   await asterisk.command("pjsip set history clear");

@@ -95,7 +95,7 @@ test("[SP71] pieces are asked for two at a time and told in order, each with its
   const texts = ["One. ", "Two. ", "Three. "];
   for (const text of texts) stream.write(text);
   stream.end();
-  while (server.speeches.length < 2) await new Promise(setImmediate);
+  await server.came.event("speech", 1);
   const { authorization, body } = server.speeches[0]!;
   assert.equal(authorization, `Bearer ${KEY}`);
   assert.deepEqual(body, {
@@ -111,7 +111,7 @@ test("[SP71] pieces are asked for two at a time and told in order, each with its
   await new Promise(setImmediate);
   first.end(bytes.subarray(4));
   await told.event("spoken", 1);
-  while (server.speeches.length < 3) await new Promise(setImmediate);
+  await server.came.event("speech", 2);
   server.speeches[2]!.response.end(pcmOf([6]));
   await told.event("done");
   assert.deepEqual(heardIn(told.events), [1, 2, 3, 4, 5, 6]);
@@ -233,7 +233,7 @@ test("[SP76] while somebody goes on talking, partials come at doubling times; a 
     response.on("close", () => begun.resolve());
   };
   hear(LOUD, 3000);
-  while (server.transcriptions.length < 3) await new Promise(setImmediate);
+  await server.came.event("transcription", 2);
   stream.finalize();
   await begun.promise;
   assert.deepEqual((await told.event("final")).text, "all of it");
@@ -254,10 +254,10 @@ test("[SP77] final texts come in the order they were asked for", async () => {
   };
   hear(LOUD, 400);
   stream.finalize();
-  while (held.length < 1) await new Promise(setImmediate);
+  await server.came.event("transcription");
   hear(LOUD, 400);
   stream.finalize();
-  while (held.length < 2) await new Promise(setImmediate);
+  await server.came.event("transcription", 1);
   held[1]!();
   held[0]!();
   await told.event("final", 1);

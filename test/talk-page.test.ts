@@ -16,6 +16,7 @@ import {
   ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, writeMicrophone,
   type Microphone,
 } from "./support/browser.ts";
+import { accountEvent } from "./support/account-events.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, startTestServer } from "./support/server.ts";
 
@@ -123,11 +124,10 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     await page.getByRole("button", { name: "Call again" }).waitFor();
     assert.deepEqual(problems, []);
     const id = await callId.promise;
-    let { body } = await server.call("GET", `/user/calls/${id}`);
-    while (body.status !== "ended_by_customer") {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      ({ body } = await server.call("GET", `/user/calls/${id}`));
-    }
+    const ended = await accountEvent(server, ({ type, call_id: of }) =>
+      type === "call_ended" && of === id);
+    assert.equal(ended.status, "ended_by_customer");
+    const { body } = await server.call("GET", `/user/calls/${id}`);
     const [greeting, question, answer] = body.transcript_entries;
     assert.equal(greeting.interrupted, true);
     assert.ok(GREETING.startsWith(greeting.text) && greeting.text.length < GREETING.length);

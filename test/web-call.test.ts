@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
 import { parseWav } from "../src/audio/wav.ts";
+import { accountEvent } from "./support/account-events.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "./support/server.ts";
 import { callTicket, WebCaller } from "./support/web-caller.ts";
@@ -27,12 +28,12 @@ async function startCall(settings: object = {}) {
   return { caller, conversation, assistant };
 }
 
-async function record(callId: number, status?: string) {
-  for (;;) {
-    const { body } = await server.call("GET", `/user/calls/${callId}`);
-    if (status === undefined || body.status === status) return body;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+/** The record of a call that is over. */
+async function record(callId: number, status: string) {
+  const ended = await accountEvent(server, ({ type, call_id: id }) =>
+    type === "call_ended" && id === callId);
+  assert.equal(ended.status, status);
+  return (await server.call("GET", `/user/calls/${callId}`)).body;
 }
 
 test("[WC1] a web call is heard, answered, recorded and paid for", async () => {

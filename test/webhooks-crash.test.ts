@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { Webhook } from "standardwebhooks";
+import { askUntil } from "./support/asking.ts";
 import { startProcess, type Running } from "./support/process.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { assistantBody, testDataDir } from "./support/server.ts";
@@ -54,7 +55,6 @@ class Server {
       } catch {
         // Killed in the middle: the next process is on its way.
       }
-      await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 
@@ -66,8 +66,10 @@ class Server {
   }
 
   async killAndStart(): Promise<void> {
-    await this.stop("SIGKILL");
-    this.#running = startProcess(this.#dataDir, this.#env);
+    const { process: child } = await this.#running;
+    // Who is cut off waits for the next process from before this one dies.
+    this.#running = once(child, "exit").then(() => startProcess(this.#dataDir, this.#env));
+    child.kill("SIGKILL");
     await this.#running;
   }
 }
@@ -142,7 +144,7 @@ test("[WH12] killed again and again while receivers fail: each message arrives, 
   await Promise.all(sending);
   const pending = async (): Promise<number> => (await server.call<{ total: number }>(
     "GET", "/user/webhook-deliveries?state=pending&per_page=1")).total;
-  while (await pending() > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  await askUntil(pending, (count) => count === 0);
 
   const { ids: expected } = await eventsAfter(server, start);
   assert.ok(expected.length >= MESSAGES);

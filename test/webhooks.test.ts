@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Webhook } from "standardwebhooks";
+import { accountEvent } from "./support/account-events.ts";
+import { askUntil } from "./support/asking.ts";
 import { createManualSystem } from "./support/clock.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "./support/server.ts";
@@ -335,9 +337,10 @@ test("[WH9] after a call its webhook says what the contract says; its answer is 
   assert.equal(body.duration, call.duration);
   const recording = await fetch(String(body.recording_url));
   assert.equal(recording.status, 200);
-  while ((await live.call("GET", `/user/calls/${made.call_id}`)).body.webhook_response.ticket !== 7) {
-    await new Promise(setImmediate);
-  }
+  const { webhook_response: answered } = await askUntil(
+    async () => (await live.call("GET", `/user/calls/${made.call_id}`)).body,
+    ({ webhook_response: stored }) => Object.keys(stored).length > 0);
+  assert.equal(answered.ticket, 7);
 
   const ask = async (settings: object, number: string): Promise<number> => {
     const { status } = await live.call("PUT", `/user/assistant/${assistant.id}`, { body: settings });
@@ -346,9 +349,9 @@ test("[WH9] after a call its webhook says what the contract says; its answer is 
       body: { phone_number: number, assistant_id: assistant.id },
     });
     const callId = answer.body.call_id as number;
-    while ((await live.call("GET", `/user/calls/${callId}`)).body.status !== "busy") {
-      await new Promise(setImmediate);
-    }
+    const ended = await accountEvent(live, ({ type, call_id: id }) =>
+      type === "call_ended" && id === callId);
+    assert.equal(ended.status, "busy");
     return callId;
   };
   // Only calls that were answered, unless told otherwise.
@@ -383,11 +386,9 @@ test("[WH10] before an inbound call its webhook may set variables; without an an
       post_call_evaluation: false, inbound_webhook_url: `${receiver.url}/${number}`,
     });
     const { body } = await live.call("POST", "/user/try_call", { body: { assistant_id: id } });
-    let call = body;
-    while (!call.transcript) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      call = (await live.call("GET", `/user/calls/${body.call_id}`)).body;
-    }
+    await accountEvent(live, ({ type, call_id: id }) =>
+      type === "transcript_added" && id === body.call_id);
+    const { body: call } = await live.call("GET", `/user/calls/${body.call_id}`);
     assert.equal(call.transcript.split("\n")[0], firstLine);
     assert.deepEqual(call.variables, variables);
     await live.call("POST", `/user/calls/${body.call_id}/end`);

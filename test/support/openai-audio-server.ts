@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseWav } from "../../src/audio/wav.ts";
+import { createTold, type Told } from "./told.ts";
 
 export interface SpeechRequest {
   authorization: string | undefined;
@@ -25,6 +26,8 @@ export interface OpenAiAudioServer {
   url: string;
   speeches: SpeechRequest[];
   transcriptions: TranscriptionRequest[];
+  /** Tells of each request of both kinds, once the test's handler has had it. */
+  came: Told<{ kind: "speech" | "transcription" }>;
   /** Set by the test; the response is its to end. */
   onSpeech(request: SpeechRequest): void;
   onTranscription(request: TranscriptionRequest, response: ServerResponse): void;
@@ -49,7 +52,8 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
       const body = JSON.parse(bytes.toString()) as Record<string, unknown>;
       const speech = watch({ authorization, body, response, isGone: false });
       server.speeches.push(speech);
-      return server.onSpeech(speech);
+      server.onSpeech(speech);
+      return server.came.tell({ kind: "speech" });
     }
     if (request.url !== "/v1/audio/transcriptions") {
       response.writeHead(404).end();
@@ -69,6 +73,7 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
     });
     server.transcriptions.push(transcription);
     server.onTranscription(transcription, response);
+    server.came.tell({ kind: "transcription" });
   };
   const http = createServer((request, response) => void answer(request, response));
   http.listen(0, "127.0.0.1");
@@ -77,6 +82,7 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1`,
     speeches: [],
     transcriptions: [],
+    came: createTold(),
     onSpeech: ({ response }) => {
       response.writeHead(200, { "content-type": "audio/pcm" }).end(Buffer.alloc(4800));
     },

@@ -5,13 +5,12 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as nextLook } from "node:timers/promises";
+import { askUntil } from "./asking.ts";
 import { freePorts } from "./free-ports.ts";
 
 const EXECUTABLE = "/usr/bin/sipp";
 const SCENARIOS = new URL("../sipp/", import.meta.url).pathname;
 const TIMEOUT_S = 30;
-const LOOK_MS = 10;
 
 /** Why tests with sipp cannot run here; false: they can. */
 export const noSipp = (): string | false =>
@@ -68,7 +67,7 @@ export async function isBound(port: number): Promise<void> {
   const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   const lists = (): boolean =>
     readFileSync("/proc/net/udp", "utf8").split("\n").some((line) => line.slice(0, 25).includes(local));
-  while (!lists()) await nextLook(LOOK_MS);
+  await askUntil(lists, (listed) => listed);
 }
 
 export async function startSipp(options: SippOptions): Promise<Sipp> {
