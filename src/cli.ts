@@ -10,6 +10,8 @@ import { maintenanceCommands } from "./cli/maintenance.ts";
 import { numberCommands } from "./cli/numbers.ts";
 import { EXIT_CONFIG, serve } from "./serve.ts";
 import { describeSettings, readConfig } from "./config.ts";
+import { lockDataDir } from "./storage/sqlite/database.ts";
+import { isRestoring } from "./storage/sqlite/restoring.ts";
 
 const COMMANDS: Command[] = [...accountCommands, ...numberCommands, ...maintenanceCommands];
 
@@ -40,6 +42,14 @@ function findCommand(argv: string[]): Command {
   return command;
 }
 
+/** No command reads a folder that is half of one backup and half of another. */
+function settleRestore(dataDir: string): void {
+  if (!isRestoring(dataDir)) return;
+  const lock = lockDataDir(dataDir);
+  if (!lock) throw new Error("a restore of the data folder is under way: try again when it has ended");
+  lock.release();
+}
+
 async function runCommand(argv: string[]): Promise<number> {
   const command = findCommand(argv);
   const { values, positionals } = parseArgs({
@@ -58,6 +68,7 @@ async function runCommand(argv: string[]): Promise<number> {
     for (const problem of outcome.problems) process.stderr.write(`parley: ${problem}\n`);
     return EXIT_CONFIG;
   }
+  settleRestore(outcome.config.PARLEY_DATA_DIR);
   const result = await command.run({ config: outcome.config, values, positionals });
   write(values.json === true ? `${JSON.stringify(result.value)}\n` : `${result.text}\n`);
   return result.failed === true ? 1 : 0;

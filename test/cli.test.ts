@@ -1,36 +1,13 @@
 // The `parley` command as a person runs it: a child process on a real data folder, also while a
 // server works on the same one.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import {
-  mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync,
-} from "node:fs";
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
 import { backupDatabase } from "../src/storage/sqlite/backup.ts";
+import { json, parley } from "./support/process.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "./support/server.ts";
-
-const CLI = new URL("../src/cli.ts", import.meta.url).pathname;
-
-interface Ran {
-  code: number;
-  out: string;
-  err: string;
-}
-
-function parley(dataDir: string, args: string[], env: Record<string, string> = {}): Promise<Ran> {
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      [CLI, ...args],
-      { env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, ...env } },
-      (_error, out, err) => resolve({ code: child.exitCode ?? -1, out, err }),
-    );
-  });
-}
-
-const json = (ran: Ran) => JSON.parse(ran.out) as Record<string, unknown>;
 
 test("[CL1] account create prints one JSON object with account_id and api_key", async () => {
   const dir = testDataDir();
@@ -120,53 +97,6 @@ test("[CL5] restore keeps the database it replaces and refuses a damaged backup"
   assert.match(cut.err, /cannot be read|not whole/);
   assert.deepEqual(readdirSync(dir).sort(), before);
   rmSync(dir, { recursive: true });
-});
-
-test("[CL29] a restored server opens its secrets, signs as before and has its files", async () => {
-  const first = await startTestServer();
-  const headers = [{ name: "Authorization", value: "Bearer canary" }];
-  await first.call("POST", "/user/tools", {
-    body: { name: "look", description: "Looks", endpoint: "https://example.com", method: "GET", headers },
-  });
-  const kept = { recordings: "one.wav", documents: "two.pdf" };
-  for (const [folder, file] of Object.entries(kept)) {
-    mkdirSync(join(first.dataDir, folder), { recursive: true });
-    writeFileSync(join(first.dataDir, folder, file), folder);
-  }
-  const target = testDataDir();
-  const file = join(target, "all.tar.gz");
-  const made = await parley(first.dataDir, ["backup", file]);
-  assert.equal(made.code, 0, made.err);
-  const other = testDataDir();
-  const restored = await parley(other, ["restore", file]);
-  assert.equal(restored.code, 0, restored.err);
-  for (const [folder, name] of Object.entries(kept)) {
-    assert.equal(readFileSync(join(other, folder, name), "utf8"), folder);
-  }
-  const secret = (dir: string) => readFileSync(join(dir, "secret"), "utf8");
-  assert.equal(secret(other), secret(first.dataDir));
-  const second = await startTestServer({ dataDir: other });
-  const list = await second.call("GET", "/user/tools", { key: first.key });
-  assert.equal(list.status, 200);
-  assert.deepEqual(list.body[0].headers, headers);
-  await Promise.all([first.close(), second.close()]);
-  for (const dir of [target, other]) rmSync(dir, { recursive: true });
-});
-
-test("[CL30] doctor says when the secret does not open what was sealed", async () => {
-  const server = await startTestServer();
-  await server.call("POST", "/user/tools", {
-    body: { name: "look", description: "Looks", endpoint: "https://example.com", method: "GET" },
-  });
-  const well = json(await parley(server.dataDir, ["doctor", "--json"]));
-  assert.equal(well.ok, true);
-  const ran = await parley(server.dataDir, ["doctor", "--json"], { PARLEY_SECRET: "another secret of 16" });
-  assert.equal(ran.code, 1);
-  const { findings } = json(ran) as { findings: { check: string; ok: boolean; detail: string }[] };
-  const secret = findings.find(({ check }) => check === "secret")!;
-  assert.equal(secret.ok, false);
-  assert.match(secret.detail, /does not open what was sealed/);
-  await server.close();
 });
 
 test("[CL81] account plan changes what a running server allows; an unknown plan exits with 2", async () => {

@@ -9,10 +9,12 @@ export type CalendarIntegration = Extract<BuiltInTool, { type: "calendar_integra
 export type Place = Pick<Assistant, "accountId" | "uuid">;
 
 const SEALED = /^v1(\.[\w-]+){3}$/;
+export const isSealedKey = (key: string): boolean => SEALED.test(key);
 
-const placeOf = ({ accountId, uuid }: Place): string =>
+/** What an assistant's key is bound to. */
+export const calcomPlace = ({ accountId, uuid }: Place): string =>
   `assistants:${accountId}:${uuid}:calcom_api_key`;
-const isIntegration = (tool: BuiltInTool): tool is CalendarIntegration =>
+export const isIntegration = (tool: BuiltInTool): tool is CalendarIntegration =>
   tool.type === "calendar_integration";
 
 export const maskedKey = (tool: BuiltInTool): BuiltInTool =>
@@ -20,11 +22,11 @@ export const maskedKey = (tool: BuiltInTool): BuiltInTool =>
 
 export function createCalcomKeys(box: SecretBox) {
   const seal = (place: Place, tool: CalendarIntegration): CalendarIntegration =>
-    ({ ...tool, calcom_api_key: box.seal(tool.calcom_api_key, placeOf(place)) });
+    ({ ...tool, calcom_api_key: box.seal(tool.calcom_api_key, calcomPlace(place)) });
   return {
     /** Null when it was sealed under another secret. */
     open: (place: Place, tool: CalendarIntegration): string | null =>
-      box.tryOpen(tool.calcom_api_key, placeOf(place)),
+      box.tryOpen(tool.calcom_api_key, calcomPlace(place)),
     /**
      * What is sent, as it is kept. A mask stands for the key of the same event in `before`, else
      * for the only one there; `missing` is told of masks that stand for nothing.
@@ -45,7 +47,7 @@ export function createCalcomKeys(box: SecretBox) {
     /** Null when no key lies open. */
     closed: (place: Place, tools: BuiltInTool[]): BuiltInTool[] | null => {
       const isOpen = (tool: BuiltInTool): tool is CalendarIntegration =>
-        isIntegration(tool) && !SEALED.test(tool.calcom_api_key);
+        isIntegration(tool) && !isSealedKey(tool.calcom_api_key);
       if (!tools.some(isOpen)) return null;
       return tools.map((tool) => (isOpen(tool) ? seal(place, tool) : tool));
     },

@@ -4,15 +4,18 @@
 // cut off is known as such.
 import { createHmac } from "node:crypto";
 import {
-  existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync,
-  readSync, closeSync, renameSync, rmSync, writeFileSync,
+  chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync,
+  openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
 import type { Config } from "../config.ts";
 import { findSecret } from "../core/secrets.ts";
-import { backupDatabase, inspectDatabase, restoreDatabase } from "../storage/sqlite/backup.ts";
+import { backupDatabase, inspectDatabase } from "../storage/sqlite/backup.ts";
 import { databasePath } from "../storage/sqlite/database.ts";
+import {
+  isRestoring, keptName, putInPlace, stageRestore,
+} from "../storage/sqlite/restoring.ts";
 
 const FOLDERS = ["documents", "recordings"] as const;
 const SECRET = "secret";
@@ -151,36 +154,51 @@ export function isDatabase(path: string): boolean {
   return head.toString("latin1") === "SQLite format 3";
 }
 
+const REPLACED = [...FOLDERS, SECRET];
+
+function assertSecret(folder: string, configured: string | null, mark: string | null): void {
+  if (mark === null) return;
+  if (configured !== null && markOf(configured) !== mark) {
+    throw new Error("PARLEY_SECRET is not the secret this backup was made under: what is sealed "
+      + "in it would not open. Set that one, or unset it where the backup holds its own.");
+  }
+  if (configured === null && !existsSync(join(folder, SECRET))) {
+    throw new Error("the backup was made under a PARLEY_SECRET, which it does not hold: set the "
+      + "same one and try again");
+  }
+}
+
 /**
  * Puts the backup in the folder's place, once all of it was found right; the caller holds the lock.
  * Returns where the database it replaced now is, null when there was none; what else it replaced
  * stands beside it under the same ending.
  */
-export function restoreArchive(
+export async function restoreArchive(
   config: Config, source: string, stamp: string,
 ): Promise<string | null> {
   const dataDir = config.PARLEY_DATA_DIR;
-  return staged(dataDir, async (folder) => {
-    await unpack(source, folder);
-    const { secret_mark: mark } = readContents(folder);
-    const problems = inspectDatabase(databasePath(folder));
+  const isAlone = isDatabase(source);
+  const database = basename(databasePath(""));
+  const folder = stageRestore(dataDir);
+  try {
+    if (isAlone) copyFileSync(source, join(folder, database));
+    else {
+      await unpack(source, folder);
+      assertSecret(folder, config.PARLEY_SECRET, readContents(folder).secret_mark);
+    }
+    const problems = inspectDatabase(join(folder, database));
     if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
-    const configured = config.PARLEY_SECRET;
-    if (mark !== null && configured !== null && markOf(configured) !== mark) {
-      throw new Error("PARLEY_SECRET is not the secret this backup was made under: what is sealed "
-        + "in it would not open. Set that one, or unset it where the backup holds its own.");
-    }
-    if (mark !== null && configured === null && !existsSync(join(folder, SECRET))) {
-      throw new Error("the backup was made under a PARLEY_SECRET, which it does not hold: set the "
-        + "same one and try again");
-    }
-    for (const name of [...FOLDERS, SECRET]) {
-      const place = join(dataDir, name);
-      if (existsSync(place)) renameSync(place, `${place}.before-restore-${stamp}`);
-      const incoming = join(folder, name);
-      if (existsSync(incoming)) renameSync(incoming, place);
-    }
-    // Last, so that a restore that was interrupted has not begun for whoever starts the server.
-    return restoreDatabase(dataDir, databasePath(folder), stamp);
-  });
+    chmodSync(join(folder, database), 0o600);
+    for (const suffix of ["-wal", "-shm"]) rmSync(join(folder, database + suffix), { force: true });
+    const kept = existsSync(databasePath(dataDir))
+      ? join(dataDir, keptName(database, stamp))
+      : null;
+    // The log belongs to the old file: it must go with it, never meet the new one.
+    const files = [`${database}-wal`, `${database}-shm`, database];
+    putInPlace(dataDir, folder, isAlone ? files : [...REPLACED, ...files], stamp);
+    return kept;
+  } finally {
+    // A plan that was written down is carried out by whoever opens the folder next.
+    if (!isRestoring(dataDir)) rmSync(folder, { recursive: true, force: true });
+  }
 }

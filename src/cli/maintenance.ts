@@ -7,11 +7,10 @@ import { loadModels, readConfig, type Config } from "../config.ts";
 import { createLogger } from "../core/logger.ts";
 import { createSecretBox, findSecret } from "../core/secrets.ts";
 import { createSystem, isoMicros } from "../core/system.ts";
-import {
-  auditDatabase, inspectDatabase, restoreDatabase, sealedSample,
-} from "../storage/sqlite/backup.ts";
+import { auditDatabase, inspectDatabase } from "../storage/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "../storage/sqlite/database.ts";
 import { measureCommits } from "../storage/sqlite/probe.ts";
+import { trySealed } from "../storage/sqlite/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
 import { table, UsageError, type Command } from "./command.ts";
 
@@ -72,12 +71,9 @@ const restore: Command = {
         throw new Error(`the data folder has ${held}; --force replaces it and keeps the old one beside it`);
       }
       const stamp = isoMicros(createSystem().now()).replaceAll(/[-:.]/g, "");
-      const isAlone = isDatabase(file);
-      const kept = isAlone
-        ? restoreDatabase(dataDir, file, stamp)
-        : await restoreArchive(config, file, stamp);
+      const kept = await restoreArchive(config, file, stamp);
       const note = kept === null ? "" : `; the database it replaced is ${kept}`;
-      const missing = isAlone
+      const missing = isDatabase(file)
         ? ". It is the database alone: secret, documents and recordings are not in it"
         : "";
       return { value: { file, kept }, text: `restored ${file}${note}${missing}` };
@@ -114,19 +110,28 @@ function examineData(config: Config): Finding[] {
   ];
 }
 
-/** Whether the secret opens what was sealed. */
+const NAMED_MAX = 10;
+
+/** Whether the secret opens everything that was sealed. */
 function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: Config): Finding {
   const check = "secret";
   const secret = findSecret(configured, dataDir);
-  const sample = sealedSample(databasePath(dataDir));
-  if (!sample) return { check, ok: true, detail: "nothing is sealed yet" };
+  const box = secret === null ? null : createSecretBox(secret, createSystem());
+  const trial = trySealed(databasePath(dataDir), ({ sealed, place }) =>
+    box !== null && box.tryOpen(sealed, place) !== null);
+  if (trial.kind === "too_old") {
+    return { check, ok: true, detail: "not tried: the next start brings the database up to date" };
+  }
+  const { count, closed } = trial;
+  if (count === 0) return { check, ok: true, detail: "nothing is sealed yet" };
   if (secret === null) {
     return { check, ok: false, detail: "it is missing: restore it, or set PARLEY_SECRET to it" };
   }
-  const { sealed, place } = sample;
-  return createSecretBox(secret, createSystem()).tryOpen(sealed, place) === null
-    ? { check, ok: false, detail: "it does not open what was sealed: another one is needed" }
-    : { check, ok: true, detail: "opens what was sealed" };
+  if (closed.length === 0) return { check, ok: true, detail: `opens all ${count} that are sealed` };
+  const more = closed.length > NAMED_MAX ? ` and ${closed.length - NAMED_MAX} more` : "";
+  const named = closed.slice(0, NAMED_MAX).join(", ") + more;
+  const remedy = closed.length === count ? "another one is needed" : "enter these anew";
+  return { check, ok: false, detail: `it does not open what was sealed (${named}): ${remedy}` };
 }
 
 async function examineModel(config: Config): Promise<Finding> {

@@ -146,15 +146,17 @@ const withoutSecrets = (
   { uuid: _uuid, sealedPassword: _sealed, ...trunk }: StoredSipTrunk,
 ): SipTrunkRecord => trunk;
 
+/** What a trunk's password is bound to. */
+export const passwordPlace = (accountId: number, uuid: string): string =>
+  `sip_trunks:${accountId}:${uuid}:password`;
+
 /** Passwords of the account's trunk, sealed and opened. */
 function createVault(box: SecretBox) {
-  const place = (accountId: number, uuid: string): string =>
-    `sip_trunks:${accountId}:${uuid}:password`;
   return {
     seal: (accountId: number, uuid: string, password: string): string =>
-      box.seal(password, place(accountId, uuid)),
+      box.seal(password, passwordPlace(accountId, uuid)),
     open: ({ uuid, sealedPassword, ...trunk }: StoredSipTrunk): SipTrunk =>
-      ({ ...trunk, password: box.open(sealedPassword, place(trunk.accountId, uuid)) }),
+      ({ ...trunk, password: box.open(sealedPassword, passwordPlace(trunk.accountId, uuid)) }),
   };
 }
 

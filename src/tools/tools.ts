@@ -168,16 +168,18 @@ function unmasked<K extends string, T extends Record<K, string> & { value: strin
 
 type Place = Pick<StoredTool, "accountId" | "uuid">;
 
+/** What a tool's secrets are bound to. */
+export const toolPlace = ({ accountId, uuid }: Place, column: string): string =>
+  `tools:${accountId}:${uuid}:${column}`;
+
 function createToolSecrets(box: SecretBox) {
-  const placeOf = ({ accountId, uuid }: Place, column: string): string =>
-    `tools:${accountId}:${uuid}:${column}`;
   const seal = (place: Place, column: "headers" | "static_fields", list: object[]): string =>
     column === "static_fields" && list.length === 0
       ? ""
-      : box.seal(JSON.stringify(list), placeOf(place, column));
+      : box.seal(JSON.stringify(list), toolPlace(place, column));
   const open = <T>(place: Place, column: string, sealed: string): T[] | null => {
     if (sealed === "") return [];
-    const text = box.tryOpen(sealed, placeOf(place, column));
+    const text = box.tryOpen(sealed, toolPlace(place, column));
     return text === null ? null : JSON.parse(text) as T[];
   };
   const opened = ({ sealedHeaders, sealedFields, ...tool }: StoredTool): Tool => {

@@ -1,5 +1,5 @@
 // The real server as a process of its own, for tests that kill it.
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 import { watchAnswers } from "./answers.ts";
 
@@ -44,3 +44,27 @@ export function runCli(dataDir: string, args: string[]): string {
     env: { PARLEY_DATA_DIR: dataDir }, encoding: "utf8",
   });
 }
+
+export interface Ran {
+  /** Null: a signal ended it. */
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+/** The `parley` command as a person runs it. */
+export function parley(
+  dataDir: string, args: string[], env: Record<string, string> = {}, flags: string[] = [],
+): Promise<Ran> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [...flags, CLI, ...args],
+      { env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, ...env } },
+      (_error, out, err) => resolve({ code: child.exitCode, out, err }),
+    );
+  });
+}
+
+/** What a command printed with `--json`. */
+export const json = (ran: Ran) => JSON.parse(ran.out) as Record<string, unknown>;

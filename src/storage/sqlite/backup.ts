@@ -1,6 +1,7 @@
-// Backup and restore of the database file. A copy counts only once it has been opened, checked page
-// by page and audited; until then it stands beside its target under another name.
-import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, copyFileSync } from "node:fs";
+// Backup of the database file, and what tells whether a copy is sound. A copy counts only once it
+// has been opened, checked page by page and audited; until then it has another name beside its
+// target.
+import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { auditAccount } from "../../accounts/ledger.ts";
 import {
@@ -49,20 +50,6 @@ export function inspectDatabase(path: string): string[] {
   }
 }
 
-/** Something sealed and the place it was sealed at, to try a secret on; null when nothing is. */
-export function sealedSample(path: string): { sealed: string; place: string } | null {
-  const db = openForInspection(path);
-  try {
-    const row = db.prepare<[], { account_id: number; uuid: string; headers: string }>(
-      "SELECT account_id, uuid, headers FROM tools ORDER BY id DESC LIMIT 1").get();
-    return row
-      ? { sealed: row.headers, place: `tools:${row.account_id}:${row.uuid}:headers` }
-      : null;
-  } finally {
-    db.close();
-  }
-}
-
 /** Copies the live database, whoever writes to it meanwhile. Throws when the copy is not sound. */
 export async function backupDatabase(dataDir: string, target: string): Promise<void> {
   const partial = `${resolve(target)}.partial`;
@@ -82,28 +69,4 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
   } finally {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(partial + suffix, { force: true });
   }
-}
-
-/**
- * Puts a checked copy of `source` in the data folder's place. The caller holds the folder's lock.
- * Returns where the database it replaced now is, null when there was none.
- */
-export function restoreDatabase(dataDir: string, source: string, stamp: string): string | null {
-  const problems = inspectDatabase(source);
-  if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
-  const path = databasePath(dataDir);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const incoming = `${path}.restoring`;
-  copyFileSync(source, incoming);
-  chmodSync(incoming, 0o600);
-  const kept = existsSync(path) ? `${path}.before-restore-${stamp}` : null;
-  if (kept !== null) {
-    // The log belongs to the old file: it must go with it, never meet the new one.
-    for (const suffix of ["-wal", "-shm"]) {
-      if (existsSync(path + suffix)) renameSync(path + suffix, kept + suffix);
-    }
-    renameSync(path, kept);
-  }
-  renameSync(incoming, path);
-  return kept;
 }

@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
+import { finishRestore } from "./restoring.ts";
 
 /**
  * In statements that run often, a parameter of an ORDER BY query is written `+@id`, of a LIMIT
@@ -120,7 +121,8 @@ function refuseNewer(version: number, newest: number): void {
 
 /**
  * Holds the data folder for one server process. The lock is SQLite's own on a file beside the
- * database, so the operating system frees it however the process ends. Null when it is taken.
+ * database, so the operating system frees it however the process ends. Null when it is taken. A
+ * restore that died is brought to its end first.
  */
 export function lockDataDir(dataDir: string): { release(): void } | null {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -128,6 +130,7 @@ export function lockDataDir(dataDir: string): { release(): void } | null {
   try {
     db.pragma("journal_mode = DELETE");
     db.exec("BEGIN EXCLUSIVE");
+    finishRestore(dataDir);
   } catch (error) {
     db.close();
     if (isBusy(error)) return null;

@@ -1,0 +1,62 @@
+// Puts what a restore has unpacked and checked in the data folder's place. A process that dies
+// meanwhile leaves the old folder or, once it is next opened, all of the new one: what is to be
+// moved is written down first, and whoever takes the folder's lock does what is left of it.
+import {
+  existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+
+const JOURNAL = "restoring.json";
+const STAGING = ".restoring-";
+
+interface Moves {
+  /** The folder in the data folder that holds what comes. */
+  staging: string;
+  /** Ends the names of what is replaced. */
+  stamp: string;
+  /** What goes; what of it comes, or has come. */
+  names: string[];
+  coming: string[];
+}
+
+/** True while a restore is under way, and after one that died before its end. */
+export const isRestoring = (dataDir: string): boolean => existsSync(join(dataDir, JOURNAL));
+
+/** What is kept of a database goes on fitting its log. */
+export const keptName = (name: string, stamp: string): string =>
+  name.replace(/^(.*?)(-wal|-shm)?$/, `$1.before-restore-${stamp}$2`);
+
+/** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
+export function stageRestore(dataDir: string): string {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  return mkdtempSync(join(dataDir, STAGING));
+}
+
+/** Moves what is in `staging` to its place, and what was there aside. */
+export function putInPlace(dataDir: string, staging: string, names: string[], stamp: string): void {
+  const coming = names.filter((name) => existsSync(join(staging, name)));
+  const moves: Moves = { staging, stamp, names, coming };
+  const journal = join(dataDir, JOURNAL);
+  writeFileSync(`${journal}.partial`, JSON.stringify(moves), { mode: 0o600, flush: true });
+  renameSync(`${journal}.partial`, journal);
+  finishRestore(dataDir);
+}
+
+/** Does what a restore that died has left to do; the caller has the lock. */
+export function finishRestore(dataDir: string): void {
+  const journal = join(dataDir, JOURNAL);
+  if (existsSync(journal)) {
+    const { staging, stamp, names, coming } = JSON.parse(readFileSync(journal, "utf8")) as Moves;
+    for (const name of names) {
+      const [place, incoming] = [join(dataDir, name), join(staging, name)];
+      const hasCome = coming.includes(name) && !existsSync(incoming);
+      if (hasCome) continue;
+      if (existsSync(place)) renameSync(place, join(dataDir, keptName(name, stamp)));
+      if (existsSync(incoming)) renameSync(incoming, place);
+    }
+    rmSync(journal);
+  }
+  for (const left of readdirSync(dataDir).filter((name) => name.startsWith(STAGING))) {
+    rmSync(join(dataDir, left), { recursive: true, force: true });
+  }
+}
