@@ -1,13 +1,13 @@
 // Every environment variable: type, default, description. Read by config.ts.
 import {
-  asteriskEndpoint, asteriskName, countries, dollars, ed25519Key, file, integer, list, networks,
+  asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key, file, integer, list, networks,
   numberPrices, onOff, oneOf, origins, plans, portRange, rsaKey, secondsList, secret, sherpaModel,
   text, twilioSid, url, uuid, type Parse,
 } from "./config-values.ts";
 import { LIMITS } from "./core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./core/logger.ts";
 import { formatMicros } from "./core/money.ts";
-import type { NumberPrices, Plans } from "./core/price-lists.ts";
+import type { CarrierRates, NumberPrices, Plans } from "./core/price-lists.ts";
 import type { SherpaModel } from "./providers/speech/sherpa-model.ts";
 
 export interface Setting<T> {
@@ -167,6 +167,10 @@ export const SETTINGS = {
   PARLEY_NUMBER_PRICES_FILE: setting<NumberPrices | null>({
     default: null, description: "What numbers cost a month, by country, instead of data/number-prices.json",
     parse: numberPrices,
+  }),
+  PARLEY_CARRIER_RATES_FILE: setting<CarrierRates | null>({
+    default: null, description: "What carriers charge for a minute, by carrier, direction and prefix of the called number; absent: carrier_cost is 0",
+    parse: carrierRates,
   }),
   PARLEY_PLANS_FILE: setting<Plans | null>({
     default: null, description: "Plans and their caps instead of data/plans.json; one is called self-hosted. parley account plan gives an account another",

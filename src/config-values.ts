@@ -5,9 +5,10 @@ import { existsSync } from "node:fs";
 import { microsFromDecimal } from "./core/money.ts";
 import { parseNetwork } from "./core/networks.ts";
 import {
-  readNumberPrices, readPlans, type NumberPrices, type Plans,
+  readCarrierRates, readNumberPrices, readPlans, type CarrierRates, type NumberPrices, type Plans,
 } from "./core/price-lists.ts";
 import { isUuid, parseHttpUrl } from "./core/values.ts";
+import { HOSTED_ACCOUNTS } from "./providers/carriers/hosted/port.ts";
 import { vonageKeyProblem } from "./providers/carriers/hosted/vonage-token.ts";
 import { findSherpaModel, type SherpaModel } from "./providers/speech/sherpa-model.ts";
 
@@ -42,6 +43,8 @@ const listFile = <T>(read: (file: string) => T): Parse<T | null> => (value) => {
 };
 export const plans: Parse<Plans | null> = listFile(readPlans);
 export const numberPrices: Parse<NumberPrices | null> = listFile(readNumberPrices);
+export const carrierRates: Parse<CarrierRates | null> = listFile((file) =>
+  readCarrierRates(file, ["sip", ...HOSTED_ACCOUNTS]));
 export const sherpaModel: Parse<SherpaModel | null> = (value) => {
   if (!existsSync(value)) return problem(`names a folder that does not exist: ${value}`);
   const found = findSherpaModel(value);

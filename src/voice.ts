@@ -92,6 +92,7 @@ export function createVoice(options: VoiceOptions): Voice {
     media,
     voiceOf,
     lineOf: lines.of,
+    carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
     evaluate: createEvaluate({ resolveModel: options.resolveModel, system, log }),
   });
   return {

@@ -37,7 +37,7 @@ const authorization = { Authorization: `Bearer ${key}` };
 const call: typeof server.call = (method, path, options) =>
   server.call(method, path, { key, ...options });
 const ENDED = {
-  reason: "customer_hung_up", carrierCostMicros: 0, turns: [], hasRecording: false,
+  reason: "customer_hung_up", turns: [], hasRecording: false,
 } as const;
 
 async function beginCall(): Promise<number> {

@@ -22,7 +22,7 @@ const begin = (changes: object = {}) => calls.begin({
   customerPhone: "+15550100", variables: { name: "Eva" }, ...changes,
 });
 const ENDED = {
-  reason: "customer_hung_up", carrierCostMicros: 0, turns: [], hasRecording: false,
+  reason: "customer_hung_up", turns: [], hasRecording: false,
 } as const;
 const EVALUATED = { evaluation: { summary: "short" }, evaluationError: null };
 const totals = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
@@ -193,6 +193,39 @@ test("[CR348] a transfer under way when the process dies has failed; one asked f
   const [, lost] = await read();
   assert.deepEqual(lost.slice(0, 2), ["+15550112", "failed"]);
   assert.match(lost[2], /^The server was stopped or restarted during the call\./);
+});
+
+test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not charged; also after a crash", async () => {
+  const talked = async (seconds: number) => {
+    const { call } = await begin();
+    await calls.change(call.id, "in-progress", { carrierMicrosPerMinute: 13_500 });
+    await calls.beat([call.id]);
+    system.advance(seconds * 1000);
+    return call.id;
+  };
+  const costs = async (id: number) => {
+    const { body } = await server.call("GET", `/user/calls/${id}`);
+    return [body.carrier_cost, body.total_cost];
+  };
+  for (const [seconds, ours, carriers] of [[1, 0.05, 0.0135], [60, 0.1, 0.0135], [61, 0.101667, 0.027]] as const) {
+    const before = await totals();
+    const id = await talked(seconds);
+    await calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });
+    await calls.finish(id, EVALUATED);
+    assert.equal(Number((before - await totals()).toFixed(6)), ours);
+    assert.deepEqual(await costs(id), [carriers, Number((ours + carriers).toFixed(6))]);
+  }
+  const before = await totals();
+  const cut = await talked(90);
+  await calls.beat([cut]);
+  system.advance(600_000);
+  await calls.recover();
+  assert.equal(Number((before - await totals()).toFixed(6)), 0.15);
+  assert.deepEqual(await costs(cut), [0.027, 0.177]);
+  const { call } = await begin();
+  await calls.change(call.id, "no-answer", { reason: "no_answer" });
+  assert.deepEqual(await costs(call.id), [0, 0]);
+  assert.deepEqual(await problems(), []);
 });
 
 test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {

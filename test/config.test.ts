@@ -100,6 +100,57 @@ test("[CF56] plans and number prices come from the operator's files; a wrong one
   rmSync(dir, { recursive: true });
 });
 
+test("[CF76] what carriers charge: longest prefix first, then the row that names more; a wrong file is named, exit 78", () => {
+  const dir = testDataDir();
+  const file = join(dir, "rates.json");
+  const read = (rows: unknown) => {
+    writeFileSync(file, JSON.stringify(rows));
+    return readConfig({ PARLEY_CARRIER_RATES_FILE: file });
+  };
+  const right = read([
+    { per_minute: 0.05 },
+    { prefix: "+49", per_minute: 0.02 },
+    { direction: "outbound", prefix: "+49", per_minute: 0.03 },
+    { carrier: "twilio", prefix: "+49", per_minute: 0.0085 },
+    { carrier: "twilio", direction: "outbound", prefix: "+4915", per_minute: 0.012345 },
+  ]);
+  assert.ok(right.kind === "ok");
+  const rates = right.config.PARLEY_CARRIER_RATES_FILE;
+  const table = [
+    ["twilio", "outbound", "+4915112345678", 12_345], ["twilio", "outbound", "+4930123456", 8500],
+    ["twilio", "inbound", "+4915112345678", 8500], ["sip", "outbound", "+4930123456", 30_000],
+    ["sip", "inbound", "+4930123456", 20_000], ["sip", "inbound", "+15550100", 50_000],
+    ["sip", "inbound", null, 50_000],
+  ] as const;
+  for (const [carrier, direction, called, micros] of table) {
+    assert.equal(rates?.of({ carrier, direction, called }), micros, `${carrier} ${direction} ${called}`);
+  }
+  const some = read([{ carrier: "telnyx", per_minute: 1 }]);
+  assert.ok(some.kind === "ok");
+  assert.equal(
+    some.config.PARLEY_CARRIER_RATES_FILE?.of({ carrier: "sip", direction: "inbound", called: "+1" }), 0);
+  for (const [rows, place] of [
+    [{}, /at \/: /], [[{ prefix: "+49" }], /at \/0\/per_minute: /],
+    [[{ per_minute: -1 }], /at \/0\/per_minute: /], [[{ per_minute: 0.000_000_1 }], /finer/],
+    [[{ per_minute: 1, prefix: "0049" }], /at \/0\/prefix: /],
+    [[{ per_minute: 1, carrier: "twillio" }], /at \/0\/carrier: must be one of sip, twilio, /],
+    [[{ per_minute: 1, direction: "in" }], /at \/0\/direction: /],
+    [[{ per_minute: 1, currency: "EUR" }], /at \/0\/currency: /],
+  ] as const) {
+    const outcome = read(rows);
+    assert.ok(outcome.kind === "invalid", JSON.stringify(rows));
+    assert.ok(outcome.problems[0]?.startsWith(
+      `PARLEY_CARRIER_RATES_FILE names a file that cannot be used: ${file}`));
+    assert.match(outcome.problems.join(), place);
+  }
+  const main = new URL("../src/main.ts", import.meta.url).pathname;
+  const environment = { PARLEY_CARRIER_RATES_FILE: file, PARLEY_DATA_DIR: dir };
+  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  assert.equal(ran.status, 78);
+  assert.match(ran.stderr, /PARLEY_CARRIER_RATES_FILE .*rates\.json is wrong at \/0\/currency/);
+  rmSync(dir, { recursive: true });
+});
+
 test("[CF5] every setting has a description", () => {
   for (const { name, description } of describeSettings()) assert.ok(description.length > 10, name);
 });

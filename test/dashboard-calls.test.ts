@@ -76,7 +76,7 @@ async function end(
   id: number, rest: { hasRecording?: boolean; evaluation?: object } = {},
 ): Promise<void> {
   await calls().end(id, {
-    finalStatus: "ended_by_customer", reason: "customer_hung_up", carrierCostMicros: 0,
+    finalStatus: "ended_by_customer", reason: "customer_hung_up",
     turns: [
       {
         endpointMs: 200, finalTranscriptMs: 210, firstTokenMs: 420, firstAudioMs: 530, heardMs: 560,

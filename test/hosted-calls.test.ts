@@ -1,22 +1,32 @@
 // Calls over an account at Twilio with the real server: REST and signed reports by Vercel's
 // emulator, sound by a phone that does what Twilio's documentation says. No live account was tried.
 import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseWav } from "../src/audio/wav.ts";
 import { encodeG711, LAWS } from "../src/providers/carriers/sip/g711.ts";
 import { loopbackAudio } from "../src/providers/speech/loopback.ts";
 import { callingOnce, startScriptedModel } from "./support/scripted-model.ts";
+import { testDataDir } from "./support/server.ts";
 import { startWebhookReceiver } from "./support/webhook-receiver.ts";
 import { CUSTOMER, startTwilioWorld } from "./support/twilio-world.ts";
 
 const model = await startScriptedModel();
 const receiver = await startWebhookReceiver();
+const rates = testDataDir();
+writeFileSync(join(rates, "rates.json"), JSON.stringify([
+  { carrier: "twilio", direction: "inbound", prefix: "+1415555", per_minute: 0.0085 },
+  { carrier: "telnyx", prefix: "+14155550", per_minute: 1 },
+]));
 const world = await startTwilioWorld({
+  PARLEY_CARRIER_RATES_FILE: join(rates, "rates.json"),
   PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
 });
 after(async () => {
   await world.close();
   await Promise.all([model.close(), receiver.close()]);
+  rmSync(rates, { recursive: true });
 });
 const { front, server } = world;
 
@@ -54,7 +64,8 @@ test("[TW60] a call to a telephone: dialled, heard, answered, recorded, paid for
   assert.deepEqual(world.statuses(callId), ["ringing", "in-progress", "ended", "ended_by_customer"]);
   assert.equal(call.transcript, "AI: Hi there.\nCustomer: [Keypad input: 7]\nAI: We open at nine.");
   assert.deepEqual([call.type, call.client_phone_number, call.assistant_phone_number], ["outbound", CUSTOMER, number]);
-  assert.equal(call.total_cost, 0.05);
+  // The rate is for calls that come in.
+  assert.deepEqual([call.total_cost, call.carrier_cost], [0.05, 0]);
   const recording = await fetch(`${server.url}${new URL(call.recording_url).pathname}${new URL(call.recording_url).search}`);
   const { rate, channels: [customer] } = parseWav(Buffer.from(await recording.arrayBuffer()));
   assert.equal(rate, 8000);
@@ -235,7 +246,7 @@ test("[TW69] a call Twilio refuses has failed, and was asked for once", async ()
   assert.deepEqual([call.end_reason, call.total_cost, front.count("dial")], ["carrier_failed", 0, before + 1]);
 });
 
-test("[TW70] a call from a telephone: on record before it is answered, greeted with what is known", async () => {
+test("[TW70] [CR349] a call from a telephone: on record before it is answered, greeted with what is known", async () => {
   model.script(() => ({ tokens: ANSWER }));
   const inRecord = Promise.withResolvers<string[]>();
   receiver.answer((message, response) => {
@@ -261,6 +272,7 @@ test("[TW70] a call from a telephone: on record before it is answered, greeted w
   const { id } = await world.newestCall();
   const call = await world.when(id, "ended_by_customer");
   assert.deepEqual([call.type, call.assistant_phone_number, call.variables.name], ["inbound", number, "Ada"]);
+  assert.deepEqual([call.carrier_cost, call.total_cost], [0.0085, 0.0585]);
   assert.deepEqual(world.statuses(id), ["in-progress", "ended", "ended_by_customer"]);
 });
 

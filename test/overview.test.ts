@@ -102,7 +102,7 @@ test("[OV2] what is said and billed shows; another account sees nothing of it", 
   await calls.change(call.id, "in-progress", {});
   system.advance(90_000);
   await calls.end(call.id, {
-    finalStatus: "completed", reason: "customer_hung_up", carrierCostMicros: 0,
+    finalStatus: "completed", reason: "customer_hung_up",
     turns: [heard(700), heard(900)], hasRecording: false,
   });
   const { call: ringing } = await begin();

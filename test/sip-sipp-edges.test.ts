@@ -3,9 +3,11 @@
 // server that stops. The scenarios are in test/sipp.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { startScriptedModel, type ScriptedModel } from "./support/scripted-model.ts";
+import { testDataDir } from "./support/server.ts";
 import { createWire, requestText, SDP, type Wire } from "./support/sip-phones.ts";
 import { headerOf, noSipp, type SippOptions } from "./support/sipp.ts";
 import { createSippPhones } from "./support/sipp-phones.ts";
@@ -15,7 +17,11 @@ import { TRUNKS } from "./support/sip-trunks.ts";
 const skip = noSipp();
 const LIMITED = { skip, timeout: 20_000 };
 const model: ScriptedModel | null = skip ? null : await startScriptedModel();
-const world: SipWorld | null = skip ? null : await startSipWorld({ PARLEY_MODEL_URL: model!.url });
+const rates = testDataDir();
+writeFileSync(join(rates, "rates.json"), JSON.stringify([{ carrier: "sip", per_minute: 0.004 }]));
+const world: SipWorld | null = skip ? null : await startSipWorld({
+  PARLEY_MODEL_URL: model!.url, PARLEY_CARRIER_RATES_FILE: join(rates, "rates.json"),
+});
 const { start: sipp, caller, arrived, stop } = createSippPhones(() => world!);
 const phones: Wire[] = [];
 const PASSWORD = "s3cret-enough";
@@ -24,6 +30,7 @@ after(async () => {
   for (const phone of phones) await phone.close();
   await world?.server.close();
   await model?.close();
+  rmSync(rates, { recursive: true });
 });
 
 /** What a caller is told that is not put through. */
@@ -154,7 +161,7 @@ async function replied(callId: number, words: string): Promise<void> {
   });
 }
 
-test("[SC20] [CR347] a call that is not taken where it was handed on goes on with the assistant", LIMITED, async () => {
+test("[SC20] [CR347] [CR349] a call that is not taken where it was handed on goes on with the assistant", LIMITED, async () => {
   model!.script(({ messages }) => messages.at(-1)?.role === "tool"
     ? { tokens: ["One ", "moment."] }
     : { toolCalls: [{ id: "c1", name: "transfer_call", arguments: "{}" }] });
@@ -173,6 +180,7 @@ test("[SC20] [CR347] a call that is not taken where it was handed on goes on wit
   assert.deepEqual(
     [tried?.status, tried?.transfer_to, tried?.failure_reason, others.length],
     ["failed", "+15550177", "The far end answered 403.", 0]);
+  assert.deepEqual([call.carrier_cost, call.total_cost], [0.004, 0.054]);
 });
 
 test("[SC14] a call on hold is silent, goes on where it was taken up, and is one call", LIMITED, async () => {

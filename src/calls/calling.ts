@@ -5,9 +5,11 @@ import { join } from "node:path";
 import type { Assistant } from "../assistants/assistants.ts";
 import { personaOf } from "../conversations/answering.ts";
 import { LIMITS } from "../core/limits.ts";
+import type { Micros } from "../core/money.ts";
 import { wait } from "../core/system.ts";
 import { allVariables } from "../engine/prompt.ts";
 import { fillTemplate } from "../engine/template.ts";
+import type { HostedAccount } from "../providers/carriers/hosted/port.ts";
 import type { CarrierName, LegEvent, Offer } from "../providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted.ts";
 import { conclude, finish, neverOpened } from "./ending.ts";
@@ -106,7 +108,7 @@ export function createCalling(options: CallingOptions): Calling {
       place(known, assistant, { leg, face: null, secondsMax });
     },
     openWeb: createOpenWeb(options, open),
-    receiveHosted: ({ leg }, arrival, join) => takeHosted(options, leg, { arrival, join }, place),
+    receiveHosted: (hosted, arrival, join) => takeHosted(options, hosted, { arrival, join }, place),
     ...createControl(media, live, end),
     finishLate: async (callIds) => {
       for (const callId of callIds) await finish(options, callId);
@@ -184,7 +186,8 @@ function dialHosted(
 ): void {
   const { ringing_time: ringingS } = assistant.settings;
   const far = hosted.call(partyOf(options, call));
-  if (!place(call, assistant, { leg: hosted.leg, face: far.face, secondsMax })) {
+  const carrier = hosted.carrier.account;
+  if (!place(call, assistant, { leg: hosted.leg, carrier, face: far.face, secondsMax })) {
     return far.face.over("speech_failed");
   }
   far.dial({
@@ -194,7 +197,7 @@ function dialHosted(
 }
 
 async function takeHosted(
-  options: CallingOptions, leg: LegSetup,
+  options: CallingOptions, { leg, carrier: { account: carrier } }: Hosted,
   { arrival: { to, from }, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
   place: Place,
 ): ReturnType<Receive> {
@@ -203,7 +206,7 @@ async function takeHosted(
   const { assistant, secondsMax } = admitted;
   const call = await withInboundVariables(options, admitted.call, assistant);
   const face = join(partyOf(options, call));
-  return place(call, assistant, { leg, face, secondsMax }) ? null : "unavailable";
+  return place(call, assistant, { leg, carrier, face, secondsMax }) ? null : "unavailable";
 }
 
 type MediaLine = Exclude<Line, { carrier: "hosted" }>;
@@ -261,6 +264,8 @@ function createControl(
 
 interface OpenArgs {
   leg: LegSetup;
+  /** Absent: as the leg says. */
+  carrier?: HostedAccount;
   face: Face | null;
   secondsMax: number;
   words?: GivenWords | null;
@@ -269,6 +274,15 @@ interface OpenArgs {
 /** The loopback caller's lines are known: nothing has to recognise them. */
 const wordsOf = ({ leg, words = null }: OpenArgs): GivenWords | null =>
   leg.kind === "dialled" && leg.carrier === "loopback" ? "script" : words;
+
+function carrierRateOf(
+  options: CallingOptions, { type, customerPhone, assistantPhone }: Call, args: OpenArgs,
+): Micros {
+  const carrier = args.leg.kind === "remote" ? args.carrier : args.leg.carrier;
+  if (carrier === undefined || type === "web") return 0;
+  const called = type === "outbound" ? customerPhone : assistantPhone;
+  return options.carrierRateOf({ carrier, direction: type, called });
+}
 
 function openCall(
   options: CallingOptions,
@@ -300,6 +314,7 @@ function openCall(
     isOutbound, hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
     spoken: { current: settings.language, doubt: null },
     language: { name: language, among: settings.languages },
+    carrierMicrosPerMinute: carrierRateOf(options, call, args),
     isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
     rate: rateOf(leg), isAnswered: false, saidMs: 0,
     history: [], turn: null, functionCalls: new Map(),
@@ -357,6 +372,7 @@ function hear(
       call.isAnswered = true;
       return keep("call status", calls.change(call.id, "in-progress", {
         recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
+        carrierMicrosPerMinute: call.carrierMicrosPerMinute,
       }));
     case "answered_by":
       return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));

@@ -133,6 +133,7 @@ export function createCalls(options: CallsOptions) {
       known: {
         answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
         recordingFile?: string | null; hearing?: Hearing; warnings?: readonly Warning[];
+        carrierMicrosPerMinute?: Micros;
       },
     ): Promise<void> => {
       bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));

@@ -85,7 +85,7 @@ export async function conclude(
   }
   const finalStatus = answeredStatus(reason);
   await calls.end(call.id, {
-    finalStatus, reason, failureReason, charge: chargeOf(facts), carrierCostMicros: 0, turns,
+    finalStatus, reason, failureReason, charge: chargeOf(facts), turns,
     hasRecording: await hasRecording(options, call, over.recordedMs),
   });
   if (finalStatus !== "failed") await finish(options, call.id);

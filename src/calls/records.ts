@@ -59,8 +59,9 @@ export interface Call {
   failureReason: string | null;
   /** Whole seconds from answer to end; while live, 0. */
   durationS: number;
+  /** Whole minutes begun, at the rate known when it was answered. */
   carrierCostMicros: Micros;
-  /** Carrier and assistant together, as posted to the ledger. */
+  /** The carrier's cost and the account's charge together; the ledger has the charge alone. */
   totalCostMicros: Micros;
   /** Values by the names of the assistant's post_call_schema; empty until evaluated. */
   evaluation: Record<string, unknown>;
@@ -193,6 +194,7 @@ export interface CallStore {
     recordingFile?: string | null;
     hearing?: Hearing;
     warnings?: readonly Warning[];
+    carrierMicrosPerMinute?: Micros;
     now: Instant;
   }): Promise<CommittedEvent[]>;
   setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;
@@ -215,7 +217,6 @@ export interface CallStore {
     failureReason?: string | null;
     /** Unless told, all of it. */
     charge?: Charge;
-    carrierCostMicros: Micros;
     turns: readonly TurnLatency[];
     /** False: nothing was recorded after all. */
     hasRecording: boolean;

@@ -7,6 +7,8 @@ import { joinTools, type ToolSource, type TurnContext } from "../conversations/t
 import { Fault } from "../core/faults.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Logger } from "../core/logger.ts";
+import type { Micros } from "../core/money.ts";
+import type { CarrierLeg } from "../core/price-lists.ts";
 import type { System } from "../core/system.ts";
 import { wholeStart } from "../core/values.ts";
 import type { HistoryMessage } from "../engine/history.ts";
@@ -98,6 +100,8 @@ export interface CallingOptions {
   /** A sentence: why there is no way out for the number the call is made from. */
   lineOf(call: Call, assistant: Assistant): Line | string;
   routeInbound: RouteInbound;
+  /** What the carrier charges for a minute; 0: not known. */
+  carrierRateOf(leg: CarrierLeg): Micros;
   evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
   recordings: Pick<Recordings, "folder" | "repair">;
   system: System;
@@ -123,6 +127,7 @@ export interface LiveCall {
   isOutbound: boolean;
   /** There is a telephone line: calls can be handed on and keys be pressed. */
   hasLine: boolean;
+  carrierMicrosPerMinute: Micros;
   /** The operator's, or nobody's: not a trunk that an account brings along. */
   isOwnLine: boolean;
   isRealtime: boolean;

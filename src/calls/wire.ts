@@ -60,8 +60,11 @@ export const CallSchema = Type.Object({
   evaluation_error: Nullable(Type.String(about(
     "Why it was not evaluated; null: it was, or was not to be.", "The model did not answer."))),
   webhook_response: Free("What the webhook's receiver answered.", { status: 200 }),
-  carrier_cost: Type.Number(about("What the carrier charged, in USD, as far as known.", 0)),
-  total_cost: Type.Number(about("What it cost the account, in USD.", 0.13)),
+  carrier_cost: Type.Number(about(
+    "What the carrier charges for it, in USD, by the operator's list of rates; 0: none is known.",
+    0.02)),
+  total_cost: Type.Number(about(
+    "All fees together, in USD: what the account was charged, and `carrier_cost`.", 0.13)),
   answered_by: Type.String(about("human, machine or unknown.", "human")),
   hearing: Nullable(Type.Union(HEARINGS.map((one) => Type.Literal(one)), {
     description: "Who understood the caller: this server's recogniser (`server`), a realtime model, "

@@ -1,5 +1,6 @@
 // What accounts can have and what numbers cost a month: the lists under data/, or files of the
-// operator's own in their place (PARLEY_PLANS_FILE, PARLEY_NUMBER_PRICES_FILE).
+// operator's own in their place (PARLEY_PLANS_FILE, PARLEY_NUMBER_PRICES_FILE); and what carriers
+// charge, where the operator says so (PARLEY_CARRIER_RATES_FILE).
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isSupportedCountry } from "libphonenumber-js/min";
@@ -21,6 +22,13 @@ const PriceRows = Type.Record(
   Type.String({ pattern: "^[A-Z]{2}$" }), Type.Number({ minimum: 0, maximum: 10_000 }),
   { additionalProperties: false });
 
+const CarrierRateRows = Type.Array(Type.Object({
+  carrier: Type.Optional(Type.String()),
+  direction: Type.Optional(Type.Union([Type.Literal("inbound"), Type.Literal("outbound")])),
+  prefix: Type.Optional(Type.String({ pattern: "^\\+[0-9]{0,15}$" })),
+  per_minute: Type.Number({ minimum: 0, maximum: 1000 }),
+}, { additionalProperties: false }));
+
 export type Plan = Static<typeof PlanRow>;
 
 export interface Plans {
@@ -33,6 +41,18 @@ export interface NumberPrices {
   /** The price of a month; null: numbers of the country are not sold. */
   of(countryCode: string): Micros | null;
   countries(): string[];
+}
+
+export interface CarrierLeg {
+  carrier: string;
+  direction: "inbound" | "outbound";
+  /** The number that was called; null: not known. */
+  called: string | null;
+}
+
+export interface CarrierRates {
+  /** The price of a minute; 0: the list says nothing of it. */
+  of(leg: CarrierLeg): Micros;
 }
 
 const shipped = (name: string): string =>
@@ -67,4 +87,29 @@ export function readNumberPrices(file = shipped("number-prices.json")): NumberPr
     return [code, micros] as const;
   }));
   return { of: (code) => prices.get(code) ?? null, countries: () => [...prices.keys()] };
+}
+
+/**
+ * The longest prefix of the number that was called decides; among equals, a row that names the
+ * carrier, then one that names the direction.
+ */
+export function readCarrierRates(file: string, carriers: readonly string[]): CarrierRates {
+  const rows = readList(file, CarrierRateRows).map((row, at) => {
+    const { carrier, direction, prefix = "+", per_minute: dollars } = row;
+    const micros = microsFromDecimal(String(dollars));
+    if (micros === null) {
+      throw new Error(`${file} is wrong at /${at}/per_minute: finer than a micro-dollar`);
+    }
+    if (carrier !== undefined && !carriers.includes(carrier)) {
+      throw new Error(`${file} is wrong at /${at}/carrier: must be one of ${carriers.join(", ")}`);
+    }
+    const weight = prefix.length * 4 + (carrier === undefined ? 0 : 2)
+      + (direction === undefined ? 0 : 1);
+    return { carrier, direction, prefix, micros, weight };
+  }).sort((one, other) => other.weight - one.weight);
+  return {
+    of: (leg) => rows.find(({ carrier = leg.carrier, direction = leg.direction, prefix }) =>
+      carrier === leg.carrier && direction === leg.direction
+      && (leg.called ?? "+").startsWith(prefix))?.micros ?? 0,
+  };
 }

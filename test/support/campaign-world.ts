@@ -42,7 +42,7 @@ export const FIELDS: Omit<CampaignFields, "assistantId"> = {
   retryOnGoalIncomplete: false, goalVariable: null, completesWhenDone: true, phoneNumberIds: [],
 };
 
-const ENDED = { carrierCostMicros: 0, turns: [], hasRecording: false } as const;
+const ENDED = { turns: [], hasRecording: false } as const;
 const OPTIONS = { log: createLogger("silent") };
 
 export async function createWorld(options: WorldOptions) {

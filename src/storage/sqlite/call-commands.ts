@@ -1,7 +1,7 @@
 // The commands of a call: create (reserve), change, end (post), finish, recover, delete. Each keeps
 // the table of calls/machine.ts and the law of DESIGN "Money": what a call costs is posted in the
 // transaction that ends it, once, and never more than was set aside.
-import { failureOf } from "../../calls/failures.ts";
+import { failureOf, type Charge } from "../../calls/failures.ts";
 import { isFinal, mayChange, type CallStatus } from "../../calls/machine.ts";
 import type {
   AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, RecoveredCalls,
@@ -197,7 +197,8 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
 function createChange(db: Db, rows: CallRows) {
   const setAnsweredBy = db.prepare("UPDATE calls SET answered_by = @answeredBy WHERE id = @callId");
   const setMedia = db.prepare(
-    `UPDATE calls SET recording_file = @recordingFile, hearing = @hearing, warnings = @warnings
+    `UPDATE calls SET recording_file = @recordingFile, hearing = @hearing, warnings = @warnings,
+       carrier_price_per_minute = @carrierPerMinute
      WHERE id = @callId`);
   return (args: Args<"change">): CommittedEvent[] => {
     const { callId, to, answeredBy, reason, recordingFile = null, hearing = null, now } = args;
@@ -223,7 +224,8 @@ function createChange(db: Db, rows: CallRows) {
     ];
     if (to === "in-progress") {
       const warnings = JSON.stringify(args.warnings ?? []);
-      setMedia.run({ callId, recordingFile, hearing, warnings });
+      const { carrierMicrosPerMinute: carrierPerMinute = 0 } = args;
+      setMedia.run({ callId, recordingFile, hearing, warnings, carrierPerMinute });
     }
     if (!isFinal(to)) return events;
     rows.ledger.release(reference(callId));
@@ -273,21 +275,21 @@ export const bodyOf = (entry: TranscriptEntry) => ({
 
 /** What the account owes for its talk, by how it ended. */
 function owedOf(
-  { charge = "full", carrierCostMicros }: Pick<Args<"end">, "charge" | "carrierCostMicros">,
+  charge: Charge,
   { lastedMicros, seconds, perMinute }: {
     lastedMicros: number; seconds: number; perMinute: Micros;
   },
 ): Micros {
   if (charge === "nothing") return 0;
-  const talk = charge === "full"
+  return charge === "full"
     ? talkCost(seconds, perMinute)
     : Math.floor((Math.max(0, lastedMicros) * perMinute) / (60 * SECOND));
-  return talk + carrierCostMicros;
 }
 
 function createEnd(db: Db, rows: CallRows) {
-  const price = db.prepare<[object], { price_per_minute: number }>(
-    "SELECT price_per_minute FROM calls WHERE id = @callId");
+  const prices = db.prepare<[object], { ours: Micros; carriers: Micros }>(`
+    SELECT price_per_minute AS ours, carrier_price_per_minute AS carriers FROM calls
+    WHERE id = @callId`);
   const settle = db.prepare(`
     UPDATE calls SET duration_seconds = @seconds, carrier_cost_micros = @carrierCostMicros,
       total_cost_micros = @totalMicros, final_status = @finalStatus, turns = @turns,
@@ -300,8 +302,9 @@ function createEnd(db: Db, rows: CallRows) {
     if (!call || call.status !== "in-progress" || call.answeredAt === null) return [];
     const endedAt = args.endedAt ?? now;
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
-    const perMinute = price.get({ callId })?.price_per_minute ?? 0;
-    const owed = owedOf(args, { lastedMicros: endedAt - call.answeredAt, seconds, perMinute });
+    const { ours: perMinute, carriers } = prices.get({ callId }) ?? { ours: 0, carriers: 0 };
+    const owed = owedOf(
+      args.charge ?? "full", { lastedMicros: endedAt - call.answeredAt, seconds, perMinute });
     const posted = owed > 0
       ? rows.ledger.post({
           reference: reference(callId), kind: "call", amountMicros: owed, now,
@@ -310,7 +313,8 @@ function createEnd(db: Db, rows: CallRows) {
     if (!posted) rows.ledger.release(reference(callId));
     settle.run({
       callId, seconds, finalStatus, endedAt,
-      carrierCostMicros: args.carrierCostMicros,
+      // Carriers bill whole minutes.
+      carrierCostMicros: Math.ceil(seconds / 60) * carriers,
       totalMicros: posted ? -posted.amountMicros : 0,
       turns: JSON.stringify(args.turns),
       transfers: JSON.stringify(settled(call.transfers, { ...args, endedAt })),
@@ -381,7 +385,7 @@ function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>
         if (row.recording_file !== null) cut.push(row.recording_file);
         events.push(...end({
           callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
-          carrierCostMicros: 0, turns: [], hasRecording: true, now,
+          turns: [], hasRecording: true, now,
           ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;

@@ -88,7 +88,7 @@ export function callFromRow(row: CallRow): Call {
     failureReason: row.failure_reason,
     durationS: row.duration_seconds,
     carrierCostMicros: row.carrier_cost_micros,
-    totalCostMicros: row.total_cost_micros,
+    totalCostMicros: row.total_cost_micros + row.carrier_cost_micros,
     evaluation: JSON.parse(row.evaluation) as Record<string, unknown>,
     evaluationError: row.evaluation_error,
     webhookResponse: JSON.parse(row.webhook_response) as Record<string, unknown>,
