@@ -1,6 +1,7 @@
 // Every environment variable: type, default, description. Read by config.ts.
 import {
-  asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key, file, integer, list, networks,
+  asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key, file, integer, list,
+  networks,
   numberPrices, onOff, oneOf, origins, plans, portRange, rsaKey, secondsList, secret, sherpaModel,
   text, twilioSid, url, uuid, type Parse,
 } from "./config-values.ts";

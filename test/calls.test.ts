@@ -207,7 +207,9 @@ test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not c
     const { body } = await server.call("GET", `/user/calls/${id}`);
     return [body.carrier_cost, body.total_cost];
   };
-  for (const [seconds, ours, carriers] of [[1, 0.05, 0.0135], [60, 0.1, 0.0135], [61, 0.101667, 0.027]] as const) {
+  for (const [seconds, ours, carriers] of [
+    [1, 0.05, 0.0135], [60, 0.1, 0.0135], [61, 0.101667, 0.027],
+  ] as const) {
     const before = await totals();
     const id = await talked(seconds);
     await calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });

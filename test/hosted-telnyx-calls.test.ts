@@ -177,7 +177,8 @@ test("[TX18] [CR347] a call is handed on with our number, and is ours to hang up
   assert.equal(new URL(String(asked.webhook_url)).searchParams.get("handed_on"), call.id);
   const shown = await world.when(callId, "completed");
   const outcome = ({ transfers }: typeof shown): unknown[] =>
-    (transfers as Record<string, unknown>[]).map(({ status, failure_reason }) => [status, failure_reason]);
+    (transfers as { status: string; failure_reason: string | null }[])
+      .map(({ status, failure_reason: why }) => [status, why]);
   assert.deepEqual([shown.end_reason, outcome(shown)], ["transferred", [["completed", null]]]);
   await phone.closed();
   const other = [...telnyx.calls.values()].at(-1)!;

@@ -5,9 +5,11 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { auditDatabase } from "../src/storage/sqlite/backup.ts";
 import { databasePath, openForInspection } from "../src/storage/sqlite/database.ts";
-import { runCli, startProcess } from "./support/process.ts";
+import { runCli, startProcess, type Running } from "./support/process.ts";
 import { startScriptedModel } from "./support/scripted-model.ts";
-import { newAssistant, newConversation, startTestServer, testDataDir } from "./support/server.ts";
+import {
+  assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
+} from "./support/server.ts";
 
 function audit(dataDir: string) {
   const db = openForInspection(databasePath(dataDir));
@@ -110,12 +112,22 @@ const KILLS = IS_PROOF ? 30 : 6;
 const CLIENTS = 16;
 const SENDS_PER_CLIENT = IS_PROOF ? 400 : 25;
 
-test("[BL2] killed at random moments, with clients that retry by key: charged once each", async () => {
-  const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
-  const dataDir = testDataDir();
-  let server = await startProcess(dataDir, { PARLEY_MODEL_URL: model.url });
+interface Storm {
+  env: Record<string, string>;
+  kills: number;
+  clients: number;
+  sends: number;
+  /** At the first start, before anybody sends. */
+  begin?(server: Running): Promise<void>;
+  /** After the last start, when all was sent. */
+  check?(server: Running): Promise<void>;
+}
+
+/** Clients that retry by key go on sending while the process is killed; no answer is lost. */
+async function weather(dataDir: string, { env, kills, clients, sends, ...more }: Storm) {
+  let server = await startProcess(dataDir, env);
   const { assistant } = server;
-  runCli(dataDir, ["balance", "add", "--account", "1", "--amount", "100"]);
+  await more.begin?.(server);
   let up = Promise.resolve();
   let sent = 0;
   const post = async (path: string, body: object, key?: string): Promise<unknown> => {
@@ -142,7 +154,7 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
   const client = async (number: number): Promise<void> => {
     const created = await post("/conversations", { assistant_id: assistant });
     const uuid = (created as { conversation_id: string }).conversation_id;
-    for (let count = 0; count < SENDS_PER_CLIENT; count += 1) {
+    for (let count = 0; count < sends; count += 1) {
       const key = `c${number}-${count}`;
       const text = `message ${key}`;
       const answer = await post(`/conversations/${uuid}/messages`, { message: text }, key);
@@ -151,9 +163,9 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
     }
   };
   const kill = async (): Promise<void> => {
-    const total = CLIENTS * SENDS_PER_CLIENT;
-    for (let count = 1; count <= KILLS; count += 1) {
-      const goal = Math.floor((total * count) / (KILLS + 1) - Math.random() * 20);
+    const total = clients * sends;
+    for (let count = 1; count <= kills; count += 1) {
+      const goal = Math.floor((total * count) / (kills + 1) - Math.random() * 20);
       while (sent < goal) await new Promise((resolve) => setImmediate(resolve));
       const old = server.process;
       const gate = Promise.withResolvers<void>();
@@ -161,20 +173,89 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
       const gone = once(old, "exit");
       old.kill("SIGKILL");
       await gone;
-      server = await startProcess(dataDir, { PARLEY_MODEL_URL: model.url });
+      server = await startProcess(dataDir, env);
       gate.resolve();
     }
   };
-  await Promise.all([kill(), ...Array.from({ length: CLIENTS }, (_, number) => client(number))]);
+  await Promise.all([kill(), ...Array.from({ length: clients }, (_, number) => client(number))]);
   for (const { uuid, key, text, message } of outcomes) {
     const again = await post(`/conversations/${uuid}/messages`, { message: text }, key);
     assert.equal((again as { message: string }).message, message);
   }
+  await more.check?.(server);
   const exited = once(server.process, "exit");
   server.process.kill("SIGTERM");
   assert.deepEqual(await exited, [0, null]);
+}
+
+test("[BL2] killed at random moments, with clients that retry by key: charged once each", async () => {
+  const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
+  const dataDir = testDataDir();
+  await weather(dataDir, {
+    env: { PARLEY_MODEL_URL: model.url }, kills: KILLS, clients: CLIENTS, sends: SENDS_PER_CLIENT,
+    begin: () => {
+      runCli(dataDir, ["balance", "add", "--account", "1", "--amount", "100"]);
+      return Promise.resolve();
+    },
+  });
   await model.close();
   const charged = CLIENTS * SENDS_PER_CLIENT;
   assert.deepEqual(audit(dataDir), { problems: [], charged, open: 0 });
+  rmSync(dataDir, { recursive: true });
+});
+
+const REPLY = { tokens: ["one ", "two ", "three ", "four ", "five."], gapMs: 2 };
+
+test("[BL230] killed in the middle with billing off: nothing is charged, no message and no call is lost", async () => {
+  const model = await startScriptedModel();
+  const asked = Promise.withResolvers<void>();
+  model.script(({ messages }) => {
+    if (!JSON.stringify(messages[0]).includes("the telephone desk")) return REPLY;
+    asked.resolve();
+    // The call is cut while the model thinks.
+    return { tokens: ["Late ", "words."], fault: "stall_midway" };
+  });
+  const dataDir = testDataDir();
+  const call = async ({ url }: Running, path: string, body?: object) => {
+    const response = await fetch(`${url}/api${path}`, {
+      method: body ? "POST" : "GET",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    assert.ok(response.ok, `${path} ${response.status}`);
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    return await response.json() as any;
+  };
+  const fundsOf = async (server: Running) =>
+    [(await call(server, "/user/me")).total_balance, (await call(server, "/user/ledger")).data];
+  let key: string | null = null;
+  let funds: unknown;
+  await weather(dataDir, {
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback", PARLEY_MESSAGE_PRICE: "0",
+      PARLEY_CALL_PRICE: "0",
+    },
+    kills: 2, clients: 6, sends: 10,
+    begin: async (server) => {
+      key = server.key;
+      funds = await fundsOf(server);
+      const { data } = await call(server, "/user/assistant", assistantBody({
+        system_prompt: "You are the telephone desk.", initial_message: "Hi there.",
+        status: "active", post_call_evaluation: false, endpoint_sensitivity: 1,
+      }));
+      await call(server, "/user/try_call", { assistant_id: data.id, lines: ["Hello."] });
+      await asked.promise;
+    },
+    check: async (server) => {
+      assert.deepEqual(await fundsOf(server), funds);
+      const { data: [cut, ...others] } = await call(server, "/user/calls");
+      assert.deepEqual(
+        [cut.status, cut.end_reason, cut.total_cost, others.length],
+        ["failed", "server_restarted", 0, 0]);
+      assert.match(cut.transcript, /^AI: Hi there\./);
+    },
+  });
+  await model.close();
+  assert.deepEqual(audit(dataDir), { problems: [], charged: 0, open: 0 });
   rmSync(dataDir, { recursive: true });
 });

@@ -116,11 +116,29 @@ function createBegin(options: CallsOptions) {
   };
 }
 
+/** What is kept of a call and told in no event. */
+function createNotes({ store, system }: CallsOptions) {
+  return {
+    setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>
+      store.setVariables({ callId, variables }),
+    addTransfer: (
+      callId: number, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
+    ): Promise<void> => {
+      const now = system.now();
+      const finishedAt = transfer.status === "in-progress" ? null : now;
+      return store.addTransfer({ callId, transfer: { ...transfer, createdAt: now, finishedAt } });
+    },
+    failTransfer: (callId: number, failureReason: string): Promise<void> =>
+      store.failTransfer({ callId, failureReason, now: system.now() }),
+  };
+}
+
 export function createCalls(options: CallsOptions) {
   const { store, bus, system, recordings } = options;
   return {
     ...createReads(store),
     begin: createBegin(options),
+    ...createNotes(options),
     terms: (assistant: Assistant): CallTerms => termsOf(options, assistant),
     secondsFor: (reservedMicros: Micros): number =>
       secondsFor(reservedMicros, options.priceMicrosPerMinute),
@@ -138,17 +156,6 @@ export function createCalls(options: CallsOptions) {
     ): Promise<void> => {
       bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));
     },
-    setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>
-      store.setVariables({ callId, variables }),
-    addTransfer: (
-      callId: number, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
-    ): Promise<void> => {
-      const now = system.now();
-      const finishedAt = transfer.status === "in-progress" ? null : now;
-      return store.addTransfer({ callId, transfer: { ...transfer, createdAt: now, finishedAt } });
-    },
-    failTransfer: (callId: number, failureReason: string): Promise<void> =>
-      store.failTransfer({ callId, failureReason, now: system.now() }),
     addTranscript: async (callId: number, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
       bus.publishCommitted(await store.addTranscript({ callId, entry, now: system.now() }));
     },

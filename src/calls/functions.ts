@@ -56,7 +56,8 @@ function functionOf(tool: BuiltIn, index: number, deeds: CallDeeds): CallFunctio
       }, deeds);
     case "warm_call_transfer":
       return transferFunction(`transfer_to_colleague${suffix}`, {
-        type: tool.type, description: tool.description, number: tool.supervisor_phone, isFree: false,
+        type: tool.type, description: tool.description, number: tool.supervisor_phone,
+        isFree: false,
       }, deeds);
     case "dtmf_input":
       return define("send_dtmf", tool.description || "Presses keys of the telephone.", {

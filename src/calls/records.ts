@@ -207,8 +207,8 @@ export interface CallStore {
   }): Promise<CommittedEvent[]>;
   /**
    * The media is over: in-progress → ended (or failed), duration fixed, transfers settled, cost
-   * posted to the ledger and the rest of the reservation released, all in one transaction. `finalStatus` is what
-   * `finish` will make of it, kept so that a restart can finish too.
+   * posted to the ledger and the rest of the reservation released, all in one transaction.
+   * `finalStatus` is what `finish` will make of it, kept so that a restart can finish too.
    */
   end(args: {
     callId: number;

@@ -151,10 +151,7 @@ function createEntry(
   const connect = (tellSession: (event: LegEvent) => void): Leg => {
     const tell = (event: LegEvent): void => {
       if (event.kind === "words") return words?.told(event);
-      if (event.kind === "ended" && event.detail !== undefined) faults.note(event.detail);
-      if (event.kind === "transfer_failed") {
-        options.post({ kind: "transfer_failed", callId, detail: event.detail ?? null });
-      }
+      noteForRecord(options.post, callId, faults, event);
       tellSession(event);
     };
     switch (legSetup.kind) {
@@ -210,6 +207,16 @@ function createEntry(
     beeps,
   });
   return { session: pipeline, pipeline, realtime: null, faults, get tellLeg() { return tellLeg; } };
+}
+
+/** What the session does not have to know of what the leg says. */
+function noteForRecord(
+  post: HostOptions["post"], callId: number, faults: Faults, event: LegEvent,
+): void {
+  if (event.kind === "ended" && event.detail !== undefined) faults.note(event.detail);
+  if (event.kind === "transfer_failed") {
+    post({ kind: "transfer_failed", callId, detail: event.detail ?? null });
+  }
 }
 
 function brainOf(
