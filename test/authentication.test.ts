@@ -1,5 +1,8 @@
 // Who is let in: wrong credentials, stream tickets, sessions of the dashboard.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { createFailedAuthentications } from "../src/core/failed-authentications.ts";
 import { LIMITS } from "../src/core/limits.ts";
@@ -50,6 +53,37 @@ test("[AU145] each failure is one log line of constant text, and a flood writes 
   assert.equal(failures.waitMs("2001:db8:1::1"), 0);
   now = 60_001;
   assert.equal(failures.waitMs("2001:db8::1"), 0);
+});
+
+test("[AU198] the fail2ban filter of the docs finds the address in a line the server writes", () => {
+  const docs = readFileSync(join(import.meta.dirname, "../docs/security.md"), "utf8");
+  const setting = (name: string): string =>
+    new RegExp(`^${name} = (.*)$`, "m").exec(docs)?.[1] ?? assert.fail(name);
+  // As fail2ban does: the time is cut out of the line, then the rest must match.
+  const parts: Record<string, string> = {
+    Y: "\\d{4}", m: "\\d\\d", d: "\\d\\d", H: "\\d\\d", M: "\\d\\d", S: "\\d\\d",
+    f: "\\d+", z: "Z",
+  };
+  const time = new RegExp(setting("datepattern").replaceAll(
+    /%%(\w)/g, (_, part: string) => parts[part] ?? assert.fail(part)));
+  const line = new RegExp(setting("failregex").replace("<HOST>", "(?<host>[\\da-f.:]+)"));
+  const program = `
+    import { createFailedAuthentications } from "./src/core/failed-authentications.ts";
+    import { createLogger } from "./src/core/logger.ts";
+    import { createSystem } from "./src/core/system.ts";
+    const log = createLogger("info");
+    const failures = createFailedAuthentications({ log, system: createSystem(), slows: true });
+    failures.record("192.0.2.1", "api_key");
+    failures.record("2001:db8::1", "sip");
+    log.info("authentication failed");`;
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: join(import.meta.dirname, ".."), encoding: "utf8",
+  });
+  const hosts = stdout.trim().split("\n").map((written) => {
+    assert.match(written, time);
+    return line.exec(written.replace(time, ""))?.groups?.host;
+  });
+  assert.deepEqual(hosts, ["192.0.2.1", "2001:db8::1", undefined]);
 });
 
 async function ticketOf(key: string): Promise<string> {
