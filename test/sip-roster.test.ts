@@ -276,7 +276,12 @@ test("[SC192] a call that came through a registration, for a number trunks of tw
   assert.equal(roster.registeredAt("192.0.2.1", "+14155550100"), "tied");
   const digest = createDigestServer({ realm: "parley", system: world.system });
   const invite = { ...inviteOf({}), peer: { host: "192.0.2.1", port: 5060, transport: "udp" } as const };
-  assert.deepEqual(identify({ roster, digest, failures: noFailures() }, invite), { kind: "refused", status: 404, headers: [] });
+  const told: unknown[] = [];
+  const tellTied = (...tie: unknown[]): void => void told.push(tie);
+  assert.deepEqual(
+    identify({ roster, digest, failures: noFailures(), tellTied }, invite),
+    { kind: "refused", status: 404, headers: [] });
+  assert.deepEqual(told, [["+14155550100", "192.0.2.1"]]);
   // What it registered names it beyond doubt.
   assert.deepEqual(roster.registeredAt("192.0.2.1", "trunk-1"), trunkOf());
   roster.set([trunkOf(), { ...thief, id: 3, accountId: 1 }]);
@@ -319,7 +324,7 @@ test("[SC193] wrong passwords of an address are logged for fail2ban, then wait t
       username: "alice", password, nonceCount: 1, cnonce: "c",
     });
     const invite = inviteOf({ Authorization: authorization });
-    const sender = identify({ roster, digest, failures }, invite);
+    const sender = identify({ roster, digest, failures, tellTied: () => undefined }, invite);
     return sender.kind === "known" ? sender.trunk!.id : sender.status;
   };
   assert.equal(show("s3cret"), 1);
@@ -357,7 +362,7 @@ test("[SC57] name and password tell whose a call is, also where two accounts hav
   ]);
   await world.settled();
   const digest = createDigestServer({ realm: "parley", system: world.system });
-  const parts = { roster: world.roster, digest, failures: noFailures() };
+  const parts = { roster: world.roster, digest, failures: noFailures(), tellTied: () => undefined };
   const who = (invite: IncomingInvite) => identify(parts, invite);
   const asked = who(inviteOf({}));
   assert.ok(asked.kind === "refused" && asked.status === 401);

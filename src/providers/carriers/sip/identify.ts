@@ -21,19 +21,24 @@ export interface Identification {
   roster: TrunkRoster;
   digest: ReturnType<typeof createDigestServer>;
   failures: FailedAuthentications;
+  /** Tells the operator that the number is several accounts'. */
+  tellTied(called: string | null, source: string): void;
 }
 
 const refused = (status: number, ...headers: [string, string][]): Sender =>
   ({ kind: "refused", status, headers });
 
 export function identify(
-  { roster, digest, failures }: Identification, invite: IncomingInvite,
+  { roster, digest, failures, tellTied }: Identification, invite: IncomingInvite,
 ): Sender {
   const { request, peer } = invite;
   const called = userOf(request.uri);
   const registered = roster.registeredAt(peer.host, called);
   // Nobody hears what may be meant for somebody else.
-  if (registered === "tied") return refused(404);
+  if (registered === "tied") {
+    tellTied(called, peer.host);
+    return refused(404);
+  }
   if (registered) return { kind: "known", trunk: registered };
   if (roster.admits(peer.host, called)) return { kind: "known", trunk: null };
   // Answers to challenges of others may stand beside the one to ours.

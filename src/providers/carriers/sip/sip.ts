@@ -3,6 +3,8 @@
 // sound in rtp-session.ts, both joined in leg.ts.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
+import { LIMITS } from "../../../core/limits.ts";
+import { createRateLimiter } from "../../../core/rate-limit.ts";
 import { createFailedAuthentications } from "../../../core/failed-authentications.ts";
 import type { Logger } from "../../../core/logger.ts";
 import type { System } from "../../../core/system.ts";
@@ -53,6 +55,13 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const offers = new Map<string, Offered>();
   const digest = createDigestServer({ realm: REALM, system });
   const failures = createFailedAuthentications({ log, system, slows: true });
+  const ties = createRateLimiter(
+    [{ count: 1, windowMs: 60_000 }], { system, keysMax: LIMITS.rateLimiterKeysMax });
+  const tellTied = (called: string | null, source: string): void => {
+    if (!ties.take(called ?? "").allowed) return;
+    log.warn({ called, source },
+      "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
+  };
   const publicHost = options.publicHost === null ? null : await addressOf(options.publicHost);
   // Behind NAT no interface of the machine has its public address.
   const mayReach = (address: string): boolean =>
@@ -71,7 +80,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const parts = { agent, roster, rtp, mayReach, system, log };
 
   const take = (invite: IncomingInvite): void => {
-    const sender = identify({ roster, digest, failures }, invite);
+    const sender = identify({ roster, digest, failures, tellTied }, invite);
     if (sender.kind === "refused") return invite.refuse(sender.status, undefined, sender.headers);
     if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, [["Retry-After", "10"]]);
     const called = calledNumber(invite, sender.trunk);
