@@ -7,12 +7,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSystem } from "../src/core/system.ts";
-import type { BeginOutcome } from "../src/conversations/records.ts";
-import { createBatchRunner } from "../src/storage/sqlite/batch.ts";
-import { createCommands } from "../src/storage/sqlite/commands.ts";
-import { openWriter } from "../src/storage/sqlite/database.ts";
-import { createInlineWriter, startThreadWriter, type Writer } from "../src/storage/sqlite/writer.ts";
+import { createSystem } from "#core/system.ts";
+import type { BeginOutcome } from "#features/conversations/records.ts";
+import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
+import { createCommands } from "#storage/commands.ts";
+import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { createInlineWriter, startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import type { Writer } from "#storage/writer.ts";
 import { percentile, print, printResult } from "./report.ts";
 
 const ACCOUNTS = 1000;

@@ -10,10 +10,10 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Parser } from "htmlparser2";
 import mammoth from "mammoth";
 import { getDocument, VerbosityLevel } from "pdfjs-dist/legacy/build/pdf.mjs";
-import { createLogger } from "../src/core/logger.ts";
-import { createSystem } from "../src/core/system.ts";
-import { createExtractor, type ExtractionSource } from "../src/knowledgebases/extraction.ts";
-import { flow, makeDocx, makePdf } from "../test/support/documents.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { createExtractor, type ExtractionSource } from "#features/knowledgebases/extraction.ts";
+import { flow, makeDocx, makePdf } from "#support/documents.ts";
 import { median, print, printResult } from "./report.ts";
 
 const ROUNDS = 7;

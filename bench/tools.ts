@@ -2,8 +2,8 @@
 // guard and the journal, beside the same request sent straight to the endpoint, in turn.
 import { createHash } from "node:crypto";
 import { request } from "undici";
-import { startEndpoint } from "../test/support/endpoint.ts";
-import { startTestServer } from "../test/support/server.ts";
+import { startEndpoint } from "#support/endpoint.ts";
+import { startTestServer } from "#support/server.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 
 const CALLS = Number(process.env.BENCH_CALLS ?? 1000);

@@ -3,18 +3,18 @@
 // reply. The real session, mixer, turn taker and clock over real time; every caller interrupts the
 // greeting, asks, hears the answer and hangs up. Started by bench/voice.ts.
 import { parentPort, workerData } from "node:worker_threads";
-import { createBeepDetector } from "../src/audio/tones.ts";
-import { createMediaClock } from "../src/calls/voice/clock.ts";
-import { VoiceSession } from "../src/calls/voice/session.ts";
-import { createLogger } from "../src/core/logger.ts";
-import { createSystem } from "../src/core/system.ts";
-import { createLoopbackCarrier } from "../src/providers/carriers/loopback.ts";
-import { FRAME_MS, type Leg, type LegEvent } from "../src/providers/carriers/port.ts";
+import { createBeepDetector } from "#audio/tones.ts";
+import { createMediaClock } from "#features/calls/voice/clock.ts";
+import { VoiceSession } from "#features/calls/voice/voice-session.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { createLoopbackCarrier } from "#providers/carriers/loopback.ts";
+import { FRAME_MS, type Leg, type LegEvent } from "#providers/carriers/port.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
-} from "../src/providers/speech/loopback.ts";
-import type { Pcm } from "../src/providers/speech/port.ts";
-import { VOICE_SETTINGS } from "../test/support/voice.ts";
+} from "#providers/speech/loopback.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import { VOICE_SETTINGS } from "#support/voice.ts";
 
 export interface ThreadData {
   calls: number;

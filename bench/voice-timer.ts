@@ -1,7 +1,7 @@
 // A bare 20 ms timer in a thread with nothing else to do: what the machine itself makes late while
 // bench/voice.ts measures the clock of the calls. Posts its lateness when it is told to stop.
 import { parentPort } from "node:worker_threads";
-import { FRAME_MS } from "../src/providers/carriers/port.ts";
+import { FRAME_MS } from "#providers/carriers/port.ts";
 
 const port = parentPort;
 if (!port) throw new Error("bench/voice-timer.ts runs as a worker thread");

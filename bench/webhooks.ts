@@ -8,10 +8,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { request } from "undici";
-import { createLogger } from "../src/core/logger.ts";
-import { createSystem } from "../src/core/system.ts";
-import { createApp } from "../src/app.ts";
-import { loadModels, readConfig } from "../src/config.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { createApp } from "#app/app.ts";
+import { loadModels } from "#app/models.ts";
+import { readConfig } from "#config/config.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 
 const EVENTS = 500;

@@ -9,10 +9,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { bundleCall, bundleWidget } from "../src/ui/build.ts";
-import { noBrowser } from "../test/support/browser.ts";
-import { newAssistant } from "../test/support/server.ts";
-import { measureLoad, startHost, startWorld, type Load } from "../test/support/widget-page.ts";
+import { bundleCall, bundleWidget } from "#ui/build.ts";
+import { noBrowser } from "#support/browser.ts";
+import { newAssistant } from "#support/server.ts";
+import { measureLoad, startHost, startWorld, type Load } from "#support/widget-page.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 
 const LOADS = Number(process.env.BENCH_LOADS ?? 11);

@@ -3,15 +3,14 @@
 // themselves are in src/cli/. Everything here is safe while a server runs on the same data folder.
 import "./require-node.js";
 import { parseArgs } from "node:util";
-import { VERSION } from "./app.ts";
+import { VERSION } from "./app/app.ts";
 import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
 import { maintenanceCommands } from "./cli/maintenance.ts";
 import { numberCommands } from "./cli/numbers.ts";
-import { EXIT_CONFIG, serve } from "./serve.ts";
-import { describeSettings, readConfig } from "./config.ts";
-import { lockDataDir } from "./storage/sqlite/database.ts";
-import { isRestoring } from "./storage/sqlite/restoring.ts";
+import { EXIT_CONFIG, serve } from "./app/serve.ts";
+import { describeSettings, readConfig } from "./base/config/config.ts";
+import { settleRestore } from "./cli/restoring.ts";
 
 const COMMANDS: Command[] = [...accountCommands, ...numberCommands, ...maintenanceCommands];
 
@@ -40,14 +39,6 @@ function findCommand(argv: string[]): Command {
   const command = COMMANDS.find(({ name }) => names.includes(name));
   if (!command) throw new UsageError(`unknown command: ${names[0] ?? ""}; see parley --help`);
   return command;
-}
-
-/** No command reads a folder that is half of one backup and half of another. */
-function settleRestore(dataDir: string): void {
-  if (!isRestoring(dataDir)) return;
-  const lock = lockDataDir(dataDir);
-  if (!lock) throw new Error("a restore of the data folder is under way: try again when it has ended");
-  lock.release();
 }
 
 async function runCommand(argv: string[]): Promise<number> {

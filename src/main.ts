@@ -1,5 +1,5 @@
 // Starts the server and sets the exit code. `npm start` runs this; `parley serve` runs the same.
 import "./require-node.js";
-import { serve } from "./serve.ts";
+import { serve } from "./app/serve.ts";
 
 process.exitCode = await serve();

@@ -1,83 +1,169 @@
-// Who may import what, as the design says: features in the middle, exchangeable edges around them.
+// The rules of the house that hold by themselves: who may import what, where things are kept, and
+// that names in comments, rules and settings are true.
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { importsOf, type Import } from "./support/imports.ts";
 
 const ROOT = join(import.meta.dirname, "..");
+const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+const SOURCES = globSync(["src/**/*.{ts,tsx,js}", "workers/**/*.ts"], { cwd: ROOT })
+  .filter((file) => file !== "src/client/api.d.ts");
+const TESTS = globSync(["test/**/*.ts", "bench/**/*.ts"], { cwd: ROOT });
+const IMPORTS = SOURCES.flatMap((file) => importsOf(ROOT, file));
 
-interface Import {
-  file: string;
-  /** Path from the root for the project's own files, else the package's name. */
-  target: string;
-}
+const FEATURES = "src/features/";
+/** A feature may import from itself and from those before it. */
+const ORDER = [
+  "accounts", "tools", "knowledgebases", "phone-numbers", "assistants", "leads", "calendar",
+  "conversations", "calls", "campaigns", "webhooks",
+];
+/** Where a feature meets the edge: its routes, sockets, and what they read and write there. */
+const FACE = new RegExp(`^${FEATURES}[\\w-]+/(?:.*-)?(?:routes?|socket|wire)\\.ts$`
+  + `|^${FEATURES}(?:conversations/(?:access|message-protocol)|calls/web-call)\\.ts$`);
 
-const imports: Import[] = ["src/**/*.ts", "workers/*.ts"].flatMap((pattern) =>
-  globSync(pattern, { cwd: ROOT }).flatMap((file) => {
-    const text = readFileSync(join(ROOT, file), "utf8");
-    return [...text.matchAll(/^(?:import|export)\b[^"';=]*?\bfrom\s+"([^"]+)"/gm)].map(([, name = ""]) => ({
-      file,
-      target: name.startsWith(".")
-        ? relative(ROOT, join(ROOT, dirname(file), name))
-        : name,
-    }));
-  }));
+/** Shapes of requests, replies and sockets count as a port: there is nothing else in the file. */
+const PORTS = String.raw`edge/http/exchange\.ts$|providers/(?:.*/)?port\.ts$|providers/carriers/sip/trunks/trunk\.ts$`
+  + String.raw`|providers/speech/engines\.ts$`;
 
-/** Folder → the folders of src it may import from, itself aside. */
-const ALLOWED: Record<string, RegExp> = {
-  "src/core/": /^src\/core\//,
-  "src/audio/": /^src\/(audio|core)\//,
-  "src/events/": /^src\/(core|events)\//,
-  "src/providers/": /^src\/(audio|core|providers)\//,
-  "src/engine/": /^src\/(core|engine|events\/events|providers\/models\/port)/,
-  "src/http/": /^src\/(core|events|http)\//,
-  "src/mcp/": /^src\/(core|http|mcp)\//,
-  "src/outbound/": /^src\/(core|outbound)\//,
-  "src/realtime/": /^src\/(core|events|http|realtime)\//,
-  // Faces of conversations in other people's protocols.
-  "src/protocols/": new RegExp("^src/((core|events|http|protocols|realtime)/|assistants/assistants\\.ts"
-    + "|conversations/(access|answering|conversations|records)\\.ts|engine/history\\.ts"
-    + "|providers/models/port\\.ts)"),
+/** Room → what of src it may import, itself aside. The first that fits counts. */
+const ROOMS: [room: RegExp, may: RegExp][] = [
+  [/^src\/base\/core\//, /^$/],
+  [/^src\/base\//, /^src\/base\/core\//],
+  [/^src\/providers\//, /^src\/base\//],
+  [/^src\/engine\//, new RegExp(String.raw`^src/(?:base/(?:core|events)/|${PORTS})`)],
+  [/^src\/edge\/http\//, /^src\/base\//],
+  [/^src\/edge\/realtime\//, /^src\/(?:base|edge\/http)\//],
+  [/^src\/storage\/engines\//, /^src\/(?:base|storage|features)\//],
+  [/^src\/storage\//, /^src\/(?:base|features)\/|^src\/storage\/engines\/sqlite\/(?:database|search)\.ts$/],
+  [/^src\/features\/calls\/hosted\//, new RegExp(
+    String.raw`^src/(?:base|engine|features|providers/carriers)/|^src/providers/speech/port\.ts$`
+      + String.raw`|^src/edge/http/(?:exchange|route|errors|answers)\.ts$`)],
+  [FACE, /^src\/(?:base|edge|engine|features|providers)\//],
+  [/^src\/features\//, new RegExp(String.raw`^src/(?:base|engine|features)/|^src/(?:${PORTS})`)],
+  [/^src\/gateways\//, new RegExp(String.raw`^src/(?:base|edge|engine|features)/|^src/(?:${PORTS})`)],
+  [/^src\/client\//, /^$/],
+  [/^src\/ui\/(?:build|pages)\.ts$/, /^src\/(?:base|edge)\//],
+  [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/features\/calls\/replica\.ts$/],
+  [/^src\/cli\//, /^src\/(?:app|base|features|storage|providers\/.*port\.ts$)/],
+  [/^src\/(?:main|cli)\.ts$/, /^src\/(?:app|base|cli|require-node)/],
+  [/^src\/app\//, /^src\/(?!cli)/],
+  [/^workers\//, /^src\/(?!app\/|cli\/|ui\/|gateways\/|edge\/|client\/)/],
+];
+
+const said = (imports: Import[]): string[] =>
+  imports.map(({ file, target }) => `${file} imports ${target}`);
+
+const roomOf = (file: string): [RegExp, RegExp] => {
+  const room = ROOMS.find(([name]) => name.test(file));
+  assert.ok(room, `${file} is in no room`);
+  return room;
 };
 
-test("[ST1] the edges import no feature, the core nothing but itself", () => {
-  assert.ok(imports.length > 200);
-  for (const [folder, allowed] of Object.entries(ALLOWED)) {
-    for (const { file, target } of imports) {
-      if (!file.startsWith(folder) || !target.startsWith("src/")) continue;
-      assert.match(target, allowed, `${file} imports ${target}`);
-    }
-  }
+test("[ST1] each room imports from the rooms its row names, and no file is outside of all rooms", () => {
+  assert.ok(IMPORTS.length > 2000, String(IMPORTS.length));
+  const wrong = IMPORTS.filter(({ isOwn }) => isOwn).filter(({ file, target }) => {
+    const [room, may] = roomOf(file);
+    return !may.test(target) && roomOf(target)[0] !== room;
+  });
+  assert.deepEqual(said(wrong), []);
 });
 
-const FEATURE = new RegExp("^src/(accounts|tools|knowledgebases|calendar|assistants|leads|calls"
-  + "|conversations|campaigns|phone-numbers|webhooks)/");
-
-test("[ST2] no feature reaches into storage, no storage into a face", () => {
-  for (const { file, target } of imports) {
-    if (FEATURE.test(file)) assert.doesNotMatch(target, /^src\/storage\//, file);
-    if (file.startsWith("src/storage/")) {
-      assert.doesNotMatch(target, /^src\/(http|realtime|providers)\/|routes\.ts$/, file);
-    }
-  }
+test("[ST2] a feature imports from features before it, and the face of none but its own", () => {
+  const featureOf = (file: string): string => file.slice(FEATURES.length).split("/")[0] ?? "";
+  assert.deepEqual(
+    [...new Set(SOURCES.filter((file) => file.startsWith(FEATURES)).map(featureOf))].toSorted(),
+    ORDER.toSorted());
+  const wrong = IMPORTS.filter(({ file, target }) => {
+    if (!file.startsWith(FEATURES) || !target.startsWith(FEATURES)) return false;
+    const [from, to] = [featureOf(file), featureOf(target)];
+    if (FACE.test(target) && !(FACE.test(file) && from === to)) return true;
+    return ORDER.indexOf(to) > ORDER.indexOf(from);
+  });
+  assert.deepEqual(said(wrong), []);
 });
 
 test("[ST3] what is swapped as a whole is imported in its own place only", () => {
   const places: Record<string, RegExp> = {
-    "better-sqlite3": /^src\/storage\/sqlite\//,
-    "uWebSockets.js": /^src\/http\/(server|response|socket)\.ts$/,
-    "prom-client": /^src\/core\/metrics\.ts$/,
-    piscina: /^(src\/features|workers\/extractor)\.ts$/,
+    "better-sqlite3": /^src\/storage\//,
+    "sqlite-vec": /^src\/storage\/engines\/sqlite\//,
+    "uWebSockets.js": /^src\/edge\/http\/(server|response|socket)\.ts$/,
+    "prom-client": /^src\/base\/core\/metrics\.ts$/,
+    piscina: /^(src\/app\/features|workers\/extractor)\.ts$/,
+    preact: /^src\/ui\//,
   };
-  for (const { file, target } of imports) {
+  for (const { file, target } of IMPORTS) {
     const place = Object.hasOwn(places, target) ? places[target] : undefined;
     if (place) assert.match(file, place, `${file} imports ${target}`);
   }
 });
 
+test("[ST4] only config reads the environment", () => {
+  for (const file of SOURCES) {
+    if (!file.startsWith("src/base/config/")) assert.ok(!read(file).includes("process.env"), file);
+  }
+});
+
+test("[ST5] no circle of imports, types included, goes through two folders", () => {
+  const next = new Map<string, string[]>();
+  for (const { file, target, isOwn } of IMPORTS) {
+    if (isOwn) next.set(file, [...next.get(file) ?? [], target]);
+  }
+  const reaches = (from: string): Set<string> => {
+    const seen = new Set<string>();
+    const open = [...next.get(from) ?? []];
+    for (let file = open.pop(); file !== undefined; file = open.pop()) {
+      if (seen.has(file)) continue;
+      seen.add(file);
+      open.push(...next.get(file) ?? []);
+    }
+    return seen;
+  };
+  const reached = new Map(SOURCES.map((file) => [file, reaches(file)]));
+  const circles = [...reached].flatMap(([file, targets]) => [...targets]
+    .filter((target) => file < target && dirname(target) !== dirname(file)
+      && reached.get(target)?.has(file))
+    .map((target) => `${file} and ${target} import each other`));
+  assert.deepEqual(circles, []);
+});
+
+test("[ST6] a file that a comment names exists", () => {
+  const names = new Set([...SOURCES, ...TESTS, ...globSync("data/*", { cwd: ROOT })]
+    .flatMap((file) => {
+      const parts = file.split("/");
+      return parts.map((_, index) => parts.slice(index).join("/"));
+    }));
+  const wrong = [...SOURCES, ...TESTS].flatMap((file) => {
+    const comments = read(file).match(/^\s*(?:\/\/|\/?\*).*$/gm)?.join("\n") ?? "";
+    return [...comments.matchAll(/(?<![\w.*<-])[\w-]+(?:\/[\w-]+)*(?:\.test)?\.tsx?\b/g)]
+      .filter(([name]) => !names.has(name)).map(([name]) => `${file} names ${name}`);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test("[ST7] every rule has a test, and every test's rule is in the list", () => {
+  const rules = [...read("test/rules.md").matchAll(/^\s*-\s+\**([A-Z]{2,3}\d+)\b/gm)]
+    .map(([, id = ""]) => id);
+  const tested = TESTS.flatMap((file) =>
+    [...read(file).matchAll(/["'`]((?:\[[A-Z]{2,3}\d+\] ?)+)/g)]
+      .flatMap(([, names = ""]) => names.match(/[A-Z]{2,3}\d+/g) ?? []));
+  assert.deepEqual([...new Set(rules)].filter((id) => !tested.includes(id)), [], "rules no test names");
+  assert.deepEqual([...new Set(tested)].filter((id) => !rules.includes(id)), [], "tests of no rule");
+  assert.equal(new Set(rules).size, rules.length, "a rule stands twice");
+});
+
+test("[ST8] imports go down by ./ and elsewhere by the room's name", () => {
+  const wrong = [...SOURCES, ...TESTS].flatMap((file) => importsOf(ROOT, file))
+    .filter(({ file, name, target }) => name.startsWith("../")
+      || (name.startsWith("#") && target.startsWith(`${dirname(file)}/`)))
+    .map(({ file, name }) => `${file} imports ${name}`);
+  assert.deepEqual(wrong, []);
+});
+
 test("[ST24] no thread of a pool stands still while it is idle", () => {
-  const pools = globSync(["src/**/*.ts", "workers/**/*.ts", "bench/**/*.ts"], { cwd: ROOT })
-    .map((file) => ({ file, text: readFileSync(join(ROOT, file), "utf8") }))
+  const pools = [...SOURCES, ...TESTS].filter((file) => file !== "test/structure.test.ts")
+    .map((file) => ({ file, text: read(file) }))
     .filter(({ text }) => text.includes("new Piscina("));
   assert.ok(pools.length > 0);
   for (const { file, text } of pools) {
@@ -87,14 +173,8 @@ test("[ST24] no thread of a pool stands still while it is idle", () => {
 });
 
 test("[ST25] migrations are numbered one after another", () => {
-  const numbers = globSync("src/storage/**/migrations/*.sql", { cwd: ROOT })
+  const numbers = globSync("src/storage/schema/*.sql", { cwd: ROOT })
     .map((file) => Number(/(\d{4})_\w+\.sql$/.exec(file)?.[1])).toSorted((a, b) => a - b);
+  assert.ok(numbers.length > 0 && existsSync(join(ROOT, "src/storage/schema")));
   assert.deepEqual(numbers, numbers.map((_, index) => index + 1));
-});
-
-test("[ST4] only config.ts reads the environment", () => {
-  for (const file of globSync("src/**/*.ts", { cwd: ROOT })) {
-    const text = readFileSync(join(ROOT, file), "utf8");
-    if (file !== "src/config.ts") assert.ok(!text.includes("process.env"), file);
-  }
 });

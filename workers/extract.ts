@@ -2,7 +2,7 @@
 // does here.
 import { open, readFile } from "node:fs/promises";
 import { workerData } from "node:worker_threads";
-import { createOutbound } from "../src/outbound/request.ts";
+import { createOutbound } from "#outbound/request.ts";
 import { chunksOf, Unreadable, type BlockList, type Chunk } from "./documents/blocks.ts";
 import { readDocx } from "./documents/docx.ts";
 import { readPdf } from "./documents/pdf.ts";

@@ -1,7 +1,7 @@
 // Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
-import { createOutbound, type OutboundReply } from "../src/outbound/request.ts";
+import { createOutbound, type OutboundReply } from "#outbound/request.ts";
 
 export interface ToolRequest {
   url: string;

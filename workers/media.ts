@@ -2,19 +2,19 @@
 // frame. Started by calls/media.ts.
 import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { createBeepDetector } from "../src/audio/tones.ts";
-import { createAmbience } from "../src/audio/ambience.ts";
-import { createStereoRecorder } from "../src/audio/wav.ts";
-import type { Lateness, MediaWorkerData } from "../src/calls/media.ts";
-import { createMediaClock } from "../src/calls/voice/clock.ts";
-import { createHost } from "../src/calls/voice/host.ts";
-import type { FromCarrier, ToCarrier, ToMedia } from "../src/calls/voice/protocol.ts";
-import { createLogger, type LogLevel } from "../src/core/logger.ts";
-import { createSystem } from "../src/core/system.ts";
-import { openEngines } from "../src/providers/speech/engines.ts";
-import { createAddressPolicy } from "../src/outbound/addresses.ts";
-import { openCarrier } from "../src/providers/carriers/loopback-numbers.ts";
-import { createSipCarrier } from "../src/providers/carriers/sip/sip.ts";
+import { createBeepDetector } from "#audio/tones.ts";
+import { createAmbience } from "#audio/ambience.ts";
+import { createStereoRecorder } from "#audio/wav.ts";
+import type { Lateness, MediaWorkerData } from "#features/calls/media.ts";
+import { createMediaClock } from "#features/calls/voice/clock.ts";
+import { createHost } from "#features/calls/voice/host.ts";
+import type { FromCarrier, ToCarrier, ToMedia } from "#features/calls/voice/protocol.ts";
+import { createLogger, type LogLevel } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { openEngines } from "#providers/speech/engines.ts";
+import { createAddressPolicy } from "#outbound/addresses.ts";
+import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
+import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/media.ts runs as a worker thread");

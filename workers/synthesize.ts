@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { WASI } from "node:wasi";
 import { parentPort } from "node:worker_threads";
-import type { SpokenText, TextToSpeak } from "../src/providers/speech/embedded-voices.ts";
+import type { SpokenText, TextToSpeak } from "#providers/speech/embedded/embedded-voices.ts";
 
 // Calls of node:wasi's file functions from optimized code crash the process now and then
 // (https://github.com/nodejs/node/issues/53087): after some hundred utterances with this on.

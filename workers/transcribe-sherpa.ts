@@ -3,8 +3,8 @@ import { createRequire } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import {
   RECOGNISER_RATE, type FromRecogniser, type ToRecogniser,
-} from "../src/providers/speech/recogniser-thread.ts";
-import type { SherpaModel } from "../src/providers/speech/sherpa-model.ts";
+} from "#providers/speech/embedded/recogniser-thread.ts";
+import type { SherpaModel } from "#config/sherpa-model.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/transcribe-sherpa.ts runs as a worker thread");

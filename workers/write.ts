@@ -1,11 +1,11 @@
 // The writer thread: the one connection that writes. Drains everything the main thread has posted,
-// commits it as one transaction, answers. Started by storage/sqlite/writer.ts.
+// commits it as one transaction, answers. Started by storage/engines/sqlite/writer.ts.
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
-import { LIMITS } from "../src/core/limits.ts";
-import { createBatchRunner, type Outcome, type Request } from "../src/storage/sqlite/batch.ts";
-import { createCommands } from "../src/storage/sqlite/commands.ts";
-import { openWriter } from "../src/storage/sqlite/database.ts";
-import type { FromWriter, ToWriter } from "../src/storage/sqlite/writer.ts";
+import { LIMITS } from "#core/limits.ts";
+import { createBatchRunner, type Outcome, type Request } from "#storage/engines/sqlite/batch.ts";
+import { createCommands } from "#storage/commands.ts";
+import { openWriter } from "#storage/engines/sqlite/database.ts";
+import type { FromWriter, ToWriter } from "#storage/engines/sqlite/writer.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/write.ts runs as a worker thread");

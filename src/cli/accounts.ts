@@ -1,8 +1,8 @@
 // account, key and balance commands of the `parley` program.
-import { ALL_SCOPES, type Account, type Scope } from "../accounts/accounts.ts";
-import { dollarsFromMicros, formatMicros } from "../core/money.ts";
-import { readPlans } from "../core/price-lists.ts";
-import { isoMicros } from "../core/system.ts";
+import { ALL_SCOPES, type Account, type Scope } from "#features/accounts/accounts.ts";
+import { dollarsFromMicros, formatMicros } from "#core/money.ts";
+import { readPlans } from "#core/price-lists.ts";
+import { isoMicros } from "#core/system.ts";
 import {
   chooseAccount,
   readAmount,

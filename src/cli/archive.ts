@@ -9,13 +9,13 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
-import type { Config } from "../config.ts";
-import { findSecret } from "../core/secrets.ts";
-import { backupDatabase, inspectDatabase } from "../storage/sqlite/backup.ts";
-import { databasePath } from "../storage/sqlite/database.ts";
+import type { Config } from "#config/config.ts";
+import { findSecret } from "#core/secrets.ts";
+import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
+import { databasePath } from "#storage/engines/sqlite/database.ts";
 import {
   isRestoring, keptName, putInPlace, stageRestore,
-} from "../storage/sqlite/restoring.ts";
+} from "#storage/engines/sqlite/restoring.ts";
 
 const FOLDERS = ["documents", "recordings"] as const;
 const SECRET = "secret";

@@ -1,11 +1,12 @@
 // What a command of the `parley` program is, and what several of them need.
 import type { ParseArgsConfig } from "node:util";
-import { createAccounts, type Account, type Accounts } from "../accounts/accounts.ts";
-import type { Config } from "../config.ts";
-import { microsFromDecimal, type Micros } from "../core/money.ts";
-import { createSystem } from "../core/system.ts";
-import { createMemoryBus } from "../events/bus.ts";
-import { openStorage, type Storage } from "../storage/sqlite/storage.ts";
+import { createAccounts, type Account, type Accounts } from "#features/accounts/accounts.ts";
+import type { Config } from "#config/config.ts";
+import { microsFromDecimal, type Micros } from "#core/money.ts";
+import { createSystem } from "#core/system.ts";
+import { createMemoryBus } from "#events/bus.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import type { Storage } from "#storage/storage.ts";
 
 export interface Invocation {
   config: Config;

@@ -2,15 +2,16 @@
 import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApp } from "../app.ts";
-import { loadModels, readConfig, type Config } from "../config.ts";
-import { createLogger } from "../core/logger.ts";
-import { createSecretBox, findSecret } from "../core/secrets.ts";
-import { createSystem, isoMicros } from "../core/system.ts";
-import { auditDatabase, inspectDatabase } from "../storage/sqlite/backup.ts";
-import { databaseExists, databasePath, lockDataDir, openForInspection } from "../storage/sqlite/database.ts";
-import { measureCommits } from "../storage/sqlite/probe.ts";
-import { trySealed } from "../storage/sqlite/sealed.ts";
+import { createApp } from "#app/app.ts";
+import { loadModels } from "#app/models.ts";
+import { readConfig, type Config } from "#config/config.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSecretBox, findSecret } from "#core/secrets.ts";
+import { createSystem, isoMicros } from "#core/system.ts";
+import { auditDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
+import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { measureCommits } from "#storage/engines/sqlite/probe.ts";
+import { trySealed } from "#storage/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
 import { table, UsageError, type Command } from "./command.ts";
 

@@ -1,12 +1,12 @@
 // number commands of the `parley` program: the operator's own numbers, which accounts can buy.
 import { readFileSync } from "node:fs";
-import { LIMITS } from "../core/limits.ts";
-import { dollarsFromMicros, formatMicros } from "../core/money.ts";
-import { readNumberPrices, type NumberPrices } from "../core/price-lists.ts";
-import { createSystem } from "../core/system.ts";
-import type { NewStock } from "../phone-numbers/inventory.ts";
-import { parseNumber } from "../phone-numbers/prices.ts";
-import { HOSTED_ACCOUNTS, type HostedAccount } from "../providers/carriers/hosted/port.ts";
+import { LIMITS } from "#core/limits.ts";
+import { dollarsFromMicros, formatMicros } from "#core/money.ts";
+import { readNumberPrices, type NumberPrices } from "#core/price-lists.ts";
+import { createSystem } from "#core/system.ts";
+import type { NewStock } from "#features/phone-numbers/inventory.ts";
+import { parseNumber } from "#features/phone-numbers/prices.ts";
+import { HOSTED_ACCOUNTS, type HostedAccount } from "#core/hosted-accounts.ts";
 import {
   readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
 } from "./command.ts";

@@ -1,9 +1,9 @@
 // What of a conversation a model gets to see: the newest messages that fit the token budget, and
 // with what room is left what functions said in them, the newest first.
-import { LIMITS } from "../core/limits.ts";
-import { wholeStart } from "../core/values.ts";
-import type { FunctionCall } from "../events/events.ts";
-import type { ModelMessage } from "../providers/models/port.ts";
+import { LIMITS } from "#core/limits.ts";
+import { wholeStart } from "#core/values.ts";
+import type { FunctionCall } from "#events/events.ts";
+import type { ModelMessage } from "#providers/models/port.ts";
 
 /** One stored message; what its functions said came before its words. */
 export interface HistoryMessage {

@@ -1,6 +1,6 @@
 // One turn at a time per conversation: later ones wait in line, boundedly, then are refused.
-import { Fault } from "../core/faults.ts";
-import type { System } from "../core/system.ts";
+import { Fault } from "#core/faults.ts";
+import type { System } from "#core/system.ts";
 
 export interface TurnQueue {
   /**

@@ -1,17 +1,17 @@
 // One turn: model → tools → model, until the model has answered. A bounded generator over ports; it
 // touches no database and no socket. Text conversations and calls run the same one.
-import { isUnsafeKey, wholeStart } from "../core/values.ts";
-import { LIMITS } from "../core/limits.ts";
-import { assertNever, ProviderError } from "../core/faults.ts";
-import type { FunctionCall } from "../events/events.ts";
+import { isUnsafeKey, wholeStart } from "#core/values.ts";
+import { LIMITS } from "#core/limits.ts";
+import { assertNever, ProviderError } from "#core/faults.ts";
+import type { FunctionCall } from "#events/events.ts";
 import type {
   LanguageModel,
   ModelDelta,
   ModelMessage,
   ModelToolCall,
   ModelUsage,
-} from "../providers/models/port.ts";
-import type { ToolBox } from "./tools.ts";
+} from "#providers/models/port.ts";
+import type { ToolBox } from "./functions.ts";
 
 export type TurnEvent =
   | { kind: "text"; text: string }

@@ -3,9 +3,9 @@
 // Mounted by app.ts.
 import { join } from "node:path";
 import type { Format } from "esbuild";
-import { assetOf, assetReply as reply, type Asset } from "../http/asset.ts";
-import type { HeaderMap, HttpRequest, Reply } from "../http/exchange.ts";
-import type { HttpServer } from "../http/server.ts";
+import { assetOf, assetReply as reply, type Asset } from "#http/asset.ts";
+import type { HeaderMap, HttpRequest, Reply } from "#http/exchange.ts";
+import type { HttpServer } from "#http/server.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 
 interface Bundle {

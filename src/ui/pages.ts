@@ -2,8 +2,8 @@
 // request to anybody else; what is bundled for them is in build.ts. Mounted by app.ts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { HeaderMap, Reply } from "../http/exchange.ts";
-import type { HttpServer } from "../http/server.ts";
+import type { HeaderMap, Reply } from "#http/exchange.ts";
+import type { HttpServer } from "#http/server.ts";
 
 export const PAGE_HEADERS: HeaderMap = {
   "Content-Security-Policy":

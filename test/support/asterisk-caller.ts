@@ -1,12 +1,12 @@
 // The Asterisk carrier alone, joined with a double of Asterisk: what it asks of the one and tells
 // whoever listens.
 import assert from "node:assert/strict";
-import { createLogger } from "../../src/core/logger.ts";
-import { createSystem } from "../../src/core/system.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
 import {
   createAsteriskCalls, type AsteriskCallsOptions,
-} from "../../src/providers/carriers/hosted/asterisk/calls.ts";
-import type { CallReport, HostedCalls, HostedDial } from "../../src/providers/carriers/hosted/port.ts";
+} from "#providers/carriers/hosted/asterisk/calls.ts";
+import type { CallReport, HostedCalls, HostedDial } from "#providers/carriers/hosted/port.ts";
 import {
   DOUBLE_PASSWORD, DOUBLE_USER, startAsteriskDouble, type AsteriskDouble,
 } from "./asterisk-double.ts";

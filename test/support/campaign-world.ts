@@ -1,15 +1,16 @@
 // Campaigns on a manual clock: the real storage and dialler, a carrier that is a script, and
 // crashes in between. A call ends as `fate` says; everything that was dialled is on record.
 import { rmSync } from "node:fs";
-import { createDialler, type Dialler } from "../../src/campaigns/dialler.ts";
-import type { Campaign, CampaignFields, CampaignStore } from "../../src/campaigns/campaigns.ts";
-import type { Call } from "../../src/calls/records.ts";
-import { loadModels, readConfig } from "../../src/config.ts";
-import { createLogger } from "../../src/core/logger.ts";
-import { createFeatures } from "../../src/features.ts";
-import { WEEKDAYS } from "../../src/calendar/slots.ts";
-import { readPhoneNumber } from "../../src/leads/phone.ts";
-import { openStorage } from "../../src/storage/sqlite/storage.ts";
+import { createDialler, type Dialler } from "#features/campaigns/dialler.ts";
+import type { Campaign, CampaignFields, CampaignStore } from "#features/campaigns/campaigns.ts";
+import type { Call } from "#features/calls/records.ts";
+import { loadModels } from "#app/models.ts";
+import { readConfig } from "#config/config.ts";
+import { createLogger } from "#core/logger.ts";
+import { createFeatures } from "#app/features.ts";
+import { WEEKDAYS } from "#features/calendar/slots.ts";
+import { readPhoneNumber } from "#features/leads/phone.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { createManualSystem } from "./clock.ts";
 import { assistantBody, testDataDir } from "./server.ts";
 

@@ -1,5 +1,5 @@
 // A System whose time only moves when the test says so; timers run in order of their due time.
-import { createSystem, type System, type Timer } from "../../src/core/system.ts";
+import { createSystem, type System, type Timer } from "#core/system.ts";
 
 export interface ManualSystem extends System {
   /** Moves both clocks on and runs what has come due, in order. */

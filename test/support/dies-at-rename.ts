@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { restoreArchive } from "../../src/cli/archive.ts";
-import { readConfig } from "../../src/config.ts";
-import { lockDataDir } from "../../src/storage/sqlite/database.ts";
+import { restoreArchive } from "#cli/archive.ts";
+import { readConfig } from "#config/config.ts";
+import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 
 const [, , count, dataDir = "", file = ""] = process.argv;
 const rename = fs.renameSync;

@@ -8,12 +8,12 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SendMessageMulti } from "@elevenlabs/elevenlabs-js/serialization/index.js";
 import { WebSocketServer, type WebSocket } from "ws";
-import { createLogger } from "../../src/core/logger.ts";
-import { createSystem } from "../../src/core/system.ts";
-import { createElevenLabs, type ElevenLabsOptions } from "../../src/providers/speech/elevenlabs.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { createElevenLabs, type ElevenLabsOptions } from "#providers/speech/elevenlabs/elevenlabs.ts";
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
-} from "../../src/providers/speech/port.ts";
+} from "#providers/speech/port.ts";
 import { createTold, type Told } from "./told.ts";
 
 export interface Alignment {

@@ -1,8 +1,8 @@
 // What tests of all hosted carriers need: assistants at numbers of such a carrier, calls from them,
 // and what becomes of the calls.
 import assert from "node:assert/strict";
-import type { HostedAccount } from "../../src/providers/carriers/hosted/port.ts";
-import { openStorage } from "../../src/storage/sqlite/storage.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { newAssistant, startTestServer, type CallResult, type TestServer } from "./server.ts";
 import { createTold, type Told } from "./told.ts";
 import type { PublicDoor } from "./twilio-front.ts";

@@ -1,6 +1,6 @@
 // What becomes of the order of a call at a hosted carrier, whatever the carrier answers.
 import assert from "node:assert/strict";
-import type { Dialled } from "../../src/providers/carriers/hosted/port.ts";
+import type { Dialled } from "#providers/carriers/hosted/port.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /**

@@ -1,6 +1,6 @@
 // Plain requests to the MCP endpoint, as the spec words them, for tests.
 import assert from "node:assert/strict";
-import { MODERN_VERSION } from "../../src/mcp/server.ts";
+import { MODERN_VERSION } from "#gateways/mcp/server.ts";
 
 export type Wire = Record<string, unknown>;
 /** Bodies are looked into freely; each test asserts what it relies on. */

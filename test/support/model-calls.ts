@@ -5,15 +5,15 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
-import { ProviderError } from "../../src/core/faults.ts";
-import { createLogger } from "../../src/core/logger.ts";
-import { createSystem, type System, type Timer } from "../../src/core/system.ts";
+import { ProviderError } from "#core/faults.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem, type System, type Timer } from "#core/system.ts";
 import {
   createOpenAiCompatibleModel,
   type OpenAiCompatibleModel,
   type OpenAiCompatibleOptions,
-} from "../../src/providers/models/openai-compatible.ts";
-import type { ModelDelta, ModelRequest } from "../../src/providers/models/port.ts";
+} from "#providers/models/openai-compatible.ts";
+import type { ModelDelta, ModelRequest } from "#providers/models/port.ts";
 import { startScriptedModel, type Plan, type ScriptedModel } from "./scripted-model.ts";
 
 export const REQUEST: ModelRequest = {

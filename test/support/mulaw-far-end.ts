@@ -2,7 +2,7 @@
 // like: speaks 20 ms at a time, hears words by their rhythm, and plays marks when what was sent
 // before them has been heard. Used by the phones of the carriers.
 import assert from "node:assert/strict";
-import { encodeG711, LAWS } from "../../src/providers/carriers/sip/g711.ts";
+import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 
 export const FRAME_MS = 20;
 const FRAME = 160;

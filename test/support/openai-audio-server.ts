@@ -1,9 +1,9 @@
 // A server with OpenAI's `/audio/speech` and `/audio/transcriptions` on loopback, steered by the
-// test. OpenAI's own SDK accepts it (speech-openai.test.ts).
+// test. OpenAI's own SDK accepts it (providers/speech/openai.test.ts).
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { parseWav } from "../../src/audio/wav.ts";
+import { parseWav } from "#audio/wav.ts";
 import { createTold, type Told } from "./told.ts";
 
 export interface SpeechRequest {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { WebSocket } from "ws";
-import { LAWS } from "../../src/providers/carriers/sip/g711.ts";
+import { LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { PLIVO_ID, plivoHeaders } from "./plivo-server.ts";
 import { rhythmOf } from "./twilio-phone.ts";
 

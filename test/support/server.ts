@@ -2,11 +2,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApp, type App } from "../../src/app.ts";
-import { loadModels, readConfig } from "../../src/config.ts";
-import { createLogger } from "../../src/core/logger.ts";
-import { microsFromDecimal } from "../../src/core/money.ts";
-import { createSystem, type System } from "../../src/core/system.ts";
+import { createApp, type App } from "#app/app.ts";
+import { loadModels } from "#app/models.ts";
+import { readConfig } from "#config/config.ts";
+import { createLogger } from "#core/logger.ts";
+import { microsFromDecimal } from "#core/money.ts";
+import { createSystem, type System } from "#core/system.ts";
 import { watchAnswers } from "./answers.ts";
 
 export interface CallOptions {

@@ -2,16 +2,16 @@
 // to them, and a bare TCP server that hears what connections bring it and says what it is told to.
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
-import { createLogger } from "../../src/core/logger.ts";
-import type { LegEvent, Offer } from "../../src/providers/carriers/port.ts";
+import { createLogger } from "#core/logger.ts";
+import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import {
   createFramer, parseMessage, parseVia, type SipMessage, type SipRequest,
-} from "../../src/providers/carriers/sip/message.ts";
-import type { Peer } from "../../src/providers/carriers/sip/peer.ts";
-import { SIGNALLING_LIMITS as LIMITS } from "../../src/providers/carriers/sip/signalling-limits.ts";
-import { createSipCarrier, type SipCarrier } from "../../src/providers/carriers/sip/sip.ts";
-import type { Names } from "../../src/providers/carriers/sip/trunk-roster.ts";
-import type { TrunkSetup } from "../../src/providers/carriers/sip/trunk.ts";
+} from "#providers/carriers/sip/grammar/message.ts";
+import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+import { createSipCarrier, type SipCarrier } from "#providers/carriers/sip/sip.ts";
+import type { Names } from "#providers/carriers/sip/trunks/trunk-roster.ts";
+import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import { createManualSystem, type ManualSystem } from "./clock.ts";
 import { requestText, responseText, SDP, type Wire } from "./sip-phones.ts";
 import { createTold } from "./told.ts";

@@ -3,16 +3,16 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
-import { createLogger } from "../../src/core/logger.ts";
-import { createSystem, type System } from "../../src/core/system.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem, type System } from "#core/system.ts";
 import {
   parseMessage, SipHeaders, type SipMessage, type SipRequest, type SipResponse,
-} from "../../src/providers/carriers/sip/message.ts";
-import { SIGNALLING_LIMITS } from "../../src/providers/carriers/sip/signalling-limits.ts";
+} from "#providers/carriers/sip/grammar/message.ts";
+import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import {
   createUserAgent, type CallRequest, type Dialog, type DialogEnd, type IncomingInvite,
   type OutgoingCall, type Peer, type UserAgent, type UserAgentOptions,
-} from "../../src/providers/carriers/sip/user-agent.ts";
+} from "#providers/carriers/sip/dialogs/user-agent.ts";
 import type { ManualSystem } from "./clock.ts";
 import { createTold, type Told } from "./told.ts";
 

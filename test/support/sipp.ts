@@ -9,7 +9,7 @@ import { askUntil } from "./asking.ts";
 import { freePorts } from "./free-ports.ts";
 
 const EXECUTABLE = "/usr/bin/sipp";
-const SCENARIOS = new URL("../sipp/", import.meta.url).pathname;
+const SCENARIOS = new URL("./sipp-scenarios/", import.meta.url).pathname;
 const TIMEOUT_S = 30;
 
 /** Why tests with sipp cannot run here; false: they can. */

@@ -1,17 +1,17 @@
 // Calls on a virtual clock: the real session, mixer and turn taker between a loopback caller and a
 // brain that answers as the test says.
-import { createMediaClock } from "../../src/calls/voice/clock.ts";
-import type { CallSummary, Said, VoiceState } from "../../src/calls/voice/brain.ts";
-import { VoiceSession } from "../../src/calls/voice/session.ts";
-import { createToldWords } from "../../src/calls/voice/told-words.ts";
-import type { VoiceSettings } from "../../src/calls/voice/settings.ts";
-import { createLogger } from "../../src/core/logger.ts";
-import { createLoopbackCarrier, type CallerScript, type CallerStep } from "../../src/providers/carriers/loopback.ts";
+import { createMediaClock } from "#features/calls/voice/clock.ts";
+import type { CallSummary, Said, VoiceState } from "#features/calls/voice/brain.ts";
+import { VoiceSession } from "#features/calls/voice/voice-session.ts";
+import { createToldWords } from "#features/calls/voice/told-words.ts";
+import type { VoiceSettings } from "#features/calls/voice/settings.ts";
+import { createLogger } from "#core/logger.ts";
+import { createLoopbackCarrier, type CallerScript, type CallerStep } from "#providers/carriers/loopback.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
-} from "../../src/providers/speech/loopback.ts";
-import { saidAsWritten, type Manner } from "../../src/providers/speech/spoken/spoken.ts";
-import type { NoiseFilter } from "../../src/providers/speech/port.ts";
+} from "#providers/speech/loopback.ts";
+import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
+import type { NoiseFilter } from "#providers/speech/port.ts";
 import { createManualSystem } from "./clock.ts";
 
 export const VOICE_SETTINGS: VoiceSettings = {

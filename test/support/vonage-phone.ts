@@ -3,7 +3,7 @@
 // signals as JSON. Speaks and hears the words of the loopback speech.
 import assert from "node:assert/strict";
 import { WebSocket } from "ws";
-import { createWordEar, loopbackAudio } from "../../src/providers/speech/loopback.ts";
+import { createWordEar, loopbackAudio } from "#providers/speech/loopback.ts";
 import type { Ncco } from "./vonage-server.ts";
 import { vonageBearer } from "./vonage-signing.ts";
 

@@ -2,7 +2,7 @@
 // assistant's words, answers `clear` as a page does.
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { createWordEar, loopbackAudio } from "../../src/providers/speech/loopback.ts";
+import { createWordEar, loopbackAudio } from "#providers/speech/loopback.ts";
 import type { TestServer } from "./server.ts";
 
 const RATE = 16_000;

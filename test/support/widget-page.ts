@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
-import { createSystem } from "../../src/core/system.ts";
+import { createSystem } from "#core/system.ts";
 import { noBrowser, openBrowser, until, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { newAssistant, startTestServer } from "./server.ts";

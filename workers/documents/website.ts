@@ -1,8 +1,8 @@
 // Websites: the pages named, and a bounded number of links of the same site. robots.txt is obeyed,
 // every hop of a redirect is judged anew, pages, bytes and time are counted.
 import robotsParser, { type Robot } from "robots-parser";
-import { LIMITS } from "../../src/core/limits.ts";
-import type { Outbound, OutboundReply } from "../../src/outbound/request.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { BlockList, Unreadable } from "./blocks.ts";
 import { readHtml } from "./html.ts";
 import { decodeText } from "./text.ts";

@@ -2,9 +2,9 @@
 // lines, waits, interrupts, presses keys, hangs up, or an answering machine. For tests, benchmarks
 // and for trying an assistant without a telephone. Its clock is the call's own: one frame in, one
 // frame out.
-import type { System } from "../../core/system.ts";
-import type { Pcm } from "../speech/port.ts";
-import { createWordEar } from "../speech/loopback.ts";
+import type { System } from "#core/system.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import { createWordEar } from "#providers/speech/loopback.ts";
 import { FRAME_MS, type Carrier, type DialRequest, type Leg, type LegEvent } from "./port.ts";
 
 export type CallerStep =

@@ -1,7 +1,7 @@
 // The ports calls come and go through. A carrier brings legs: one end of one call, as PCM frames of
 // 20 ms and a few signals. Legs live in the media thread. Playout is the mixer's for every carrier:
 // a leg only forwards frames in real time. Adaptors are in this folder.
-import type { Pcm } from "../speech/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
 
 export const FRAME_MS = 20;
 

@@ -2,8 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Agent, request } from "undici";
-import { ProviderError } from "../../core/faults.ts";
-import { LIMITS } from "../../core/limits.ts";
+import { ProviderError } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Embedder } from "./port.ts";
 
 const Answer = TypeCompiler.Compile(Type.Object({

@@ -1,10 +1,10 @@
 // The models an assistant may choose, and the adaptor behind each. The list is a file (shipped:
 // data/models.json), read and validated by config; made once, in app.ts.
 import { Type, type Static } from "@sinclair/typebox";
-import { ProviderError } from "../../core/faults.ts";
-import type { Logger } from "../../core/logger.ts";
-import type { System } from "../../core/system.ts";
-import { parseHttpUrl } from "../../core/values.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import { parseHttpUrl } from "#core/values.ts";
 import { createOfflineModel } from "./offline.ts";
 import {
   createOpenAiCompatibleModel,

@@ -2,10 +2,10 @@
 // what it was given (system prompt, knowledgebase, tool results) and repeats the sentences that
 // fit, with the document they are from, or says that there are none. It makes nothing up, and the
 // only function it calls is the search of a knowledgebase. Made by the catalog.
-import { ProviderError } from "../../core/faults.ts";
-import { LIMITS } from "../../core/limits.ts";
-import { wait, type System } from "../../core/system.ts";
-import { jsonOf } from "../../core/values.ts";
+import { ProviderError } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { wait, type System } from "#core/system.ts";
+import { jsonOf } from "#core/values.ts";
 import { recordOf, textOf } from "./openai-reply.ts";
 import {
   REFERENCE_HEAD, type LanguageModel, type ModelDelta, type ModelMessage, type ModelRequest,

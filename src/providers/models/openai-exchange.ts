@@ -1,10 +1,10 @@
 // One HTTP request to a model server and its response, with its deadlines. Used by
 // openai-compatible.ts only; knows nothing of what the bytes mean.
 import type { Dispatcher, Pool } from "undici";
-import { ProviderError } from "../../core/faults.ts";
-import type { LIMITS } from "../../core/limits.ts";
-import type { System, Timer } from "../../core/system.ts";
-import { jsonOf } from "../../core/values.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { LIMITS } from "#core/limits.ts";
+import type { System, Timer } from "#core/system.ts";
+import { jsonOf } from "#core/values.ts";
 import { errorText, recordOf, textOf } from "./openai-reply.ts";
 
 const READ_AHEAD_BYTES_MAX = 64 * 1024;

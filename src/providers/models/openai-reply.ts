@@ -2,8 +2,8 @@
 // another type than expected counts as absent. Used by openai-compatible.ts only.
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
-import { ProviderError } from "../../core/faults.ts";
-import { jsonOf } from "../../core/values.ts";
+import { ProviderError } from "#core/faults.ts";
+import { jsonOf } from "#core/values.ts";
 import type { ModelContext } from "./openai-exchange.ts";
 import type { ModelDelta, ModelUsage } from "./port.ts";
 

@@ -1,6 +1,6 @@
 // The numbers the operator imported (`parley number import`), as a provider: for SIP trunks that
 // brought their own, and for trying everything out without an account anywhere.
-import type { Micros } from "../../core/money.ts";
+import type { Micros } from "#core/money.ts";
 import type { NumberProvider, OfferedNumber } from "./port.ts";
 
 interface StockedNumber {

@@ -1,6 +1,6 @@
 // The port to whoever has telephone numbers to give: search, take one, give it back.
 // Implementations: the embedded inventory and Twilio.
-import type { Micros } from "../../core/money.ts";
+import type { Micros } from "#core/money.ts";
 
 export interface OfferedNumber {
   /** E.164. */

@@ -2,11 +2,11 @@
 // Twilio's documentation says, never against a live account.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { LIMITS } from "../../core/limits.ts";
+import { LIMITS } from "#core/limits.ts";
 import {
   errorCodeOf, isBeforeSending, isRefusal, type RestAnswer,
-} from "../carriers/hosted/rest.ts";
-import { createTwilioClient, type TwilioAccount } from "../carriers/hosted/twilio-client.ts";
+} from "#providers/carriers/hosted/rest.ts";
+import { createTwilioClient, type TwilioAccount } from "#providers/carriers/hosted/twilio-client.ts";
 import type { NumberProvider, OfferedNumber, Provisioning } from "./port.ts";
 
 export interface TwilioOptions extends TwilioAccount {

@@ -1,8 +1,8 @@
 // What each speech engine can do with an assistant's settings, in one table: who opens a call asks
 // it, and so does who tells an owner that a setting acts on nothing here.
-import { deepgramHearsSeveral } from "./deepgram.ts";
+import { deepgramHearsSeveral } from "./deepgram/deepgram.ts";
 import type { SpeechConfig } from "./engines.ts";
-import { takesInstructions } from "./openai-speech.ts";
+import { takesInstructions } from "./openai/openai-speech.ts";
 
 export interface SynthesizerAbilities {
   /** `voice_stability` and `voice_similarity`. */

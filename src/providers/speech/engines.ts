@@ -1,25 +1,25 @@
 // Which speech engines there are by their codes in the catalogs, which of them this server can use,
 // and how they are opened in the media thread.
-import { ProviderError } from "../../core/faults.ts";
-import type { Logger } from "../../core/logger.ts";
-import type { System } from "../../core/system.ts";
-import { createDeepgramFlux } from "./deepgram-flux.ts";
-import { createDeepgram } from "./deepgram.ts";
-import { createElevenLabs, elevenLabsSpeaks } from "./elevenlabs.ts";
-import { createEmbeddedVoices, espeakMissing } from "./embedded-voices.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import { createDeepgramFlux } from "./deepgram/deepgram-flux.ts";
+import { createDeepgram } from "./deepgram/deepgram.ts";
+import { createElevenLabs, elevenLabsSpeaks } from "./elevenlabs/elevenlabs.ts";
+import { createEmbeddedVoices, espeakMissing } from "./embedded/embedded-voices.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
-import { createOpenAiRealtime } from "./openai-realtime.ts";
-import { createOpenAiSpeech } from "./openai-speech.ts";
-import { createOpenAiTranscription } from "./openai-transcription.ts";
-import { createPocketSphinx, pocketSphinxMissing } from "./pocketsphinx.ts";
+import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
+import { createOpenAiSpeech } from "./openai/openai-speech.ts";
+import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
+import { createPocketSphinx, pocketSphinxMissing } from "./embedded/pocketsphinx.ts";
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
 } from "./port.ts";
-import { createRnnoise } from "./rnnoise.ts";
-import { createSherpa, sherpaMissing, type SherpaConfig } from "./sherpa.ts";
-import { createVad } from "./silero.ts";
+import { createRnnoise } from "./embedded/rnnoise.ts";
+import { createSherpa, sherpaMissing, type SherpaConfig } from "./embedded/sherpa.ts";
+import { createVad } from "./embedded/silero.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
 
 export interface VendorConfig {

@@ -2,7 +2,7 @@
 // recognition and voice activity are exact, instant and free. For tests, benchmarks and the
 // loopback carrier; no human understands it. It survives cutting and delay, not resampling or
 // mixing.
-import type { System } from "../../core/system.ts";
+import type { System } from "#core/system.ts";
 import type {
   Pcm, SynthesisEvent, Synthesizer, Transcriber, TranscriptEvent, Vad,
 } from "./port.ts";

@@ -2,8 +2,8 @@
 // All run in the media thread, are opened once per call (or per utterance), never throw once open
 // and tell everything through one handler, always later than the call that caused it or within it,
 // in order. Audio is mono 16-bit PCM at the rate named when opened. Adaptors are in this folder.
-import type { ProviderError } from "../../core/faults.ts";
-import type { ModelTool } from "../models/port.ts";
+import type { ProviderError } from "#core/faults.ts";
+import type { ModelTool } from "#providers/models/port.ts";
 
 export type Pcm = Int16Array;
 

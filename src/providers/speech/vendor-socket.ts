@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import { Client, ping, WebSocket, type Dispatcher } from "undici";
-import { ProviderError } from "../../core/faults.ts";
-import type { System, Timer } from "../../core/system.ts";
-import { errorText, textOf } from "../models/openai-reply.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { System, Timer } from "#core/system.ts";
+import { errorText, textOf } from "#providers/models/openai-reply.ts";
 
 export interface VendorSocketLimits {
   /** From the first packet to the end of the handshake. */

@@ -19,7 +19,8 @@ import { Empty, Notice, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
 import { Trouble } from "./trouble.tsx";
 import { SignIn } from "./sign-in.tsx";
-import { ROUTES, type Params } from "./routes.ts";
+import type { Params } from "./page.ts";
+import { ROUTES } from "./routes.ts";
 
 const NAVIGATION: { path: string; label: string; icon: IconName }[] = [
   { path: "/", label: "Overview", icon: "overview" },

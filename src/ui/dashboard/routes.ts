@@ -1,5 +1,6 @@
 // Which page stands at which address; `:name` is handed to the page in `params`.
 import type { FunctionComponent } from "preact";
+import type { PageProps } from "./page.ts";
 import { AssistantPage } from "./pages/assistants/assistant.tsx";
 import { Assistants } from "./pages/assistants/assistants.tsx";
 import { BlockedNumbers } from "./pages/leads/blocked.tsx";
@@ -23,12 +24,6 @@ import { ToolPage } from "./pages/tools/tool.tsx";
 import { Tools } from "./pages/tools/tools.tsx";
 import { EndpointPage } from "./pages/webhooks/endpoint.tsx";
 import { Webhooks } from "./pages/webhooks/endpoints.tsx";
-
-export type Params = Record<string, string | undefined>;
-
-export interface PageProps {
-  params: Params;
-}
 
 export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/": Overview,

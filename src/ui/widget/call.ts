@@ -3,7 +3,7 @@
 /// <reference lib="dom" />
 import {
   hearingOf, HEARINGS, REASONS, startCall, STATES, type CallMessage, type Cause,
-} from "../talk/call.js";
+} from "#ui/talk/call.js";
 import type { Settings } from "./api.ts";
 import { icon, make } from "./elements.ts";
 

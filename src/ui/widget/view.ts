@@ -1,6 +1,6 @@
 // What is seen and pressed: the launcher, the panel with its log, notices and the message box.
 // Draws what it is told and passes on what people do; knows neither server nor storage.
-import { firstChars, unitsOf } from "../characters.ts";
+import { firstChars, unitsOf } from "#ui/characters.ts";
 import { createAnnouncer } from "./announce.ts";
 import { canBeHeard, windowOf, type CallState } from "./calling.ts";
 import { palette } from "./colour.ts";

@@ -1,7 +1,7 @@
 // What hosted carriers call things on their media sockets: one entry a dialect, read by
 // dialects.ts. Twilio's, Telnyx', Plivo's, Vonage's, Exotel's and jambonz' as documented; no live
 // account was tried. Asterisk's as it was seen to be.
-import { jsonOf } from "../../../core/values.ts";
+import { jsonOf } from "#core/values.ts";
 
 export type DialectName =
   | "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "exotel" | "jambonz" | "asterisk";

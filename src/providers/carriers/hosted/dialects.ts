@@ -2,9 +2,9 @@
 // frames of sound and signals, and back. Pure but for the little a stream has to remember. Nothing
 // that comes over the wire makes it throw, and every field of what it hands on is bounded.
 import assert from "node:assert/strict";
-import { jsonOf } from "../../../core/values.ts";
-import type { Pcm } from "../../speech/port.ts";
-import { encodeG711, LAWS } from "../sip/g711.ts";
+import { jsonOf } from "#core/values.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createChunkOrder } from "./chunk-order.ts";
 import {
   at, DIALECTS, type Dialect, type DialectName, type Message, type MessageKind, type SocketRate,

@@ -2,13 +2,13 @@
 // is picked up or handed on, Plivo asks at an address given before, whose query carries the answer.
 // Reports of a call that came in go to the operator's application, not to the call: the end of its
 // stream says that it is over. Tested against a double and what Plivo's SDK sends and signs, never
-// against a live account. Used by carriers.ts.
+// against a live account. Used by hosted-carriers.ts.
 import assert from "node:assert/strict";
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ProviderError } from "../../../core/faults.ts";
-import { jsonOf } from "../../../core/values.ts";
-import type { LegEndCause, LegEvent } from "../port.ts";
+import { ProviderError } from "#core/faults.ts";
+import { jsonOf } from "#core/values.ts";
+import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import { withoutPlus, withPlus } from "./numbers.ts";
 import type { CarrierRequest, CallReport, HostedCalls, HostedDial, WebhookReply } from "./port.ts";
 import {

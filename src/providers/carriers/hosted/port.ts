@@ -3,13 +3,10 @@
 // account at such a carrier is one HostedCalls. Whoever joins these with legs owns the routes, the
 // sockets and all state; everything here answers one question at a time and remembers nothing, but
 // for Asterisk, which tells of calls over a connection of ours.
-import type { ProviderError } from "../../../core/faults.ts";
-import type { LegEvent } from "../port.ts";
+import type { ProviderError } from "#core/faults.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
 import type { DialectName } from "./dialects.ts";
-
-/** Accounts an operator may have, one of each: what the settings, paths and numbers call them. */
-export const HOSTED_ACCOUNTS = ["twilio", "telnyx", "plivo", "vonage", "asterisk"] as const;
-export type HostedAccount = (typeof HOSTED_ACCOUNTS)[number];
 
 /** Where the sound of a call goes, and what is told of it. */
 export interface Join {

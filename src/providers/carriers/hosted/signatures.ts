@@ -3,7 +3,7 @@
 // from the *configured* public origin, never from the Host header, which the caller chooses.
 // Each function answers no to whatever it cannot read; an empty secret verifies nothing.
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
-import { jsonOf } from "../../../core/values.ts";
+import { jsonOf } from "#core/values.ts";
 
 /** What came with a request. A GET and the opening of a WebSocket have none. */
 export type SignedBody =

@@ -1,5 +1,5 @@
 // What carriers report about a call, as events of a leg. Pure.
-import type { LegEndCause, LegEvent } from "../port.ts";
+import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 
 export const CAUSE_OF_SIP: Record<string, LegEndCause> = {
   408: "no_answer", 480: "no_answer", 487: "no_answer",

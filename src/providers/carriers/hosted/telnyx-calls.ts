@@ -2,10 +2,10 @@
 // a call comes by webhook. Tested against a double that speaks as documented and what Telnyx' own
 // SDK sends and verifies, never against a live account.
 import { createHash } from "node:crypto";
-import { ProviderError } from "../../../core/faults.ts";
-import type { System } from "../../../core/system.ts";
-import { jsonOf } from "../../../core/values.ts";
-import type { LegEndCause, LegEvent } from "../port.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { System } from "#core/system.ts";
+import { jsonOf } from "#core/values.ts";
+import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import { at, encodeClientState } from "./dialect-table.ts";
 import type {
   CallReport, CarrierRequest, HostedCalls, HostedDial, Join, WebhookReply,

@@ -2,7 +2,7 @@
 // another address. Tested against an emulator and Twilio's own SDK, never against a live account.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ProviderError } from "../../../core/faults.ts";
+import { ProviderError } from "#core/faults.ts";
 import type { CarrierRequest, CallReport, HostedCalls, HostedDial } from "./port.ts";
 import {
   errorCodeOf, HOSTED_REST_LIMITS, segment, type RestAnswer, type RestLimits,

@@ -10,8 +10,8 @@
 // be that region's.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ProviderError } from "../../../core/faults.ts";
-import type { System } from "../../../core/system.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { System } from "#core/system.ts";
 import { withoutPlus } from "./numbers.ts";
 import type { HostedCalls, HostedDial, WebhookReply } from "./port.ts";
 import {

@@ -1,6 +1,6 @@
 // What Vonage's webhooks say about a call. Pure; nothing that comes over the wire makes it throw.
-import { jsonOf } from "../../../core/values.ts";
-import type { LegEndCause, LegEvent } from "../port.ts";
+import { jsonOf } from "#core/values.ts";
+import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import { withPlus } from "./numbers.ts";
 import type { CallReport, CarrierRequest } from "./port.ts";
 import { CAUSE_OF_SIP, entryOf } from "./status.ts";

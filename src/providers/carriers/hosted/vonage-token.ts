@@ -1,23 +1,11 @@
 // How Vonage is shown whose requests they are: a JWT signed with the RSA key of the application.
 // It is valid for minutes, so one is made for every request. Used by vonage-calls.ts.
-import { createPrivateKey, sign, type KeyObject } from "node:crypto";
-import type { System } from "../../../core/system.ts";
+import { sign } from "node:crypto";
+import { rsaKeyOf, rsaKeyProblem } from "#core/keys.ts";
+import type { System } from "#core/system.ts";
 
 const VALID_S = 300;
 const MICROS_PER_S = 1_000_000;
-
-function keyOf(pem: string): KeyObject | null {
-  try {
-    const key = createPrivateKey(pem);
-    return key.asymmetricKeyType === "rsa" ? key : null;
-  } catch {
-    return null;
-  }
-}
-
-/** What is wrong with PARLEY_VONAGE_PRIVATE_KEY, to be put after its name. */
-export const vonageKeyProblem = (pem: string): string | null =>
-  (keyOf(pem) ? null : "must be an RSA private key in PEM, without a passphrase");
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
@@ -27,8 +15,8 @@ const HEAD = part({ typ: "JWT", alg: "RS256" });
 export function createVonageAuthorization({ applicationId, privateKey, system }: {
   applicationId: string; privateKey: string; system: Pick<System, "now" | "uuid">;
 }): () => string {
-  const key = keyOf(privateKey);
-  if (!key) throw new TypeError(`PARLEY_VONAGE_PRIVATE_KEY ${vonageKeyProblem(privateKey)}`);
+  const key = rsaKeyOf(privateKey);
+  if (!key) throw new TypeError(`PARLEY_VONAGE_PRIVATE_KEY ${rsaKeyProblem(privateKey)}`);
   return () => {
     const iat = Math.floor(system.now() / MICROS_PER_S);
     const claims = { application_id: applicationId, iat, jti: system.uuid(), exp: iat + VALID_S };

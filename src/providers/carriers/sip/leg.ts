@@ -1,16 +1,16 @@
 // One call over SIP as the voice session sees it: signalling and media of it joined. Made by
 // sip.ts, for calls we place and calls we answer.
-import type { Logger } from "../../../core/logger.ts";
-import type { System, Timer } from "../../../core/system.ts";
-import type { Pcm } from "../../speech/port.ts";
-import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "../port.ts";
-import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
-import { mayLeadTo, plainHost, type MayReach } from "./peer.ts";
-import { openRtpSession, type RtpSession } from "./rtp-session.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "#providers/carriers/port.ts";
+import type { Dialog, DialogEnd, DialogEvents } from "./dialogs/call-types.ts";
+import { mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
+import { openRtpSession, type RtpSession } from "./media/rtp-session.ts";
 import {
   buildAnswer, buildOffer, masterBytesOf, parseSdp, readAnswer, SUITES, type Agreed,
   type LocalMedia, type SrtpKey,
-} from "./sdp.ts";
+} from "./grammar/sdp.ts";
 
 export interface LegOptions {
   tell(event: LegEvent): void;

@@ -3,24 +3,24 @@
 // sound in rtp-session.ts, both joined in leg.ts.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { LIMITS } from "../../../core/limits.ts";
-import { createRateLimiter } from "../../../core/rate-limit.ts";
-import { createFailedAuthentications } from "../../../core/failed-authentications.ts";
-import type { Logger } from "../../../core/logger.ts";
-import type { System } from "../../../core/system.ts";
-import type { Carrier, DialRequest, Leg, LegEvent, Offer, RefusalCause } from "../port.ts";
-import { sdpOf } from "./bodies.ts";
-import { createDigestServer } from "./digest.ts";
-import { calledNumber, callerNumber, identify } from "./identify.ts";
+import { LIMITS } from "#core/limits.ts";
+import { createRateLimiter } from "#core/rate-limit.ts";
+import { createFailedAuthentications } from "#core/failed-authentications.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { Carrier, DialRequest, Leg, LegEvent, Offer, RefusalCause } from "#providers/carriers/port.ts";
+import { sdpOf } from "./grammar/bodies.ts";
+import { createDigestServer } from "./grammar/digest.ts";
+import { calledNumber, callerNumber, identify } from "./trunks/identify.ts";
 import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
-import { parseNameAddr } from "./message.ts";
-import { plainHost, uriHost } from "./peer.ts";
-import { parseSdp } from "./sdp.ts";
-import { createSystemNames } from "./srv.ts";
-import { identityOf, TrunkRoster, type Names } from "./trunk-roster.ts";
-import type { SipListener, TrunkSetup } from "./trunk.ts";
-import { parseUri } from "./uri.ts";
-import { createUserAgent, type IncomingInvite, type UserAgent } from "./user-agent.ts";
+import { parseNameAddr } from "./grammar/message.ts";
+import { plainHost, uriHost } from "./transport/peer.ts";
+import { parseSdp } from "./grammar/sdp.ts";
+import { createSystemNames } from "./trunks/srv.ts";
+import { identityOf, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
+import type { SipListener, TrunkSetup } from "./trunks/trunk.ts";
+import { parseUri } from "./grammar/uri.ts";
+import { createUserAgent, type IncomingInvite, type UserAgent } from "./dialogs/user-agent.ts";
 
 export interface SipCarrierOptions extends SipListener {
   mayReach(address: string): boolean;

@@ -1,7 +1,7 @@
 // Stands before every synthesizer: takes text as it is written and has it said as people say it, in
 // the language of the utterance, and tells in terms of the written text how far it is spoken. So
 // transcripts and records keep what was written, whatever a voice makes of it.
-import type { SynthesisEvent, SynthesisOptions, Synthesizer } from "../port.ts";
+import type { SynthesisEvent, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { dropMarkup, MARKUP_START, type MarkupState } from "./markup.ts";
 import { sayInWords } from "./said.ts";
 import { Spelling } from "./spelling.ts";

@@ -1,6 +1,6 @@
 // The account's short lists that several pages need: to choose from, and to name what records only
 // number.
-import type { Parley } from "../../../client/client.ts";
+import type { Parley } from "#client/client.ts";
 import { unwrap, useApi } from "./session.tsx";
 import { SHARED, useData, type Data } from "./use-data.ts";
 

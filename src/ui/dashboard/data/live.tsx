@@ -2,7 +2,7 @@
 // people whether what they see is current.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Frame } from "../../../client/client.ts";
+import type { Frame } from "#client/client.ts";
 import { spoilSeen } from "./seen.ts";
 import { useSession } from "./session.tsx";
 

@@ -2,7 +2,7 @@
 // tab, or on this device when people ask for it.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { createParley, ParleyError, type Parley } from "../../../client/client.ts";
+import { createParley, ParleyError, type Parley } from "#client/client.ts";
 import { spoilSeen } from "./seen.ts";
 import { waitingFor } from "./waiting.ts";
 

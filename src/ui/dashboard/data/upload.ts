@@ -1,5 +1,5 @@
 // Sends a file with what belongs to it, and tells how far it has come. `fetch` cannot tell.
-import { ParleyError } from "../../../client/client.ts";
+import { ParleyError } from "#client/client.ts";
 
 /** The server's own limit; told before anything is sent. */
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;

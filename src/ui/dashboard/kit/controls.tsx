@@ -1,8 +1,8 @@
 // Buttons and form fields: each with its label, its hint and the server's own complaint about it.
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
-import { firstChars, unitsOf } from "../../characters.ts";
-import { messageOf } from "../data/session.tsx";
+import { firstChars, unitsOf } from "#ui/characters.ts";
+import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 
 export interface ButtonProps {

@@ -1,7 +1,7 @@
 // Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { messageOf } from "../data/session.tsx";
+import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button } from "./controls.tsx";
 
 export function Dialog({ title, onClose, isWide = false, children }: {

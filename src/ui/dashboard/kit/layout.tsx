@@ -2,7 +2,7 @@
 // show.
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { messageOf } from "../data/session.tsx";
+import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 import { words } from "./format.ts";
 

@@ -2,7 +2,7 @@
 // one height, so that where a row is can be told without drawing those above it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Rows } from "../data/rows.ts";
+import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { Failure, Skeleton } from "./layout.tsx";
 
 export interface Column<T> {

@@ -3,11 +3,11 @@
 // already is no error where it was to be gone.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import type { Dialled } from "../port.ts";
+import type { Dialled } from "#providers/carriers/hosted/port.ts";
 import {
   basicAuthorization, createRestClient, HOSTED_REST_LIMITS, isDone, segment,
   type RestAnswer, type RestLimits,
-} from "../rest.ts";
+} from "#providers/carriers/hosted/rest.ts";
 
 export interface AriOptions {
   /** Such as `http://127.0.0.1:8088`. */

@@ -4,14 +4,14 @@
 // other carriers of this folder this one remembers, in its switchboard, which calls there are.
 // Tested with a real Asterisk 22.
 import assert from "node:assert/strict";
-import { ProviderError } from "../../../../core/faults.ts";
-import { isUuid } from "../../../../core/values.ts";
+import { ProviderError } from "#core/faults.ts";
+import { isUuid } from "#core/values.ts";
 import { createAri, VENDOR, type Ari } from "./ari.ts";
 import { createLink, type Link, type LinkOptions } from "./link.ts";
 import { Switchboard, type SwitchboardOptions } from "./switchboard.ts";
 import { transferTo } from "./transfer.ts";
-import type { Dialled, HostedCalls, HostedDial, Join, WebhookReply } from "../port.ts";
-import { ringingSeconds } from "../ringing.ts";
+import type { Dialled, HostedCalls, HostedDial, Join, WebhookReply } from "#providers/carriers/hosted/port.ts";
+import { ringingSeconds } from "#providers/carriers/hosted/ringing.ts";
 
 export interface AsteriskCallsOptions
   extends LinkOptions, Omit<SwitchboardOptions, "ari" | "link"> {

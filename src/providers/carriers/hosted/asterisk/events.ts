@@ -3,9 +3,9 @@
 // it calls one that was declined, and one to nobody, a call without answer.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { jsonOf } from "../../../../core/values.ts";
-import type { LegEndCause } from "../../port.ts";
-import { entryOf } from "../status.ts";
+import { jsonOf } from "#core/values.ts";
+import type { LegEndCause } from "#providers/carriers/port.ts";
+import { entryOf } from "#providers/carriers/hosted/status.ts";
 import { Channel, type AriChannel } from "./ari.ts";
 
 export type AriEvent =

@@ -1,10 +1,10 @@
 // The connection over which Asterisk tells of calls: opened by us, and opened again for ever when
 // it is lost, with a pause that grows up to a bound. Used by calls.ts.
-import type { Logger } from "../../../../core/logger.ts";
-import type { System, Timer } from "../../../../core/system.ts";
-import { VendorSocket } from "../../../speech/vendor-socket.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import { VendorSocket } from "#providers/speech/vendor-socket.ts";
 import { VENDOR, type AriOptions } from "./ari.ts";
-import { basicAuthorization } from "../rest.ts";
+import { basicAuthorization } from "#providers/carriers/hosted/rest.ts";
 
 export const ASTERISK_LINK_LIMITS = {
   /** Until the second attempt; each pause after it is twice as long, up to the longest. */

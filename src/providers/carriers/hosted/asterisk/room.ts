@@ -1,9 +1,9 @@
 // Where a call over Asterisk and our sound meet: a mixing bridge, and in it the call's channel and
 // one of chan_websocket, which opens the socket of the call here. Bridge and media channel are gone
 // when the room is closed, however far it had been set up. Made for every call that is answered.
-import { ProviderError } from "../../../../core/faults.ts";
-import type { Logger } from "../../../../core/logger.ts";
-import { wait, type System } from "../../../../core/system.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import { wait, type System } from "#core/system.ts";
 import { VENDOR, type Ari } from "./ari.ts";
 
 export const ROOM_LIMITS = {

@@ -2,16 +2,16 @@
 // what has to be done by itself when one is picked up or over. What Asterisk tells of a channel it
 // tells once, and only while we listen: what was missed is found by looking at its list of
 // channels, after every connection and from time to time. Used by calls.ts.
-import type { Logger } from "../../../../core/logger.ts";
-import { wait, type System, type Timer } from "../../../../core/system.ts";
-import type { LegEvent } from "../../port.ts";
+import type { Logger } from "#core/logger.ts";
+import { wait, type System, type Timer } from "#core/system.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Ari, AriChannel } from "./ari.ts";
 import { createBook, isIn, namesOf, type Line } from "./book.ts";
 import { causeOf, readAriEvent } from "./events.ts";
 import type { Link } from "./link.ts";
 import { callIsOver, openRoom } from "./room.ts";
 import { TRANSFER } from "./transfer.ts";
-import type { Hear } from "../port.ts";
+import type { Hear } from "#providers/carriers/hosted/port.ts";
 
 export const ASTERISK_LIMITS = {
   /** Calls at a time, those that ring here among them. */

@@ -4,7 +4,7 @@
 // would hang on when we are gone, and a redirect (SIP's REFER) is refused by most trunks. The
 // dialplan needs, in a context named as the application:
 //   exten => transfer,1,Dial(${PARLEY_TRANSFER},60)
-import { ProviderError } from "../../../../core/faults.ts";
+import { ProviderError } from "#core/faults.ts";
 import { VENDOR, type Ari } from "./ari.ts";
 
 export const TRANSFER = { extension: "transfer", variable: "PARLEY_TRANSFER" } as const;

@@ -1,14 +1,14 @@
 // One assistant: its settings, a chat to test it, and how it gets into a website. What is edited
 // lives here, so that it survives going from one tab to another.
 import { useState } from "preact/hooks";
-import type { PageProps } from "../../routes.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData, type Data } from "../../data/use-data.ts";
-import { Button, useWork } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { words } from "../../kit/format.ts";
-import { Loaded, Page, Status, Tabs } from "../../kit/layout.tsx";
-import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
+import { Loaded, Page, Status, Tabs } from "#ui/dashboard/kit/layout.tsx";
+import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import { DraftProvider, useNewDraft, type Assistant, type Draft } from "./draft.ts";
 import { Embed } from "./embed.tsx";
 import { Settings } from "./settings.tsx";

@@ -1,14 +1,14 @@
 // All assistants of the account, found by name and narrowed by what they are.
 import { useState } from "preact/hooks";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { rowsOf } from "../../data/rows.ts";
-import { Button, SelectField, TextField, type Option } from "../../kit/controls.tsx";
-import { when, words } from "../../kit/format.ts";
-import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { Button, SelectField, TextField, type Option } from "#ui/dashboard/kit/controls.tsx";
+import { when, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { CreateAssistant } from "./create.tsx";
 import type { Assistant } from "./draft.ts";
-import { useAssistants } from "../../data/lists.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import {
   useFolders, useLabels, useLanguages, useNumbers, useVoices,
 } from "./lookups.ts";

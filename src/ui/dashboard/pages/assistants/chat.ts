@@ -1,5 +1,5 @@
 // A test conversation as it is shown, and how each frame of the server changes it. No view in here.
-import type { Frame } from "../../../../client/client.ts";
+import type { Frame } from "#client/client.ts";
 
 export interface ToolCall {
   id: string;

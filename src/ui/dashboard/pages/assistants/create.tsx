@@ -1,9 +1,9 @@
 // The short form a new assistant begins with; everything else has a default.
 import { useEffect, useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { fieldErrors } from "../../data/session.tsx";
-import { Form, SelectField, TextArea, TextField, Toggle } from "../../kit/controls.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
+import type { paths } from "#client/client.ts";
+import { fieldErrors } from "#ui/dashboard/data/session.tsx";
+import { Form, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import {
   idOf, optionsOf, timezoneOptions, useLanguages, useModels, useVoices,
 } from "./lookups.ts";

@@ -2,8 +2,8 @@
 // yet, and what the server said about each field. Only what was changed is sent.
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
+import type { paths } from "#client/client.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 
 type OneAssistant = paths["/user/assistant/{id}"];
 /** What is null for everybody is not read. */

@@ -1,9 +1,9 @@
 // How an assistant gets into a website: the tag to copy, put together from what it may say, and the
 // widget itself to try.
 import { useEffect, useState } from "preact/hooks";
-import { Button, TextField, Toggle } from "../../kit/controls.tsx";
-import { Copyable } from "../../kit/copy.tsx";
-import { Card } from "../../kit/layout.tsx";
+import { Button, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Copyable } from "#ui/dashboard/kit/copy.tsx";
+import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft } from "./draft.ts";
 
 const escaped = (text: string): string =>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import {
   NumberField, SelectField, TextArea, TextField, Toggle, type Option, type TextFieldProps,
-} from "../../kit/controls.tsx";
+} from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Field, type Values } from "./draft.ts";
 import { idOf, optionsOf } from "./lookups.ts";
 

@@ -1,7 +1,7 @@
 // A list of short texts, written one to a line.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { TextArea } from "../../kit/controls.tsx";
+import { TextArea } from "#ui/dashboard/kit/controls.tsx";
 
 const linesOf = (text: string): string[] =>
   text.split("\n").map((line) => line.trim()).filter((line) => line !== "");

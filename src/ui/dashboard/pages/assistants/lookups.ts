@@ -1,8 +1,8 @@
 // What an assistant can be made of: languages, models, voices, and the account's own rows. Catalogs
 // do not change while the page is open and are asked for once.
-import { unwrap, useApi } from "../../data/session.tsx";
-import { SHARED, useData, type Data } from "../../data/use-data.ts";
-import type { Option } from "../../kit/controls.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
+import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import type { Values } from "./draft.ts";
 
 const loaded = new Map<string, Promise<unknown>>();

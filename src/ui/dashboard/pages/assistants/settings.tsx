@@ -1,10 +1,10 @@
 // Everything an assistant can be set to, in sections that open; each says in a line what is set in
 // it. What the server minds is shown where it is, whichever section that is in.
-import type { FunctionComponent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Button } from "../../kit/controls.tsx";
-import { Notice } from "../../kit/layout.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft, type Draft, type Field } from "./draft.ts";
+import type { SectionSpec } from "./section.ts";
 import { BASICS } from "./sections/basics.tsx";
 import { CONVERSATION } from "./sections/conversation.tsx";
 import { EVALUATION } from "./sections/evaluation.tsx";
@@ -16,15 +16,6 @@ import { PROMPT } from "./sections/prompt.tsx";
 import { VOICE } from "./sections/voice.tsx";
 import { WEBHOOKS } from "./sections/webhooks.tsx";
 import { WIDGET } from "./sections/widget.tsx";
-
-export interface SectionSpec {
-  id: string;
-  title: string;
-  fields: readonly Field[];
-  /** In a line, what is set. */
-  Summary: FunctionComponent;
-  Body: FunctionComponent;
-}
 
 const SECTIONS: readonly SectionSpec[] = [
   BASICS, PROMPT, MODEL, VOICE, CONVERSATION, FUNCTIONS, KNOWLEDGE, WIDGET, WEBHOOKS, LIMITS,

@@ -1,11 +1,11 @@
 // A real conversation to test the assistant with, free of charge: streamed, with what its functions
 // did, and the variables it is given.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { firstChars, unitsOf } from "../../../characters.ts";
-import { renderMarkdown } from "../../../widget/markdown.ts";
-import { Button, TextField, useWork } from "../../kit/controls.tsx";
-import { useToasts } from "../../kit/dialog.tsx";
-import { Card, Empty, Notice } from "../../kit/layout.tsx";
+import { firstChars, unitsOf } from "#ui/characters.ts";
+import { renderMarkdown } from "#ui/widget/markdown.ts";
+import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Line, ToolCall } from "./chat.ts";
 import { useDraft } from "./draft.ts";
 import { useChat, type Chat } from "./use-chat.ts";

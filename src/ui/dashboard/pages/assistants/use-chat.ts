@@ -1,8 +1,8 @@
 // A conversation of type `test` with an assistant: begun, sent to, stopped, tried again. The client
 // takes up a reply whose connection broke; a page loaded again takes up the one it left.
 import { useEffect, useMemo, useReducer } from "preact/hooks";
-import { ParleyError, type Parley } from "../../../../client/client.ts";
-import { messageOf, unwrap, useApi } from "../../data/session.tsx";
+import { ParleyError, type Parley } from "#client/client.ts";
+import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import {
   apply, linesOf, newKey, remember, remembered, said, withoutUnfinished, type Kept, type Line,
 } from "./chat.ts";

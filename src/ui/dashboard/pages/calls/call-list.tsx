@@ -1,18 +1,18 @@
 // All calls, newest first, narrowed by what the API can filter by.
 import { useEffect, useState } from "preact/hooks";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { usePages } from "../../data/rows.ts";
-import { Button, SelectField, TextField } from "../../kit/controls.tsx";
-import { DayFields, daysQuery } from "../../kit/days.tsx";
-import { duration, money, when, whenExactly, words } from "../../kit/format.ts";
-import { Card, Empty, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { useAssistants } from "../../data/lists.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { usePages } from "#ui/dashboard/data/rows.ts";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
+import { duration, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "./assistants.ts";
 import {
   customerOf, isLive, STATUSES, TYPES, typeWords, type CallRecord,
 } from "./call-state.ts";
-import { useSettled } from "../../data/use-settled.ts";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 
 const ANY = { value: "", label: "Any" };
 const NO_FILTER = { status: "", type: "", assistant: "", phone: "", from: "", to: "" };

@@ -1,8 +1,8 @@
 // A call as these pages hold it: the record, what a watcher is told of it, and what can be told
 // from them. Live changes are applied by the same function as the server's own tests use.
-import { applyCallEvent, type CallFrame } from "../../../../calls/replica.ts";
-import type { Frame, paths } from "../../../../client/client.ts";
-import { instant, words } from "../../kit/format.ts";
+import { applyCallEvent, type CallFrame } from "#features/calls/replica.ts";
+import type { Frame, paths } from "#client/client.ts";
+import { instant, words } from "#ui/dashboard/kit/format.ts";
 
 export type CallRecord =
   paths["/user/calls/{id}"]["get"]["responses"][200]["content"]["application/json"];

@@ -1,12 +1,12 @@
 // One call: watched and steered while it lasts, its record once it is over. The page goes from one
 // to the other by itself.
 import { useCallback, useEffect, useState } from "preact/hooks";
-import type { Frame } from "../../../../client/client.ts";
-import { MISSED, useEvents } from "../../data/live.tsx";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Empty, Loaded, Page } from "../../kit/layout.tsx";
-import type { PageProps } from "../../routes.ts";
+import type { Frame } from "#client/client.ts";
+import { MISSED, useEvents } from "#ui/dashboard/data/live.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
 import { customerOf, isFinal, typeWords } from "./call-state.ts";
 import { LiveCallView } from "./live-call.tsx";
 import { PastCallView } from "./past-call.tsx";

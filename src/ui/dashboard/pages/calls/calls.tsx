@@ -1,7 +1,7 @@
 // Calls: those that are live, all there have been, and making new ones.
 import { useState } from "preact/hooks";
-import { Button } from "../../kit/controls.tsx";
-import { Page } from "../../kit/layout.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Page } from "#ui/dashboard/kit/layout.tsx";
 import { CallList } from "./call-list.tsx";
 import { LiveCards } from "./live-cards.tsx";
 import { MakeCall, TryCall } from "./new-call.tsx";

@@ -1,7 +1,7 @@
 // Small parts that several of the pages about calls and conversations show.
-import { Icon } from "../../kit/icons.tsx";
-import { Card } from "../../kit/layout.tsx";
-import { useAssistants } from "../../data/lists.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
 
 /** Records name an assistant by uuid, its page by number; one that was deleted has none. */
 export function AssistantLink({ uuid, name }: { uuid: string; name: string }) {

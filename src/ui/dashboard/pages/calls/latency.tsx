@@ -1,5 +1,5 @@
 // How long each reply of a call took, stage by stage, since the customer stopped speaking.
-import { Card, Figure } from "../../kit/layout.tsx";
+import { Card, Figure } from "#ui/dashboard/kit/layout.tsx";
 import type { CallRecord } from "./call-state.ts";
 
 type Turn = CallRecord["latency"][number];

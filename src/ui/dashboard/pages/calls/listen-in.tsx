@@ -1,8 +1,8 @@
 // The button to listen in on a call, with a meter that shows that there is something to hear.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ParleyError } from "../../../../client/client.ts";
-import { messageOf, unwrap, useApi } from "../../data/session.tsx";
-import { Button } from "../../kit/controls.tsx";
+import { ParleyError } from "#client/client.ts";
+import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { startListening, type Listening, type ListenState } from "./listening.ts";
 
 const WORDS: Record<ListenState | "off", string> = {

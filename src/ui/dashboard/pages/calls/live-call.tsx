@@ -1,15 +1,15 @@
 // One call while it lasts: what is being said, and what an operator can do about it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Button, TextField, useWork } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { duration, timeOfDay, when, words } from "../../kit/format.ts";
-import { Card, Facts, Failure, Notice, Page, Status } from "../../kit/layout.tsx";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { duration, timeOfDay, when, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
 import { ListenIn } from "./listen-in.tsx";
 import { Transcript } from "./transcript.tsx";
-import { useNow } from "../../data/use-now.ts";
+import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useWatch, type Watch } from "./watch-call.ts";
 
 export interface LiveCallProps {

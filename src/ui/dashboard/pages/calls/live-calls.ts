@@ -1,8 +1,8 @@
 // The account's live calls: a snapshot, then what the account's stream tells of them.
 import { useCallback, useEffect, useMemo, useReducer } from "preact/hooks";
-import type { Frame, Parley } from "../../../../client/client.ts";
-import { MISSED, useEvents, useSnapshot } from "../../data/live.tsx";
-import { unwrap, useApi } from "../../data/session.tsx";
+import type { Frame, Parley } from "#client/client.ts";
+import { MISSED, useEvents, useSnapshot } from "#ui/dashboard/data/live.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import {
   answeredAtOf, answerOf, applyFrame, isLive, type WatchedCall,
 } from "./call-state.ts";

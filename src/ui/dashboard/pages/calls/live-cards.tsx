@@ -1,10 +1,10 @@
 // Live calls as cards: who talks with which assistant, for how long, and what was said last.
-import { useFreshness } from "../../data/live.tsx";
-import { duration, timeOfDay } from "../../kit/format.ts";
-import { Card, Failure, Notice, Skeleton, Status } from "../../kit/layout.tsx";
+import { useFreshness } from "#ui/dashboard/data/live.tsx";
+import { duration, timeOfDay } from "#ui/dashboard/kit/format.ts";
+import { Card, Failure, Notice, Skeleton, Status } from "#ui/dashboard/kit/layout.tsx";
 import { customerOf, speakerOf, typeWords } from "./call-state.ts";
 import { useLiveCalls, type LiveCall } from "./live-calls.ts";
-import { useNow } from "../../data/use-now.ts";
+import { useNow } from "#ui/dashboard/data/use-now.ts";
 
 /** More would be no overview. */
 const CARDS_MAX = 60;

@@ -2,11 +2,11 @@
 // an inbound one. Both lead to the page of the call that has begun.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Button, Form, SelectField, TextArea, TextField } from "../../kit/controls.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
-import { Loaded } from "../../kit/layout.tsx";
-import { useAssistants, type Assistant } from "../../data/lists.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, Form, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
+import { Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "./assistants.ts";
 
 interface DialogProps {

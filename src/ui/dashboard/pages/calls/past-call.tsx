@@ -1,12 +1,12 @@
 // One call that is over: its recording beside what was said, what it came to, and its deletion.
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { unwrap, useApi } from "../../data/session.tsx";
-import type { Data } from "../../data/use-data.ts";
-import { Button } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { duration, money, whenExactly, words } from "../../kit/format.ts";
-import { Card, Facts, Failure, Notice, Page, Status } from "../../kit/layout.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import type { Data } from "#ui/dashboard/data/use-data.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { duration, money, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
 import { LatencyCard } from "./latency.tsx";

@@ -1,8 +1,8 @@
 // The recording of a call: played by the browser's own element, over a timeline of who spoke when.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Button } from "../../kit/controls.tsx";
-import { duration } from "../../kit/format.ts";
-import { Notice } from "../../kit/layout.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { duration } from "#ui/dashboard/kit/format.ts";
+import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { speakerOf, type Entry } from "./call-state.ts";
 
 /** Above and below, as left and right in the recording. */

@@ -2,7 +2,7 @@
 // recording the entry being heard is, and each entry leads to its place in the sound.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { duration } from "../../kit/format.ts";
+import { duration } from "#ui/dashboard/kit/format.ts";
 import { speakerOf, type Entry } from "./call-state.ts";
 import { FunctionCalls } from "./facts.tsx";
 

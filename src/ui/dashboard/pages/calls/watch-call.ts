@@ -1,8 +1,8 @@
 // A call as it happens, over its own stream: a snapshot, then numbered changes. Whatever breaks in
 // between is taken up by the client; here it is only told that what is shown may be old.
 import { useEffect, useState } from "preact/hooks";
-import type { Frame } from "../../../../client/client.ts";
-import { useApi } from "../../data/session.tsx";
+import type { Frame } from "#client/client.ts";
+import { useApi } from "#ui/dashboard/data/session.tsx";
 import {
   answeredAtOf, answerOf, applyFrame, type CallRecord, type WatchedCall,
 } from "./call-state.ts";

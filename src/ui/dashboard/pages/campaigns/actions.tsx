@@ -1,11 +1,11 @@
 // What can be done with a campaign as a whole: start, stop, edit, delete.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { Campaign } from "../../data/lists.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { Button, useWork } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { Status } from "../../kit/layout.tsx";
+import type { Campaign } from "#ui/dashboard/data/lists.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Status } from "#ui/dashboard/kit/layout.tsx";
 import { whenWords } from "./words.ts";
 
 export function Actions({ campaign, onChange }: { campaign: Campaign; onChange(): void }) {

@@ -1,9 +1,9 @@
 // The form of a campaign, new or not.
-import type { Assistant } from "../../data/lists.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { NumberField, SelectField, TextField, Toggle } from "../../kit/controls.tsx";
-import { words } from "../../kit/format.ts";
+import type { Assistant } from "#ui/dashboard/data/lists.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
 import type { Fields } from "./fields.ts";
 import { WEEKDAYS } from "./words.ts";
 import "./campaigns.css";

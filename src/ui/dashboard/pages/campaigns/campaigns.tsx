@@ -1,11 +1,11 @@
 // The account's campaigns: who calls, how far they are.
-import { useAssistants, useCampaigns, type Campaign } from "../../data/lists.ts";
-import { rowsOf } from "../../data/rows.ts";
-import { count } from "../../kit/format.ts";
-import { Icon } from "../../kit/icons.tsx";
-import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import { useAssistants, useCampaigns, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { count } from "#ui/dashboard/kit/format.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { ProgressCell } from "./progress.tsx";
 import { pausedUntil, useClock, whenWords } from "./words.ts";
 import "./campaigns.css";

@@ -1,11 +1,11 @@
 // How many leads of a campaign are in which state, counted anew when one of them changes.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { Frame, Parley } from "../../../../client/client.ts";
-import { useEvents } from "../../data/live.tsx";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData, type Data } from "../../data/use-data.ts";
-import { useCalmly } from "../leads/calmly.ts";
-import type { LeadStatus } from "../leads/live-leads.ts";
+import type { Frame, Parley } from "#client/client.ts";
+import { useEvents } from "#ui/dashboard/data/live.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
+import { useCalmly } from "#ui/dashboard/pages/leads/calmly.ts";
+import type { LeadStatus } from "#ui/dashboard/pages/leads/live-leads.ts";
 
 export type Counts = Record<LeadStatus, number>;
 

@@ -1,11 +1,11 @@
 // Making a campaign and changing one: the form as a page of its own.
 import { useState } from "preact/hooks";
-import { useAssistants, type Assistant, type Campaign } from "../../data/lists.ts";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form } from "../../kit/controls.tsx";
-import { useToasts } from "../../kit/dialog.tsx";
-import { Card, Empty, Loaded, Page } from "../../kit/layout.tsx";
-import { LeaveGuard } from "../../kit/unsaved.tsx";
+import { useAssistants, type Assistant, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
+import { LeaveGuard } from "#ui/dashboard/kit/unsaved.tsx";
 import { CampaignFields } from "./campaign-form.tsx";
 import { bodyOf, changesOf, fieldsOf, newFields } from "./fields.ts";
 

@@ -1,6 +1,6 @@
 // What the form of a campaign holds, and what of it is sent.
-import type { paths } from "../../../../client/client.ts";
-import type { Assistant, Campaign } from "../../data/lists.ts";
+import type { paths } from "#client/client.ts";
+import type { Assistant, Campaign } from "#ui/dashboard/data/lists.ts";
 import { WEEKDAYS } from "./words.ts";
 
 export type CampaignBody =

@@ -1,8 +1,8 @@
 // How far a campaign is: a bar of its leads by state, whose key filters the list of them.
-import type { Data } from "../../data/use-data.ts";
-import { count, words } from "../../kit/format.ts";
-import { Card, Loaded } from "../../kit/layout.tsx";
-import type { LeadStatus } from "../leads/live-leads.ts";
+import type { Data } from "#ui/dashboard/data/use-data.ts";
+import { count, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
+import type { LeadStatus } from "#ui/dashboard/pages/leads/live-leads.ts";
 import { sumOf, useProgress, type Counts } from "./counts.ts";
 
 /** From done to not begun. */

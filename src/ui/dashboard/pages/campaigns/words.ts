@@ -1,9 +1,9 @@
 // What a campaign's settings and states mean, in words.
 import { useEffect, useReducer } from "preact/hooks";
-import type { Frame } from "../../../../client/client.ts";
-import type { Campaign } from "../../data/lists.ts";
-import { useEvents } from "../../data/live.tsx";
-import { instant, words } from "../../kit/format.ts";
+import type { Frame } from "#client/client.ts";
+import type { Campaign } from "#ui/dashboard/data/lists.ts";
+import { useEvents } from "#ui/dashboard/data/live.tsx";
+import { instant, words } from "#ui/dashboard/kit/format.ts";
 
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",

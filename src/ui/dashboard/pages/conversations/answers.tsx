@@ -1,9 +1,9 @@
 // What the owner alone is told of a conversation's answers: the tokens the model counted, and why
 // replies failed, in full.
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { count, whenExactly } from "../../kit/format.ts";
-import { Card, Facts, Notice } from "../../kit/layout.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
 
 /** Others' conversations change by the same events. */
 const GATHER_MS = 2000;

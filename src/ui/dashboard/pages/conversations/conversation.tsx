@@ -1,15 +1,15 @@
 // One conversation as it is written: its messages, whether the AI answers, what it is about.
 import { useState } from "preact/hooks";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Button, Toggle, useWork } from "../../kit/controls.tsx";
-import { useToasts } from "../../kit/dialog.tsx";
-import { money, timeOfDay, whenExactly } from "../../kit/format.ts";
-import { Card, Facts, Failure, Notice, Page, Skeleton } from "../../kit/layout.tsx";
-import type { PageProps } from "../../routes.ts";
-import { useAssistants } from "../../data/lists.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { money, timeOfDay, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Failure, Notice, Page, Skeleton } from "#ui/dashboard/kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { Answers } from "./answers.tsx";
-import { AssistantLink, Values } from "../calls/facts.tsx";
+import { AssistantLink, Values } from "#ui/dashboard/pages/calls/facts.tsx";
 import { titleOf, typeName, type Summary } from "./conversations.tsx";
 import { Messages } from "./messages.tsx";
 import { Suggest } from "./suggest.tsx";

@@ -1,17 +1,17 @@
 // All conversations, newest first. What changes while somebody has scrolled down is told instead of
 // pulling the list from under them.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { useEvents } from "../../data/live.tsx";
-import { useCursor } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { Button, SelectField, TextField } from "../../kit/controls.tsx";
-import { count, money, when, whenExactly, words } from "../../kit/format.ts";
-import { Card, Empty, Notice, Page } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { useAssistants } from "../../data/lists.ts";
-import { assistantOptions } from "../calls/assistants.ts";
-import { useSettled } from "../../data/use-settled.ts";
+import type { paths } from "#client/client.ts";
+import { useEvents } from "#ui/dashboard/data/live.tsx";
+import { useCursor } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import "./conversations.css";
 
 export type ListPage =

@@ -1,10 +1,10 @@
 // The messages of a conversation. Stays at the newest unless somebody scrolled away; what people
 // and models wrote is shown as it was written, Markdown included, and never as HTML.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Button } from "../../kit/controls.tsx";
-import { when, whenExactly } from "../../kit/format.ts";
-import { Icon } from "../../kit/icons.tsx";
-import { FunctionCalls } from "../calls/facts.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { FunctionCalls } from "#ui/dashboard/pages/calls/facts.tsx";
 import type { Item } from "./talk.ts";
 
 /** Nearer than this to the end counts as the end. */

@@ -1,11 +1,11 @@
 // A reply the assistant would give to a customer's words, for people who answer themselves.
 import { useState } from "preact/hooks";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Button, Form, TextArea } from "../../kit/controls.tsx";
-import { Dialog, useToasts } from "../../kit/dialog.tsx";
-import { Loaded, Notice } from "../../kit/layout.tsx";
-import { useAssistants } from "../../data/lists.ts";
-import { FunctionCalls } from "../calls/facts.tsx";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, Form, TextArea } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Loaded, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { FunctionCalls } from "#ui/dashboard/pages/calls/facts.tsx";
 import type { Summary } from "./conversations.tsx";
 import type { Talk } from "./talk.ts";
 

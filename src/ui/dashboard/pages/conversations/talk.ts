@@ -1,7 +1,7 @@
 // A conversation as its page holds it, and how each frame of its stream changes it. The log is read
 // from its beginning, so what is shown and what comes join without a seam; only of a log that is
 // kept no longer is the history loaded as a whole.
-import type { Frame, paths } from "../../../../client/client.ts";
+import type { Frame, paths } from "#client/client.ts";
 
 export type History =
   paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"]["history"];

@@ -1,8 +1,8 @@
 // A conversation as it is written, from its first message on, over its own stream.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { Frame } from "../../../../client/client.ts";
-import { MISSED } from "../../data/live.tsx";
-import { unwrap, useApi } from "../../data/session.tsx";
+import type { Frame } from "#client/client.ts";
+import { MISSED } from "#ui/dashboard/data/live.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { applyFrames, EMPTY, withHistory, type Talk } from "./talk.ts";
 
 export interface Watch {

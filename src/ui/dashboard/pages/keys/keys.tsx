@@ -1,15 +1,15 @@
 // API keys: who may use the account from outside.
 import { useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { rowsOf } from "../../data/rows.ts";
-import { unwrap, useApi, useSession } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { useFocusReload } from "../../data/use-focus.ts";
-import { Button } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { day, instant, when, whenExactly } from "../../kit/format.ts";
-import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
+import type { paths } from "#client/client.ts";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { day, instant, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { NewKey } from "./new-key.tsx";
 import "./keys.css";
 

@@ -1,10 +1,10 @@
 // A new key: what it is for, what it may do, how long. Its token is shown once.
 import { useState } from "preact/hooks";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Button, Form, SelectField, TextField } from "../../kit/controls.tsx";
-import { Copyable } from "../../kit/copy.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
-import { Notice } from "../../kit/layout.tsx";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, Form, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Copyable } from "#ui/dashboard/kit/copy.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
+import { Notice } from "#ui/dashboard/kit/layout.tsx";
 
 const DAY_MS = 24 * 3600 * 1000;
 const EXPIRIES = [

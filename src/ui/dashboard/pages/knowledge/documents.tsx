@@ -1,14 +1,14 @@
 // The documents of a knowledgebase with what became of each, and one of them in a dialog.
 import { useState } from "preact/hooks";
-import { rowsOf } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import type { Data } from "../../data/use-data.ts";
-import { Button } from "../../kit/controls.tsx";
-import { Confirm, Dialog, useToasts } from "../../kit/dialog.tsx";
-import { count, when, whenExactly } from "../../kit/format.ts";
-import { Empty, Facts, Notice, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import type { Data } from "#ui/dashboard/data/use-data.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Empty, Facts, Notice, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { NameForm } from "./name-form.tsx";
 import type { Document } from "./types.ts";
 

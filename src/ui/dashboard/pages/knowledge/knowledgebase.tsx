@@ -1,13 +1,13 @@
 // One knowledgebase: its documents, adding to them, who uses it.
 import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { PageProps } from "../../routes.ts";
-import { useAssistants } from "../../data/lists.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Button } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { Card, Loaded, Page, Status } from "../../kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Documents } from "./documents.tsx";
 import { NameDialog } from "./name-form.tsx";
 import { CHANGES, type Knowledgebase } from "./types.ts";

@@ -1,14 +1,14 @@
 // The account's knowledgebases: what assistants can look things up in.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { rowsOf } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Button, TextField } from "../../kit/controls.tsx";
-import { count, when, whenExactly } from "../../kit/format.ts";
-import { Card, Empty, Page, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { NameDialog } from "./name-form.tsx";
 import { CHANGES, type Knowledgebase } from "./types.ts";
 import "./knowledge.css";

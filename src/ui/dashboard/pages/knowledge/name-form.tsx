@@ -1,8 +1,8 @@
 // Name and description, of a knowledgebase or a document, new or not.
 import { useState } from "preact/hooks";
-import { fieldErrors } from "../../data/session.tsx";
-import { Form, TextArea, TextField } from "../../kit/controls.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
+import { fieldErrors } from "#ui/dashboard/data/session.tsx";
+import { Form, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 
 export interface Named {
   name: string;

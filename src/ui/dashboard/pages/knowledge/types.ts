@@ -1,5 +1,5 @@
 // What the API says of knowledgebases and documents.
-import type { paths } from "../../../../client/client.ts";
+import type { paths } from "#client/client.ts";
 
 type Data<P extends "/user/knowledgebases" | "/user/knowledgebases/{id}/documents"> =
   paths[P]["get"]["responses"][200]["content"]["application/json"]["data"][number];

@@ -1,9 +1,9 @@
 // Files on their way into a knowledgebase: one after the other, each with its own end. They go on
 // while people look at other pages, so the queue is kept outside of any.
 import { useEffect, useReducer } from "preact/hooks";
-import { ParleyError } from "../../../../client/client.ts";
-import { messageOf } from "../../data/session.tsx";
-import { FILE_BYTES_MAX, upload } from "../../data/upload.ts";
+import { ParleyError } from "#client/client.ts";
+import { messageOf } from "#ui/dashboard/data/session.tsx";
+import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
 
 export interface Item {
   id: number;

@@ -1,8 +1,8 @@
 // Adding files: dropped or picked, each with how far it has come or why it was not taken.
-import { useSession } from "../../data/session.tsx";
-import { Button } from "../../kit/controls.tsx";
-import { DropZone, SentBar } from "../../kit/drop.tsx";
-import { bytes } from "../../kit/format.ts";
+import { useSession } from "#ui/dashboard/data/session.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
+import { bytes } from "#ui/dashboard/kit/format.ts";
 import { ACCEPTED, useUploads, type Item } from "./upload-queue.ts";
 
 export function Uploads({ knowledgebaseId, onDone }: {

@@ -1,8 +1,8 @@
 // Adding a website: its main address with pages it links to, or pages named one by one.
 import { useState } from "preact/hooks";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form, NumberField, TextArea, TextField } from "../../kit/controls.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form, NumberField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 
 const LINKS_MAX = 50;
 const FOLLOWED_DEFAULT = 10;

@@ -1,14 +1,14 @@
 // The do-not-call list: numbers nobody of the account calls.
 import { useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { usePages } from "../../data/rows.ts";
-import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
-import { Button, TextField, useWork } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { when, whenExactly } from "../../kit/format.ts";
-import { Card, Empty, Page, Tabs } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import type { paths } from "#client/client.ts";
+import { usePages } from "#ui/dashboard/data/rows.ts";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { TABS } from "./leads.tsx";
 import "./leads.css";
 

@@ -1,8 +1,8 @@
 // What a new lead and an import begin with: whose campaign they are for.
 import type { ComponentChildren } from "preact";
-import { useCampaigns, type Campaign } from "../../data/lists.ts";
-import { SelectField } from "../../kit/controls.tsx";
-import { Loaded } from "../../kit/layout.tsx";
+import { useCampaigns, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { Loaded } from "#ui/dashboard/kit/layout.tsx";
 
 export function WithCampaigns({ children }: {
   children: (campaigns: Campaign[]) => ComponentChildren;

@@ -1,11 +1,11 @@
 // Changing a lead: only what people have touched is theirs, all else follows the server.
 import { useState } from "preact/hooks";
-import { useCampaigns } from "../../data/lists.ts";
-import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
-import { SelectField, TextField, useWork } from "../../kit/controls.tsx";
-import { useToasts } from "../../kit/dialog.tsx";
-import { Card } from "../../kit/layout.tsx";
-import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
+import { useCampaigns } from "#ui/dashboard/data/lists.ts";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import type { Lead } from "./live-leads.ts";
 import { pairsOf, Variables, variablesOf, type Pair } from "./variables.tsx";
 

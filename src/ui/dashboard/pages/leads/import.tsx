@@ -1,14 +1,14 @@
 // Importing leads from a CSV file, and what became of its rows.
 import { useRef, useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import type { Campaign } from "../../data/lists.ts";
-import { fieldErrors, messageOf, useSession } from "../../data/session.tsx";
-import { FILE_BYTES_MAX, upload } from "../../data/upload.ts";
-import { Button, Toggle } from "../../kit/controls.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
-import { DropZone, SentBar } from "../../kit/drop.tsx";
-import { bytes, count } from "../../kit/format.ts";
-import { Figure, Notice } from "../../kit/layout.tsx";
+import type { paths } from "#client/client.ts";
+import type { Campaign } from "#ui/dashboard/data/lists.ts";
+import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.tsx";
+import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
+import { Button, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
+import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
+import { bytes, count } from "#ui/dashboard/kit/format.ts";
+import { Figure, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
 import "./leads.css";
 

@@ -1,10 +1,10 @@
 // Leads as a list, of all campaigns or of one.
 import type { ComponentChildren } from "preact";
-import type { Rows } from "../../data/rows.ts";
-import { count, when, whenExactly } from "../../kit/format.ts";
-import { Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import type { Rows } from "#ui/dashboard/data/rows.ts";
+import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { dueWords, type Lead } from "./live-leads.ts";
 
 /** The first words known of somebody. */

@@ -1,15 +1,15 @@
 // One lead: how far calling it has come, and what can be changed of it.
 import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { Frame } from "../../../../client/client.ts";
-import type { PageProps } from "../../routes.ts";
-import { useEvents } from "../../data/live.tsx";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Button } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { count, whenExactly } from "../../kit/format.ts";
-import { Card, Facts, Loaded, Page, Status } from "../../kit/layout.tsx";
+import type { Frame } from "#client/client.ts";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { useEvents } from "#ui/dashboard/data/live.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { useCalmly } from "./calmly.ts";
 import { EditLead } from "./edit-lead.tsx";
 import { dueWords, type Lead } from "./live-leads.ts";

@@ -1,11 +1,11 @@
 // All leads, newest first, narrowed by what the API can filter by.
 import { useEffect, useState } from "preact/hooks";
-import { useCampaigns } from "../../data/lists.ts";
-import { Button, SelectField, TextField } from "../../kit/controls.tsx";
-import { DayFields } from "../../kit/days.tsx";
-import { count, words } from "../../kit/format.ts";
-import { Card, Empty, Page, Tabs } from "../../kit/layout.tsx";
-import { useSettled } from "../../data/use-settled.ts";
+import { useCampaigns } from "#ui/dashboard/data/lists.ts";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { DayFields } from "#ui/dashboard/kit/days.tsx";
+import { count, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { ImportDialog } from "./import.tsx";
 import { LeadTable } from "./lead-table.tsx";
 import { LEAD_STATUSES, NO_FILTER, useLeads, type LeadFilter } from "./live-leads.ts";

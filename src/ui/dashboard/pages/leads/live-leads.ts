@@ -1,11 +1,11 @@
 // Lists of leads that stay true while a campaign calls: an event carries all that changes of a row,
 // so that rows are put right without asking the server; only what a filter selects is asked for.
 import { useCallback, useMemo, useReducer, useRef } from "preact/hooks";
-import type { Frame, paths } from "../../../../client/client.ts";
-import { MISSED, useEvents } from "../../data/live.tsx";
-import { usePages, type Rows } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { instant } from "../../kit/format.ts";
+import type { Frame, paths } from "#client/client.ts";
+import { MISSED, useEvents } from "#ui/dashboard/data/live.tsx";
+import { usePages, type Rows } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { instant } from "#ui/dashboard/kit/format.ts";
 import { useCalmly } from "./calmly.ts";
 
 type LeadsGet = paths["/user/leads"]["get"];

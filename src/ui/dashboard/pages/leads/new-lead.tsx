@@ -1,9 +1,9 @@
 // Adding somebody to a campaign.
 import { useState } from "preact/hooks";
-import { useAssistants, type Campaign } from "../../data/lists.ts";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form, TextArea, TextField, Toggle } from "../../kit/controls.tsx";
-import { Dialog, useToasts } from "../../kit/dialog.tsx";
+import { useAssistants, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
 import { Variables, variablesOf, type Pair } from "./variables.tsx";
 import "./leads.css";

@@ -1,5 +1,5 @@
 // Names and values that fill in `{{name}}` on the call.
-import { Button, TextField } from "../../kit/controls.tsx";
+import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 
 export interface Pair {
   name: string;

@@ -1,15 +1,15 @@
 // The account's money: what there is, every entry that made it so, and the proof that they add up.
 import { useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { usePages } from "../../data/rows.ts";
-import { Button, SelectField, TextField } from "../../kit/controls.tsx";
-import { DayFields, daysQuery } from "../../kit/days.tsx";
-import { count, money, when, whenExactly, words } from "../../kit/format.ts";
-import { Card, Empty, Figure, Loaded, Page } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { useSettled } from "../../data/use-settled.ts";
+import type { paths } from "#client/client.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { usePages } from "#ui/dashboard/data/rows.ts";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
+import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { nameOf, signed } from "./references.ts";
 import { Verification } from "./verification.tsx";
 import "./ledger.css";

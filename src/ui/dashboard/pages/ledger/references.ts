@@ -1,5 +1,5 @@
 // What an entry's reference names, in words, and where that is shown if it is.
-import { money } from "../../kit/format.ts";
+import { money } from "#ui/dashboard/kit/format.ts";
 
 export interface Named {
   name: string;

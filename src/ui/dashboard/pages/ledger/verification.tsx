@@ -1,10 +1,10 @@
 // Has the server recompute the whole ledger, and says in plain words what it found.
 import { useState } from "preact/hooks";
-import type { paths, Parley } from "../../../../client/client.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { Button, useWork } from "../../kit/controls.tsx";
-import { count, money, whenExactly } from "../../kit/format.ts";
-import { Card, Failure, Notice } from "../../kit/layout.tsx";
+import type { paths, Parley } from "#client/client.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { count, money, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Failure, Notice } from "#ui/dashboard/kit/layout.tsx";
 
 type Found = paths["/user/ledger/verification"]["get"]["responses"][200]["content"]["application/json"];
 

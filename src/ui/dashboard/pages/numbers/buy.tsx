@@ -2,17 +2,17 @@
 // was named and agreed to.
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { ParleyError } from "../../../../client/client.ts";
-import { rowsOf } from "../../data/rows.ts";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { useMe } from "../../data/lists.ts";
-import { useData } from "../../data/use-data.ts";
-import { Button, SelectField, TextField } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { money } from "../../kit/format.ts";
-import { Card, Empty } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import { ParleyError } from "#client/client.ts";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useMe } from "#ui/dashboard/data/lists.ts";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { money } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { countryName, SOLD_OPTIONS } from "./countries.ts";
 
 interface Offer {

@@ -1,5 +1,5 @@
 // Countries by their two letters, in words.
-import type { Option } from "../../kit/controls.tsx";
+import type { Option } from "#ui/dashboard/kit/controls.tsx";
 
 const NAMES = new Intl.DisplayNames(["en"], { type: "region" });
 

@@ -1,11 +1,11 @@
 // One number: its facts, its name, giving it up.
 import { useState } from "preact/hooks";
-import type { OwnNumber } from "../../data/lists.ts";
-import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
-import { Button, TextField, useWork } from "../../kit/controls.tsx";
-import { Confirm, Dialog, useToasts } from "../../kit/dialog.tsx";
-import { day, instant, money, whenExactly } from "../../kit/format.ts";
-import { Facts, Notice } from "../../kit/layout.tsx";
+import type { OwnNumber } from "#ui/dashboard/data/lists.ts";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { day, instant, money, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { countryName } from "./countries.ts";
 import { NumberStatus, untilOf, type User } from "./own-numbers.tsx";
 

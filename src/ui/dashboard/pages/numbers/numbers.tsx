@@ -1,7 +1,7 @@
 // Telephone numbers: those the account has, those it can buy, and trunks to its own telephone
 // system. Each under an address of its own.
-import type { PageProps } from "../../routes.ts";
-import { Page, Tabs } from "../../kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { Buy } from "./buy.tsx";
 import { OwnNumbers } from "./own-numbers.tsx";
 import { SipTrunks } from "./sip-trunks.tsx";

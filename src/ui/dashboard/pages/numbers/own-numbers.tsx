@@ -1,12 +1,12 @@
 // The numbers the account has: what each costs, until when it is paid, who uses it.
 import { useState } from "preact/hooks";
-import { useAssistants, useCampaigns, useOwnNumbers, type OwnNumber } from "../../data/lists.ts";
-import { rowsOf } from "../../data/rows.ts";
-import { Icon } from "../../kit/icons.tsx";
-import { day, instant, money, whenExactly } from "../../kit/format.ts";
-import { Card, Empty, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import { useAssistants, useCampaigns, useOwnNumbers, type OwnNumber } from "#ui/dashboard/data/lists.ts";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { day, instant, money, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { countryName } from "./countries.ts";
 import { NumberDialog } from "./number-dialog.tsx";
 

@@ -1,14 +1,14 @@
 // SIP trunks: numbers of the account's own telephone system.
 import { useState } from "preact/hooks";
-import { rowsOf } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Button } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { when, whenExactly } from "../../kit/format.ts";
-import { Card, Empty } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
-import { TwoLines } from "../../kit/two-lines.tsx";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { AUTHS, type Trunk } from "./trunk-fields.ts";
 import { TrunkDialog } from "./trunk-form.tsx";
 

@@ -1,6 +1,6 @@
 // What a form about a SIP trunk holds, and what of it is sent.
-import type { paths } from "../../../../client/client.ts";
-import type { Option } from "../../kit/controls.tsx";
+import type { paths } from "#client/client.ts";
+import type { Option } from "#ui/dashboard/kit/controls.tsx";
 
 const PATH = "/user/phone-numbers/sip-trunks";
 type Trunks = paths[typeof PATH];

@@ -1,8 +1,8 @@
 // The form of a SIP trunk, new or not.
 import { useState } from "preact/hooks";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form, NumberField, SelectField, TextArea, TextField, Toggle } from "../../kit/controls.tsx";
-import { Dialog, useToasts } from "../../kit/dialog.tsx";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form, NumberField, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { ALL_OPTIONS } from "./countries.ts";
 import {
   AUTHS, bodyOf, formOf, FORMATS, networksOf, NEW_TRUNK, TRANSPORTS, TYPES,

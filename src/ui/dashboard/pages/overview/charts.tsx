@@ -1,7 +1,7 @@
 // The days as charts: money, conversations, calls, and how quickly people were answered.
-import { Chart } from "../../kit/chart.tsx";
-import { count, day, money } from "../../kit/format.ts";
-import { Card } from "../../kit/layout.tsx";
+import { Chart } from "#ui/dashboard/kit/chart.tsx";
+import { count, day, money } from "#ui/dashboard/kit/format.ts";
+import { Card } from "#ui/dashboard/kit/layout.tsx";
 import type { OverviewData } from "./overview.tsx";
 
 /** The API's days are UTC's: at noon they are the same day for nearly everybody. */

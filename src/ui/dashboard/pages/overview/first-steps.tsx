@@ -1,10 +1,10 @@
 // What to do first, while nobody has talked with anybody yet.
 import type { ComponentChildren } from "preact";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Icon } from "../../kit/icons.tsx";
-import { Card } from "../../kit/layout.tsx";
-import { Copyable } from "../../kit/copy.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 
 export function FirstSteps() {
   const api = useApi();

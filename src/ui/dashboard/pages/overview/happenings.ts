@@ -1,8 +1,8 @@
 // Events of the account in words. What comes by the dozen, as every message and every cent does, is
 // no news: it is in the figures.
-import type { Frame } from "../../../../client/client.ts";
-import { money, words } from "../../kit/format.ts";
-import type { IconName } from "../../kit/icons.tsx";
+import type { Frame } from "#client/client.ts";
+import { money, words } from "#ui/dashboard/kit/format.ts";
+import type { IconName } from "#ui/dashboard/kit/icons.tsx";
 
 export interface Happening {
   icon: IconName;

@@ -1,11 +1,11 @@
 // What happened lately, newest first: the end of the account's log, then what its stream tells.
 import { useCallback, useRef, useState } from "preact/hooks";
-import type { Frame, Parley } from "../../../../client/client.ts";
-import { MISSED, useEvents, useSnapshot } from "../../data/live.tsx";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { count, when, whenExactly } from "../../kit/format.ts";
-import { Icon } from "../../kit/icons.tsx";
-import { Card, Failure, Skeleton } from "../../kit/layout.tsx";
+import type { Frame, Parley } from "#client/client.ts";
+import { MISSED, useEvents, useSnapshot } from "#ui/dashboard/data/live.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { Card, Failure, Skeleton } from "#ui/dashboard/kit/layout.tsx";
 import { happeningOf, NEWS, type Happening } from "./happenings.ts";
 
 /** As many as the server gives at once. */

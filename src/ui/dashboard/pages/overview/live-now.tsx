@@ -1,10 +1,10 @@
 // The calls of this moment in short; all of them, with what is said, are on the calls page.
-import { useFreshness } from "../../data/live.tsx";
-import { duration } from "../../kit/format.ts";
-import { Card, Failure, Skeleton, Status } from "../../kit/layout.tsx";
-import { customerOf } from "../calls/call-state.ts";
-import { useLiveCalls } from "../calls/live-calls.ts";
-import { useNow } from "../../data/use-now.ts";
+import { useFreshness } from "#ui/dashboard/data/live.tsx";
+import { duration } from "#ui/dashboard/kit/format.ts";
+import { Card, Failure, Skeleton, Status } from "#ui/dashboard/kit/layout.tsx";
+import { customerOf } from "#ui/dashboard/pages/calls/call-state.ts";
+import { useLiveCalls } from "#ui/dashboard/pages/calls/live-calls.ts";
+import { useNow } from "#ui/dashboard/data/use-now.ts";
 
 const ROWS_MAX = 6;
 

@@ -1,11 +1,11 @@
 // What is going on in the account: figures and charts of the last days, who is talking now, what
 // happened lately. Live: events have it loaded again.
 import { useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { count } from "../../kit/format.ts";
-import { Card, Figure, Loaded, Page } from "../../kit/layout.tsx";
+import type { paths } from "#client/client.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { count } from "#ui/dashboard/kit/format.ts";
+import { Card, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Charts, dollars } from "./charts.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { Lately } from "./lately.tsx";

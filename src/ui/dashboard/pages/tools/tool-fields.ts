@@ -1,6 +1,6 @@
 // A tool as its form has it, and what of it is sent. Values of headers are secrets: those that are
 // stored are never drawn, only kept or replaced.
-import type { paths } from "../../../../client/client.ts";
+import type { paths } from "#client/client.ts";
 
 type Creation = NonNullable<paths["/user/tools"]["post"]["requestBody"]>;
 export type NewTool = Creation["content"]["application/json"];

@@ -1,7 +1,7 @@
 // The fields of a tool: what it is for, where it goes, what it sends and what the model fills in.
 import {
   Button, NumberField, SelectField, TextArea, TextField, Toggle,
-} from "../../kit/controls.tsx";
+} from "#ui/dashboard/kit/controls.tsx";
 import {
   EMPTY_PARAMETER, TYPE_NAMES, type HeaderField, type ParameterField, type StaticField,
   type ToolFields,

@@ -1,12 +1,12 @@
 // One tool, or a new one: what it calls, and trying it.
 import { useState } from "preact/hooks";
-import type { PageProps } from "../../routes.ts";
-import { fieldErrors, messageOf, unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { Button, Form, useWork } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { Card, Loaded, Notice, Page } from "../../kit/layout.tsx";
-import { LeaveGuard, UnsavedBar } from "../../kit/unsaved.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, Form, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
+import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import { bodyOf, changesOf, EMPTY, fieldsOf, type Tool } from "./tool-fields.ts";
 import { ToolForm } from "./tool-form.tsx";
 import { TryTool } from "./try.tsx";

@@ -1,13 +1,13 @@
 // The account's tools: addresses that assistants may call while they answer.
 import { useState } from "preact/hooks";
-import { rowsOf } from "../../data/rows.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { TextField } from "../../kit/controls.tsx";
-import { when } from "../../kit/format.ts";
-import { Icon } from "../../kit/icons.tsx";
-import { Card, Empty, Page } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { TextField } from "#ui/dashboard/kit/controls.tsx";
+import { when } from "#ui/dashboard/kit/format.ts";
+import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import type { Tool } from "./tool-fields.ts";
 import "./tools.css";
 

@@ -1,11 +1,11 @@
 // Trying a tool: its endpoint is really called, with what a model would fill in, and all that went
 // there and came back is shown.
 import { useState } from "preact/hooks";
-import type { paths } from "../../../../client/client.ts";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form, NumberField, SelectField, TextArea, TextField } from "../../kit/controls.tsx";
-import { count } from "../../kit/format.ts";
-import { Card, Notice } from "../../kit/layout.tsx";
+import type { paths } from "#client/client.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form, NumberField, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { count } from "#ui/dashboard/kit/format.ts";
+import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Parameter, Tool } from "./tool-fields.ts";
 
 type Trial =

@@ -1,8 +1,8 @@
 // All that was sent, newest first, and what became of it.
 import { useEffect, useState } from "preact/hooks";
-import { Button, SelectField } from "../../kit/controls.tsx";
-import { words } from "../../kit/format.ts";
-import { Card, Page, Tabs } from "../../kit/layout.tsx";
+import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
+import { Card, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { DeliveryTable, NO_FILTER, useDeliveries, type Filter } from "./delivery-table.tsx";
 import { DELIVERY_TYPES, PURPOSES } from "./event-types.ts";
 import { shortUrl, TABS, useEndpoints, type Endpoint } from "./webhooks-data.ts";

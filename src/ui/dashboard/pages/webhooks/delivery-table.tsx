@@ -1,10 +1,10 @@
 // Deliveries as a list, of one endpoint or of all.
-import { unwrap, useApi } from "../../data/session.tsx";
-import { usePages, type Rows } from "../../data/rows.ts";
-import { useFocusReload } from "../../data/use-focus.ts";
-import { when, whenExactly, words } from "../../kit/format.ts";
-import { Empty, Status } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { usePages, type Rows } from "#ui/dashboard/data/rows.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
+import { when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { Empty, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { EVENT_TYPES } from "./event-types.ts";
 import { shortUrl, type Delivery } from "./webhooks-data.ts";
 

@@ -1,14 +1,14 @@
 // One delivery: what was sent, what came back, and sending it once more.
 import { useEffect } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { PageProps } from "../../routes.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { useFocusReload } from "../../data/use-focus.ts";
-import { Button, useWork } from "../../kit/controls.tsx";
-import { useToasts } from "../../kit/dialog.tsx";
-import { instant, when, whenExactly, words } from "../../kit/format.ts";
-import { Card, Facts, Loaded, Notice, Page } from "../../kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { instant, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Outcome } from "./delivery-table.tsx";
 import { shortUrl, type Delivery } from "./webhooks-data.ts";
 import "./webhooks.css";

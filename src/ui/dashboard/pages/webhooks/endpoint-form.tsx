@@ -1,8 +1,8 @@
 // An endpoint of the account, to be made or changed: where, and which events.
 import { useId, useState } from "preact/hooks";
-import { fieldErrors, unwrap, useApi } from "../../data/session.tsx";
-import { Form, TextField, Toggle } from "../../kit/controls.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { EVENT_GROUPS, EVENT_TYPES } from "./event-types.ts";
 import type { Endpoint } from "./webhooks-data.ts";
 

@@ -1,14 +1,14 @@
 // One endpoint: how it does, what can be done with it, and what was sent to it.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import type { PageProps } from "../../routes.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData, type Data } from "../../data/use-data.ts";
-import { useFocusReload } from "../../data/use-focus.ts";
-import { Button, useWork } from "../../kit/controls.tsx";
-import { Confirm, useToasts } from "../../kit/dialog.tsx";
-import { when, whenExactly } from "../../kit/format.ts";
-import { Card, Facts, Loaded, Notice, Page } from "../../kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { DeliveryTable, NO_FILTER, useDeliveries } from "./delivery-table.tsx";
 import { EndpointStatus } from "./endpoints.tsx";
 import { EndpointDialog } from "./endpoint-form.tsx";

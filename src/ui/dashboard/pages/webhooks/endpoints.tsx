@@ -1,11 +1,11 @@
 // Where events of the account are sent: all endpoints, with those of the assistants' webhooks.
 import { useState } from "preact/hooks";
-import { rowsOf } from "../../data/rows.ts";
-import { useAssistants } from "../../data/lists.ts";
-import { Button } from "../../kit/controls.tsx";
-import { when } from "../../kit/format.ts";
-import { Card, Empty, Page, Status, Tabs } from "../../kit/layout.tsx";
-import { Table, type Column } from "../../kit/table.tsx";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { when } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Status, Tabs } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { EndpointDialog } from "./endpoint-form.tsx";
 import { eventsInShort, PURPOSES } from "./event-types.ts";
 import { Secret } from "./secret.tsx";

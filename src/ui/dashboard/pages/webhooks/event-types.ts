@@ -1,6 +1,6 @@
 // The types of events an endpoint can ask for, in words. Complete: the compiler minds one that is
 // missing.
-import type { CommittedData } from "../../../../events/events.ts";
+import type { CommittedData } from "#events/events.ts";
 
 type EventType = CommittedData["type"];
 type Group = "Conversations" | "Calls" | "Campaigns" | "Knowledge" | "Numbers" | "Account";

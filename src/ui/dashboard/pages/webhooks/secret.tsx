@@ -1,7 +1,7 @@
 // The secret of an endpoint, right after it was made: what receivers check signatures with.
-import { Button } from "../../kit/controls.tsx";
-import { Copyable } from "../../kit/copy.tsx";
-import { Dialog } from "../../kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Copyable } from "#ui/dashboard/kit/copy.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import type { Endpoint } from "./webhooks-data.ts";
 
 export function Secret({ endpoint, isRotated = false, onClose }: {

@@ -1,8 +1,8 @@
 // What the pages of webhooks share: the records, and how they are asked for.
-import type { paths } from "../../../../client/client.ts";
-import { unwrap, useApi } from "../../data/session.tsx";
-import { useData } from "../../data/use-data.ts";
-import { useFocusReload } from "../../data/use-focus.ts";
+import type { paths } from "#client/client.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 
 export type Endpoint =
   paths["/user/webhook-endpoints/{id}"]["get"]["responses"][200]["content"]["application/json"]["data"];

@@ -1,10 +1,10 @@
 // Section: who the assistant is, when it works, and where it is filed.
-import { TYPES } from "../create.tsx";
-import { Choice, Row, Text } from "../fields.tsx";
-import { useDraft } from "../draft.ts";
-import { timezoneOptions, useFolders, useLabels, useNumbers } from "../lookups.ts";
-import type { SectionSpec } from "../settings.tsx";
-import { words } from "../../../kit/format.ts";
+import { TYPES } from "#ui/dashboard/pages/assistants/create.tsx";
+import { Choice, Row, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
+import { timezoneOptions, useFolders, useLabels, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { words } from "#ui/dashboard/kit/format.ts";
 
 function Summary() {
   const { type, timezone } = useDraft().values;

@@ -1,7 +1,7 @@
 // The built-in functions, told as data: what each is called, what it needs, and which field each
 // member is filled in with.
-import type { Option } from "../../../kit/controls.tsx";
-import { words } from "../../../kit/format.ts";
+import type { Option } from "#ui/dashboard/kit/controls.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
 
 interface Base {
   name: string;

@@ -1,10 +1,10 @@
 // Section: turn taking, silence, sounds, recording and voicemail.
-import { SelectField } from "../../../kit/controls.tsx";
-import { duration, words } from "../../../kit/format.ts";
-import { useDraft, type Values } from "../draft.ts";
-import { Amount, Choice, LongText, Slider, Switch } from "../fields.tsx";
-import { Lines } from "../lines.tsx";
-import type { SectionSpec } from "../settings.tsx";
+import { SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { duration, words } from "#ui/dashboard/kit/format.ts";
+import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Amount, Choice, LongText, Slider, Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
   const { max_duration, record, ambient_sound } = useDraft().values;

@@ -1,8 +1,8 @@
 // Section: what is read out of a call when it is over.
-import { Button, SelectField, TextField } from "../../../kit/controls.tsx";
-import { useDraft, type Values } from "../draft.ts";
-import { Switch } from "../fields.tsx";
-import type { SectionSpec } from "../settings.tsx";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 type Item = NonNullable<Values["post_call_schema"]>[number];
 

@@ -1,15 +1,15 @@
 // Section: what the assistant can do besides talking: built-in functions and the account's tools.
 import { useState } from "preact/hooks";
-import { unwrap, useApi } from "../../../data/session.tsx";
-import { useData } from "../../../data/use-data.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
 import {
   Button, NumberField, SelectField, TextArea, TextField, Toggle,
-} from "../../../kit/controls.tsx";
-import { Loaded } from "../../../kit/layout.tsx";
-import { useDraft, type BuiltIn } from "../draft.ts";
-import { useAssistants } from "../../../data/lists.ts";
-import { idOf, optionsOf, useNumbers } from "../lookups.ts";
-import type { SectionSpec } from "../settings.tsx";
+} from "#ui/dashboard/kit/controls.tsx";
+import { Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { useDraft, type BuiltIn } from "#ui/dashboard/pages/assistants/draft.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { idOf, optionsOf, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { BUILT_INS, type BuiltInSpec, type Member } from "./built-ins.ts";
 
 function Summary() {

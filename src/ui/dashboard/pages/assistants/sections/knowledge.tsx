@@ -1,9 +1,9 @@
 // Section: what the assistant can look up.
-import { unwrap, useApi } from "../../../data/session.tsx";
-import { SHARED, useData } from "../../../data/use-data.ts";
-import { useDraft } from "../draft.ts";
-import { Choice, Row } from "../fields.tsx";
-import type { SectionSpec } from "../settings.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
+import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Choice, Row } from "#ui/dashboard/pages/assistants/fields.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function useKnowledgebases() {
   const api = useApi();

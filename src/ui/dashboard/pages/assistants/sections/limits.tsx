@@ -1,8 +1,8 @@
 // Section: what the assistant may spend.
-import { money } from "../../../kit/format.ts";
-import { useDraft } from "../draft.ts";
-import { Amount } from "../fields.tsx";
-import type { SectionSpec } from "../settings.tsx";
+import { money } from "#ui/dashboard/kit/format.ts";
+import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Amount } from "#ui/dashboard/pages/assistants/fields.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
   const { daily_spend_cap: cap } = useDraft().values;

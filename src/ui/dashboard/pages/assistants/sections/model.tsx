@@ -1,11 +1,11 @@
 // Section: which model thinks, and in which of the three ways it talks.
-import { SelectField } from "../../../kit/controls.tsx";
-import { words } from "../../../kit/format.ts";
-import { Notice } from "../../../kit/layout.tsx";
-import { useDraft, type Values } from "../draft.ts";
-import { Row, Slider } from "../fields.tsx";
-import { useModels } from "../lookups.ts";
-import type { SectionSpec } from "../settings.tsx";
+import { SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
+import { Notice } from "#ui/dashboard/kit/layout.tsx";
+import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Row, Slider } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { useModels } from "#ui/dashboard/pages/assistants/lookups.ts";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
   const { values } = useDraft();

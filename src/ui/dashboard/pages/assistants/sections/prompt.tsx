@@ -1,10 +1,10 @@
 // Section: what the assistant says first, what it is told to be, and the variables in both.
 import { useRef } from "preact/hooks";
-import { Button, TextField } from "../../../kit/controls.tsx";
-import { useDraft } from "../draft.ts";
-import { LongText } from "../fields.tsx";
-import type { SectionSpec } from "../settings.tsx";
-import { SYSTEM_VARIABLES, variablesIn } from "../variables.ts";
+import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
+import { LongText } from "#ui/dashboard/pages/assistants/fields.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { SYSTEM_VARIABLES, variablesIn } from "#ui/dashboard/pages/assistants/variables.ts";
 
 function Summary() {
   const { initial_message, system_prompt } = useDraft().values;

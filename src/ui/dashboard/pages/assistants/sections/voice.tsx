@@ -1,16 +1,16 @@
 // Section: the language and the voice, and how it sounds.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Button, SelectField, TextField } from "../../../kit/controls.tsx";
-import { Dialog, useToasts } from "../../../kit/dialog.tsx";
-import { words } from "../../../kit/format.ts";
-import { Loaded } from "../../../kit/layout.tsx";
-import { useDraft } from "../draft.ts";
-import { Row, Slider, Switch } from "../fields.tsx";
-import { Lines } from "../lines.tsx";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
+import { Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Row, Slider, Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import {
   isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
-} from "../lookups.ts";
-import type { SectionSpec } from "../settings.tsx";
+} from "#ui/dashboard/pages/assistants/lookups.ts";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
   const { mode, language_id, voice_id, speech_speed } = useDraft().values;

@@ -1,8 +1,8 @@
 // Section: the three addresses that are told of this assistant's calls and conversations.
-import { Toggle } from "../../../kit/controls.tsx";
-import { useDraft, type Field } from "../draft.ts";
-import { Switch, Text } from "../fields.tsx";
-import type { SectionSpec } from "../settings.tsx";
+import { Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { useDraft, type Field } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Switch, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
   const { values } = useDraft();

@@ -1,10 +1,10 @@
 // Section: how the chat widget looks and where it may stand.
-import { NumberField, SelectField, TextField, Toggle } from "../../../kit/controls.tsx";
-import { words } from "../../../kit/format.ts";
-import { useDraft, type Values } from "../draft.ts";
-import { ScriptTag } from "../embed.tsx";
-import { Lines } from "../lines.tsx";
-import type { SectionSpec } from "../settings.tsx";
+import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
+import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { ScriptTag } from "#ui/dashboard/pages/assistants/embed.tsx";
+import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 type Widget = NonNullable<Values["widget_settings"]>;
 

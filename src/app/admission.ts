@@ -1,0 +1,100 @@
+// Composition root, who is let in: limits, tickets, sessions and origins, joined to what every
+// route of the API asks before it works. Used by app.ts.
+import type { Accounts } from "#features/accounts/accounts.ts";
+import { createTickets, type Tickets } from "#features/accounts/tickets.ts";
+import { createAccess, type Access } from "#features/conversations/access.ts";
+import { createFailedAuthentications } from "#core/failed-authentications.ts";
+import { LIMITS } from "#core/limits.ts";
+import { createRateLimiter, type RateLimit, type RateLimiter } from "#core/rate-limit.ts";
+import type { AppOptions, Features } from "./features.ts";
+import { API_ROOT, type ApiOptions } from "#http/api.ts";
+import { createOrigins } from "#http/origins.ts";
+import type { Caller } from "#http/route.ts";
+import type { HttpServer } from "#http/server.ts";
+import type { Storage } from "#storage/storage.ts";
+
+function createLimiters({ config, system }: AppOptions) {
+  if (!config.PARLEY_RATE_LIMITS) return null;
+  const limiter = (...limits: [RateLimit, ...RateLimit[]]): RateLimiter =>
+    createRateLimiter(limits, { system, keysMax: LIMITS.rateLimiterKeysMax });
+  const minute = 60_000;
+  return {
+    key: limiter(
+      { count: config.PARLEY_RATE_KEY_PER_MINUTE, windowMs: minute },
+      { count: config.PARLEY_RATE_KEY_BURST, windowMs: 10_000 },
+    ),
+    dashboard: limiter(
+      { count: LIMITS.dashboardPerMinuteMax, windowMs: minute },
+      { count: LIMITS.dashboardBurstMax, windowMs: 10_000 },
+    ),
+    generateReply: limiter({ count: 5, windowMs: minute }),
+    create: limiter(
+      { count: config.PARLEY_RATE_ADDRESS_PER_MINUTE, windowMs: minute },
+      { count: config.PARLEY_RATE_ADDRESS_PER_HOUR, windowMs: 60 * minute },
+    ),
+    send: limiter({ count: config.PARLEY_RATE_CONVERSATION_PER_MINUTE, windowMs: minute }),
+  };
+}
+
+/** As the key is now: a ticket dies with it. One that a session asked for only reads. */
+function callerOfTicket(accounts: Accounts, issued: Caller | null): Caller | null {
+  const identity = accounts.identityOf(issued?.keyId ?? 0);
+  return identity && issued?.session
+    ? { ...identity, scopes: identity.scopes.filter((scope) => scope === "read"), session: true }
+    : identity;
+}
+
+export interface Admission {
+  api: ApiOptions;
+  access: Access;
+  tickets: Tickets<Caller>;
+  /** Of replies suggested to operators; null where limits are off. */
+  generateReply: RateLimiter | null;
+}
+
+export function createAdmission(
+  options: AppOptions,
+  storage: Storage,
+  { accounts, sessions, assistants, conversations, metrics }: Features,
+  server: HttpServer,
+  draining: () => boolean,
+): Admission {
+  const { config, log, system } = options;
+  const limiters = createLimiters(options);
+  const tickets = createTickets<Caller>(system, { singleUse: true });
+  const origins = createOrigins(config.PARLEY_PUBLIC_URL, config.PARLEY_TLS_KEY_FILE !== null);
+  const access = createAccess({
+    conversations,
+    findAssistant: (id) => assistants.findById(id),
+    findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+    ownOriginLists: assistants.ownOriginLists,
+    events: storage.events,
+    limiters,
+    defaultOrigins: config.PARLEY_ALLOWED_ORIGINS,
+    ownOrigin: origins.of,
+  });
+  const api: ApiOptions = {
+    server,
+    log,
+    system,
+    authenticate: (token) => accounts.authenticate(token),
+    redeemTicket: (ticket) => callerOfTicket(accounts, tickets.redeem(ticket)),
+    findSession: (token) => sessions.find(token),
+    failures: createFailedAuthentications({ log, system, slows: config.PARLEY_RATE_LIMITS }),
+    takeRate: limiters && (({ keyId, session }) =>
+      (session ? limiters.dashboard : limiters.key).take(String(keyId))),
+    baseUrlOf: (http) => origins.of(http) + API_ROOT,
+    observe: (method, route, status, seconds) => {
+      metrics.request.observe({ method, route }, seconds);
+      metrics.requests.inc({ method, route, status: `${Math.trunc(status / 100)}xx` });
+    },
+    expect: (method, route) => {
+      metrics.request.zero({ method, route });
+      for (const status of ["2xx", "4xx", "5xx"]) metrics.requests.inc({ method, route, status }, 0);
+    },
+    allowsOrigin: (_origin, uuid, http) => access.originAllowedFor(uuid, http),
+    allowsPreflight: access.preflightAllowed,
+    draining,
+  };
+  return { api, access, tickets, generateReply: limiters?.generateReply ?? null };
+}

@@ -1,0 +1,83 @@
+// Composition of hosted carriers: which of them the operator has an account at, by the settings.
+// Called by calls.ts.
+import { createHosted, type Hosted } from "#features/calls/hosted/hosted.ts";
+import type { Config } from "#config/config.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import { createAsteriskCalls } from "#providers/carriers/hosted/asterisk/calls.ts";
+import { createPlivoCalls } from "#providers/carriers/hosted/plivo-calls.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
+import type { HostedCalls } from "#providers/carriers/hosted/port.ts";
+import { createTelnyxCalls } from "#providers/carriers/hosted/telnyx-calls.ts";
+import { createTwilioCalls } from "#providers/carriers/hosted/twilio-calls.ts";
+import { createVonageCalls } from "#providers/carriers/hosted/vonage-calls.ts";
+
+export type HostedLines = ReadonlyMap<HostedAccount, Hosted>;
+
+/** By the address of PARLEY_TWILIO_URL. */
+const isSignalWire = (url: string): boolean => new URL(url).pathname.endsWith("/laml");
+
+/** Null where the operator has no such account; config.ts sees to it that one is set whole. */
+function accountsOf(config: Config, system: System): (HostedCalls | null)[] {
+  const {
+    PARLEY_TWILIO_URL: twilioUrl, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
+    PARLEY_TWILIO_AUTH_TOKEN: twilioToken, PARLEY_TWILIO_SIGNING_KEY: signingKey,
+    PARLEY_TELNYX_URL: telnyxUrl, PARLEY_TELNYX_API_KEY: apiKey,
+    PARLEY_TELNYX_PUBLIC_KEY: publicKey, PARLEY_TELNYX_CONNECTION_ID: connectionId,
+    PARLEY_PLIVO_URL: plivoUrl, PARLEY_PLIVO_AUTH_ID: authId, PARLEY_PLIVO_AUTH_TOKEN: plivoToken,
+    PARLEY_VONAGE_URL: vonageUrl, PARLEY_VONAGE_APPLICATION_ID: applicationId,
+    PARLEY_VONAGE_PRIVATE_KEY: privateKey, PARLEY_VONAGE_SIGNATURE_SECRET: signatureSecret,
+  } = config;
+  return [
+    twilioUrl && accountSid && twilioToken
+      ? createTwilioCalls({
+        name: isSignalWire(twilioUrl) ? "signalwire" : "twilio",
+        url: twilioUrl, accountSid, authToken: twilioToken, signingKey,
+      })
+      : null,
+    telnyxUrl && apiKey && publicKey && connectionId
+      ? createTelnyxCalls({ url: telnyxUrl, apiKey, publicKey, connectionId, system })
+      : null,
+    plivoUrl && authId && plivoToken
+      ? createPlivoCalls({ url: plivoUrl, authId, authToken: plivoToken })
+      : null,
+    vonageUrl && applicationId && privateKey && signatureSecret
+      ? createVonageCalls({ url: vonageUrl, applicationId, privateKey, signatureSecret, system })
+      : null,
+  ];
+}
+
+function asteriskOf(config: Config, system: System, log: Logger): HostedCalls | null {
+  const {
+    PARLEY_ASTERISK_URL: url, PARLEY_ASTERISK_USER: user, PARLEY_ASTERISK_PASSWORD: password,
+    PARLEY_ASTERISK_ENDPOINT: endpoint, PARLEY_ASTERISK_APP: app, PARLEY_ASTERISK_MEDIA: media,
+  } = config;
+  return url !== null && user !== null && password !== null && endpoint !== null
+    ? createAsteriskCalls({ url, user, password, app, endpoint, media, system, log })
+    : null;
+}
+
+export function createHostedLines(
+  { config, system, log }: { config: Config; system: System; log: Logger },
+): HostedLines {
+  const publicUrl = config.PARLEY_PUBLIC_URL;
+  const lines = new Map<HostedAccount, Hosted>();
+  const asterisk = asteriskOf(config, system, log);
+  if (asterisk) {
+    // Nothing of it goes by our public address.
+    lines.set("asterisk", createHosted({ carrier: asterisk, publicUrl: "", system, log }));
+  }
+  for (const carrier of accountsOf(config, system)) {
+    if (!carrier) continue;
+    const { account, vendor } = carrier;
+    if (publicUrl === null) {
+      log.warn(`PARLEY_PUBLIC_URL is not set: no calls over ${vendor}, which could not reach this server`);
+      continue;
+    }
+    if (!publicUrl.startsWith("https:")) {
+      log.warn(`PARLEY_PUBLIC_URL is not https: ${vendor} brings the sound of calls to no such address`);
+    }
+    lines.set(account, createHosted({ carrier, publicUrl, system, log }));
+  }
+  return lines;
+}

@@ -1,0 +1,32 @@
+// The model catalog: the operator's own or the shipped one. Called by serve.ts and the commands.
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { readFileSync } from "node:fs";
+import { environmentValue, type Config } from "#config/config.ts";
+import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
+
+const CATALOG_FILE = new URL("../../data/models.json", import.meta.url);
+
+export type ModelsOutcome =
+  | { kind: "ok"; entries: ModelEntry[] }
+  | { kind: "invalid"; problems: string[] };
+
+/** The model catalog, validated, with the keys its entries name by `key_env` filled in. */
+export function loadModels(config: Config, valueOf = environmentValue): ModelsOutcome {
+  const path = config.PARLEY_MODELS_FILE ?? CATALOG_FILE;
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    return { kind: "invalid", problems: [`the model catalog cannot be read: ${(error as Error).message}`] };
+  }
+  const schema = Type.Array(ModelEntrySchema, { minItems: 1 });
+  const problems = [...Value.Errors(schema, value)].map(
+    ({ path: where, message }) => `model catalog ${where}: ${message}`);
+  if (problems.length > 0) return { kind: "invalid", problems };
+  const entries = (value as ModelEntry[]).map((entry) => {
+    const key = entry.key ?? (entry.key_env === undefined ? undefined : valueOf(entry.key_env));
+    return key === undefined ? entry : { ...entry, key };
+  });
+  return { kind: "ok", entries };
+}

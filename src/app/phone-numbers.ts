@@ -1,0 +1,96 @@
+// Composition of phone numbers: which providers there are, purchases and renewals over them, the
+// sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
+// features.ts; app.ts runs the sweep.
+import { hostedPaths } from "#features/calls/hosted/hosted.ts";
+import type { Config } from "#config/config.ts";
+import type { Logger } from "#core/logger.ts";
+import { readNumberPrices } from "#core/price-lists.ts";
+import { createSecretBox, loadSecret } from "#core/secrets.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import { createAddressPolicy } from "#outbound/addresses.ts";
+import { createInboundRouting } from "#features/phone-numbers/inbound-routing.ts";
+import { createOwnedNumbers } from "#features/phone-numbers/phone-numbers.ts";
+import { createPurchases } from "#features/phone-numbers/purchases.ts";
+import { createRenewals } from "#features/phone-numbers/renewals.ts";
+import { createSipTrunks } from "#features/phone-numbers/sip-trunks.ts";
+import { createInventoryProvider } from "#providers/numbers/inventory.ts";
+import type { NumberProvider } from "#providers/numbers/port.ts";
+import { createTwilioNumbers } from "#providers/numbers/twilio.ts";
+import type { Storage } from "#storage/storage.ts";
+
+export interface NumbersOptions {
+  config: Pick<
+    Config,
+    | "PARLEY_TWILIO_ACCOUNT_SID" | "PARLEY_TWILIO_AUTH_TOKEN" | "PARLEY_TWILIO_URL"
+    | "PARLEY_NUMBER_GRACE_DAYS"
+  > & Partial<Pick<Config, "PARLEY_PUBLIC_URL" | "PARLEY_NUMBER_PRICES_FILE">>;
+  storage: Pick<Storage, "phoneNumbers" | "numberInventory">;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+/** The operator's own numbers first: they cost nothing more. */
+function createProviders({ config, storage }: NumbersOptions): NumberProvider[] {
+  const {
+    PARLEY_TWILIO_URL: url, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
+    PARLEY_TWILIO_AUTH_TOKEN: authToken, PARLEY_PUBLIC_URL: publicUrl = null,
+  } = config;
+  const voiceUrl = publicUrl === null ? null : publicUrl + hostedPaths("twilio").voice;
+  const inventory = createInventoryProvider(storage.numberInventory);
+  return url === null || accountSid === null || authToken === null
+    ? [inventory]
+    : [inventory, createTwilioNumbers({ url, accountSid, authToken, voiceUrl })];
+}
+
+export function createNumbers(options: NumbersOptions) {
+  const { config, storage, bus, system, log } = options;
+  const store = storage.phoneNumbers;
+  const providers = createProviders(options);
+  const purchases = createPurchases({
+    store, providers, bus, system, log,
+    prices: config.PARLEY_NUMBER_PRICES_FILE ?? readNumberPrices(),
+  });
+  const renewals = createRenewals({
+    store, bus, system, log, graceDays: config.PARLEY_NUMBER_GRACE_DAYS,
+  });
+  let sweeping: Promise<void> | null = null;
+  const sweepOnce = async (): Promise<void> => {
+    // Renewals first: what they let go is given back in the same round.
+    await renewals.sweep();
+    await purchases.sweep();
+  };
+  return {
+    numbers: createOwnedNumbers({ store, bus, system }),
+    purchases,
+    /** One at a time: asked again meanwhile, it is the same. */
+    sweep: (): Promise<void> => (sweeping ??= sweepOnce().finally(() => (sweeping = null))),
+    /** Waits for what is under way. Idempotent. */
+    close: async (): Promise<void> => {
+      await Promise.allSettled([sweeping, purchases.close()]);
+      await Promise.all(providers.map((provider) => provider.close()));
+    },
+  };
+}
+
+interface TelephonyOptions extends NumbersOptions {
+  config: NumbersOptions["config"] & Pick<
+    Config, "PARLEY_SECRET" | "PARLEY_DATA_DIR" | "PARLEY_ALLOW_PRIVATE_NETWORKS"
+  >;
+  storage: NumbersOptions["storage"] & Pick<Storage, "sipTrunks">;
+}
+
+/** Numbers of every type, and where calls to them go. */
+export function createTelephony(options: TelephonyOptions) {
+  const { config, storage, system, log } = options;
+  const bought = createNumbers(options);
+  const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
+  const { allows } = createAddressPolicy(config.PARLEY_ALLOW_PRIVATE_NETWORKS);
+  const sipTrunks = createSipTrunks({
+    store: storage.sipTrunks, box: createSecretBox(secret, system), system, log, mayReach: allows,
+  });
+  bought.numbers.onRemoved(sipTrunks.removed);
+  const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });
+  return { ...bought, sipTrunks, routeInbound };
+}

@@ -1,0 +1,122 @@
+// Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
+import { createApp, type App } from "./app.ts";
+import { loadModels } from "./models.ts";
+import { readConfig, type Config } from "#config/config.ts";
+import { StartFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { createLogger, type Logger } from "#core/logger.ts";
+import { isLoopback } from "#core/networks.ts";
+import { createSystem } from "#core/system.ts";
+import { printDemo, seedDemo, type Demo } from "./demo.ts";
+import { listeningOrigin } from "#http/origins.ts";
+import { lockDataDir } from "#storage/engines/sqlite/database.ts";
+
+/** From sysexits.h, as service managers know them. */
+export const EXIT_CONFIG = 78;
+const EXIT_UNAVAILABLE = 69;
+
+function refuse(lines: string[]): void {
+  for (const line of lines) process.stderr.write(`parley: ${line}\n`);
+}
+
+/** Resolves to the exit code once the server has stopped. */
+export async function serve(): Promise<number> {
+  const outcome = readConfig();
+  for (const warning of outcome.warnings) refuse([warning]);
+  if (outcome.kind === "invalid") {
+    refuse(outcome.problems);
+    return EXIT_CONFIG;
+  }
+  const { config } = outcome;
+  const models = loadModels(config);
+  if (models.kind === "invalid") {
+    refuse(models.problems);
+    return EXIT_CONFIG;
+  }
+  const log = createLogger(config.PARLEY_LOG_LEVEL);
+  const system = createSystem();
+  const lock = takeDataDir(config.PARLEY_DATA_DIR);
+  if (!lock) return EXIT_UNAVAILABLE;
+  dieOnDefects(log);
+  const signals = listenForSignals();
+  let app: App | null = null;
+  try {
+    app = await createApp({ config, models: models.entries, log, system });
+    const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
+    const demo = wantsDemo ? await seedDemo(app.features) : null;
+    announce(config, log, await app.listen(), demo);
+    await signals.first;
+    return await stop(app, log, signals.second);
+  } catch (error) {
+    // What an operator can put right is told in a sentence; a defect with where it happened.
+    if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
+    refuse([(error as Error).message]);
+    await app?.close();
+    return EXIT_UNAVAILABLE;
+  } finally {
+    lock.release();
+  }
+}
+
+/** Null, and told, when it is another's or cannot be written. */
+function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
+  try {
+    const lock = lockDataDir(dataDir);
+    if (!lock) refuse([`another Parley already runs on the data folder ${dataDir}`]);
+    return lock;
+  } catch (error) {
+    const { message } = error as Error;
+    refuse([`the data folder ${dataDir} cannot be written: ${message}; see PARLEY_DATA_DIR`]);
+    return null;
+  }
+}
+
+type Ports = Awaited<ReturnType<App["listen"]>>;
+
+function announce(
+  config: Config, log: Logger, { port, sipPort }: Ports, demo: Demo | null,
+): void {
+  const url = config.PARLEY_PUBLIC_URL
+    ?? listeningOrigin(config.PARLEY_TLS_KEY_FILE !== null, config.PARLEY_HOST, port);
+  if (demo) printDemo(demo, url);
+  log.info({ host: config.PARLEY_HOST, port, url, base_url: `${url}/api` }, "listening");
+  if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
+}
+
+async function stop(app: App, log: Logger, impatient: Promise<void>): Promise<number> {
+  log.info("stopping");
+  const late = new Promise<number>((resolve) => {
+    setTimeout(() => resolve(1), LIMITS.shutdownTotalMs).unref();
+    void impatient.then(() => resolve(1));
+  });
+  const code = await Promise.race([app.close().then(() => 0), late]);
+  log.info({ code }, "stopped");
+  if (code !== 0) process.exit(code);
+  return code;
+}
+
+function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
+  let onFirst = (): void => undefined;
+  let onSecond = (): void => undefined;
+  const first = new Promise<void>((resolve) => (onFirst = resolve));
+  const second = new Promise<void>((resolve) => (onSecond = resolve));
+  let count = 0;
+  const onSignal = (): void => {
+    count += 1;
+    if (count === 1) onFirst();
+    else onSecond();
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+  return { first, second };
+}
+
+/** After a defect nobody caught, state is unknown; what was acknowledged is safe on disk. */
+function dieOnDefects(log: Logger): void {
+  const die = (error: unknown): void => {
+    log.fatal({ err: error }, "defect");
+    process.exit(1);
+  };
+  process.on("uncaughtException", die);
+  process.on("unhandledRejection", die);
+}

@@ -1,0 +1,113 @@
+// Reads the configuration; the only file that reads process.env. All mistakes are reported at once;
+// a secret may come from a file named by `<NAME>_FILE`. The settings are in settings.ts.
+import { readFileSync } from "node:fs";
+import { SETTINGS, TOGETHER, type Setting } from "./settings.ts";
+import { problem } from "./values.ts";
+
+type Settings = typeof SETTINGS;
+export type Config = { [Name in keyof Settings]: Settings[Name]["default"] };
+
+export type ConfigOutcome =
+  | { kind: "ok"; config: Config; warnings: string[] }
+  | { kind: "invalid"; problems: string[]; warnings: string[] };
+
+type Environment = Record<string, string | undefined>;
+
+function readRaw(
+  name: string,
+  isSecret: boolean,
+  environment: Environment,
+): { value: string | undefined } | { problem: string } {
+  const value = environment[name];
+  const path = isSecret ? environment[`${name}_FILE`] : undefined;
+  if (path === undefined || path === "") return { value: value === "" ? undefined : value };
+  if (value !== undefined && value !== "") return problem(`${name} and ${name}_FILE are both set`);
+  try {
+    return { value: readFileSync(path, "utf8").trim() };
+  } catch (error) {
+    return problem(`${name}_FILE cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** Levenshtein's: how many letters to insert, remove or change. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [line, letter] of [...from].entries()) {
+    const next = [line + 1];
+    for (let column = 0; column < to.length; column += 1) {
+      const changed = (row[column] ?? 0) + (letter === to[column] ? 0 : 1);
+      next.push(Math.min(changed, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}
+
+/** The setting that was probably meant: at most two in five letters of its own are different. */
+function closestName(unknown: string): string | null {
+  const [best] = Object.keys(SETTINGS)
+    .map((name) => ({ name, changes: editDistance(unknown, name) }))
+    .sort((left, right) => left.changes - right.changes);
+  if (!best) return null;
+  return best.changes <= 0.4 * (best.name.length - "PARLEY".length) ? best.name : null;
+}
+
+export function readConfig(environment: Environment = process.env): ConfigOutcome {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  const known = new Set<string>();
+  for (const [name, definition] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+    known.add(name);
+    if (definition.secret) known.add(`${name}_FILE`);
+    values[name] = definition.default;
+    const raw = readRaw(name, definition.secret ?? false, environment);
+    if ("problem" in raw) problems.push(raw.problem);
+    else if (raw.value !== undefined) {
+      const parsed = definition.parse(raw.value);
+      if (typeof parsed === "object" && parsed !== null && "problem" in parsed) {
+        problems.push(`${name} ${(parsed as { problem: string }).problem}`);
+      } else values[name] = parsed;
+    }
+  }
+  for (const names of TOGETHER) {
+    const isSet = names.filter((name) => values[name] !== null).length;
+    if (isSet === 0 || isSet === names.length) continue;
+    problems.push(`${names.slice(0, -1).join(", ")} and ${names.at(-1) ?? ""} must be set together`);
+  }
+  const warnings = Object.keys(environment)
+    .filter((name) => name.startsWith("PARLEY_") && !known.has(name))
+    .map((name) => {
+      const closest = closestName(name);
+      return `unknown setting ${name}${closest ? `; did you mean ${closest}?` : ""}`;
+    });
+  return problems.length > 0
+    ? { kind: "invalid", problems, warnings }
+    : { kind: "ok", config: values as Config, warnings };
+}
+
+export interface SettingDescription {
+  name: string;
+  default: string;
+  description: string;
+  secret: boolean;
+}
+
+/** One row per setting, for the README, `--help` and `doctor`. */
+export function describeSettings(): SettingDescription[] {
+  return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
+    name,
+    default: spellDefault(definition),
+    description: definition.description,
+    secret: definition.secret ?? false,
+  }));
+}
+
+function spellDefault({ default: value, spell }: Setting<unknown>): string {
+  if (value === null || value === undefined) return "";
+  if (spell) return spell(value);
+  if (typeof value === "boolean") return value ? "on" : "off";
+  return Array.isArray(value) ? value.join(",") : String(value);
+}
+
+/** A variable that is no setting: what another setting names, such as a model's `key_env`. */
+export const environmentValue = (name: string): string | undefined => process.env[name];

@@ -1,0 +1,341 @@
+// Every environment variable: type, default, description. Read by config.ts.
+import {
+  asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key, file, integer, list,
+  networks,
+  numberPrices, onOff, oneOf, origins, plans, portRange, rsaKey, secondsList, secret, sherpaModel,
+  text, twilioSid, url, uuid, type Parse,
+} from "./values.ts";
+import { LIMITS } from "#core/limits.ts";
+import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
+import { formatMicros } from "#core/money.ts";
+import type { CarrierRates, NumberPrices, Plans } from "#core/price-lists.ts";
+import type { SherpaModel } from "./sherpa-model.ts";
+
+export interface Setting<T> {
+  default: T;
+  description: string;
+  parse: Parse<T>;
+  /** May come from a file and is never printed. */
+  secret?: boolean;
+  /** How the default is spelt, where it is not as it is kept. */
+  spell?: (value: NonNullable<T>) => string;
+}
+
+const setting = <T>(value: Setting<T>): Setting<T> => value;
+
+export const SETTINGS = {
+  PARLEY_HOST: setting({
+    default: "127.0.0.1", description: "Address to listen on", parse: text,
+  }),
+  PARLEY_PORT: setting({
+    default: 8080, description: "Port to listen on; 0 takes any free one", parse: integer(0, 65535),
+  }),
+  PARLEY_PUBLIC_URL: setting<string | null>({
+    default: null, description: "URL under which people reach the server, when a proxy stands before it",
+    parse: url,
+  }),
+  PARLEY_TRUSTED_PROXIES: setting<string[]>({
+    default: [], description: "Addresses or networks whose X-Forwarded-For and -Proto are believed, separated by commas",
+    parse: networks,
+  }),
+  PARLEY_ALLOW_PRIVATE_NETWORKS: setting<string[]>({
+    default: [], description: "Private networks (CIDR, separated by commas) that tools, websites and SIP trunks may be in",
+    parse: networks,
+  }),
+  PARLEY_TLS_KEY_FILE: setting<string | null>({
+    default: null, description: "TLS private key (PEM); needs PARLEY_TLS_CERT_FILE", parse: file,
+  }),
+  PARLEY_TLS_CERT_FILE: setting<string | null>({
+    default: null, description: "TLS certificate chain (PEM); needs PARLEY_TLS_KEY_FILE", parse: file,
+  }),
+  PARLEY_DATA_DIR: setting({
+    default: "data/local", description: "Folder of the database and the generated secret", parse: text,
+  }),
+  PARLEY_SECRET: setting<string | null>({
+    default: null, description: "Key for secrets at rest; generated into the data folder when absent",
+    parse: secret, secret: true,
+  }),
+  PARLEY_METRICS_TOKEN: setting<string | null>({
+    default: null, description: "Bearer token that reads /metrics; absent: only this machine may, and no proxy",
+    parse: secret, secret: true,
+  }),
+  PARLEY_LOG_LEVEL: setting<LogLevel>({
+    default: "info", description: `Least severe log line written: ${LOG_LEVELS.join(", ")}`,
+    parse: oneOf(LOG_LEVELS),
+  }),
+  PARLEY_DEMO: setting<boolean | null>({
+    default: null, description: "Create a demo account, key and assistant in an empty data folder; absent: where PARLEY_HOST is this machine alone",
+    parse: onOff,
+  }),
+  PARLEY_MODEL_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server, e.g. http://127.0.0.1:11434/v1; absent: the offline model",
+    parse: url,
+  }),
+  PARLEY_MODEL_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_MODEL_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_MODEL_NAME: setting<string | null>({
+    default: null, description: "Model asked for at PARLEY_MODEL_URL; absent: the first one it lists", parse: text,
+  }),
+  PARLEY_MODELS_FILE: setting<string | null>({
+    default: null, description: "Model catalog to use instead of data/models.json", parse: file,
+  }),
+  PARLEY_EMBEDDINGS_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server for embeddings; absent: knowledge is found by its words alone",
+    parse: url,
+  }),
+  PARLEY_EMBEDDINGS_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_EMBEDDINGS_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_EMBEDDINGS_MODEL: setting({
+    default: "text-embedding-3-small", description: "Model asked for at PARLEY_EMBEDDINGS_URL", parse: text,
+  }),
+  PARLEY_SPEECH: setting<"auto" | "loopback">({
+    default: "auto", description: "auto: vendors and engines that are there; loopback: speech made of numbers, for tests",
+    parse: oneOf(["auto", "loopback"] as const),
+  }),
+  PARLEY_TRANSCRIPTION_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server that understands speech, e.g. http://127.0.0.1:8000/v1",
+    parse: url,
+  }),
+  PARLEY_TRANSCRIPTION_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_TRANSCRIPTION_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_TRANSCRIPTION_MODEL: setting({
+    default: "whisper-1", description: "Model asked for at PARLEY_TRANSCRIPTION_URL", parse: text,
+  }),
+  PARLEY_SYNTHESIS_URL: setting<string | null>({
+    default: null, description: "OpenAI-compatible server that speaks, e.g. http://127.0.0.1:8880/v1", parse: url,
+  }),
+  PARLEY_SYNTHESIS_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_SYNTHESIS_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_SYNTHESIS_MODEL: setting({
+    default: "tts-1", description: "Model asked for at PARLEY_SYNTHESIS_URL", parse: text,
+  }),
+  PARLEY_SYNTHESIS_VOICE: setting<string | null>({
+    default: null, description: "Voice asked for at PARLEY_SYNTHESIS_URL; absent: OpenAI's name of the assistant's voice",
+    parse: text,
+  }),
+  PARLEY_DEEPGRAM_KEY: setting<string | null>({
+    default: null, description: "Key of a Deepgram account: understands speech", parse: text, secret: true,
+  }),
+  PARLEY_DEEPGRAM_MODEL: setting({
+    default: "nova-3", description: "Deepgram's model; one that begins with flux takes the turns itself", parse: text,
+  }),
+  PARLEY_DEEPGRAM_URL: setting<string | null>({
+    default: "https://api.deepgram.com", description: "Server of PARLEY_DEEPGRAM_KEY", parse: url,
+  }),
+  PARLEY_ELEVENLABS_KEY: setting<string | null>({
+    default: null, description: "Key of an ElevenLabs account: speaks", parse: text, secret: true,
+  }),
+  PARLEY_ELEVENLABS_MODEL: setting({
+    default: "eleven_flash_v2_5", description: "ElevenLabs' model", parse: text,
+  }),
+  PARLEY_ELEVENLABS_URL: setting<string | null>({
+    default: "https://api.elevenlabs.io", description: "Server of PARLEY_ELEVENLABS_KEY", parse: url,
+  }),
+  PARLEY_REALTIME_URL: setting<string | null>({
+    default: null, description: "Server that speaks OpenAI's Realtime protocol, e.g. https://api.openai.com/v1; for the modes multimodal and dualplex",
+    parse: url,
+  }),
+  PARLEY_REALTIME_KEY: setting<string | null>({
+    default: null, description: "Key sent to PARLEY_REALTIME_URL as a bearer token", parse: text, secret: true,
+  }),
+  PARLEY_REALTIME_MODEL: setting({
+    default: "gpt-realtime", description: "Model asked for at PARLEY_REALTIME_URL", parse: text,
+  }),
+  PARLEY_SHERPA_DIR: setting<SherpaModel | null>({
+    default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine",
+    parse: sherpaModel,
+  }),
+  PARLEY_SHERPA_LANGUAGES: setting({
+    default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",
+    parse: list,
+  }),
+  PARLEY_CALCOM_URL: setting<string | null>({
+    default: "https://api.cal.com",
+    description: "Server of Cal.com's API for calendar_integration, such as a self-hosted one", parse: url,
+  }),
+  PARLEY_MESSAGE_PRICE: setting<number | null>({
+    default: 10_000, description: "Price of an answered message in USD; 0: messages are not billed, and need no balance",
+    parse: dollars, spell: formatMicros,
+  }),
+  PARLEY_CALL_PRICE: setting<number | null>({
+    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on; 0: calls are not billed, and need no balance",
+    parse: dollars, spell: formatMicros,
+  }),
+  PARLEY_NUMBER_PRICES_FILE: setting<NumberPrices | null>({
+    default: null, description: "What numbers cost a month, by country, instead of data/number-prices.json",
+    parse: numberPrices,
+  }),
+  PARLEY_CARRIER_RATES_FILE: setting<CarrierRates | null>({
+    default: null, description: "What carriers charge for a minute, by carrier, direction and prefix of the called number; absent: carrier_cost is 0",
+    parse: carrierRates,
+  }),
+  PARLEY_PLANS_FILE: setting<Plans | null>({
+    default: null, description: "Plans and their caps instead of data/plans.json; one is called self-hosted. parley account plan gives an account another",
+    parse: plans,
+  }),
+  PARLEY_WEBHOOK_SECONDS_MAX: setting({
+    default: LIMITS.webhookMs / 1000, description: "Longest the receiver of a webhook may take", parse: integer(1, 120),
+  }),
+  PARLEY_WEBHOOK_RETRY_SECONDS: setting({
+    default: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400],
+    description: "Seconds until the second, third … attempt to deliver a webhook; after the last it is given up",
+    parse: secondsList,
+  }),
+  PARLEY_TWILIO_ACCOUNT_SID: setting<string | null>({
+    default: null, description: "Twilio account that phone numbers are bought from and calls go over; calls need PARLEY_PUBLIC_URL",
+    parse: twilioSid,
+  }),
+  PARLEY_TWILIO_AUTH_TOKEN: setting<string | null>({
+    default: null, description: "Token of PARLEY_TWILIO_ACCOUNT_SID", parse: text, secret: true,
+  }),
+  PARLEY_TWILIO_URL: setting<string | null>({
+    default: "https://api.twilio.com", description: "Server of PARLEY_TWILIO_ACCOUNT_SID; for SignalWire https://<space>.signalwire.com/api/laml",
+    parse: url,
+  }),
+  PARLEY_TWILIO_SIGNING_KEY: setting<string | null>({
+    default: null, description: "What webhooks are signed with where it is not the token: SignalWire's signing key",
+    parse: text, secret: true,
+  }),
+  PARLEY_TELNYX_API_KEY: setting<string | null>({
+    default: null, description: "Key of a Telnyx account that calls go over; like those below, calls need PARLEY_PUBLIC_URL",
+    parse: text, secret: true,
+  }),
+  PARLEY_TELNYX_PUBLIC_KEY: setting<string | null>({
+    default: null, description: "What Telnyx signs webhooks with, from its portal (base64)", parse: ed25519Key,
+  }),
+  PARLEY_TELNYX_CONNECTION_ID: setting<string | null>({
+    default: null, description: "Id of the Voice API application calls are placed with", parse: text,
+  }),
+  PARLEY_TELNYX_URL: setting<string | null>({
+    default: "https://api.telnyx.com", description: "Server of PARLEY_TELNYX_API_KEY", parse: url,
+  }),
+  PARLEY_PLIVO_AUTH_ID: setting<string | null>({
+    default: null, description: "Plivo account that calls go over", parse: text,
+  }),
+  PARLEY_PLIVO_AUTH_TOKEN: setting<string | null>({
+    default: null, description: "Token of PARLEY_PLIVO_AUTH_ID", parse: text, secret: true,
+  }),
+  PARLEY_PLIVO_URL: setting<string | null>({
+    default: "https://api.plivo.com", description: "Server of PARLEY_PLIVO_AUTH_ID", parse: url,
+  }),
+  PARLEY_VONAGE_APPLICATION_ID: setting<string | null>({
+    default: null, description: "Vonage application that calls go over", parse: uuid,
+  }),
+  PARLEY_VONAGE_PRIVATE_KEY: setting<string | null>({
+    default: null, description: "Private key of PARLEY_VONAGE_APPLICATION_ID (PEM)", parse: rsaKey, secret: true,
+  }),
+  PARLEY_VONAGE_SIGNATURE_SECRET: setting<string | null>({
+    default: null, description: "What Vonage signs webhooks with, from its dashboard", parse: text, secret: true,
+  }),
+  PARLEY_VONAGE_URL: setting<string | null>({
+    default: "https://api.nexmo.com", description: "Server of PARLEY_VONAGE_APPLICATION_ID", parse: url,
+  }),
+  PARLEY_ASTERISK_URL: setting<string | null>({
+    default: null, description: "Asterisk (20.18, 22.8 or later) that calls go over: its HTTP server, e.g. http://127.0.0.1:8088",
+    parse: url,
+  }),
+  PARLEY_ASTERISK_USER: setting<string | null>({
+    default: null, description: "User of its ari.conf", parse: text,
+  }),
+  PARLEY_ASTERISK_PASSWORD: setting<string | null>({
+    default: null, description: "Password of PARLEY_ASTERISK_USER", parse: text, secret: true,
+  }),
+  PARLEY_ASTERISK_ENDPOINT: setting<string | null>({
+    default: null, description: "What it dials, e.g. PJSIP/{number}@trunk", parse: asteriskEndpoint,
+  }),
+  PARLEY_ASTERISK_APP: setting({
+    default: "parley", description: "Stasis application, and context of transfers in its dialplan; one for each server",
+    parse: asteriskName,
+  }),
+  PARLEY_ASTERISK_MEDIA: setting({
+    default: "parley", description: "Entry of its websocket_client.conf that leads here, to /carriers/asterisk/media",
+    parse: asteriskName,
+  }),
+  PARLEY_NUMBER_GRACE_DAYS: setting({
+    default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",
+    parse: integer(1, 365),
+  }),
+  PARLEY_SIP_PORT: setting<number | null>({
+    default: null, description: "Port for telephone calls over SIP (UDP and TCP; TLS on the next one, with PARLEY_TLS_*); absent: none",
+    parse: integer(0, 65_534),
+  }),
+  PARLEY_SIP_HOST: setting({
+    default: "0.0.0.0", description: "Address SIP and its sound listen on; :: is IPv6 and IPv4", parse: text,
+  }),
+  PARLEY_SIP_PUBLIC_HOST: setting<string | null>({
+    default: null, description: "Address or name that telephone systems reach the server by, when it is behind NAT",
+    parse: text,
+  }),
+  PARLEY_RTP_PORTS: setting<{ min: number; max: number } | null>({
+    default: null, description: "UDP ports for the sound of calls over SIP, such as 10000-10999, two for each call; absent: any",
+    parse: portRange,
+  }),
+  PARLEY_DIAL_RATE_PER_MINUTE: setting({
+    default: 60, description: "Calls an account may place in a minute, a sixth of them at once",
+    parse: integer(1, 100_000),
+  }),
+  PARLEY_DIAL_COUNTRIES: setting<string[]>({
+    default: [], description: "Countries (ISO 3166, separated by commas) that may be called; absent: all. Premium-rate, shared-cost and satellite numbers never are",
+    parse: countries,
+  }),
+  PARLEY_RECORDING_DAYS: setting({
+    default: 90, description: "Days recordings are kept", parse: integer(1, 3650),
+  }),
+  PARLEY_RATE_LIMITS: setting({
+    default: true, description: "off switches every rate limit off, for load tests", parse: onOff,
+  }),
+  PARLEY_RATE_KEY_PER_MINUTE: setting({
+    default: 100, description: "Requests per API key in any minute", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_KEY_BURST: setting({
+    default: 20, description: "Requests per API key in any 10 seconds", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_ADDRESS_PER_MINUTE: setting({
+    default: 30, description: "Conversations one address may create in any minute", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_ADDRESS_PER_HOUR: setting({
+    default: 300, description: "Conversations one address may create in any hour", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_RATE_CONVERSATION_PER_MINUTE: setting({
+    default: 20, description: "Messages sent to one conversation in any minute", parse: integer(1, 1_000_000),
+  }),
+  PARLEY_ALLOWED_ORIGINS: setting({
+    default: ["*"], description: "Origins whose pages may use assistants without allowed_origins of their own; * is any",
+    parse: origins,
+  }),
+  PARLEY_DAILY_SPEND_CAP: setting<number | null>({
+    default: null, description: "Most one assistant may spend in a UTC day, in USD, unless it has a cap of its own",
+    parse: dollars,
+  }),
+  PARLEY_TURN_SECONDS_MAX: setting({
+    default: LIMITS.turnTotalMs / 1000, description: "Longest a reply may take", parse: integer(1, 3600),
+  }),
+  PARLEY_REPLY_TOKENS_MAX: setting({
+    default: LIMITS.replyTokensMax, description: "Most tokens asked of a model for one reply", parse: integer(16, 1_000_000),
+  }),
+  PARLEY_HISTORY_TOKENS_MAX: setting({
+    default: LIMITS.historyTokensMax, description: "Most tokens of earlier messages sent to a model", parse: integer(100, 10_000_000),
+  }),
+  PARLEY_EVENT_RETENTION_DAYS: setting({
+    default: LIMITS.eventRetentionDays, description: "Days events can be replayed", parse: integer(1, 3650),
+  }),
+} satisfies Record<string, Setting<never> | object>;
+
+/** Of no use one without the other. */
+export const TOGETHER: (keyof typeof SETTINGS)[][] = [
+  ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
+  ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],
+  ["PARLEY_TELNYX_API_KEY", "PARLEY_TELNYX_PUBLIC_KEY", "PARLEY_TELNYX_CONNECTION_ID"],
+  ["PARLEY_PLIVO_AUTH_ID", "PARLEY_PLIVO_AUTH_TOKEN"],
+  [
+    "PARLEY_VONAGE_APPLICATION_ID", "PARLEY_VONAGE_PRIVATE_KEY", "PARLEY_VONAGE_SIGNATURE_SECRET",
+  ],
+  [
+    "PARLEY_ASTERISK_URL", "PARLEY_ASTERISK_USER", "PARLEY_ASTERISK_PASSWORD",
+    "PARLEY_ASTERISK_ENDPOINT",
+  ],
+];

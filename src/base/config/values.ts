@@ -1,0 +1,124 @@
+// How the text of an environment variable becomes a value, or a sentence about what is wrong with
+// it. Used by config.ts.
+import { isSupportedCountry } from "libphonenumber-js/min";
+import { existsSync } from "node:fs";
+import { HOSTED_ACCOUNTS } from "#core/hosted-accounts.ts";
+import { rsaKeyProblem } from "#core/keys.ts";
+import { microsFromDecimal } from "#core/money.ts";
+import { parseNetwork } from "#core/networks.ts";
+import {
+  readCarrierRates, readNumberPrices, readPlans, type CarrierRates, type NumberPrices, type Plans,
+} from "#core/price-lists.ts";
+import { isUuid, parseHttpUrl } from "#core/values.ts";
+import { findSherpaModel, type SherpaModel } from "./sherpa-model.ts";
+
+export type Parse<T> = (text: string) => T | { problem: string };
+
+export const problem = (text: string): { problem: string } => ({ problem: text });
+
+export const text: Parse<string> = (value) => value;
+export const integer = (minimum: number, maximum: number): Parse<number> => (value) => {
+  const number = Number(value);
+  return /^\d{1,12}$/.test(value) && number >= minimum && number <= maximum
+    ? number
+    : problem(`must be a whole number from ${minimum} to ${maximum}`);
+};
+export const onOff: Parse<boolean> = (value) => {
+  if (/^(on|1|true|yes)$/i.test(value)) return true;
+  return /^(off|0|false|no)$/i.test(value) ? false : problem("must be on or off");
+};
+export const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (value) =>
+  values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
+export const url: Parse<string | null> = (value) =>
+  parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
+export const file: Parse<string | null> = (value) =>
+  existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
+/** What the file says, once it is read and found right. */
+const listFile = <T>(read: (file: string) => T): Parse<T | null> => (value) => {
+  try {
+    return read(value);
+  } catch (error) {
+    return problem(`names a file that cannot be used: ${(error as Error).message}`);
+  }
+};
+export const plans: Parse<Plans | null> = listFile(readPlans);
+export const numberPrices: Parse<NumberPrices | null> = listFile(readNumberPrices);
+export const carrierRates: Parse<CarrierRates | null> = listFile((file) =>
+  readCarrierRates(file, ["sip", ...HOSTED_ACCOUNTS]));
+export const sherpaModel: Parse<SherpaModel | null> = (value) => {
+  if (!existsSync(value)) return problem(`names a folder that does not exist: ${value}`);
+  const found = findSherpaModel(value);
+  return typeof found === "string" ? problem(found) : found;
+};
+export const list: Parse<string[]> = (value) =>
+  value.split(",").map((item) => item.trim()).filter((item) => item !== "");
+export const countries: Parse<string[]> = (value) => {
+  const codes = (list(value) as string[]).map((code) => code.toUpperCase());
+  const bad = codes.find((code) => !isSupportedCountry(code));
+  return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
+};
+const RETRIES_MAX = 100;
+export const secondsList: Parse<number[]> = (value) => {
+  const seconds = (list(value) as string[]).map(Number);
+  const isRight = seconds.length > 0 && seconds.length <= RETRIES_MAX
+    && seconds.every((one) => one >= 0 && one <= 604_800);
+  return isRight ? seconds : problem("must be seconds separated by commas, such as 5,300,1800");
+};
+export const networks: Parse<string[]> = (value) => {
+  const items = list(value) as string[];
+  const bad = items.find((item) => parseNetwork(item) === null);
+  return bad === undefined ? items : problem(`has an entry that is no network: ${bad}`);
+};
+export const origins: Parse<string[]> = (value) => {
+  const items = list(value) as string[];
+  const bad = items.find((item) => item !== "*" && (!URL.canParse(item) || new URL(item).origin !== item));
+  return bad === undefined ? items : problem(`has an entry that is no origin: ${bad}`);
+};
+export const dollars: Parse<number | null> = (value) => {
+  const micros = microsFromDecimal(value);
+  return micros !== null && micros >= 0 ? micros : problem("must be an amount such as 5.00");
+};
+export const secret: Parse<string | null> = (value) =>
+  value.length >= 16 ? value : problem("must have at least 16 characters");
+
+const RTP_PORTS_MIN = 20;
+export const portRange: Parse<{ min: number; max: number } | null> = (value) => {
+  const [, low, high] = /^(\d{4,5})-(\d{4,5})$/.exec(value) ?? [];
+  const [min, max] = [Number(low), Number(high)];
+  return min >= 1024 && max <= 65_535 && max - min >= RTP_PORTS_MIN
+    ? { min, max }
+    : problem(`must be a range of at least ${RTP_PORTS_MIN} ports, such as 10000-10999`);
+};
+
+export const uuid: Parse<string | null> = (value) =>
+  isUuid(value) ? value : problem("must be a UUID");
+
+const ED25519_KEY_BYTES = 32;
+export const ed25519Key: Parse<string | null> = (value) =>
+  Buffer.from(value, "base64").length === ED25519_KEY_BYTES
+    ? value
+    : problem(`must be the base64 of ${ED25519_KEY_BYTES} bytes`);
+
+/** Of an environment file, where a line feed may have to be written as \n. */
+export const rsaKey: Parse<string | null> = (value) => {
+  const pem = value.replaceAll("\\n", "\n");
+  const why = rsaKeyProblem(pem);
+  return why === null ? pem : problem(why);
+};
+
+/** SignalWire, which speaks Twilio's interface, names its projects by UUID. */
+export const twilioSid: Parse<string | null> = (value) =>
+  /^AC[0-9a-fA-F]{32}$/.test(value) || isUuid(value)
+    ? value
+    : problem("must be AC and 32 hexadecimal digits (or, of SignalWire, a project's id)");
+
+export const asteriskEndpoint: Parse<string | null> = (value) =>
+  /^[\w.-]+\/\S*\{number\}\S*$/.test(value)
+    ? value
+    : problem("must be a technology and what it dials, such as PJSIP/{number}@trunk");
+
+/** It becomes part of names at Asterisk. */
+export const asteriskName: Parse<string> = (value) =>
+  /^[A-Za-z0-9][\w-]{0,39}$/.test(value)
+    ? value
+    : problem("must be at most 40 letters, digits, - and _");

@@ -1,0 +1,104 @@
+// Every metric's name and meaning. Values are observed in app/; nothing here holds customer data.
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import { LIMITS } from "./limits.ts";
+import type { System } from "./system.ts";
+
+const SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+
+export interface Gauges {
+  sseStreams(): number;
+  websockets(): number;
+  turnsInFlight(): number;
+  callsLive(): number;
+  storageFailed(): boolean;
+}
+
+function requestMetrics(registers: Registry[]) {
+  return {
+    request: new Histogram({
+      name: "parley_http_request_duration_seconds",
+      help: "Time until a request's handler had its reply",
+      labelNames: ["method", "route"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    requests: new Counter({
+      name: "parley_http_requests_total",
+      help: "Requests by the class of their answer; those of nobody known have no route",
+      labelNames: ["method", "route", "status"] as const,
+      registers,
+    }),
+  };
+}
+
+export function createMetrics(gauges: Gauges) {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry, prefix: "parley_" });
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({ name: `parley_${name}`, help, registers, collect() { this.set(read()); } });
+  };
+  gauge("sse_streams", "Open server-sent event streams", gauges.sseStreams);
+  gauge("ws_connections", "Open WebSocket streams", gauges.websockets);
+  gauge("turns_in_flight", "Replies being written", gauges.turnsInFlight);
+  gauge("calls_live", "Calls from dialling to the end", gauges.callsLive);
+  gauge("storage_failed", "1 once the disk has failed a commit", () =>
+    gauges.storageFailed() ? 1 : 0);
+  let text: Promise<string> | null = null;
+  return {
+    registry,
+    /** As of the last second at the latest: many readers cost as much as one. */
+    read: (system: System): Promise<string> => {
+      if (text) return text;
+      system.after(LIMITS.metricsKeptMs, () => (text = null));
+      return (text = registry.metrics());
+    },
+    ...requestMetrics(registers),
+    turn: new Histogram({
+      name: "parley_turn_duration_seconds",
+      help: "Time from a stored message to its stored reply",
+      labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    firstText: new Histogram({
+      name: "parley_turn_first_text_seconds",
+      help: "Time from a stored message to the first text of its reply",
+      buckets: SECONDS,
+      registers,
+    }),
+    toolCall: new Histogram({
+      name: "parley_tool_call_duration_seconds",
+      help: "Time until a tool's endpoint had answered or was given up",
+      labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    playout: new Histogram({
+      name: "parley_web_call_playout_seconds",
+      help: "Time until the page of a web call has played what was sent to it",
+      buckets: SECONDS,
+      registers,
+    }),
+    mediaClockLate: new Histogram({
+      name: "parley_media_clock_late_seconds",
+      help: "How late the 20 ms ticks of the media clock came",
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1],
+      registers,
+    }),
+    webhook: new Histogram({
+      name: "parley_webhook_attempt_duration_seconds",
+      help: "Time until a webhook's receiver had answered or was given up",
+      labelNames: ["outcome"] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    messagesBilled: new Counter({
+      name: "parley_messages_billed_total", help: "User messages answered and stored", registers,
+    }),
+  };
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;

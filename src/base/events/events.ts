@@ -1,0 +1,133 @@
+// The union of all events and the names of the topics they are read from. Committed events are
+// rows of the log; live ones exist only while a reply is being written.
+
+import type { Instant } from "#core/system.ts";
+
+export type Topic = `conversation:${string}` | `call:${number}` | `account:${number}`;
+
+export const conversationTopic = (uuid: string): Topic => `conversation:${uuid}`;
+export const callTopic = (callId: number): Topic => `call:${callId}`;
+export const accountTopic = (accountId: number): Topic => `account:${accountId}`;
+
+export interface FunctionCall {
+  name: string;
+  arguments: Record<string, unknown>;
+  result: Record<string, unknown>;
+}
+
+export interface MessageBody {
+  role: "user" | "assistant";
+  content: string;
+  function_calls?: FunctionCall[];
+  /** Present and true when the client pressed stop before the reply was complete. */
+  stopped?: true;
+  /** Present and true when the reply ended at its bound and not by itself. */
+  truncated?: true;
+  created_at: string;
+}
+
+/** What each committed event carries; `type` is its name. Keys are the wire's. */
+export type CommittedData =
+  | { type: "message_added"; conversation_id: string; turn_id: number | null; message: MessageBody }
+  | { type: "reply_failed"; conversation_id: string; turn_id: number; reason: ReplyFailure; error: string }
+  | {
+      type: "conversation_failed"; conversation_id: string | null; assistant_id: string;
+      reason: Refused; error: string;
+    }
+  /** In the account's stream alone: what strangers are not told of a reply that failed. */
+  | {
+      type: "reply_failure_explained"; conversation_id: string; turn_id: number;
+      failure: FailureClass; error: string;
+    }
+  | { type: "conversation_created"; conversation_id: string; assistant_id: string; conversation_type: string }
+  | {
+      type: "conversation_evaluated"; conversation_id: string;
+      evaluation: Record<string, unknown>; evaluation_error: string | null;
+    }
+  | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
+  | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
+  | {
+      type: "document_status_changed"; knowledgebase_id: number; document_id: number;
+      name: string; status: DocumentStatus; reason: string | null; knowledgebase_status: string;
+    }
+  | { type: "call_created"; call_id: number; call: Record<string, unknown> }
+  | {
+      type: "call_status_changed"; call_id: number; status: string; previous_status: string;
+      answered_by: string; end_reason: string | null; at: string;
+    }
+  | { type: "transcript_added"; call_id: number; entry: TranscriptBody }
+  | {
+      type: "call_ended"; call_id: number; status: string; end_reason: string | null;
+      failure_reason: string | null;
+      duration: number; carrier_cost: number; total_cost: number;
+      evaluation: Record<string, unknown>; evaluation_error: string | null; has_recording: boolean;
+    }
+  | { type: "call_deleted"; call_id: number }
+  | {
+      type: "lead_status_changed"; lead_id: number;
+      /** The lead whose secondary contact this is; null: it is the lead itself. */
+      main_lead_id: number | null;
+      campaign_id: number; phone_number: string;
+      status: string; previous_status: string; call_tries: number; call_id: number | null;
+      next_try_at: string | null;
+    }
+  | {
+      type: "campaign_status_changed"; campaign_id: number; name: string; status: string;
+      previous_status: string; reason: CampaignReason; paused_until: string | null;
+    }
+  | (PhoneNumberEvent & { phone_number_id: number; phone_number: string })
+  | { type: "balance_changed"; balance: number; change: number; kind: string };
+
+/** Why a visitor was not answered before a reply was even begun. */
+export type Refused = "balance_too_low" | "daily_cap_reached";
+
+/** What happens to a number of the account. */
+export type PhoneNumberEvent =
+  | { type: "phone_number_purchased"; monthly_price: number; paid_until: string }
+  | { type: "phone_number_renewed"; monthly_price: number; paid_until: string }
+  | { type: "phone_number_grace"; grace_until: string }
+  | { type: "phone_number_suspended"; release_at: string }
+  | { type: "phone_number_released"; reason: "requested" | "unpaid" };
+
+/** Why a campaign's state changed. `carrier_failures`: it goes on, but calls nobody for a while. */
+export type CampaignReason =
+  | "requested" | "balance_too_low" | "assistant_unavailable" | "no_leads" | "carrier_failures"
+  | "deleted";
+
+export interface TranscriptBody {
+  number: number;
+  sender: "bot" | "human";
+  text: string;
+  start_ms: number;
+  end_ms: number;
+  /** The customer spoke over it: the text is what was heard. */
+  interrupted: boolean;
+  function_calls?: FunctionCall[];
+}
+
+export type DocumentStatus = "processing" | "active" | "failed";
+
+/** `interrupted`: the process died; `stopped`: stopped before any text; the rest is what failed. */
+export type ReplyFailure = "failed" | "interrupted" | "stopped";
+
+/** What kind of failure a reply met, as far as it concerns those who did not get it. */
+export type FailureClass = "model_failed" | "timeout" | "no_answer" | "internal_error";
+
+/**
+ * A row of the log. One row serves two topics: its conversation or call (when it has one) and its
+ * account, each with a sequence number of its own that counts up by one without holes.
+ */
+export interface CommittedEvent {
+  /** Commit order over the whole database. */
+  id: number;
+  accountId: number;
+  accountSequence: number;
+  conversationId: string | null;
+  callId: number | null;
+  /** Sequence within the conversation or call; 0 when the event has neither. */
+  sequence: number;
+  type: CommittedData["type"];
+  /** The event's members as JSON text, `type` included, `id` not. */
+  json: string;
+  createdAt: Instant;
+}

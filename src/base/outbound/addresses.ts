@@ -1,0 +1,60 @@
+// Which addresses this server may be sent to by what a tenant, a document or a model wrote. Used by
+// request.ts before, during and after every connection.
+import ipaddr from "ipaddr.js";
+import { networkInterfaces } from "node:os";
+import { isInside, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
+
+/** Public by the registry, yet doors to the machine's own cloud or to private IPv4. */
+const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
+
+const DENIED_NAMES = new Set(["metadata", "metadata.google.internal", "instance-data"]);
+
+const WEB_PORTS = new Set([80, 443]);
+const FREE_PORTS_FROM = 1024;
+const URL_CHARS_MAX = 2048;
+
+export interface AddressPolicy {
+  /** The URL when it may be asked for, else null; its name is still to be resolved. */
+  readUrl(text: string): URL | null;
+  /** True for an address that is public, or private and allowed by the operator. */
+  allows(address: string): boolean;
+}
+
+/** Addresses of this machine, public ones included: its other services are nobody's business. */
+function ownAddresses(): Set<string> {
+  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return new Set(all.map(({ address }) => ipaddr.process(address).toNormalizedString()));
+}
+
+/** The name without brackets and trailing dot, as it is resolved. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+
+export function createAddressPolicy(allowPrivateNetworks: readonly string[]): AddressPolicy {
+  const allowed = parseNetworks(allowPrivateNetworks);
+  const own = ownAddresses();
+  const allows = (text: string): boolean => {
+    if (!ipaddr.isValid(text)) return false;
+    if (isInside(text, allowed)) return true;
+    const address = ipaddr.process(text);
+    return address.range() === "unicast"
+      && !isInside(text, DENIED)
+      && !own.has(address.toNormalizedString());
+  };
+  const isPort = (url: URL): boolean => {
+    const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
+    return WEB_PORTS.has(port) || (port >= FREE_PORTS_FROM && !SERVICE_PORTS.has(port));
+  };
+  return {
+    allows,
+    readUrl: (text) => {
+      if (text.length > URL_CHARS_MAX || !URL.canParse(text)) return null;
+      // WHATWG parsing turns 127.1, 0x7f.1, 2130706433 and full-width digits into 127.0.0.1.
+      const url = new URL(text);
+      if (url.protocol !== "http:" && url.protocol !== "https:") return null;
+      if (url.username !== "" || url.password !== "" || !isPort(url)) return null;
+      const host = hostOf(url);
+      if (host === "" || DENIED_NAMES.has(host)) return null;
+      return ipaddr.isValid(host) && !allows(host) ? null : url;
+    },
+  };
+}

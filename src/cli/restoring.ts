@@ -1,0 +1,11 @@
+// What a command does before it reads a data folder.
+import { lockDataDir } from "#storage/engines/sqlite/database.ts";
+import { isRestoring } from "#storage/engines/sqlite/restoring.ts";
+
+/** No command reads a folder that is half of one backup and half of another. */
+export function settleRestore(dataDir: string): void {
+  if (!isRestoring(dataDir)) return;
+  const lock = lockDataDir(dataDir);
+  if (!lock) throw new Error("a restore of the data folder is under way: try again when it has ended");
+  lock.release();
+}

@@ -1,0 +1,94 @@
+// Wire schemas every feature answers with: refusals in the contract's shapes, plain messages,
+// envelopes, moments and function calls. Refusals are rendered in errors.ts.
+import { Type, type TSchema } from "@sinclair/typebox";
+import { about, named } from "#core/schema.ts";
+import type { ErrorShape } from "./route.ts";
+
+const FieldErrors = Type.Record(Type.String(), Type.Array(Type.String()), about(
+  "Every field at fault, dotted for nested ones, with what is wrong with it.",
+  { name: ["The name field is required."] }));
+/** What any refusal may add to its text. */
+const EXTRA = {
+  errors: Type.Optional(FieldErrors),
+  retry_after: Type.Optional(Type.Integer(
+    about("Seconds after which the same request may succeed.", 30))),
+};
+const Code = Type.String(about("The reason for programs, where there is one.", "ASSISTANT_NOT_FOUND"));
+const Told = Type.String(about("What happened and what to do about it.", "Tool not found"));
+const Kind = Type.String(about("The kind of refusal, in a few words.", "Rate limit exceeded"));
+
+export const InvalidSchema = Type.Object({
+  message: Type.String(about("The first fault in words.", "The name field is required.")),
+  errors: FieldErrors,
+}, named("InvalidRequest", "Fields at fault, all of them."));
+
+export const REFUSALS: Record<ErrorShape, TSchema> = {
+  message: Type.Object(
+    { message: Told, error: Type.Optional(Kind), ...EXTRA },
+    named("Refusal", "Why the request was refused.")),
+  error: Type.Object(
+    { error: Told, message: Type.Optional(Told), ...EXTRA },
+    named("RefusalError", "Why the request was refused, under `error`.")),
+  conversation: Type.Object({
+    status: Type.Optional(Type.Literal(false, about("Always false: the request was refused."))),
+    error: Told, message: Type.Optional(Told), ...EXTRA,
+  }, named("RefusalStatus", "Why the request of a conversation was refused.")),
+  success: Type.Object({
+    success: Type.Literal(false, about("Always false: the request was refused.")),
+    error: Told, error_code: Type.Optional(Code), message: Type.Optional(Told), ...EXTRA,
+  }, named("RefusalSuccess", "Why the request was refused, with a code where there is one.")),
+};
+
+export const MessageSchema = Type.Object({
+  message: Type.String(about("What was done, in words.", "Deleted successfully")),
+}, named("Done", "That it was done."));
+
+const Message = Type.String(about("What was done, in words.", "Created successfully"));
+
+/** `{ data }`: the record, or all of them. */
+export const dataOf = <T extends TSchema>(schema: T) => Type.Object({ data: schema });
+/** `{ message, data }`: what create and update answer. */
+export const savedOf = <T extends TSchema>(schema: T) =>
+  Type.Object({ message: Message, data: schema });
+export const listOf = <T extends TSchema>(schema: T, description: string) =>
+  Type.Array(schema, about(description));
+
+const MICROS = "2026-03-02T09:30:00.000000Z";
+/** ISO 8601 in UTC with microseconds. */
+export const Moment = (description: string) => Type.String(about(description, MICROS));
+/** UTC without a zone, as calls, leads and conversations show it. */
+export const PlainMoment = (description: string) =>
+  Type.String(about(description, "2026-03-02 09:30:00"));
+export const CREATED = "When it was created, in UTC.";
+export const UPDATED = "When it was last changed, in UTC.";
+export const TIMES = { created_at: Moment(CREATED), updated_at: Moment(UPDATED) };
+export const PLAIN_TIMES = { created_at: PlainMoment(CREATED), updated_at: PlainMoment(UPDATED) };
+
+/** What the placeholder of a path names. */
+export const IdOf = (noun: string, listing: string) =>
+  Type.Integer({ minimum: 1, ...about(`Which ${noun}: its \`id\`, as \`${listing}\` lists it.`, 1) });
+export const Uuid = (description: string) =>
+  Type.String({ format: "uuid", ...about(description, "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11") });
+
+export const EVENT_STREAM = Type.String(named(
+  "EventStream",
+  "Server-sent events: `id:` is the position to resume from, `event:` the type, `data:` one JSON "
+  + "object with the same `id` and `type`. A comment line every 15 seconds keeps it open.",
+  "id: 43\nevent: reply_end\ndata: {\"id\":\"43\",\"type\":\"reply_end\"}\n\n"));
+export const AFTER = Type.String(about(
+  "Position to continue from, the last `id` seen: what came after it is sent first.", "42"));
+export const LAST_EVENT_ID = Type.String(about(
+  "As `after`; sent by browsers on their own when they reconnect.", "42"));
+export const IDEMPOTENCY_KEY = Type.String({ maxLength: 255, ...about(
+  "A value of your own for this request: sent again with the same one, it runs and costs once, "
+  + "and the first outcome is answered with `Idempotency-Replayed: true`.", "order-4711-reply-1") });
+export const TICKET = Type.String(about(
+  "A ticket of `POST /user/stream-tickets`, where no Authorization header can be sent.", "st_9f2c"));
+
+export const FunctionCallSchema = Type.Object({
+  name: Type.String(about("Which function the model called.", "check_order")),
+  arguments: Type.Record(Type.String(), Type.Unknown(), about(
+    "What it was called with.", { order: "4711" })),
+  result: Type.Record(Type.String(), Type.Unknown(), about(
+    "What came of it; `error` where it failed.", { state: "shipped" })),
+}, named("FunctionCall", "A function the model called while it answered."));

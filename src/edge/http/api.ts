@@ -1,0 +1,303 @@
+// Mounts Route records under the API root: parameters, authentication, scopes, rate limits,
+// validation, CORS of the public routes, error shapes, metrics. One wrapper for every route.
+import type { TObject } from "@sinclair/typebox";
+import type { FailedAuthentications } from "#core/failed-authentications.ts";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import { isUuid } from "#core/values.ts";
+import { rateLimitFault, renderFault, toFault } from "./errors.ts";
+import type { HeaderMap, HttpRequest, HttpRoute, Reply } from "./exchange.ts";
+import type { RateDecision } from "#core/rate-limit.ts";
+import type { Caller, KeyRoute, Route, RouteRequest } from "./route.ts";
+import type { HttpServer } from "./server.ts";
+import { compileValidation, parseJsonObject, parseQuery, type Validate } from "./validation.ts";
+
+export const API_ROOT = "/api";
+
+export interface ApiOptions {
+  server: HttpServer;
+  log: Logger;
+  /** Null for anything but a key in force. */
+  authenticate(token: string): Caller | null;
+  /** Whose stream ticket this is; null for anything but a valid one. */
+  redeemTicket(ticket: string): Caller | null;
+  /** Who reads with the token of a dashboard session; null for any other token. */
+  findSession(token: string): Caller | null;
+  failures: FailedAuthentications;
+  /** Counts a request of the caller; null switches limits off. */
+  takeRate: ((caller: Caller) => RateDecision) | null;
+  /** Absolute URL of the API root for this request, without a trailing slash. */
+  baseUrlOf(request: HttpRequest): string;
+  /** Called once per finished handler, with the route's template, never the raw URL. */
+  observe(method: string, path: string, status: number, seconds: number): void;
+  /** Called for what strangers may ask for, so that their first request adds no series. */
+  expect(method: string, path: string): void;
+  /** Whether pages of this origin may use the conversation; asked for routes with a `{uuid}`. */
+  allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): boolean;
+  /** Whether a preflight of this path may name the page's origin; "" where there is no uuid. */
+  allowsPreflight(path: string, uuid: string, http: HttpRequest): boolean;
+  /** True while the server is stopping: nothing new is taken on. */
+  draining(): boolean;
+  system: System;
+}
+
+const patternOf = (path: string): string =>
+  API_ROOT + path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `:${name}`);
+
+function bearerToken(header: string | undefined): string | null {
+  const match = /^Bearer +(\S+)$/i.exec(header ?? "");
+  return match?.[1] ?? null;
+}
+
+function unauthenticated(path: string): Fault {
+  // Documented differently for this one prefix.
+  if (path.startsWith("/automate/")) {
+    return new Fault(401, "Unauthorized", { extra: { error: "Unauthorized", status: undefined } });
+  }
+  return new Fault(401, "Unauthenticated.", {
+    extra: { message: "Unauthenticated.", error: "Unauthorized" },
+  });
+}
+
+/** Reading needs `read`, everything else `write`. */
+const scopeOf = (route: KeyRoute): "read" | "write" =>
+  route.scope ?? (route.method === "GET" ? "read" : "write");
+
+function assertScope(caller: Caller, route: KeyRoute): void {
+  const needed = scopeOf(route);
+  if (caller.scopes.includes(needed)) return;
+  const message = "Your API key does not have permission for this resource";
+  throw new Fault(403, message, { extra: { error: "Insufficient permissions", message } });
+}
+
+function rateHeaders(decision: RateDecision, system: System): HeaderMap {
+  const nowMs = system.now() / 1000;
+  return {
+    "X-RateLimit-Limit": String(decision.limit),
+    "X-RateLimit-Remaining": String(decision.remaining),
+    "X-RateLimit-Reset": String(Math.ceil((nowMs + decision.resetMs) / 1000)),
+  };
+}
+
+interface Prepared {
+  route: Route;
+  path: string;
+  placeholder: "id" | "uuid" | null;
+  query: Validate<unknown> | null;
+  body: Validate<unknown> | null;
+}
+
+function prepare(route: Route, path: string): Prepared {
+  const message = route.invalidMessage === undefined ? {} : { message: route.invalidMessage };
+  const compile = (schema: TObject | undefined): Validate<unknown> | null =>
+    schema ? compileValidation(schema, message) : null;
+  const placeholder = path.includes("{id}") ? "id" : path.includes("{uuid}") ? "uuid" : null;
+  return { route, path, placeholder, query: compile(route.query), body: compile(route.body) };
+}
+
+function readTarget(prepared: Prepared, http: HttpRequest): { id: number; uuid: string } {
+  const value = http.params[0] ?? "";
+  const notFound = (): Fault => new Fault(404, prepared.route.notFound ?? "Not found");
+  if (prepared.placeholder === "id") {
+    if (!/^\d{1,15}$/.test(value)) throw notFound();
+    return { id: Number(value), uuid: "" };
+  }
+  if (prepared.placeholder === "uuid") {
+    if (!isUuid(value)) throw notFound();
+    return { id: 0, uuid: value.toLowerCase() };
+  }
+  return { id: 0, uuid: "" };
+}
+
+/** Method and route in metrics of requests without a key in force. */
+const NOBODY = "none";
+
+export function mountApi(options: ApiOptions, routes: Route[]): void {
+  options.expect(NOBODY, NOBODY);
+  for (const route of routes) {
+    for (const path of [route.path, ...(route.aliases ?? [])]) {
+      mountRoute(options, prepare(route, path));
+    }
+  }
+  mountPreflight(options, routes);
+}
+
+const bodyOf = (http: HttpRequest): unknown =>
+  http.form ? { ...http.form.fields } : parseJsonObject(http.body);
+
+/** Whether the caller may upload at all is asked before a byte of it is stored. */
+function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {
+  if (!route.upload || route.auth !== "key") return {};
+  const admit = (http: HttpRequest): void =>
+    assertScope(identify(options, http, false, path), route);
+  return { upload: { ...route.upload, admit } };
+}
+
+function mountRoute(options: ApiOptions, prepared: Prepared): void {
+  const { route, path } = prepared;
+  const render = (error: unknown, http: HttpRequest | null, headers: HeaderMap): Reply => {
+    const fault = toFault(error, options.log, http);
+    if (fault.code === ORIGIN_REFUSED) delete headers["Access-Control-Allow-Origin"];
+    const reply = route.refusals?.render(fault) ?? renderFault(fault, route.errorShape);
+    return { ...reply, headers: { ...headers, ...reply.headers } };
+  };
+  const headersFor = (http: HttpRequest | null): HeaderMap =>
+    route.auth === "public" && http ? corsHeaders(http) : {};
+
+  const isPublic = route.auth === "public";
+  if (isPublic) options.expect(route.method, path);
+  const handle = (
+    http: HttpRequest, extraHeaders: HeaderMap, onKnown: () => void,
+  ): Reply | Promise<Reply> => {
+    if (options.draining()) {
+      throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
+    }
+    const caller = route.auth === "key" ? authorize(options, route, path, http, extraHeaders) : null;
+    onKnown();
+    const target = readTarget(prepared, http);
+    if (route.auth === "public") assertOrigin(options, target.uuid, http);
+    const request: RouteRequest<unknown, unknown> = {
+      ...target,
+      query: prepared.query ? prepared.query(parseQuery(http.query)) : {},
+      body: prepared.body ? prepared.body(bodyOf(http)) : {},
+      http,
+      baseUrl: options.baseUrlOf(http),
+    };
+    return route.auth === "key" && caller
+      ? route.handle({ ...request, caller } as never)
+      : (route.handle as (request: unknown) => Reply | Promise<Reply>)(request);
+  };
+
+  options.server.route({
+    method: route.method,
+    pattern: patternOf(path),
+    bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
+    refuse: (error, http) => render(error, http, headersFor(http)),
+    ...uploadOf(options, prepared),
+    handle: (http) => {
+      const startedMs = options.system.monotonicMs();
+      const headers = headersFor(http);
+      let isKnown = isPublic;
+      const finish = (reply: Reply): Reply => {
+        const seconds = (options.system.monotonicMs() - startedMs) / 1000;
+        if (isKnown) options.observe(route.method, path, reply.status, seconds);
+        else options.observe(NOBODY, NOBODY, reply.status, seconds);
+        return { ...reply, headers: { ...headers, ...reply.headers } };
+      };
+      const refuse = (error: unknown): Reply => finish(render(error, http, headers));
+      try {
+        const reply = handle(http, headers, () => (isKnown = true));
+        return reply instanceof Promise ? reply.then(finish, refuse) : finish(reply);
+      } catch (error) {
+        return refuse(error);
+      }
+    },
+  });
+}
+
+function authorize(
+  options: ApiOptions,
+  route: KeyRoute,
+  path: string,
+  http: HttpRequest,
+  headers: HeaderMap,
+): Caller {
+  const session = scopeOf(route) === "read"
+    ? options.findSession(bearerToken(http.headers.authorization) ?? "")
+    : null;
+  const caller = session ?? identify(options, http, route.acceptsTicket ?? false, path);
+  const decision = options.takeRate?.(caller);
+  if (decision) {
+    Object.assign(headers, rateHeaders(decision, options.system));
+    if (!decision.allowed) throw rateLimitFault(decision.retryAfterMs, route.errorShape);
+  }
+  assertScope(caller, route);
+  return caller;
+}
+
+/** The bearer key's owner, or where allowed the ticket's; throws Fault 401, or 429 after many. */
+export function identify(
+  options: Pick<ApiOptions, "authenticate" | "redeemTicket" | "failures">,
+  http: HttpRequest,
+  acceptsTicket: boolean,
+  path = http.path,
+): Caller {
+  const token = bearerToken(http.headers.authorization);
+  const ticket = acceptsTicket ? parseQuery(http.query).ticket : undefined;
+  const caller = token !== null
+    ? options.authenticate(token)
+    : ticket === undefined ? null : options.redeemTicket(ticket);
+  if (caller) return caller;
+  if (token !== null || ticket !== undefined) {
+    const kind = token === null ? "stream_ticket" : "api_key";
+    const waitMs = options.failures.record(http.address, kind);
+    if (waitMs > 0) throw rateLimitFault(waitMs, "message");
+  }
+  throw unauthenticated(path);
+}
+
+/** Code of the fault that says: this page's origin may not use this assistant. */
+export const ORIGIN_REFUSED = "origin_refused";
+
+export function originFault(): Fault {
+  return new Fault(403, "This origin may not use this assistant.", { code: ORIGIN_REFUSED });
+}
+
+function assertOrigin(options: ApiOptions, uuid: string, http: HttpRequest): void {
+  const { origin } = http.headers;
+  if (origin === undefined || uuid === "") return;
+  if (!options.allowsOrigin(origin, uuid, http)) throw originFault();
+}
+
+/** What a browser needs before it shows a public reply to the page that asked. */
+function corsHeaders(http: HttpRequest): HeaderMap {
+  const { origin } = http.headers;
+  if (origin === undefined) return { Vary: "Origin" };
+  return {
+    "Access-Control-Allow-Origin": origin,
+    "Access-Control-Expose-Headers": "Idempotency-Replayed, Retry-After, X-Request-Id",
+    Vary: "Origin",
+  };
+}
+
+const PREFLIGHT_SECONDS = "600";
+
+/** Preflights of the public routes: an origin is named only where it may use what is asked for. */
+function mountPreflight(options: ApiOptions, routes: Route[]): void {
+  const isPublic = (route: Route): boolean => route.auth === "public";
+  const pathsOf = (route: Route): string[] => [route.path, ...(route.aliases ?? [])];
+  for (const path of new Set(routes.filter(isPublic).flatMap(pathsOf))) {
+    const methods = routes.filter((route) => pathsOf(route).includes(path))
+      .map((route) => route.method);
+    options.server.route({
+      method: "OPTIONS",
+      pattern: patternOf(path),
+      bodyBytesMax: 0,
+      handle: (http) => {
+        const uuid = (http.params[0] ?? "").toLowerCase();
+        const isSane = !path.includes("{uuid}") || isUuid(uuid);
+        if (http.headers.origin === undefined || !isSane
+          || !options.allowsPreflight(path, uuid, http)) {
+          return {
+            status: 403, contentType: "text/plain", content: "", headers: { Vary: "Origin" },
+          };
+        }
+        return {
+          status: 204,
+          contentType: "text/plain",
+          content: "",
+          headers: {
+            ...corsHeaders(http),
+            "Access-Control-Allow-Methods": methods.join(", "),
+            "Access-Control-Allow-Headers":
+              "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, "
+                + "X-Vercel-AI-UI-Message-Stream",
+            "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+          },
+        };
+      },
+    });
+  }
+}

@@ -1,0 +1,69 @@
+// Every error body the server sends is made here, in the shape the contract gives the route.
+import { Fault, StorageFailure } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import { json, type HeaderMap, type HttpRequest, type Reply } from "./exchange.ts";
+import type { ErrorShape } from "./route.ts";
+
+function bodyOf(fault: Fault, shape: ErrorShape): Record<string, unknown> {
+  if (fault.errors) return { message: fault.message, errors: fault.errors };
+  switch (shape) {
+    case "message":
+      return { message: fault.message, ...fault.extra };
+    case "error":
+      return { error: fault.message, ...fault.extra };
+    case "conversation":
+      return { status: false, error: fault.message, ...fault.extra };
+    case "success":
+      return {
+        success: false,
+        error: fault.message,
+        ...(fault.code ? { error_code: fault.code } : {}),
+        ...fault.extra,
+      };
+  }
+}
+
+const isDiskFull = (error: unknown): boolean =>
+  ["ENOSPC", "EDQUOT", "EFBIG"].includes((error as { code?: string } | null)?.code ?? "");
+
+/** Turns whatever was thrown into a refusal; what nobody expected is logged and told to nobody. */
+export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
+  if (error instanceof Fault) return error;
+  if (error instanceof StorageFailure) {
+    log.error({ err: error, req_id: request?.id }, "storage failed");
+    return new Fault(503, "The server cannot store anything at the moment.", { retryAfterS: 30 });
+  }
+  if (isDiskFull(error)) {
+    log.error({ err: error, req_id: request?.id }, "the disk is full");
+    return new Fault(503, "The server has no room to store this at the moment.", { retryAfterS: 30 });
+  }
+  log.error({ err: error, req_id: request?.id, path: request?.path }, "request failed");
+  return new Fault(500, "Server error.");
+}
+
+export function renderFault(fault: Fault, shape: ErrorShape, headers: HeaderMap = {}): Reply {
+  const retry: HeaderMap = fault.retryAfterS === undefined
+    ? {}
+    : { "Retry-After": String(Math.max(1, Math.ceil(fault.retryAfterS))) };
+  return json(fault.status, bodyOf(fault, shape), { ...headers, ...retry });
+}
+
+const FRAMING = "framing";
+
+/** Two readers of these bytes could see different requests in them. */
+export const framingFault = (): Fault =>
+  new Fault(400, "The request framing is ambiguous.", { code: FRAMING });
+
+export const isFramingFault = (error: unknown): boolean =>
+  error instanceof Fault && error.code === FRAMING;
+
+/** 429 in the form every client of this API family looks for: `retry_after` as an integer. */
+export function rateLimitFault(retryAfterMs: number, shape: ErrorShape): Fault {
+  const retryAfterS = Math.max(1, Math.ceil(retryAfterMs / 1000));
+  const message = `Too many requests. Try again in ${retryAfterS} seconds.`;
+  const text = shape === "message" ? message : "Rate limit exceeded";
+  return new Fault(429, text, {
+    retryAfterS,
+    extra: { error: "Rate limit exceeded", message, retry_after: retryAfterS },
+  });
+}

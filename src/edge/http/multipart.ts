@@ -1,0 +1,116 @@
+// Reads multipart/form-data while it arrives: fields into memory, one file to disk, everything
+// counted. Used by http/server.ts for routes that take uploads.
+import { Busboy } from "@fastify/busboy";
+import { createWriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import type { IncomingHttpHeaders } from "node:http";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { finished } from "node:stream/promises";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isUnsafeKey } from "#core/values.ts";
+import type { MultipartForm } from "./exchange.ts";
+
+export interface MultipartOptions {
+  /** Where the file is put, under a random name. */
+  folder: string;
+  fileBytesMax: number;
+  newName(): string;
+}
+
+export interface MultipartReader {
+  /** Takes a copy of a chunk. */
+  write(chunk: Buffer): void;
+  /** Resolves once the file is on disk; rejects with a Fault when the body is malformed. */
+  end(): Promise<MultipartForm>;
+  /** Removes what has been stored. Idempotent. */
+  abort(): void;
+}
+
+const malformed = (cause?: unknown): Fault =>
+  new Fault(400, "The request body is not valid multipart/form-data.", { cause });
+
+function openParser(contentType: string, fileBytesMax: number): InstanceType<typeof Busboy> {
+  try {
+    return new Busboy({
+      headers: { "content-type": contentType } as IncomingHttpHeaders & { "content-type": string },
+      limits: {
+        fileSize: fileBytesMax, files: 1, fields: LIMITS.multipartFieldsMax,
+        parts: LIMITS.multipartFieldsMax + 1, fieldSize: LIMITS.multipartFieldBytesMax,
+        headerPairs: LIMITS.multipartHeadersMax,
+      },
+    });
+  } catch (error) {
+    throw malformed(error);
+  }
+}
+
+export function createMultipartReader(
+  contentType: string,
+  { folder, fileBytesMax, newName }: MultipartOptions,
+): MultipartReader {
+  const fields: Record<string, string> = {};
+  let file: MultipartForm["file"] = null;
+  let failure: Fault | null = null;
+  /** Why the file could not be stored; null while it can. */
+  let unwritten: unknown = null;
+  const written: Promise<void>[] = [];
+  const paths: string[] = [];
+  const fail = (cause?: unknown): void => void (failure ??= malformed(cause));
+
+  const parser = openParser(contentType, fileBytesMax);
+  parser.on("field", (name: string, value: string) => {
+    if (!isUnsafeKey(name)) fields[name] = value;
+  });
+  parser.on("file", (name: string, stream: Readable & { truncated?: boolean }, fileName?: string) => {
+    stream.on("error", fail);
+    // A form without a chosen file sends an empty part.
+    if (name !== "file" || !fileName) return void stream.resume();
+    const path = join(folder, newName());
+    paths.push(path);
+    const received = { path, name: fileName, bytes: 0, tooLarge: false };
+    file = received;
+    stream.on("data", (chunk: Buffer) => (received.bytes += chunk.length));
+    stream.on("limit", () => (received.tooLarge = true));
+    // `flush`: the bytes are on disk before a row says that they are.
+    const target = createWriteStream(path, { flags: "wx", mode: 0o600, flush: true });
+    written.push(finished(stream.pipe(target)).catch((error: unknown) => {
+      // What is still to come has no place to go, and must not hold up the rest of the body.
+      stream.resume();
+      unwritten ??= error;
+    }));
+  });
+  for (const limit of ["filesLimit", "fieldsLimit", "partsLimit"] as const) parser.on(limit, fail);
+  const parsed = new Promise<void>((resolve) => {
+    parser.on("finish", resolve);
+    parser.on("error", (error: unknown) => {
+      fail(error);
+      resolve();
+    });
+  });
+
+  const abort = (): void => {
+    parser.destroy();
+    for (const path of paths.splice(0)) void rm(path, { force: true });
+  };
+  return {
+    write: (chunk) => {
+      if (!failure) parser.write(chunk);
+    },
+    end: async () => {
+      parser.end();
+      try {
+        await parsed;
+        await Promise.all(written);
+        if (unwritten !== null) throw unwritten;
+        if (failure) throw failure;
+        return { fields, file, discard: abort };
+      } catch (error) {
+        abort();
+        throw error;
+      }
+    },
+    abort,
+  };
+}

@@ -1,0 +1,122 @@
+// The two page envelopes of the contract: numbered pages and cursors.
+import { Type, type TSchema } from "@sinclair/typebox";
+import { fieldFault } from "#core/faults.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Instant } from "#core/system.ts";
+
+/** Query fields of every list in numbered pages. */
+export const pageQuery = (perPageDefault: number) => ({
+  per_page: Type.Optional(
+    Type.Integer({
+      minimum: 1, maximum: LIMITS.pageSizeMax, default: perPageDefault,
+      ...about("Rows on a page."),
+    }),
+  ),
+  page: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 1_000_000_000, default: 1, ...about("Which page, counted from 1."),
+  })),
+});
+
+const FIRST = "https://talk.example.com/api/user/list?page=1";
+const PageLink = Type.Object({
+  url: Nullable(Type.String(about("Where the page is; null where there is none.", FIRST))),
+  label: Type.String(about("The page's number, or the words for previous and next.", "1")),
+  active: Type.Boolean(about("Whether it is the page shown.")),
+}, named("PageLink", "A link to another page of a list."));
+
+export const PageSchema = <T extends TSchema>(item: T) =>
+  Type.Object({
+    current_page: Type.Integer(about("The page shown, counted from 1.", 1)),
+    data: Type.Array(item, about("The rows of the page.")),
+    first_page_url: Type.String(about("Where the first page is.", FIRST)),
+    from: Nullable(Type.Integer(about("Number of the first row shown; null without rows.", 1))),
+    last_page: Type.Integer(about("How many pages there are, at least 1.", 1)),
+    last_page_url: Type.String(about("Where the last page is.", FIRST)),
+    links: Type.Array(PageLink, about("Previous, the numbered pages around this one, next.")),
+    next_page_url: Nullable(Type.String(about("Null on the last page.", FIRST))),
+    path: Type.String(about(
+      "Where the list is, without a query.", "https://talk.example.com/api/user/list")),
+    per_page: Type.Integer(about("Rows on a page.", 15)),
+    prev_page_url: Nullable(Type.String(about("Null on the first page.", FIRST))),
+    to: Nullable(Type.Integer(about("Number of the last row shown; null without rows.", 1))),
+    total: Type.Integer(about("Rows on all pages.", 1)),
+  });
+
+const DAY_MICROS = 86_400_000_000;
+const Day = (description: string) =>
+  Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
+
+/** Query fields of lists that can be narrowed to days, in UTC, both included. */
+export const dayQuery = {
+  date_from: Type.Optional(Day("Only what came on this day or later, in UTC.")),
+  date_to: Type.Optional(Day("Only what came on this day or earlier, in UTC.")),
+};
+
+/** As instants, the end not included. Throws Fault 422 for days no calendar has. */
+export function dayRange(
+  query: { date_from?: string; date_to?: string },
+): { from?: Instant; to?: Instant } {
+  const from = dayStart(query.date_from, "date_from");
+  const to = dayStart(query.date_to, "date_to");
+  return {
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+  };
+}
+
+function dayStart(text: string | undefined, field: string): Instant | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
+  throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);
+}
+
+/** More numbered links than this would make a page of links instead of data. */
+const NUMBERED_LINKS_MAX = 100;
+
+export interface PageOf<Item> {
+  items: Item[];
+  total: number;
+}
+
+/** `path`: absolute URL of the list; `query`: the request's own, kept in every page link. */
+export function pageEnvelope<Item>(
+  { items, total }: PageOf<Item>,
+  { path, query, page, perPage }: { path: string; query: string; page: number; perPage: number },
+) {
+  const lastPage = Math.max(1, Math.ceil(total / perPage));
+  const urlOf = (number: number): string => {
+    const parameters = new URLSearchParams(query);
+    parameters.set("page", String(number));
+    return `${path}?${parameters.toString()}`;
+  };
+  const previous = page > 1 ? urlOf(page - 1) : null;
+  const next = page < lastPage ? urlOf(page + 1) : null;
+  const centred = page - NUMBERED_LINKS_MAX / 2;
+  const first = Math.max(1, Math.min(centred, lastPage - NUMBERED_LINKS_MAX + 1));
+  const numbered = Array.from(
+    { length: Math.min(lastPage, NUMBERED_LINKS_MAX) },
+    (_, index) => first + index,
+  ).map((number) => ({ url: urlOf(number), label: String(number), active: number === page }));
+  const from = (page - 1) * perPage + 1;
+  return {
+    current_page: page,
+    data: items,
+    first_page_url: urlOf(1),
+    from: items.length > 0 ? from : null,
+    last_page: lastPage,
+    last_page_url: urlOf(lastPage),
+    links: [
+      { url: previous, label: "&laquo; Previous", active: false },
+      ...numbered,
+      { url: next, label: "Next &raquo;", active: false },
+    ],
+    next_page_url: next,
+    path,
+    per_page: perPage,
+    prev_page_url: previous,
+    to: items.length > 0 ? from + items.length - 1 : null,
+    total,
+  };
+}

@@ -1,0 +1,330 @@
+// The uWebSockets.js adaptor. In this library a synchronous throw or a missing onAborted aborts the
+// process and header values are not checked for line breaks; every route goes through `open` below,
+// so that nothing above this file can make either mistake.
+import { createServer } from "node:net";
+import * as uWS from "uWebSockets.js";
+import type {
+  HttpRequest as RawRequest,
+  HttpResponse as RawResponse,
+  TemplatedApp,
+  us_listen_socket,
+} from "uWebSockets.js";
+import { Fault, fieldFault, StartFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { framingFault, isFramingFault } from "./errors.ts";
+import { createAddressReader, createSchemeReader } from "./address.ts";
+import { Exchange } from "./response.ts";
+import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
+import { createMultipartReader } from "./multipart.ts";
+import { mountSocket } from "./socket.ts";
+
+/** What uWebSockets.js takes to leave its name and version out of answers. */
+// The typings lack it.
+(uWS as unknown as { _cfg(key: string): void })._cfg("999999990007");
+
+export interface HttpServerOptions {
+  tls: { keyFile: string; certFile: string } | null;
+  trustedProxies: string[];
+  log: Logger;
+  newRequestId(): string;
+  /** Renders whatever a handler threw; must not throw itself. */
+  renderError(error: unknown, request: HttpRequest | null): Reply;
+}
+
+export interface HttpServer {
+  /** What answers GET answers HEAD. */
+  route(route: HttpRoute): void;
+  socket(route: SocketRoute): void;
+  /** Everything no route matched. */
+  fallback(handle: HttpRoute["handle"]): void;
+  /** Resolves to the real port; throws when it is taken. */
+  listen(host: string, port: number): Promise<number>;
+  /** New connections are refused; open ones go on. */
+  stopListening(): void;
+  /** Resolves when every request taken on has its answer; streams that have begun are answered. */
+  answered(): Promise<void>;
+  /** Drops what is still open. Idempotent. */
+  close(): void;
+}
+
+/** µSockets' LIBUS_LISTEN_EXCLUSIVE_PORT, which the typings do not name. */
+const LISTEN_EXCLUSIVE_PORT = 1;
+
+const METHODS = {
+  GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del", OPTIONS: "options",
+} as const;
+
+function safeRequestId(given: string | undefined): string | null {
+  if (!given || given.length > LIMITS.requestIdCharsMax) return null;
+  return /^[A-Za-z0-9._:-]+$/.test(given) ? given : null;
+}
+
+function decodeParam(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch (error) {
+    if (error instanceof URIError) throw new Fault(400, "The URL is not valid.");
+    throw error;
+  }
+}
+
+/** What may not come twice, because two readers could each believe another one. */
+const SINGLE = new Set(["content-length", "transfer-encoding", "host"]);
+const HOST = /^[A-Za-z0-9.\-_[\]:]{0,255}$/;
+
+/** Reads the headers; throws on what front ends and this server could understand differently. */
+function readHeaders(raw: RawRequest): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null) as Record<string, string>;
+  let ambiguous = false;
+  raw.forEach((name, value) => {
+    const earlier = headers[name];
+    if (earlier === undefined) headers[name] = value;
+    else if (SINGLE.has(name)) ambiguous = true;
+    else headers[name] = `${earlier}, ${value}`;
+  });
+  const length = headers["content-length"];
+  const encoding = headers["transfer-encoding"];
+  if (length !== undefined && !/^\d{1,15}$/.test(length)) ambiguous = true;
+  if (encoding !== undefined && (encoding !== "chunked" || length !== undefined)) ambiguous = true;
+  if (!HOST.test(headers.host ?? "")) ambiguous = true;
+  if (ambiguous) throw framingFault();
+  return headers;
+}
+
+/** Collects the body, counting every chunk; `done` runs at most once, never after an abort. */
+function readBody(
+  raw: RawResponse,
+  exchange: Exchange,
+  bytesMax: number,
+  done: (body: Buffer) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let refused = false;
+  raw.onData((chunk, isLast) => {
+    if (refused || exchange.finished) return;
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) {
+      refused = true;
+      chunks.length = 0;
+      exchange.fail(new Fault(413, "The request body is too large."), { close: "after" });
+      return;
+    }
+    // The chunk's memory is taken back when this callback returns.
+    if (chunk.byteLength > 0) chunks.push(Buffer.from(Buffer.from(chunk)));
+    if (isLast) done(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  });
+}
+
+let uploadsUnderWay = 0;
+
+/** Like `readBody`, for forms with a file: what arrives goes to disk, not into memory. */
+function readForm(
+  raw: RawResponse,
+  exchange: Exchange,
+  contentType: string,
+  upload: NonNullable<HttpRoute["upload"]>,
+  options: { newName(): string; done(form: MultipartForm): void },
+): void {
+  const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
+  if (uploadsUnderWay >= LIMITS.uploadsAtOnceMax) {
+    throw new Fault(503, "Too many files are being uploaded.", { retryAfterS: 2 });
+  }
+  const reader = createMultipartReader(contentType, { ...upload, newName: options.newName });
+  uploadsUnderWay += 1;
+  exchange.onFinish(() => {
+    uploadsUnderWay -= 1;
+    reader.abort();
+  });
+  let bytes = 0;
+  let refused = false;
+  raw.onData((chunk, isLast) => {
+    if (refused || exchange.finished) return;
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) {
+      refused = true;
+      reader.abort();
+      return exchange.fail(tooLargeFile(upload.fileBytesMax), { close: "after" });
+    }
+    reader.write(Buffer.from(Buffer.from(chunk)));
+    if (!isLast) return;
+    reader.end().then(options.done, (error: unknown) => exchange.fail(error));
+  });
+}
+
+export function tooLargeFile(bytesMax: number): Fault {
+  return fieldFault("file", `The file may not be greater than ${bytesMax / 1024} kilobytes.`);
+}
+
+type RequestReader = (raw: RawResponse, req: RawRequest, paramCount: number) => HttpRequest;
+
+function createRequestReader(options: HttpServerOptions): RequestReader {
+  const readAddress = createAddressReader(options.trustedProxies);
+  const readScheme = createSchemeReader(options.trustedProxies);
+  return (raw, req, paramCount) => {
+    const headers = readHeaders(req);
+    const remote = Buffer.from(raw.getRemoteAddressAsText()).toString("latin1");
+    const params: string[] = [];
+    for (let index = 0; index < paramCount; index += 1) {
+      params.push(decodeParam(req.getParameter(index) ?? ""));
+    }
+    return {
+      id: safeRequestId(headers["x-request-id"]) ?? options.newRequestId(),
+      method: req.getCaseSensitiveMethod(),
+      path: req.getUrl(),
+      query: req.getQuery() ?? "",
+      params,
+      headers,
+      address: readAddress(remote, headers["x-forwarded-for"]),
+      forwardedScheme: readScheme(remote, headers["x-forwarded-proto"]),
+      body: Buffer.alloc(0),
+    };
+  };
+}
+
+/** The handlers that are at work, by their promises. */
+type UnderWay = Set<Promise<void>>;
+
+function run(
+  exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
+): void {
+  exchange.request = request;
+  // uWebSockets.js closes a connection that sends its next request before the answer to this one,
+  // as soon as it has read so far: what changes something begins after that, so that no request
+  // has its effect and loses its answer.
+  if (!SAFE_METHODS.has(request.method)) {
+    setImmediate(() => {
+      if (!exchange.finished) work(exchange, request, handle, underWay);
+    });
+  } else work(exchange, request, handle, underWay);
+}
+
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+function work(
+  exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
+): void {
+  try {
+    const reply = handle(request);
+    if (reply instanceof Promise) {
+      const answered = reply
+        .then((value) => exchange.reply(value))
+        .catch((error: unknown) => exchange.fail(error))
+        .finally(() => underWay.delete(answered));
+      underWay.add(answered);
+    } else exchange.reply(reply);
+  } catch (error) {
+    exchange.fail(error);
+  }
+}
+
+/** The one wrapper of every route: what it opens is answered exactly once, whatever happens. */
+function createOpener(
+  options: HttpServerOptions, readRequest: RequestReader, underWay: UnderWay,
+) {
+  return (route: Omit<HttpRoute, "method">) => {
+    const paramCount = (route.pattern.match(/:/g) ?? []).length;
+    return (raw: RawResponse, req: RawRequest): void => {
+      const exchange = new Exchange(raw, {
+        renderError: route.refuse ?? options.renderError,
+      });
+      try {
+        const request = readRequest(raw, req, paramCount);
+        exchange.request = request;
+        const expectsBody = request.headers["content-length"] !== undefined
+          || request.headers["transfer-encoding"] !== undefined;
+        if (!expectsBody) return run(exchange, request, route.handle, underWay);
+        const contentType = request.headers["content-type"] ?? "";
+        if (route.upload && /^multipart\/form-data\b/i.test(contentType)) {
+          route.upload.admit(request);
+          return readForm(raw, exchange, contentType, route.upload, {
+            newName: options.newRequestId,
+            done: (form) => run(exchange, { ...request, form }, route.handle, underWay),
+          });
+        }
+        if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
+          throw new Fault(413, "The request body is too large.");
+        }
+        readBody(raw, exchange, route.bodyBytesMax, (body) =>
+          run(exchange, { ...request, body }, route.handle, underWay));
+      } catch (error) {
+        exchange.fail(error, { close: isFramingFault(error) ? "at once" : "after" });
+      }
+    };
+  };
+}
+
+const LISTEN_ERRORS: Record<string, string> = {
+  EADDRINUSE: "another program uses the port; stop it or set PARLEY_PORT",
+  EACCES: "this user may not use the port; set PARLEY_PORT to one above 1023",
+  EADDRNOTAVAIL: "the machine has no such address; set PARLEY_HOST",
+  ENOTFOUND: "the name has no address; set PARLEY_HOST",
+};
+
+/** uWebSockets.js does not say why; the system's own answer to the same wish does. */
+function whyNoListening(host: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
+      const unknown = `the system refuses it (${code}); see PARLEY_HOST and PARLEY_PORT`;
+      resolve(LISTEN_ERRORS[code] ?? unknown);
+    });
+    probe.listen({ host, port, exclusive: true }, () => {
+      probe.close();
+      resolve("the system refused it; try again");
+    });
+  });
+}
+
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const app: TemplatedApp = options.tls
+    ? uWS.SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
+    : uWS.App();
+  let listening: us_listen_socket | null = null;
+  let isClosed = false;
+
+  const readRequest = createRequestReader(options);
+  const underWay: UnderWay = new Set();
+  const open = createOpener(options, readRequest, underWay);
+
+  return {
+    route: (route) => {
+      app[METHODS[route.method]](route.pattern, open(route));
+      if (route.method === "GET") app.head(route.pattern, open(route));
+    },
+    socket: (route) => mountSocket(app, route, readRequest, options),
+    fallback: (handle) =>
+      app.any("/*", open({ pattern: "/*", bodyBytesMax: LIMITS.bodyBytesMax, handle })),
+    listen: (host, port) =>
+      new Promise((resolve, reject) => {
+        // The typings lack this form. Without the option two servers could share a port unnoticed.
+        const listen = app.listen.bind(app) as unknown as (
+          host: string,
+          port: number,
+          options: number,
+          callback: (socket: us_listen_socket | false) => void,
+        ) => void;
+        listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
+          if (!socket) {
+            void whyNoListening(host, port).then((why) =>
+              reject(new StartFailure(`cannot listen on ${host}:${port}: ${why}`)));
+            return;
+          }
+          listening = socket;
+          resolve(uWS.us_socket_local_port(socket));
+        });
+      }),
+    stopListening: () => {
+      if (listening) uWS.us_listen_socket_close(listening);
+      listening = null;
+    },
+    answered: async () => {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+    close: () => {
+      if (!isClosed) app.close();
+      isClosed = true;
+    },
+  };
+}

@@ -1,0 +1,265 @@
+// Turns untrusted JSON and query strings into typed values, or into one 422 that names every field
+// at fault in the contract's words. The schemas are the same ones the OpenAPI document prints.
+import {
+  Kind,
+  type Static,
+  type TObject,
+  type TProperties,
+  type TSchema,
+} from "@sinclair/typebox";
+import { TypeCompiler, ValueErrorType, type ValueError } from "@sinclair/typebox/compiler";
+import { isUtf8 } from "node:buffer";
+import { Fault, fieldFault, type FieldErrors } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isCollecting, prepareOf, WITH_MESSAGE, withErrors } from "#core/schema.ts";
+import { isLonger, isUnsafeKey } from "#core/values.ts";
+
+export { Nullable, WITH_MESSAGE, withMessage } from "#core/schema.ts";
+
+export type Validate<T> = (value: unknown) => T;
+
+/** `label_ids.0` → `label ids.0`, as the contract's messages spell field names. */
+const spoken = (field: string): string => field.replaceAll("_", " ");
+
+function sizeMessage(field: string, kind: "most" | "least", schema: TSchema, bound: number): string {
+  const unit = schema.type === "string" ? " characters" : schema.type === "array" ? " items" : "";
+  if (kind === "least") {
+    const verb = schema.type === "array" ? "must have at least" : "must be at least";
+    return `The ${spoken(field)} ${verb} ${bound}${unit}.`;
+  }
+  const verb = schema.type === "array" ? "may not have more than" : "may not be greater than";
+  return `The ${spoken(field)} ${verb} ${bound}${unit}.`;
+}
+
+const TYPE_WORDS: Record<string, string> = {
+  string: "must be a string",
+  integer: "must be an integer",
+  number: "must be a number",
+  boolean: "field must be true or false",
+  array: "must be an array",
+  object: "must be an object",
+};
+
+function typeMessage(field: string, schema: TSchema): string {
+  const words = typeof schema.type === "string" ? TYPE_WORDS[schema.type] : undefined;
+  return words ? `The ${spoken(field)} ${words}.` : `The selected ${spoken(field)} is invalid.`;
+}
+
+const isMissing = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === "string" && value.trim() === "");
+
+function messageFor(field: string, error: ValueError): string {
+  const { schema, value } = error;
+  if (error.type === ValueErrorType.ObjectRequiredProperty || isMissing(value)) {
+    return `The ${spoken(field)} field is required.`;
+  }
+  const own = (schema as Record<string, unknown>)[WITH_MESSAGE];
+  if (typeof own === "string") return own;
+  switch (error.type) {
+    case ValueErrorType.StringMaxLength:
+      return sizeMessage(field, "most", schema, Number(schema.maxLength));
+    case ValueErrorType.StringMinLength:
+      return sizeMessage(field, "least", schema, Number(schema.minLength));
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return sizeMessage(field, "most", schema, Number(schema.maximum));
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return sizeMessage(field, "least", schema, Number(schema.minimum));
+    case ValueErrorType.ArrayMaxItems:
+      return sizeMessage(field, "most", schema, Number(schema.maxItems));
+    case ValueErrorType.ArrayMinItems:
+      return sizeMessage(field, "least", schema, Number(schema.minItems));
+    case ValueErrorType.ArrayUniqueItems:
+      return `The ${spoken(field)} field has a duplicate value.`;
+    case ValueErrorType.StringPattern:
+      return `The ${spoken(field)} format is invalid.`;
+    default:
+      return typeMessage(field, schema);
+  }
+}
+
+/** True when the object has every constant the schema asks for, and there is one. */
+function hasConstantsOf(schema: TSchema, value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const constants = Object.entries((schema.properties ?? {}) as TProperties)
+    .filter(([, property]) => property.const !== undefined);
+  return constants.length > 0 && constants.every(
+    ([name, property]) => (value as Record<string, unknown>)[name] === property.const);
+}
+
+/** The member of a union the value was meant for: the only one not null, or the one it names. */
+function meantMember(union: TSchema, value: unknown): TSchema | undefined {
+  const members = ((union.anyOf ?? []) as TSchema[]).filter((member) => member[Kind] !== "Null");
+  return members.length === 1
+    ? members[0]
+    : members.find((member) => hasConstantsOf(member, value));
+}
+
+/** The errors worth telling: of a union, those of the member the value was meant for. */
+function* tellingErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
+  for (const error of errors) {
+    const members = (error.schema.anyOf ?? []) as TSchema[];
+    const meant = error.type === ValueErrorType.Union && meantMember(error.schema, error.value);
+    const inner = meant ? error.errors[members.indexOf(meant)] : undefined;
+    if (inner) yield* tellingErrors(inner);
+    else yield error;
+  }
+}
+
+/** The compiled check counts UTF-16 units; JSON Schema, as every client reads it, characters. */
+const isExcused = ({ type, schema, value }: ValueError): boolean =>
+  type === ValueErrorType.StringMaxLength && !isLonger(String(value), Number(schema.maxLength));
+
+function collectErrors(errors: Iterable<ValueError>): FieldErrors {
+  const found: FieldErrors = {};
+  for (const error of tellingErrors(errors)) {
+    if (isExcused(error)) continue;
+    const field = error.path.slice(1).replaceAll("/", ".") || "body";
+    // The first violation of a field says enough: what a missing value also violates is noise.
+    found[field] ??= [messageFor(field, error)];
+  }
+  return found;
+}
+
+const BOOLEANS = new Map<unknown, boolean>([
+  [1, true], [0, false], ["1", true], ["0", false], ["true", true], ["false", false],
+]);
+
+/** Accepts what clients of this API family send: numbers as text, booleans as 0 and 1. */
+function coerce(schema: TSchema, given: unknown): unknown {
+  const prepare = prepareOf(schema);
+  const value = prepare ? prepare(given) : given;
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return typeof value === "string" && /^\s*-?\d{1,15}(\.\d{1,15})?\s*$/.test(value)
+        ? Number(value)
+        : value;
+    case "boolean":
+      return BOOLEANS.get(value) ?? value;
+    case "array":
+      return Array.isArray(value)
+        ? value.map((item) => coerce(schema.items as TSchema, item))
+        : value;
+    case "object":
+      return coerceObject(schema, value);
+    default: {
+      const meant = meantMember(schema, value);
+      return meant && value !== null ? coerce(meant, value) : value;
+    }
+  }
+}
+
+function coerceObject(schema: TSchema, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const properties = (schema.properties ?? {}) as TProperties;
+  const required = new Set((schema.required ?? []) as string[]);
+  const result: Record<string, unknown> = {};
+  for (const [key, given] of Object.entries(value)) {
+    const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    // A blank required field counts as missing, as in the API family Parley is compatible with.
+    if (property && required.has(key) && isMissing(given)) continue;
+    result[key] = property ? coerce(property, given) : given;
+  }
+  return result;
+}
+
+export interface ValidationOptions {
+  /** Top-level message of the 422; absent: the first field's message. */
+  message?: string;
+}
+
+/**
+ * Compiles the schema once; the returned function throws a Fault 422 that lists every field at
+ * fault, unless the schema is `collectingErrors`.
+ */
+export function compileValidation<T extends TObject>(
+  schema: T,
+  options: ValidationOptions = {},
+): Validate<Static<T>> {
+  const compiled = TypeCompiler.Compile(schema);
+  return (value) => {
+    const coerced = coerceObject(schema, value);
+    if (compiled.Check(coerced)) return coerced as Static<T>;
+    const errors = collectErrors(compiled.Errors(coerced));
+    if (Object.keys(errors).length === 0) return coerced as Static<T>;
+    if (!isCollecting(schema)) throw validationFault(errors, options.message);
+    return withErrors(coerced as Record<string, unknown>, errors) as Static<T>;
+  };
+}
+
+export function validationFault(errors: FieldErrors, message?: string): Fault {
+  const first = Object.values(errors)[0]?.[0] ?? "The given data was invalid.";
+  return new Fault(422, message ?? first, { errors });
+}
+
+function assertDepth(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (inString) {
+      if (code === 0x5c) index += 1;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x7b || code === 0x5b) {
+      depth += 1;
+      if (depth > LIMITS.jsonDepthMax) throw new Fault(400, "The request body is nested too deeply.");
+    } else if (code === 0x7d || code === 0x5d) depth -= 1;
+  }
+}
+
+function assertSafeKeys(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    if (!Array.isArray(value) && isUnsafeKey(key)) {
+      throw new Fault(400, `The request body may not have the key ${key}.`);
+    }
+    assertSafeKeys(member);
+  }
+}
+
+/** An empty body is an empty object: some clients send none where every field is optional. */
+export function parseJsonObject(body: Buffer): Record<string, unknown> {
+  const value = body.length === 0 ? {} : parseJson(body);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Fault(400, "The request body must be a JSON object.");
+  }
+  return value as Record<string, unknown>;
+}
+
+/** Whatever the JSON says; throws a Fault for what is none, is too deep or has unsafe names. */
+export function parseJson(body: Buffer): unknown {
+  if (!isUtf8(body)) throw new Fault(400, "The request body is not valid UTF-8.");
+  const text = body.toString("utf8");
+  assertDepth(text);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Fault(400, "The request body is not valid JSON.", { cause: error });
+  }
+  // A scan of the text is cheap; walking the value is needed only when such a key may be there.
+  if (/__proto__|constructor|prototype|\\u/.test(text)) assertSafeKeys(value);
+  return value;
+}
+
+/** The query as an object; of a repeated name the last value counts, blank values are left out. */
+export function parseQuery(query: string): Record<string, string> {
+  const values: Record<string, string> = {};
+  if (query === "") return values;
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (value !== "" && !isUnsafeKey(name)) values[name] = value;
+  }
+  return values;
+}
+
+/** Of the header, or a body's member that stands for it; blank is none. Throws Fault 422. */
+export function readIdempotencyKey(text: string | undefined): string | null {
+  if (text === undefined || text === "") return null;
+  const most = LIMITS.idempotencyKeyCharsMax;
+  if (text.length <= most) return text;
+  throw fieldFault(
+    "idempotency_key", `The Idempotency-Key may not be greater than ${most} characters.`);
+}

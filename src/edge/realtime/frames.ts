@@ -1,0 +1,63 @@
+// What goes over the wire of a stream, the same for SSE and WebSocket: frames and positions.
+import type { CommittedData, CommittedEvent } from "#events/events.ts";
+
+/**
+ * Where a client stands: the last committed event it has, and how many UTF-16 units of the reply
+ * in flight. On the wire `<sequence>` or `<sequence>.<characters>`; opaque to clients.
+ */
+export interface Position {
+  sequence: number;
+  chars: number;
+}
+
+export interface Frame {
+  /** Empty for frames that are no part of the log. */
+  id: string;
+  type: string;
+  /** The whole frame as JSON, `id` and `type` included. */
+  json: string;
+}
+
+/** Null for anything that is no position. */
+export function parsePosition(text: string): Position | null {
+  const match = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(text);
+  return match ? { sequence: Number(match[1]), chars: Number(match[2] ?? 0) } : null;
+}
+
+export function formatPosition({ sequence, chars }: Position): string {
+  return chars > 0 ? `${sequence}.${chars}` : String(sequence);
+}
+
+export function makeFrame(type: string, position: Position | null, members: object): Frame {
+  const id = position === null ? "" : formatPosition(position);
+  const head = position === null ? { type } : { id, type };
+  return { id, type, json: JSON.stringify({ ...head, ...members }) };
+}
+
+/** One event is encoded once per topic, however many watch. */
+const encoded = new WeakMap<CommittedEvent, Map<string, Frame>>();
+
+export function committedFrame(event: CommittedEvent, sequence: number): Frame {
+  const id = String(sequence);
+  let frames = encoded.get(event);
+  if (!frames) encoded.set(event, (frames = new Map()));
+  let frame = frames.get(id);
+  if (!frame) {
+    frame = { id, type: event.type, json: `{"id":"${id}",${event.json.slice(1)}` };
+    frames.set(id, frame);
+  }
+  return frame;
+}
+
+const decoded = new WeakMap<CommittedEvent, CommittedData>();
+
+export function eventData(event: CommittedEvent): CommittedData {
+  let data = decoded.get(event);
+  if (!data) decoded.set(event, (data = JSON.parse(event.json) as CommittedData));
+  return data;
+}
+
+export function encodeSse(frame: Frame): string {
+  const id = frame.id === "" ? "" : `id: ${frame.id}\n`;
+  return `${id}event: ${frame.type}\ndata: ${frame.json}\n\n`;
+}

@@ -1,0 +1,166 @@
+// Opens sessions over SSE and WebSocket, keeps them alive with heartbeats, and closes them all when
+// the server stops. One per process; made in features.ts.
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { ByteStream, Reply, Socket } from "#http/exchange.ts";
+import { encodeSse, formatPosition, makeFrame, parsePosition, type Position } from "./frames.ts";
+import { Session, type CloseReason, type Sink, type StreamSource } from "./session.ts";
+
+export interface StreamRequest {
+  source: StreamSource;
+  /** Null: from now on. */
+  position: Position | null;
+  /** End the stream with this turn. */
+  untilTurn?: number;
+  /** The turn was tried again and answered: its earlier failures are not told. */
+  skipsFailures?: boolean;
+  /** Events right after `position` that the caller has at hand, so that the log is not read. */
+  backlog?: CommittedEvent[];
+  /** Most sessions of the topic at a time. */
+  sessionsMax: number;
+}
+
+export interface Streams {
+  /** An SSE reply. Throws Fault 429 when too many watch the topic. */
+  openSse(request: StreamRequest): Reply;
+  /** A session over an upgraded socket. */
+  openSocket(request: StreamRequest, socket: Socket): SocketSession;
+  assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
+  /** Tells every client to come back. */
+  closeAll(): void;
+  /** Open sessions by transport, for metrics. */
+  counts(): { sse: number; websocket: number };
+}
+
+export interface SocketSession {
+  resume(position: Position): void;
+  /** Sends one frame outside the log: answers and errors of the socket's own commands. */
+  answer(type: string, members: object): void;
+  drained(): void;
+  closed(): void;
+}
+
+/** 4000–4499: reconnect; 4500–4999: do not. */
+const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
+  finished: 1000,
+  restart: 4000,
+  slow: 4008,
+  denied: 4501,
+};
+
+const SSE_RETRY_MS = 1000;
+
+/** `after` of the query wins over the header a reconnecting browser sends. */
+export function readPosition(
+  after: string | undefined,
+  lastEventId: string | undefined,
+): Position | null {
+  const text = after ?? lastEventId;
+  if (text === undefined || text === "") return null;
+  const position = parsePosition(text);
+  if (!position) throw new Fault(422, "The after is not a position of this stream.");
+  return position;
+}
+
+type BeginSession = (
+  request: StreamRequest,
+  sink: Sink,
+  transport: "sse" | "websocket",
+  beat: () => void,
+) => { session: Session; end: () => void };
+
+function startSse(begin: BeginSession, request: StreamRequest, stream: ByteStream): void {
+  const sink: Sink = {
+    send: (frames) => stream.write(frames.map(encodeSse).join("")),
+    close: (reason, frames) => {
+      if (reason === "slow") return stream.abort();
+      const last = reason === "restart" ? [...frames, makeFrame("reconnect", null, {})] : frames;
+      stream.end(last.map(encodeSse).join(""));
+    },
+  };
+  const beat = (): void => void stream.write(": beat\n\n");
+  const { session, end } = begin(request, sink, "sse", beat);
+  stream.onDrain(() => session.drained());
+  stream.onClose(end);
+  const at = formatPosition(session.position);
+  // An id without data is no event, but where a client that reconnects goes on from, also before
+  // anything has happened.
+  stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\nid: ${at}\n\n`);
+  session.start();
+}
+
+function startSocket(
+  begin: BeginSession,
+  request: StreamRequest,
+  socket: Socket,
+): SocketSession {
+  const sink: Sink = {
+    send: (frames) => {
+      let flowing = true;
+      for (const frame of frames) flowing = socket.send(frame.json) && flowing;
+      return flowing;
+    },
+    close: (reason, frames) => {
+      for (const frame of frames) socket.send(frame.json);
+      socket.end(SOCKET_CLOSE_CODES[reason], reason);
+    },
+  };
+  const { session, end } = begin(request, sink, "websocket", () => undefined);
+  socket.send(makeFrame("connected", session.position, {}).json);
+  session.start();
+  return {
+    resume: (position) => session.resume(position),
+    answer: (type, members) => void socket.send(makeFrame(type, null, members).json),
+    drained: () => session.drained(),
+    closed: end,
+  };
+}
+
+export function createStreams({ bus, system }: { bus: EventBus; system: System }): Streams {
+  const open = new Map<Session, "sse" | "websocket">();
+
+  const assertRoom: Streams["assertRoom"] = ({ source, sessionsMax }) => {
+    if (bus.listeners(source.topic) >= sessionsMax) {
+      throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
+    }
+  };
+  const beginSession: BeginSession = (request, sink, transport, beat) => {
+    const session = new Session({ ...request, sink, bus, system });
+    open.set(session, transport);
+    const heartbeat: Timer = system.every(LIMITS.heartbeatMs, () => {
+      session.check();
+      beat();
+    });
+    const end = (): void => {
+      heartbeat.cancel();
+      open.delete(session);
+      session.end();
+    };
+    return { session, end };
+  };
+
+  return {
+    assertRoom,
+    openSse: (request) => {
+      assertRoom(request);
+      return {
+        status: 200,
+        contentType: "text/event-stream; charset=utf-8",
+        headers: { "Cache-Control": "no-store", "X-Accel-Buffering": "no" },
+        stream: (stream) => startSse(beginSession, request, stream),
+      };
+    },
+    openSocket: (request, socket) => startSocket(beginSession, request, socket),
+    closeAll: () => {
+      for (const session of [...open.keys()]) session.close("restart");
+    },
+    counts: () => {
+      const transports = [...open.values()];
+      const sse = transports.filter((transport) => transport === "sse").length;
+      return { sse, websocket: transports.length - sse };
+    },
+  };
+}

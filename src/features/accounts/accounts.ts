@@ -1,0 +1,205 @@
+// Accounts and their API keys: records, store port, rules. A key is `<id>|<secret>`; only a hash of
+// the secret is kept, so a key is shown once. Every check reads the store: a revoked key is dead at
+// once, whichever process revoked it.
+import { hash, timingSafeEqual } from "node:crypto";
+import type { Micros } from "#core/money.ts";
+import { DEFAULT_PLAN } from "#core/price-lists.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent, Refused } from "#events/events.ts";
+
+export interface Account {
+  id: number;
+  name: string;
+  email: string;
+  plan: string;
+  balanceMicros: Micros;
+  reservedMicros: Micros;
+  createdAt: Instant;
+  /** The newest there was, however long ago. */
+  trouble: Trouble | null;
+}
+
+/** A visitor of the account was not answered. */
+export interface Trouble {
+  reason: Refused | "reply_failed";
+  conversationUuid: string | null;
+  at: Instant;
+}
+
+export type Scope = "read" | "write";
+export const ALL_SCOPES: readonly Scope[] = ["read", "write"];
+
+export interface ApiKey {
+  id: number;
+  accountId: number;
+  name: string;
+  scopes: Scope[];
+  expiresAt: Instant | null;
+  lastUsedAt: Instant | null;
+  revokedAt: Instant | null;
+  createdAt: Instant;
+}
+
+export interface StoredKey extends ApiKey {
+  secretHash: string;
+}
+
+export type CreditOutcome =
+  | { kind: "entered"; balanceMicros: Micros; events: CommittedEvent[] }
+  | { kind: "repeated"; balanceMicros: Micros }
+  | { kind: "not_found" }
+  | { kind: "below_zero" };
+
+/** Each method is one transaction; writes resolve once they are durable. */
+export interface AccountStore {
+  createAccount(args: {
+    name: string;
+    email: string;
+    plan: string;
+    now: Instant;
+  }): Promise<Account>;
+  /** False when there is no such account. */
+  setPlan(args: { accountId: number; plan: string }): Promise<boolean>;
+  listAccounts(): Account[];
+  findAccount(accountId: number): Account | null;
+  createKey(args: NewKey): Promise<ApiKey>;
+  /** Keys of the account that are not revoked, oldest first. */
+  listKeys(accountId: number): ApiKey[];
+  findKey(keyId: number): StoredKey | null;
+  /** False when the account has no such key in force. */
+  revokeKey(args: { accountId: number; keyId: number; now: Instant }): Promise<boolean>;
+  /** Records when keys were last used; keys that are gone are passed over. */
+  touchKeys(uses: { keyId: number; at: Instant }[]): Promise<void>;
+  /** Adds (or with a negative amount takes) money; one entry per reference, for ever. */
+  credit(args: {
+    accountId: number;
+    amountMicros: Micros;
+    reference: string;
+    now: Instant;
+  }): Promise<CreditOutcome>;
+}
+
+export interface NewKey {
+  accountId: number;
+  name: string;
+  secretHash: string;
+  scopes: Scope[];
+  expiresAt: Instant | null;
+  now: Instant;
+}
+
+/** Who asks. */
+export interface Identity {
+  accountId: number;
+  keyId: number;
+  scopes: Scope[];
+}
+
+export interface Accounts {
+  create(name: string, email?: string, plan?: string): Promise<Account>;
+  /** False when there is no such account. */
+  setPlan(accountId: number, plan: string): Promise<boolean>;
+  list(): Account[];
+  find(accountId: number): Account | null;
+  /** The token is in no store: show it now or never. */
+  createKey(
+    accountId: number,
+    name: string,
+    options?: { scopes?: Scope[]; expiresAt?: Instant | null },
+  ): Promise<{ key: ApiKey; token: string }>;
+  listKeys(accountId: number): ApiKey[];
+  revokeKey(accountId: number, keyId: number): Promise<boolean>;
+  /** Null for anything but the token of a key in force. */
+  authenticate(token: string): Identity | null;
+  /** Null once the key is revoked or expired. */
+  identityOf(keyId: number): Identity | null;
+  /** False once the key is revoked or expired. */
+  isInForce(keyId: number): boolean;
+  credit(accountId: number, amountMicros: Micros, reference?: string): Promise<CreditOutcome>;
+  /** Writes down key uses gathered since the last call. */
+  flushKeyUses(): Promise<void>;
+}
+
+const SECRET_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const SECRET_LENGTH = 48;
+
+function hashSecret(secret: string): string {
+  return hash("sha256", secret, "hex");
+}
+
+/** 48 characters of base 62 carry 285 bits; bytes past the largest multiple of 62 are dropped. */
+function drawSecret(system: System): string {
+  let secret = "";
+  while (secret.length < SECRET_LENGTH) {
+    for (const byte of system.randomBytes(64)) {
+      if (byte < 248 && secret.length < SECRET_LENGTH) secret += SECRET_CHARS[byte % 62];
+    }
+  }
+  return secret;
+}
+
+function splitToken(token: string): { keyId: number; secret: string } | null {
+  const match = /^(\d{1,15})\|([A-Za-z0-9]{20,100})$/.exec(token);
+  return match?.[1] && match[2] ? { keyId: Number(match[1]), secret: match[2] } : null;
+}
+
+export function createAccounts({
+  store,
+  system,
+  bus,
+}: {
+  store: AccountStore;
+  system: System;
+  bus: EventBus;
+}): Accounts {
+  let uses = new Map<number, Instant>();
+  const inForce = (key: StoredKey | null): key is StoredKey =>
+    key !== null && key.revokedAt === null
+    && (key.expiresAt === null || key.expiresAt > system.now());
+  return {
+    create: (name, email = "", plan = DEFAULT_PLAN) =>
+      store.createAccount({ name, email, plan, now: system.now() }),
+    setPlan: (accountId, plan) => store.setPlan({ accountId, plan }),
+    list: () => store.listAccounts(),
+    find: (accountId) => store.findAccount(accountId),
+    createKey: async (accountId, name, options = {}) => {
+      const secret = drawSecret(system);
+      const key = await store.createKey({
+        accountId,
+        name,
+        secretHash: hashSecret(secret),
+        scopes: options.scopes ?? [...ALL_SCOPES],
+        expiresAt: options.expiresAt ?? null,
+        now: system.now(),
+      });
+      return { key, token: `${key.id}|${secret}` };
+    },
+    listKeys: (accountId) => store.listKeys(accountId),
+    revokeKey: (accountId, keyId) => store.revokeKey({ accountId, keyId, now: system.now() }),
+    authenticate: (token) => {
+      const parts = splitToken(token);
+      const key = parts && store.findKey(parts.keyId);
+      if (!parts || !inForce(key)) return null;
+      const given = Buffer.from(hashSecret(parts.secret), "hex");
+      if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return null;
+      uses.set(key.id, system.now());
+      return { accountId: key.accountId, keyId: key.id, scopes: key.scopes };
+    },
+    identityOf: (keyId) => {
+      const key = store.findKey(keyId);
+      return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
+    },
+    isInForce: (keyId) => inForce(store.findKey(keyId)),
+    credit: async (accountId, amountMicros, reference = `credit:${system.uuid()}`) => {
+      const outcome = await store.credit({ accountId, amountMicros, reference, now: system.now() });
+      if (outcome.kind === "entered") bus.publishCommitted(outcome.events);
+      return outcome;
+    },
+    flushKeyUses: async () => {
+      const flushed = [...uses].map(([keyId, at]) => ({ keyId, at }));
+      uses = new Map();
+      if (flushed.length > 0) await store.touchKeys(flushed);
+    },
+  };
+}

@@ -1,0 +1,186 @@
+// The wire of the overview: what a dashboard shows first, in one answer to go on from with the
+// account's stream.
+import { Type, type Static } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { dollarsFromMicros } from "#core/money.ts";
+import { about, named } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { Moment } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import {
+  LATENCY_CALLS_MAX, LATENCY_CONVERSATIONS_MAX, type CallLatency, type Day, type Overview,
+  type ReadOverview, type ReplyLatency, type Spend,
+} from "./overview.ts";
+
+const DAYS_DEFAULT = 30;
+const DAYS_MAX = 90;
+
+const Spread = Type.Object({
+  p50: Type.Integer(about("Half were as quick as this or quicker, in milliseconds.", 640)),
+  p95: Type.Integer(about("Nineteen in twenty were as quick as this or quicker.", 1180)),
+}, named("Spread", "How long something took, in milliseconds."));
+const Percentiles = (what: string) =>
+  Type.Union([Spread, Type.Null()], about(`${what}; null where there was none.`));
+const day = { date: Type.String(about("The day, in UTC.", "2026-03-02")) };
+const SPEND = {
+  messages: Type.Number(about("USD for replies in text.", 0.12)),
+  calls: Type.Number(about("USD for calls.", 1.4)),
+  numbers: Type.Number(about("USD for phone numbers.", 1)),
+  other: Type.Number(about("USD for everything else.", 0)),
+};
+const CALL_LATENCY = {
+  turns: Type.Integer(about("How many replies on calls were measured.", 42)),
+  endpoint_ms: Percentiles("Until the end of the turn was decided"),
+  final_transcript_ms: Percentiles("Until the words were final"),
+  first_token_ms: Percentiles("Until the model's first word"),
+  first_audio_ms: Percentiles("Until the voice's first sound"),
+  heard_ms: Percentiles("Until the caller heard it"),
+};
+const REPLY_LATENCY = {
+  replies: Type.Integer(about("How many replies in text were measured.", 120)),
+  reply_ms: Percentiles("From a message to its whole reply"),
+};
+const byDay = (what: string) => about(`${what}, every day of the range, oldest first.`);
+
+const OverviewSchema = Type.Object({
+  id: Type.Integer(about("Where to go on: `/user/stream?after=` with this.", 42)),
+  as_of: Moment("The moment all figures are of, in UTC."),
+  currency: Type.Literal("USD", about("The currency of all amounts.")),
+  balance: Type.Number(about("What is left to spend.", 4.88)),
+  reserved: Type.Number(about("What running turns and calls hold back of it.", 0)),
+  spend: Type.Object({
+    total: Type.Number(about("What was spent in the range.", 2.52)),
+    by_day: Type.Array(Type.Object({ ...day, ...SPEND }), byDay("What was spent")),
+  }, about("Money spent.")),
+  conversations: Type.Object({
+    by_day: Type.Array(Type.Object({
+      ...day,
+      conversations: Type.Integer(about("Conversations begun on the day.", 12)),
+      messages: Type.Integer(about("All messages of the conversations begun on the day.", 96)),
+    }), byDay("Conversations")),
+  }, about("Conversations in text.")),
+  calls: Type.Object({
+    live: Type.Integer(about("Calls under way now, whenever they began.", 1)),
+    by_day: Type.Array(Type.Object({
+      ...day,
+      calls: Type.Integer(about("Calls begun on the day.", 8)),
+      answered: Type.Integer(about("Those of them that were answered.", 6)),
+      minutes: Type.Number(about("How long they lasted together.", 14.5)),
+    }), byDay("Calls")),
+    by_status: Type.Array(Type.Object({
+      status: Type.String(about("The status calls ended with.", "completed")),
+      calls: Type.Integer(about("How many did.", 6)),
+    }), about("How the calls of the range ended, the commonest first.")),
+  }, about("Calls.")),
+  latency: Type.Object({
+    ...CALL_LATENCY,
+    by_day: Type.Array(Type.Object({ ...day, ...CALL_LATENCY }), byDay("Latency of calls")),
+    messages: Type.Object({
+      ...REPLY_LATENCY,
+      by_day: Type.Array(Type.Object({ ...day, ...REPLY_LATENCY }), byDay("Latency of replies")),
+    }, {
+      description: "From a message to its whole reply, in the newest "
+        + `${LATENCY_CONVERSATIONS_MAX} conversations; days are those they began on`,
+    }),
+  }, {
+    description: "Milliseconds since the caller stopped speaking, to the nearest rank, in the "
+      + `newest ${LATENCY_CALLS_MAX} answered calls`,
+  }),
+});
+
+const wireSpend = (spend: Spend) => ({
+  messages: dollarsFromMicros(spend.messages),
+  calls: dollarsFromMicros(spend.calls),
+  numbers: dollarsFromMicros(spend.numbers),
+  other: dollarsFromMicros(spend.other),
+});
+
+const wireCallLatency = ({ turns, stages }: CallLatency) => ({
+  turns,
+  endpoint_ms: stages.endpointMs,
+  final_transcript_ms: stages.finalTranscriptMs,
+  first_token_ms: stages.firstTokenMs,
+  first_audio_ms: stages.firstAudioMs,
+  heard_ms: stages.heardMs,
+});
+
+const wireReplyLatency = ({ replies, replyMs }: ReplyLatency) => ({ replies, reply_ms: replyMs });
+
+const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+
+function callsOfDay({ date, calls }: Day) {
+  const seconds = sum(calls.map((row) => row.seconds));
+  return {
+    date,
+    calls: sum(calls.map((row) => row.calls)),
+    answered: sum(calls.map((row) => row.answered)),
+    minutes: Math.round((seconds * 100) / 60) / 100,
+  };
+}
+
+/** The commonest first. */
+function byStatus(days: Day[]): { status: string; calls: number }[] {
+  const counts = new Map<string, number>();
+  for (const { status, calls } of days.flatMap((row) => row.calls)) {
+    counts.set(status, (counts.get(status) ?? 0) + calls);
+  }
+  return [...counts]
+    .map(([status, calls]) => ({ status, calls }))
+    .sort((a, b) => b.calls - a.calls || a.status.localeCompare(b.status));
+}
+
+function wireOverview(overview: Overview): Static<typeof OverviewSchema> {
+  const { days } = overview;
+  const spent = sum(days.flatMap(({ spend }) => Object.values(spend) as number[]));
+  return {
+    id: overview.sequence,
+    as_of: isoMicros(overview.asOf),
+    currency: "USD",
+    balance: dollarsFromMicros(overview.balanceMicros),
+    reserved: dollarsFromMicros(overview.reservedMicros),
+    spend: {
+      total: dollarsFromMicros(spent),
+      by_day: days.map(({ date, spend }) => ({ date, ...wireSpend(spend) })),
+    },
+    conversations: {
+      by_day: days.map(({ date, conversations, messages }) => ({ date, conversations, messages })),
+    },
+    calls: {
+      live: overview.liveCalls, by_day: days.map(callsOfDay), by_status: byStatus(days),
+    },
+    latency: {
+      ...wireCallLatency(overview.callLatency),
+      by_day: days.map(({ date, callLatency }) => ({ date, ...wireCallLatency(callLatency) })),
+      messages: {
+        ...wireReplyLatency(overview.replyLatency),
+        by_day: days.map(({ date, replyLatency }) => ({ date, ...wireReplyLatency(replyLatency) })),
+      },
+    },
+  };
+}
+
+export function overviewRoutes(read: ReadOverview): Route[] {
+  return [keyRoute({
+    method: "GET",
+    path: "/user/overview",
+    tag: "Account",
+    summary: "See what happened lately",
+    description: "Balance, spend, conversations, calls and latency of the last days.",
+    errorShape: "message",
+    query: Type.Object({
+      days: Type.Optional(Type.Integer({
+        minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT,
+        ...about("How many days to look back, today included."),
+      })),
+    }),
+    responses: {
+      200: { description: "The overview; every day of the range, oldest first", schema: OverviewSchema },
+    },
+    handle: async ({ caller, query }) => {
+      const overview = await read(caller.accountId, query.days ?? DAYS_DEFAULT);
+      if (!overview) throw new Fault(404, "Account not found.");
+      return json(200, wireOverview(overview));
+    },
+  })];
+}

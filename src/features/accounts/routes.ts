@@ -1,0 +1,344 @@
+// The account's own routes: who am I, API keys, and the account's stream for dashboards.
+import { Type } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, Nullable } from "#core/schema.ts";
+import { dollarsFromMicros } from "#core/money.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+import { accountTopic } from "#events/events.ts";
+import type { EventLog } from "#events/log.ts";
+import {
+  AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, MessageSchema, Moment, TICKET,
+} from "#http/answers.ts";
+import { API_ROOT } from "#http/api.ts";
+import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import { parseJsonObject, parseQuery } from "#http/validation.ts";
+import { readPosition, type StreamRequest, type Streams } from "#realtime/streams.ts";
+import { parsePosition } from "#realtime/frames.ts";
+import type { Accounts } from "./accounts.ts";
+import { ledgerRoutes } from "./ledger-routes.ts";
+import type { ReadOverview } from "./overview.ts";
+import { overviewRoutes } from "./overview-routes.ts";
+import type { Sessions } from "./sessions.ts";
+import type { Statements } from "./statements.ts";
+import type { Tickets } from "./tickets.ts";
+
+export interface AccountRouteOptions {
+  accounts: Accounts;
+  tickets: Tickets<Caller>;
+  sessions: Sessions;
+  events: EventLog;
+  streams: Streams;
+  overview: ReadOverview;
+  statements: Statements;
+  /** Bearer key or ticket of a request; throws Fault 401. */
+  identify(http: HttpRequest): Caller;
+}
+
+const KEY = {
+  id: Type.Integer(about("The key's number, which is also the part of the key before the `|`.", 3)),
+  name: Type.String({
+    maxLength: 255, ...about("What the key is for, in your words.", "Import from the shop"),
+  }),
+  created_at: Moment("When the key was made, in UTC."),
+};
+const EXPIRES = about(
+  "From when on the key is refused, ISO 8601; null: it is in force until it is revoked.",
+  "2027-01-01T00:00:00.000000Z");
+const NewKey = Type.Object({
+  name: KEY.name,
+  scopes: Type.Optional(
+    Type.Array(Type.Union([Type.Literal("read"), Type.Literal("write")]), {
+      minItems: 1, uniqueItems: true,
+      ...about("What the key may do; left out: both.", ["read"]),
+    })),
+  expires_at: Type.Optional(Nullable(Type.String(EXPIRES))),
+});
+const Key = Type.Object({
+  ...KEY,
+  scopes: Type.Array(Type.String(), about(
+    "`read` opens everything that only reads, `write` everything else.", ["read", "write"])),
+  expires_at: Nullable(Type.String(EXPIRES)),
+  last_used_at: Nullable(Moment("When it was last used, within a minute; null: never.")),
+});
+
+const isoOrNull = (instant: Instant | null): string | null =>
+  instant === null ? null : isoMicros(instant);
+
+function readExpiry(text: string | null | undefined): Instant | null {
+  if (text === null || text === undefined) return null;
+  const ms = Date.parse(text);
+  if (Number.isFinite(ms)) return ms * 1000;
+  const message = "The expires at is not a valid date.";
+  throw new Fault(422, message, { errors: { expires_at: [message] } });
+}
+
+export function accountRoutes(options: AccountRouteOptions): Route[] {
+  return [
+    meRoute(options), ...overviewRoutes(options.overview), ...ledgerRoutes(options.statements),
+    ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
+  ];
+}
+
+const TROUBLE = Type.Object({
+  reason: Type.String({
+    description: "balance_too_low, daily_cap_reached, or reply_failed: the model or a tool failed",
+    examples: ["balance_too_low"],
+  }),
+  conversation_id: Type.Union([Type.String(), Type.Null()], {
+    description: "Whose; null where none could be begun",
+    examples: ["9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"],
+  }),
+  at: Type.String({ description: "When it was", examples: ["2026-05-04T12:30:00.000000Z"] }),
+}, about("The newest time a visitor was not answered; null: it never happened."));
+
+function meRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/me",
+    tag: "Account",
+    summary: "The account and its balance",
+    errorShape: "message",
+    responses: {
+      200: {
+        description: "The account",
+        schema: Type.Object({
+          name: Type.String(about("Whose account it is.", "Ada's Flower Shop")),
+          email: Type.String(about("Where the account's owner is reached.", "ada@example.org")),
+          total_balance: Type.Number(about(
+            "What is left to spend, in USD, what is reserved for running calls included.", 4.97)),
+          trouble: Nullable(TROUBLE),
+        }),
+      },
+    },
+    handle: ({ caller }) => {
+      const account = accounts.find(caller.accountId);
+      if (!account) throw new Fault(404, "Account not found.");
+      const { name, email, balanceMicros, trouble } = account;
+      return json(200, {
+        name,
+        email,
+        total_balance: dollarsFromMicros(balanceMicros),
+        trouble: trouble && {
+          reason: trouble.reason, conversation_id: trouble.conversationUuid,
+          at: isoMicros(trouble.at),
+        },
+      });
+    },
+  });
+}
+
+const KEYS = { tag: "API keys", errorShape: "message" } as const;
+
+function keyRoutes(options: AccountRouteOptions): Route[] {
+  return [createKeyRoute(options), listKeysRoute(options), revokeKeyRoute(options)];
+}
+
+function createKeyRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    ...KEYS,
+    method: "POST",
+    path: "/user/api-keys",
+    summary: "Create an API key",
+    description: "Its token is shown only here.",
+    body: NewKey,
+    responses: {
+      201: {
+        description: "The key",
+        schema: Type.Object({
+          message: MessageSchema.properties.message,
+          api_key: Type.Object({
+            ...KEY,
+            token: Type.String(about(
+              "The key itself, shown here and never again.", "3|q8Zr1x0V5mB2nK7c")),
+          }, about("The key that was made.")),
+        }),
+      },
+    },
+    handle: async ({ caller, body }) => {
+      const { key, token } = await accounts.createKey(caller.accountId, body.name, {
+        ...(body.scopes ? { scopes: body.scopes } : {}),
+        expiresAt: readExpiry(body.expires_at),
+      });
+      const { id, name, createdAt } = key;
+      return json(201, {
+        message: "API key created successfully.",
+        api_key: { id, name, token, created_at: isoMicros(createdAt) },
+      });
+    },
+  });
+}
+
+function listKeysRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    ...KEYS,
+    method: "GET",
+    path: "/user/api-keys",
+    summary: "List API keys in force",
+    responses: {
+      200: { description: "The keys", schema: Type.Object({ api_keys: listOf(Key, "Every key in force.") }) },
+    },
+    handle: ({ caller }) =>
+      json(200, {
+        api_keys: accounts.listKeys(caller.accountId).map((key) => ({
+          id: key.id,
+          name: key.name,
+          scopes: key.scopes,
+          expires_at: isoOrNull(key.expiresAt),
+          last_used_at: isoOrNull(key.lastUsedAt),
+          created_at: isoMicros(key.createdAt),
+        })),
+      }),
+  });
+}
+
+function revokeKeyRoute({ accounts }: AccountRouteOptions): Route {
+  return keyRoute({
+    ...KEYS,
+    method: "DELETE",
+    path: "/user/api-keys/{id}",
+    summary: "Revoke an API key at once",
+    description: "Requests with it are refused and its streams end at once.",
+    params: { id: IdOf("API key", "GET /user/api-keys") },
+    notFound: "API key not found.",
+    responses: { 200: { description: "Revoked", schema: MessageSchema } },
+    handle: async ({ caller, id }) => {
+      const revoked = await accounts.revokeKey(caller.accountId, id);
+      if (!revoked) throw new Fault(404, "API key not found.");
+      return json(200, { message: "API key deleted successfully." });
+    },
+  });
+}
+
+function sessionRoute({ sessions }: AccountRouteOptions): Route {
+  return keyRoute({
+    method: "POST",
+    path: "/user/dashboard-sessions",
+    scope: "read",
+    tag: "API keys",
+    summary: "A token that reads what the key may read, within the dashboard's own rate",
+    errorShape: "message",
+    responses: {
+      201: {
+        description: "The session",
+        schema: Type.Object({
+          token: Type.String({
+            description: "Bearer token of requests that read; changes need the key itself",
+            examples: ["session.v1.4pQe0l3xVd1zq0aT.0Jx9hQ2b8mUuYw1sE5kR7A.q3Zk"],
+          }),
+          expires_at: Type.String({
+            description: "When the session ends, if its key does not end it before",
+            examples: ["2026-01-01T12:00:00.000000Z"],
+          }),
+        }),
+      },
+    },
+    handle: ({ caller }) => {
+      if (caller.session) throw new Fault(403, "A session is opened with an API key.");
+      const { token, expiresAt } = sessions.open(caller.keyId);
+      return json(201, { token, expires_at: isoMicros(expiresAt) });
+    },
+  });
+}
+
+function streamOf(
+  { events, accounts }: AccountRouteOptions,
+  caller: Caller,
+): Pick<StreamRequest, "source" | "sessionsMax"> {
+  const { accountId, keyId } = caller;
+  return {
+    sessionsMax: LIMITS.streamsPerAccountMax,
+    source: {
+      topic: accountTopic(accountId),
+      newest: () => events.newestOfAccount(accountId),
+      after: (sequence, rows) => events.ofAccount(accountId, sequence, rows),
+      sequenceOf: (event) => event.accountSequence,
+      live: () => null,
+      // A revoked key sees nothing more, however long its stream has been open.
+      allowed: () => accounts.isInForce(keyId),
+    },
+  };
+}
+
+function streamRoutes(options: AccountRouteOptions): Route[] {
+  const { streams, tickets } = options;
+  const common = { tag: "Streams", errorShape: "message" } as const;
+  return [
+    keyRoute({
+      ...common,
+      method: "POST",
+      path: "/user/stream-tickets",
+      scope: "read",
+      summary: "Get a ticket for streams",
+      description: "A short-lived one for `?ticket=`, where a browser cannot send a key: on "
+        + "`/user/stream`, `/user/socket`, and the streams and sockets of calls.",
+      responses: {
+        201: {
+          description: "The ticket",
+          schema: Type.Object({
+            ticket: TICKET, expires_at: Moment("Until when it opens a stream, in UTC."),
+          }),
+        },
+      },
+      handle: ({ caller }) => {
+        const { ticket, expiresAt } = tickets.issue(caller);
+        return json(201, { ticket, expires_at: isoMicros(expiresAt) });
+      },
+    }),
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/stream",
+      acceptsTicket: true,
+      summary: "Watch the account",
+      description: "Everything that happens in it, as it happens; resumes without gap or repeat.",
+      query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
+      headers: { "Last-Event-ID": LAST_EVENT_ID },
+      responses: {
+        200: {
+          description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
+        },
+      },
+      handle: ({ caller, query, http }) => {
+        const position = readPosition(query.after, http.headers["last-event-id"]);
+        return streams.openSse({ ...streamOf(options, caller), position });
+      },
+    }),
+  ];
+}
+
+/** WS /user/socket: the account's stream; commands: resume, ping. */
+export function accountSocket(options: AccountRouteOptions): SocketRoute {
+  const { streams, identify } = options;
+  return {
+    pattern: `${API_ROOT}/user/socket`,
+    errorShape: "message",
+    accept: (http) => {
+      const caller = identify(http);
+      const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
+      const stream = streamOf(options, caller);
+      streams.assertRoom(stream);
+      return (socket) => {
+        const session = streams.openSocket({ ...stream, position }, socket);
+        return {
+          message: (text) => {
+            try {
+              const command = parseJsonObject(Buffer.from(text));
+              if (command.type === "ping") return session.answer("pong", {});
+              const after = command.type === "resume" ? parsePosition(String(command.after)) : null;
+              if (!after) throw new Fault(422, "The type must be one of ping, resume.");
+              session.resume(after);
+              session.answer("resumed", {});
+            } catch (error) {
+              if (!(error instanceof Fault)) throw error;
+              session.answer("error", { status: error.status, error: error.message });
+            }
+          },
+          drained: () => session.drained(),
+          closed: () => session.closed(),
+        };
+      };
+    },
+  };
+}

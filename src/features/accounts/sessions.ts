@@ -1,0 +1,45 @@
+// Sessions of the dashboard: a token made with an API key that reads what the key may read, within
+// a rate of its own, so that looking at pages never uses up what the key's programs may ask for. It
+// changes nothing and sends nothing: that stays with the key and its rate. All sessions of a key
+// share one rate, so making more of them gains nothing. Sealed, not stored: they outlive restarts
+// and end with their key.
+import { LIMITS } from "#core/limits.ts";
+import type { SecretBox } from "#core/secrets.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { Accounts, Identity } from "./accounts.ts";
+
+export interface Sessions {
+  open(keyId: number): { token: string; expiresAt: Instant };
+  /** Null for anything but the token of a session whose key is in force. */
+  find(token: string): (Identity & { session: true }) | null;
+}
+
+const PLACE = "dashboard-session";
+const PREFIX = "session.";
+
+export function createSessions(
+  { box, accounts, system }: { box: SecretBox; accounts: Accounts; system: System },
+): Sessions {
+  const read = (token: string): { keyId: number; expiresAt: Instant } | null => {
+    if (!token.startsWith(PREFIX)) return null;
+    try {
+      const [keyId, expiresAt] = box.open(token.slice(PREFIX.length), PLACE).split(" ").map(Number);
+      return keyId && expiresAt ? { keyId, expiresAt } : null;
+    } catch {
+      // A token that does not open was not made here, and is answered like any other wrong one.
+      return null;
+    }
+  };
+  return {
+    open: (keyId) => {
+      const expiresAt = system.now() + LIMITS.dashboardSessionMs * 1000;
+      return { token: PREFIX + box.seal(`${keyId} ${expiresAt}`, PLACE), expiresAt };
+    },
+    find: (token) => {
+      const session = read(token);
+      if (!session || session.expiresAt <= system.now()) return null;
+      const identity = accounts.identityOf(session.keyId);
+      return identity && { ...identity, session: true };
+    },
+  };
+}

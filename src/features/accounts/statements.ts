@@ -1,0 +1,104 @@
+// An account's ledger as its owner sees it: entries in pages, and the whole chain recomputed on
+// demand. Called by ledger-routes.ts; the rules of the chain are in ledger.ts.
+import type { Micros } from "#core/money.ts";
+import type { Instant, System } from "#core/system.ts";
+import {
+  createAudit, type AccountTotals, type LedgerEntry, type LedgerKind, type LedgerProblem,
+} from "./ledger.ts";
+import { nextTurn } from "#core/next-turn.ts";
+
+export interface EntryFilter {
+  kind?: LedgerKind;
+  /** Exactly this one, or with `isPrefix` all that begin with it. */
+  reference?: { text: string; isPrefix: boolean };
+  /** Instants; `to` is exclusive. */
+  from?: Instant;
+  to?: Instant;
+}
+
+export interface StatementStore {
+  /** Newest first. */
+  list(accountId: number, filter: EntryFilter, offset: number, rows: number): LedgerEntry[];
+  count(accountId: number, filter: EntryFilter): number;
+  /** What must agree, as of one moment; `newest` is the number of the newest entry there is. */
+  claims(accountId: number): { totals: AccountTotals; openMicros: Micros; newest: number } | null;
+  /** Entries after `after` up to `last`, oldest first, at most `rows`. */
+  entries(accountId: number, after: number, last: number, rows: number): LedgerEntry[];
+}
+
+export interface Verification {
+  entries: number;
+  balanceMicros: Micros;
+  /** Of all entries. */
+  sumMicros: Micros;
+  reservedMicros: Micros;
+  /** The first that was found; null: everything agrees. */
+  problem: LedgerProblem | null;
+  verifiedAt: Instant;
+}
+
+export interface Statements {
+  page(
+    accountId: number, filter: EntryFilter, place: { page: number; perPage: number },
+  ): { items: LedgerEntry[]; total: number };
+  /**
+   * Recomputes the account; null when there is none. Whoever asks while it runs gets the result of
+   * the same run: it costs a hash an entry.
+   */
+  verify(accountId: number): Promise<Verification | null>;
+}
+
+/** Recomputed at a stretch, then everything else may run. */
+const ENTRIES_PER_STRETCH = 1000;
+
+export function createStatements(
+  { store, system }: { store: StatementStore; system: System },
+): Statements {
+  const running = new Map<number, Promise<Verification | null>>();
+
+  const verify = async (accountId: number): Promise<Verification | null> => {
+    const verifiedAt = system.now();
+    const claims = store.claims(accountId);
+    if (!claims) return null;
+    const { totals, openMicros, newest } = claims;
+    const audit = createAudit();
+    let problem: LedgerProblem | null = null;
+    let last = 0;
+    let count = 0;
+    // Entries never change, so those up to the newest are the same in every stretch.
+    for (;;) {
+      const entries = store.entries(accountId, last, newest, ENTRIES_PER_STRETCH);
+      for (const entry of entries) {
+        const [found] = audit.take(entry);
+        problem ??= found ?? null;
+      }
+      count += entries.length;
+      last = entries.at(-1)?.number ?? newest;
+      if (last >= newest) break;
+      await nextTurn();
+    }
+    problem ??= audit.end(totals, openMicros)[0] ?? null;
+    return {
+      entries: count,
+      balanceMicros: totals.balanceMicros,
+      sumMicros: audit.sumMicros(),
+      reservedMicros: totals.reservedMicros,
+      problem,
+      verifiedAt,
+    };
+  };
+
+  return {
+    page: (accountId, filter, { page, perPage }) => ({
+      items: store.list(accountId, filter, (page - 1) * perPage, perPage),
+      total: store.count(accountId, filter),
+    }),
+    verify: (accountId) => {
+      const other = running.get(accountId);
+      if (other) return other;
+      const begun = verify(accountId).finally(() => running.delete(accountId));
+      running.set(accountId, begun);
+      return begun;
+    },
+  };
+}

@@ -1,0 +1,402 @@
+// Assistants: record, store port, and the use cases of creating, changing and finding them. What a
+// setting may be is in settings.ts, what settings may be together in rules.ts. A deleted assistant
+// is found by nobody; its row stays for the conversations and calls that name it.
+import { Fault, type FieldErrors } from "#core/faults.ts";
+import type { SecretBox } from "#core/secrets.ts";
+import type { Instant, System } from "#core/system.ts";
+import {
+  takesInboundCalls, type PhoneNumber, type PhoneNumberStore,
+} from "#features/phone-numbers/phone-numbers.ts";
+import type { BuiltInTool } from "./built-in-tools.ts";
+import { createCalcomKeys, type CalendarIntegration, type Place } from "./calcom-keys.ts";
+import type { Catalogs } from "./catalogs.ts";
+import { withKeptOrigins } from "./origin-lists.ts";
+import { findErrors, invalid, modeDefaults, NUMBER_TAKEN, type References } from "./rules.ts";
+import {
+  defaults, normalized, settingsOf, withNewerSettings, type AssistantSettings,
+  type AssistantStatus, type AssistantType, type Field, type Given, type Mode, type Profile,
+} from "./settings.ts";
+
+/** Shared by everybody who reads it, so never changed in place. */
+export interface Assistant {
+  id: number;
+  /** What conversations and webhooks call it. */
+  uuid: string;
+  accountId: number;
+  name: string;
+  type: AssistantType;
+  status: AssistantStatus;
+  mode: Mode;
+  folderId: number | null;
+  phoneNumberId: number | null;
+  labelIds: number[];
+  /** Everything else, under the contract's names. */
+  settings: AssistantSettings;
+  createdAt: Instant;
+  updatedAt: Instant;
+  deletedAt: Instant | null;
+}
+
+export type AssistantColumns = Pick<
+  Assistant, "name" | "type" | "status" | "mode" | "folderId" | "phoneNumberId" | "labelIds"
+>;
+
+/** Refusals decided where the rows are, because only there nobody can come in between. */
+type Refused =
+  | { kind: "number_taken" }
+  | { kind: "reference_gone"; field: "folder_id" | "phone_number_id" | "label_ids" };
+export type CreateOutcome =
+  | { kind: "created"; assistantId: number }
+  | { kind: "too_many" }
+  | Refused;
+export type UpdateOutcome =
+  | { kind: "updated"; updatedAt: Instant }
+  | { kind: "not_found" }
+  /** Somebody else changed it since `expectedUpdatedAt`. */
+  | { kind: "changed" }
+  | Refused;
+
+export interface NewAssistant {
+  uuid: string;
+  accountId: number;
+  columns: AssistantColumns;
+  settings: AssistantSettings;
+  /** Most an account may have. */
+  assistantsMax: number;
+  now: Instant;
+}
+
+export interface AssistantChange {
+  accountId: number;
+  assistantId: number;
+  expectedUpdatedAt: Instant;
+  columns: AssistantColumns;
+  settings: AssistantSettings;
+  now: Instant;
+}
+
+/** The `allowed_origins` of every assistant there is, as one list. */
+export interface OriginLists {
+  origins: ReadonlySet<string>;
+  /** True where an assistant leaves it to the server's own list. */
+  someUseDefault: boolean;
+}
+
+/**
+ * Each method is one transaction; writes resolve once they are durable. Reads leave out the
+ * deleted and give settings as they were stored, without those that are newer than the row.
+ * `updatedAt` grows with every change of the row, also when a folder, label, number, tool or
+ * knowledgebase it named is deleted.
+ */
+export interface AssistantStore {
+  create(args: NewAssistant): Promise<CreateOutcome>;
+  update(args: AssistantChange): Promise<UpdateOutcome>;
+  /** Gives the phone number free. False when the account has no such assistant. */
+  remove(args: { accountId: number; assistantId: number; now: Instant }): Promise<boolean>;
+  find(accountId: number, assistantId: number): Assistant | null;
+  /** Of any account: for ids that came from our own rows, never from a client. */
+  findById(assistantId: number): Assistant | null;
+  /** Of any account: the uuid is the capability. */
+  findByUuid(uuid: string): Assistant | null;
+  /** Oldest first. */
+  list(accountId: number, type: AssistantType | null): Assistant[];
+  page(
+    accountId: number,
+    args: { type: AssistantType | null; page: number; perPage: number },
+  ): { items: Assistant[]; total: number };
+  ownsFolder(accountId: number, folderId: number): boolean;
+  ownsLabel(accountId: number, labelId: number): boolean;
+  /** The inbound assistant the number is assigned to. */
+  inboundAssistantOn(accountId: number, phoneNumberId: number): number | null;
+  /** Reads every assistant of every account. */
+  ownOriginLists(): OriginLists;
+  /** Built-in tools of every assistant that has a key of Cal.com, deleted ones included. */
+  withCalcomKeys(): (Place & { assistantId: number; tools: BuiltInTool[] })[];
+  setTools(args: { assistantId: number; tools: BuiltInTool[]; now: Instant }): Promise<void>;
+}
+
+export type WebhookKind = "post_call" | "inbound" | "conversation_ended";
+
+/** Faults: 404 when the account has no such assistant, 422 that names every field at fault. */
+export interface Assistants {
+  /** `schemaErrors`: what validation left out of `given`, told with what the rules find. */
+  create(accountId: number, given: Given, schemaErrors?: FieldErrors): Promise<Assistant>;
+  /** Changes what was sent and nothing else. */
+  update(
+    accountId: number, assistantId: number, given: Given, schemaErrors?: FieldErrors,
+  ): Promise<Assistant>;
+  /** False when the account has no such assistant. */
+  remove(accountId: number, assistantId: number): Promise<boolean>;
+  find: AssistantStore["find"];
+  findById: AssistantStore["findById"];
+  findByUuid: AssistantStore["findByUuid"];
+  page: AssistantStore["page"];
+  listAll(accountId: number): Assistant[];
+  listOutbound(accountId: number): Assistant[];
+  /** Null switches it off. */
+  setWebhook(
+    accountId: number, assistantId: number, kind: WebhookKind, url: string | null,
+  ): Promise<Assistant>;
+  /** With `inbound` only numbers a new inbound assistant could be given. */
+  assignableNumbers(accountId: number, type: AssistantType | null): AssignableNumber[];
+  ownOriginLists: AssistantStore["ownOriginLists"];
+  /** Null when it was sealed under another secret. */
+  calcomKey(assistant: Assistant, tool: CalendarIntegration): string | null;
+  /** Seals the keys that older versions left open; before anybody is served. */
+  sealKeys(): Promise<void>;
+}
+
+export interface AssignableNumber extends PhoneNumber {
+  isAvailable: boolean;
+}
+
+export interface AssistantOptions {
+  store: AssistantStore;
+  phoneNumbers: PhoneNumberStore;
+  catalogs: Catalogs;
+  references: References;
+  system: System;
+  box: SecretBox;
+}
+
+type Judged = AssistantOptions & { keys: ReturnType<typeof createCalcomKeys> };
+
+/** Bounds the lists that have no pages. */
+const ASSISTANTS_PER_ACCOUNT_MAX = 1000;
+/** A change loses its race only to changes that won theirs. */
+const UPDATE_ATTEMPTS_MAX = 32;
+
+const notFound = (): Fault => new Fault(404, "Assistant not found");
+const refusal = (errors: FieldErrors): Fault => new Fault(422, "Validation failed", { errors });
+
+export function createAssistants(given: AssistantOptions): Assistants {
+  const keys = createCalcomKeys(given.box);
+  const options: Judged = {
+    ...given, store: withKeptOrigins(withDefaults(given.store), given.system), keys,
+  };
+  const { store, system } = options;
+  const update: Assistants["update"] = (...args) => changeAssistant(options, ...args);
+  return {
+    create: (...args) => createAssistant(options, ...args),
+    update,
+    remove: (accountId, assistantId) =>
+      store.remove({ accountId, assistantId, now: system.now() }),
+    find: store.find,
+    findById: store.findById,
+    findByUuid: store.findByUuid,
+    page: store.page,
+    ownOriginLists: store.ownOriginLists,
+    listAll: (accountId) => store.list(accountId, null),
+    listOutbound: (accountId) => store.list(accountId, "outbound"),
+    setWebhook: (accountId, assistantId, kind, url) =>
+      update(accountId, assistantId, webhookChange(kind, url)),
+    assignableNumbers: (accountId, type) => assignableNumbers(options, accountId, type),
+    calcomKey: keys.open,
+    sealKeys: async () => {
+      for (const { assistantId, tools: open, ...place } of store.withCalcomKeys()) {
+        const tools = keys.closed(place, open);
+        if (tools) await store.setTools({ assistantId, tools, now: system.now() });
+      }
+    },
+  };
+}
+
+/** Rows that are older than a setting are read as if it had its default. */
+function withDefaults(store: AssistantStore): AssistantStore {
+  // The store gives the same object for as long as nothing changes.
+  const completed = new WeakMap<Assistant, Assistant>();
+  const complete = (assistant: Assistant): Assistant => {
+    const known = completed.get(assistant);
+    if (known) return known;
+    const whole = { ...assistant, settings: withNewerSettings(assistant.settings) };
+    completed.set(assistant, whole);
+    return whole;
+  };
+  const orNull = (assistant: Assistant | null) => assistant && complete(assistant);
+  return {
+    ...store,
+    find: (accountId, assistantId) => orNull(store.find(accountId, assistantId)),
+    findById: (assistantId) => orNull(store.findById(assistantId)),
+    findByUuid: (uuid) => orNull(store.findByUuid(uuid)),
+    list: (accountId, type) => store.list(accountId, type).map(complete),
+    page: (accountId, args) => {
+      const { items, total } = store.page(accountId, args);
+      return { items: items.map(complete), total };
+    },
+  };
+}
+
+function profileOf(assistant: Assistant): Profile {
+  return {
+    ...assistant.settings,
+    name: assistant.name,
+    type: assistant.type,
+    status: assistant.status,
+    mode: assistant.mode,
+    folder_id: assistant.folderId,
+    phone_number_id: assistant.phoneNumberId,
+    label_ids: assistant.labelIds,
+  };
+}
+
+function columnsOf(profile: Profile): AssistantColumns {
+  return {
+    name: profile.name,
+    type: profile.type,
+    status: profile.status,
+    mode: profile.mode,
+    folderId: profile.folder_id,
+    phoneNumberId: profile.phone_number_id,
+    labelIds: profile.label_ids,
+  };
+}
+
+/** Returns the profile, now known to be whole, or throws naming every field at fault. */
+function judge(
+  { store, phoneNumbers, catalogs, references }: AssistantOptions,
+  accountId: number,
+  current: Assistant | null,
+  next: Partial<Profile>,
+  given: Given,
+  schemaErrors: FieldErrors,
+): Profile {
+  const errors = findErrors(
+    {
+      accountId,
+      assistantId: current?.id ?? null,
+      sent: (...fields: Field[]) => !current || fields.some((field) => given[field] !== undefined),
+      next,
+      catalogs,
+      references,
+      owned: {
+        folder: (id) => store.ownsFolder(accountId, id),
+        label: (id) => store.ownsLabel(accountId, id),
+        assistant: (id) => store.find(accountId, id) !== null,
+        phoneNumber: (id) => phoneNumbers.find(accountId, id),
+        inboundAssistantOn: (id) => store.inboundAssistantOn(accountId, id),
+      },
+    },
+    schemaErrors,
+  );
+  if (Object.keys(errors).length > 0) throw refusal(errors);
+  const whole = next as Profile;
+  // Searching is what a knowledgebase is for unless its hits go into the prompt.
+  return whole.knowledgebase_id !== null && whole.knowledgebase_mode === null
+    ? { ...whole, knowledgebase_mode: "function_call" }
+    : whole;
+}
+
+function refusedFault(outcome: Refused): Fault {
+  return outcome.kind === "number_taken"
+    ? refusal({ phone_number_id: [NUMBER_TAKEN] })
+    : refusal({ [outcome.field]: [invalid(outcome.field)] });
+}
+
+/** The settings as they are kept: no key lies open in them. */
+function keptSettings(
+  { keys }: Judged, place: Place, profile: Profile, before: BuiltInTool[],
+): AssistantSettings {
+  const errors: FieldErrors = {};
+  const tools = keys.sealed(place, profile.tools, before, (index) => {
+    errors[`tools.${index}.calcom_api_key`] = ["The calcom api key field is required."];
+  });
+  if (Object.keys(errors).length > 0) throw refusal(errors);
+  return settingsOf({ ...profile, tools });
+}
+
+async function createAssistant(
+  options: Judged,
+  accountId: number,
+  given: Given,
+  schemaErrors: FieldErrors = {},
+): Promise<Assistant> {
+  const { store, system } = options;
+  // Required, so what holds without it is no default.
+  const { initial_message: _, ...optional } = defaults();
+  const next = { ...optional, ...normalized(given) };
+  const profile = judge(options, accountId, null, next, given, schemaErrors);
+  const [uuid, now] = [system.uuid(), system.now()];
+  const columns = columnsOf(profile);
+  const settings = keptSettings(options, { accountId, uuid }, profile, []);
+  const outcome = await store.create({
+    uuid, accountId, columns, settings, assistantsMax: ASSISTANTS_PER_ACCOUNT_MAX, now,
+  });
+  switch (outcome.kind) {
+    case "created":
+      return {
+        ...columns, id: outcome.assistantId, uuid, accountId, settings,
+        createdAt: now, updatedAt: now, deletedAt: null,
+      };
+    case "too_many":
+      throw new Fault(
+        422, `You have reached the limit of ${ASSISTANTS_PER_ACCOUNT_MAX} assistants.`);
+    default:
+      throw refusedFault(outcome);
+  }
+}
+
+/** Judges and writes against the row it has read; begins again when that has changed meanwhile. */
+async function changeAssistant(
+  options: Judged,
+  accountId: number,
+  assistantId: number,
+  given: Given,
+  schemaErrors: FieldErrors = {},
+): Promise<Assistant> {
+  const { store, system, references } = options;
+  for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
+    const current = store.find(accountId, assistantId);
+    if (!current) throw notFound();
+    const before = profileOf(current);
+    const reset = given.mode !== undefined && given.mode !== before.mode
+      ? modeDefaults(given.mode, before, references)
+      : {};
+    const next = { ...before, ...reset, ...normalized(given) };
+    const profile = judge(options, accountId, current, next, given, schemaErrors);
+    const columns = columnsOf(profile);
+    const settings = given.tools === undefined
+      ? settingsOf(profile)
+      : keptSettings(options, current, profile, before.tools);
+    const outcome = await store.update({
+      accountId, assistantId, columns, settings,
+      expectedUpdatedAt: current.updatedAt, now: system.now(),
+    });
+    switch (outcome.kind) {
+      case "updated":
+        return { ...current, ...columns, settings, updatedAt: outcome.updatedAt };
+      case "changed":
+        break;
+      case "not_found":
+        throw notFound();
+      default:
+        throw refusedFault(outcome);
+    }
+  }
+  throw new Fault(409, "The assistant is being changed by others. Please try again.", {
+    retryAfterS: 1,
+  });
+}
+
+function webhookChange(kind: WebhookKind, url: string | null): Given {
+  switch (kind) {
+    case "post_call":
+      return { is_webhook_active: url !== null, webhook_url: url };
+    case "inbound":
+      return { inbound_webhook_url: url };
+    case "conversation_ended":
+      return { conversation_ended_webhook_url: url };
+  }
+}
+
+function assignableNumbers(
+  { store, phoneNumbers }: AssistantOptions,
+  accountId: number,
+  type: AssistantType | null,
+): AssignableNumber[] {
+  const numbers = phoneNumbers.list(accountId).map((number) => ({
+    ...number,
+    isAvailable: takesInboundCalls(number.type)
+      && store.inboundAssistantOn(accountId, number.id) === null,
+  }));
+  return type === "inbound" ? numbers.filter(({ isAvailable }) => isAvailable) : numbers;
+}

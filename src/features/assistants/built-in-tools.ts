@@ -1,0 +1,186 @@
+// The tools every assistant can be given without configuring an endpoint. On the way in they are
+// flat objects told apart by `type`; the wire shows them as `{type, data}`, which is accepted too.
+import { Type, type Static, type TProperties } from "@sinclair/typebox";
+import {
+  about, HttpUrl, named, Nullable, prepared, TimeZone, withMessage,
+} from "#core/schema.ts";
+import { MASK } from "#core/secrets.ts";
+
+const DESCRIPTION_CHARS_MAX = 1000;
+const TEXT_CHARS_MAX = 1000;
+const NAME_CHARS_MAX = 255;
+const BOOKING_FIELDS_MAX = 50;
+const OPTIONS_MAX = 100;
+const ID_MAX = Number.MAX_SAFE_INTEGER;
+
+const WHEN = "When the model is to use it, in words for the model; null: as it sees fit.";
+const Description = Type.Optional(Nullable(Type.String({
+  maxLength: DESCRIPTION_CHARS_MAX, ...about(WHEN, "When the caller asks for it."),
+})));
+const Text = (text: string, told: string) =>
+  Type.Optional(Type.String({ maxLength: TEXT_CHARS_MAX, default: text, ...about(told) }));
+const Flag = (value: boolean, told: string) =>
+  Type.Optional(Type.Boolean({ default: value, ...about(told) }));
+const Line = (charsMax: number, told: string, example: string) =>
+  Type.Optional(Nullable(Type.String({ maxLength: charsMax, ...about(told, example) })));
+const Name = (told: string, example: string) =>
+  Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about(told, example) });
+/** E.164, or a SIP URI where the carrier is one. */
+const DIALLED = "^(\\+[1-9][0-9]{4,14}|sips?:[^\\s@]+@[^\\s@]+)$";
+const Dialled = (told: string) => Type.String({
+  maxLength: NAME_CHARS_MAX,
+  pattern: DIALLED,
+  ...about(told, "+4930123456"),
+  ...withMessage("The phone number must be in E.164 format (e.g. +1234567890) or a SIP URI."),
+});
+
+const choice = <T extends string>(values: readonly [T, ...T[]], told: string) =>
+  Type.Optional(Type.Union(
+    values.map((value) => Type.Literal(value)), { default: values[0], ...about(told) }));
+
+/** Reads `{type, data: {...}}` as the flat object it stands for. */
+function flat(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !("data" in value)) return value;
+  const { data, type } = value as { data: unknown; type?: unknown };
+  return typeof data === "object" && data !== null ? { ...data, type } : value;
+}
+
+const tool = <Name extends string, Fields extends TProperties>(
+  type: Name, told: string, fields: Fields,
+) => {
+  const name = type.replaceAll(/(^|_)([a-z])/g, (_, _line, letter: string) => letter.toUpperCase());
+  return Type.Object(
+    { type: Type.Literal(type, about("Which built-in tool.")), ...fields },
+    named(`${name}Tool`, told));
+};
+
+const CallTransfer = tool("call_transfer", "Hands the caller over to a number, unannounced.", {
+  phone_number: Dialled("Who the caller is connected with: E.164, or a SIP URI."),
+  description: Description,
+  custom: Flag(false, "Whether the number is a SIP URI; kept for older clients."),
+  timezone: Type.Optional(Nullable({
+    ...TimeZone("The timezone must be a valid time zone."),
+    ...about("Time zone of who is called; null: the assistant's.", "Europe/Berlin"),
+  })),
+  warm_transfer: Flag(false, "Whether the caller is announced first."),
+  warm_transfer_message: Line(
+    TEXT_CHARS_MAX, "What is said to who is called.", "I have a caller for you."),
+});
+
+const WarmCallTransfer = tool("warm_call_transfer", "Briefs a colleague, then connects the two.", {
+  supervisor_phone: Dialled("Who is called and briefed: E.164, or a SIP URI."),
+  // Null in what is stored once the number is gone: everything else of the tool is kept.
+  outbound_phone_id: Nullable(Type.Integer({
+    minimum: 1, maximum: ID_MAX, examples: [7],
+    description: "Number the colleague is called from; null in an answer: the number is gone",
+  })),
+  description: Type.String({
+    pattern: "\\S", maxLength: DESCRIPTION_CHARS_MAX,
+    ...about("When the model is to use it, in words for the model.", "When the caller wants a person."),
+  }),
+  custom_sip: Flag(false, "Whether the number is a SIP URI; kept for older clients."),
+  caller_id_mode: choice(
+    ["outbound_number", "customer_number", "custom"], "Which number the colleague sees."),
+  custom_caller_id: Line(
+    NAME_CHARS_MAX, "The number shown where `caller_id_mode` is custom.", "+4930123456"),
+  hold_music: choice(["hold_music", "none"], "What the caller hears meanwhile."),
+  hold_music_volume: Type.Optional(Type.Integer({
+    minimum: 0, maximum: 100, default: 80, ...about("How loud that is, in percent."),
+  })),
+  hold_message: Text(
+    "Please hold while I connect you with a colleague.", "What the caller is told before."),
+  summary_instructions: Text(
+    "Summarise in a few sentences who is calling, what they want and what was agreed so far.",
+    "How the model is to sum the call up for the colleague."),
+  briefing_initial_message: Text(
+    "Hello, I have a caller on the line who asks for a person.", "What the colleague hears first."),
+  connected_message: Text("You are now connected.", "What both hear when they are connected."),
+});
+
+const BookingField = Type.Object({
+  slug: Name("The field's name at Cal.com.", "company"),
+  type: Name("The field's type at Cal.com.", "text"),
+  label: Name("What the caller is asked for.", "Your company"),
+  required: Flag(false, "Whether a booking needs it."),
+  options: Type.Optional(Nullable(Type.Array(
+    Type.String({ maxLength: NAME_CHARS_MAX }),
+    { maxItems: OPTIONS_MAX, ...about("What may be chosen; null: anything.", ["Red", "Blue"]) }))),
+}, named("CalComField", "A question Cal.com asks with every booking."));
+
+const CalendarIntegration = tool("calendar_integration", "Books appointments at Cal.com.", {
+  calcom_api_key: Type.String({
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, examples: ["cal_live_8f2c"],
+    description: `Key of Cal.com's API. Stored sealed and read back as ${MASK} by everybody; `
+      + `${MASK} keeps the key that is there.`,
+  }),
+  calcom_event_slug: Name("The event that is booked.", "30min"),
+  calcom_team_slug: Line(NAME_CHARS_MAX, "The team it belongs to; null: you.", "sales"),
+  calcom_endpoint: choice(["us", "eu", "custom"], "Which Cal.com it is."),
+  calcom_custom_endpoint: Type.Optional(Nullable({
+    ...HttpUrl("The calcom custom endpoint must be a valid URL."),
+    ...about("Where it is, if `calcom_endpoint` is custom.", "https://cal.example.com"),
+  })),
+  calcom_booking_fields: Type.Optional(Type.Array(BookingField, {
+    maxItems: BOOKING_FIELDS_MAX, default: [], ...about("What a booking asks for beside the usual."),
+  })),
+  description: Description,
+});
+
+const AssistantTransfer = tool("assistant_transfer", "Hands the caller to another assistant.", {
+  assistant_id: Type.Integer({
+    minimum: 1, maximum: ID_MAX, ...about("The assistant that goes on: its `id`.", 2),
+  }),
+  description: Line(500, WHEN, "When the caller wants to buy something."),
+  message_before_transfer: Line(500, "What is said before; null: nothing.", "One moment, please."),
+  speak_transfer_greeting: Flag(true, "Whether the other assistant greets."),
+});
+
+export const BuiltInTool = Type.Union(
+  [
+    CallTransfer,
+    WarmCallTransfer,
+    tool("end_call", "Ends the call or the conversation.", { description: Description }),
+    tool("dtmf_input", "Presses keys, for menus of other systems.", { description: Description }),
+    tool("collect_keypad", "Takes what the caller keys in.", {
+      timeout: Type.Optional(Type.Integer({
+        minimum: 1, maximum: 30, default: 5, ...about("Seconds after the last key it waits."),
+      })),
+      stop_key: choice(["#", "*"], "The key that says it is all."),
+    }),
+    CalendarIntegration,
+    // Parley's own calendar: check_availability and book_appointment.
+    tool("calendar", "Offers and books times of the assistant's own calendar.", {
+      description: Description,
+    }),
+    AssistantTransfer,
+  ],
+  {
+    ...prepared(flat),
+    ...withMessage(
+      "The tool type must be one of call_transfer, warm_call_transfer, end_call, dtmf_input, "
+      + "collect_keypad, calendar_integration, calendar, assistant_transfer."),
+  },
+);
+export type BuiltInTool = Static<typeof BuiltInTool>;
+
+/** Rules within one tool that a schema cannot say; messages by member. */
+export function toolErrors(item: BuiltInTool): Record<string, string> {
+  switch (item.type) {
+    case "warm_call_transfer":
+      if (item.outbound_phone_id === null) {
+        return { outbound_phone_id: "The outbound phone id field is required." };
+      }
+      return item.caller_id_mode === "custom" && !item.custom_caller_id
+        ? { custom_caller_id: "The custom caller id field is required when caller id mode is custom." }
+        : {};
+    case "calendar_integration":
+      return item.calcom_endpoint === "custom" && !item.calcom_custom_endpoint
+        ? {
+            calcom_custom_endpoint:
+              "The calcom custom endpoint field is required when calcom endpoint is custom.",
+          }
+        : {};
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,224 @@
+// What an assistant can be given: languages, models, voices, speech providers, phone numbers. All
+// bare arrays.
+import { Type, type TObject, type TSchema } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { IdOf, listOf } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, publicRoute, type Route } from "#http/route.ts";
+import { ASSIGNABLE_TYPE_LABELS } from "#features/phone-numbers/phone-numbers.ts";
+import type { AssignableNumber, Assistants } from "./assistants.ts";
+import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
+import type { ModelType } from "./rules.ts";
+import { ASSISTANT_TYPES, Id, MODES, oneOf } from "./settings.ts";
+import type { VoicePreviews } from "./voice-previews.ts";
+
+export interface LookupRouteOptions {
+  catalogs: Catalogs;
+  assistants: Assistants;
+  capabilities: {
+    /** Why the server cannot use it, in one sentence; null: it can. */
+    whyVoiceMissing(voice: Voice): string | null;
+    whyProviderMissing(
+      kind: "synthesizer" | "transcriber", provider: SpeechProvider): string | null;
+    previews: VoicePreviews;
+  };
+  models(type: ModelType): { id: number; name: string; code?: string; missing: string | null }[];
+}
+
+/** Whether what a list offers can be used on this server. */
+const AVAILABILITY = {
+  available: Type.Boolean({
+    description: "Whether this server can use it. What is not available is replaced when it is chosen.",
+    examples: [true],
+  }),
+  missing: Nullable(Type.String(), {
+    description: "What is missing, in one sentence; null when it is available.",
+    examples: ["The setting PARLEY_DEEPGRAM_KEY is not set on this server."],
+  }),
+};
+const availability = (missing: string | null) => ({ available: missing === null, missing });
+
+const LanguageItem = Type.Object({
+  id: Type.Integer(about("For `language_id` of an assistant.", 1)),
+  name: Type.String(about("The language in English.", "German")),
+  iso_2: Type.String(about("Its two letters of ISO 639-1.", "de")),
+});
+const ModelItem = Type.Object({
+  id: Type.Integer(about("For `llm_model_id` or `multimodal_model_id` of an assistant.", 1)),
+  name: Type.String(about("The model's name.", "gpt-4.1-mini")),
+  code: Type.Optional(Type.String(about(
+    "The vendor's name of it; multimodal and dualplex models have one.", "gpt-realtime"))),
+  ...AVAILABILITY,
+});
+const ProviderItem = Type.Object({
+  id: Type.Integer(about("For the provider's field of an assistant.", 1)),
+  name: Type.String(about("Who it is.", "ElevenLabs")),
+  code: Type.String(about("The same for programs.", "elevenlabs")),
+  ...AVAILABILITY,
+});
+const VoiceItem = Type.Object({
+  id: Type.Integer(about("For `voice_id` of an assistant.", 1)),
+  name: Type.String(about("What the voice is called.", "Amelia")),
+  language_id: Nullable(Type.Integer(about("Its language; null: it speaks many.", 1))),
+  gender: Type.String(about("How it sounds.", "female")),
+  preview_url: Nullable(Type.String(about(
+    "A WAV file in which it says a sentence; null: this server cannot speak with it.",
+    "https://talk.example.com/api/voices/1/preview"))),
+  accent: Nullable(Type.String(about("Its accent; null: not known.", "british"))),
+  age: Nullable(Type.String(about("How old it sounds; null: not known.", "young"))),
+  synthesizer_provider_id: Nullable(Type.Integer(about(
+    "Who makes it; null: whoever speaks for the assistant.", 1))),
+  ...AVAILABILITY,
+});
+const PhoneNumberItem = Type.Object({
+  id: Type.Integer(about("For `phone_number_id` of an assistant.", 1)),
+  phone_number: Type.String(about("The number in E.164, or an extension.", "+4930123456")),
+  country_code: Type.String(about("Two letters of its country.", "DE")),
+  type_label: Type.String(about("Of which kind it is, in words.", "Dedicated Number")),
+  is_available: Type.Boolean(about("Whether a new inbound assistant could be given the number.")),
+});
+
+const VoiceQuery = Type.Object({
+  mode: Type.Optional(oneOf(MODES, about("Only voices for assistants of this mode."))),
+  language_id: Type.Optional(Id(about("Only voices that speak this language.", 1))),
+  synthesizer_provider_id: Type.Optional(Id(about("Only voices of this provider.", 1))),
+  gender: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "female") })),
+  age: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "young") })),
+  accent: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "british") })),
+  search: Type.Optional(Type.String({
+    maxLength: 255, ...about("Only voices with this in their name.", "ame"),
+  })),
+});
+const LanguageQuery = Type.Object({
+  language_id: Type.Optional(Id(about("Only those that can do this language.", 1))),
+});
+const ModelQuery = Type.Object({
+  type: Type.Optional(oneOf(["llm", "multimodal", "dualplex"], {
+    default: "llm", ...about("Language models, or speech models of the mode."),
+  })),
+});
+const NumberQuery = Type.Object({
+  type: Type.Optional(oneOf(ASSISTANT_TYPES, about("The type of the assistant it is for."))),
+});
+
+function lookup<Query extends TObject>(name: string, summary: string, query: Query, item: TSchema) {
+  return {
+    method: "GET" as const,
+    path: `/user/assistants/${name}`,
+    tag: "Assistant lookups" as const,
+    summary,
+    query,
+    errorShape: "message" as const,
+    responses: {
+      200: { description: "All of them", schema: listOf(item, "All of them.") },
+    },
+  };
+}
+
+export function lookupRoutes(options: LookupRouteOptions): Route[] {
+  const { catalogs, assistants, models, capabilities } = options;
+  return [
+    keyRoute({
+      ...lookup("languages", "List languages", Type.Object({}), LanguageItem),
+      handle: () =>
+        json(200, catalogs.languages().map(({ id, name, iso_2 }) => ({ id, name, iso_2 }))),
+    }),
+    keyRoute({
+      ...lookup("models", "List models of one type", ModelQuery, ModelItem),
+      handle: ({ query: { type = "llm" } }) => json(200, models(type).map((model) => {
+        const { id, name, code = "", missing } = model;
+        const named = type === "llm" ? { id, name } : { id, name, code };
+        return { ...named, ...availability(missing) };
+      })),
+    }),
+    keyRoute({
+      ...lookup("voices", "List voices", VoiceQuery, VoiceItem),
+      handle: ({ query, baseUrl }) => json(200, catalogs.voices(query).map((voice) => ({
+        ...voiceWire(voice),
+        preview_url: capabilities.previews.has(voice) ? previewUrl(baseUrl, voice.id) : null,
+        ...availability(capabilities.whyVoiceMissing(voice)),
+      }))),
+    }),
+    previewRoute(capabilities.previews),
+    keyRoute({
+      ...lookup(
+        "synthesizer-providers", "List who can speak (pipeline, dualplex)", LanguageQuery, ProviderItem),
+      handle: ({ query }) =>
+        json(200, catalogs.synthesizers(query.language_id).map((provider) => ({
+          ...providerWire(provider),
+          ...availability(capabilities.whyProviderMissing("synthesizer", provider)),
+        }))),
+    }),
+    keyRoute({
+      ...lookup("transcriber-providers", "List who can listen (pipeline)", LanguageQuery, ProviderItem),
+      handle: ({ query }) =>
+        json(200, catalogs.transcribers(query.language_id).map((provider) => ({
+          ...providerWire(provider),
+          ...availability(capabilities.whyProviderMissing("transcriber", provider)),
+        }))),
+    }),
+    keyRoute({
+      ...lookup(
+        "phone-numbers",
+        "List phone numbers; with type=inbound those a new inbound assistant could be given",
+        NumberQuery,
+        PhoneNumberItem,
+      ),
+      handle: ({ caller, query: { type = null } }) =>
+        json(200, assistants.assignableNumbers(caller.accountId, type).map(phoneNumberWire)),
+    }),
+  ];
+}
+
+const previewUrl = (baseUrl: string, voiceId: number): string =>
+  `${baseUrl}/voices/${voiceId}/preview`;
+
+const NO_PREVIEW = "This voice cannot be heard on this server.";
+const WAV = "audio/wav";
+/** The sentence and the voice are the same for as long as the server runs. */
+const PREVIEW_HEADERS = { "Cache-Control": "public, max-age=86400" };
+
+const SENTENCE = Type.String(
+  named("VoicePreview", "Sound as WAV: 16-bit PCM, one channel.", "RIFF…"));
+
+function previewRoute(previews: VoicePreviews): Route {
+  return publicRoute({
+    method: "GET",
+    path: "/voices/{id}/preview",
+    tag: "Assistant lookups",
+    summary: "Hear a voice",
+    description: "It says a sentence. For players, which send no key.",
+    params: { id: IdOf("voice", "GET /user/assistants/voices") },
+    errorShape: "message",
+    notFound: NO_PREVIEW,
+    responses: {
+      200: { description: "WAV, one channel", schema: SENTENCE, contentType: WAV },
+      404: { description: "No such voice, or nothing here speaks with it" },
+    },
+    handle: async ({ id }) => {
+      const file = await previews.get(id);
+      if (!file) throw new Fault(404, NO_PREVIEW);
+      const content = Buffer.from(file.buffer);
+      return { status: 200, headers: PREVIEW_HEADERS, contentType: WAV, content };
+    },
+  });
+}
+
+function voiceWire({ id, name, language_id, gender, accent, age, synthesizer_provider_id }: Voice) {
+  return { id, name, language_id, gender, accent, age, synthesizer_provider_id };
+}
+
+function providerWire({ id, name, code }: SpeechProvider) {
+  return { id, name, code };
+}
+
+function phoneNumberWire({ id, phoneNumber, countryCode, type, isAvailable }: AssignableNumber) {
+  return {
+    id,
+    phone_number: phoneNumber,
+    country_code: countryCode,
+    type_label: ASSIGNABLE_TYPE_LABELS[type],
+    is_available: isAvailable,
+  };
+}

@@ -1,0 +1,434 @@
+// Every setting of an assistant: rule, default and message, once. Settings keep the contract's own
+// snake_case names inside and in the database (as JSON), so that this one schema validates what
+// clients send, types what is stored and prints the OpenAPI document. Rules that need more than one
+// field or somebody else's rows are in rules.ts.
+import {
+  FormatRegistry, Type, type SchemaOptions, type Static, type TNull, type TOptional,
+  type TProperties, type TSchema, type TUnion,
+} from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { LIMITS } from "#core/limits.ts";
+import { readVariables } from "#core/variables.ts";
+import {
+  about, collectingErrors, HttpUrl, named, prepared, TimeZone, withMessage,
+} from "#core/schema.ts";
+import { parseHttpUrl } from "#core/values.ts";
+import { BuiltInTool } from "./built-in-tools.ts";
+
+const NAME_CHARS_MAX = 255;
+const IDS_MAX = 100;
+const ORIGINS_MAX = 50;
+const TOOLS_MAX = 30;
+const SCHEMA_FIELDS_MAX = 50;
+const PHRASES_MAX = 50;
+const PHRASE_CHARS_MAX = 200;
+const HINT_CHARS_MAX = 100;
+const SPEND_CAP_USD_MAX = 1_000_000;
+
+export const ASSISTANT_TYPES = ["inbound", "outbound"] as const;
+export const ASSISTANT_STATUSES = ["active", "inactive"] as const;
+export const MODES = ["pipeline", "multimodal", "dualplex"] as const;
+export type AssistantType = (typeof ASSISTANT_TYPES)[number];
+export type AssistantStatus = (typeof ASSISTANT_STATUSES)[number];
+export type Mode = (typeof MODES)[number];
+
+export const oneOf = <T extends string>(values: readonly T[], options: SchemaOptions = {}) =>
+  Type.Union(values.map((value) => Type.Literal(value)), options);
+
+export const Id = (options: SchemaOptions = {}) =>
+  Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options });
+const Ids = (told: string) =>
+  Type.Array(Id(), { maxItems: IDS_MAX, default: [], ...about(told, [1]) });
+const NonBlank = (charsMax: number, told: SchemaOptions) =>
+  Type.String({ pattern: "\\S", maxLength: charsMax, ...told });
+const Ranged = (minimum: number, maximum: number, value: number, told: string) =>
+  Type.Number({ minimum, maximum, default: value, ...about(told) });
+const Whole = (minimum: number, maximum: number, value: number, told: string) =>
+  Type.Integer({ minimum, maximum, default: value, ...about(told) });
+const Flag = (value: boolean, told: string) => Type.Boolean({ default: value, ...about(told) });
+const LongText = (told: string, example: string) =>
+  Type.String({ maxLength: 1000, ...about(told, example) });
+const Url = (what: string, kind: string) => ({
+  ...HttpUrl(`The ${kind} url must be a valid URL.`),
+  ...about(`${what}; null: nowhere.`, "https://example.com/hooks/parley"),
+});
+
+/** As every route reads them; what does not fit becomes something the schema refuses. */
+function prepareVariables(value: unknown): unknown {
+  if (value === null) return value;
+  const read = readVariables(value);
+  return read.kind === "read" ? read.variables : read.kind;
+}
+
+const Variables = Type.Record(
+  Type.String({ pattern: "^[^{}]+$" }),
+  Type.String({ maxLength: LIMITS.variableCharsMax }),
+  {
+    additionalProperties: false,
+    maxProperties: LIMITS.variablesMax,
+    default: {},
+    ...about(
+      "Values for `{{name}}` in prompt and messages, by name; those of a call or a conversation win.",
+      { company: "Ada's Flower Shop" }),
+    ...prepared(prepareVariables),
+    ...withMessage(
+      `The variables must be an object of at most ${LIMITS.variablesMax} names (`
+      + `${LIMITS.variableNameCharsMax} characters at most, without braces) and their texts.`),
+  },
+);
+
+const PostCallField = Type.Object({
+  name: Type.String({
+    pattern: "^[a-z0-9_]{3,16}$",
+    ...about("Under which name the value stands in `evaluation`.", "appointment_made"),
+    ...withMessage("The name must be 3 to 16 lowercase letters, digits or underscores."),
+  }),
+  type: oneOf(["string", "number", "bool"], about("Of which type the value is.")),
+  description: Type.String({
+    minLength: 3, maxLength: 255,
+    ...about("What a model is to find out.", "Whether the caller made an appointment"),
+  }),
+}, named("EvaluationField", "One thing a model is to find out about every call."));
+
+const Phrases = (when: string, example: string) => Type.Array(
+  Type.String({ pattern: "\\S", maxLength: PHRASE_CHARS_MAX }),
+  { maxItems: PHRASES_MAX, default: [], ...about(`What is said ${when}.`, [example]) });
+export const FillerConfig = Type.Object({
+  neutral: Type.Optional(Phrases("when nothing else fits", "One moment.")),
+  negative: Type.Optional(Phrases("when the caller is unhappy", "I am sorry to hear that.")),
+  positive: Type.Optional(Phrases("when the caller is pleased", "Great.")),
+  question: Type.Optional(Phrases("when the caller asks something", "Let me see.")),
+}, about("Short words said while the answer is worked out; null: those of the language."));
+export type FillerConfig = Required<Static<typeof FillerConfig>>;
+
+export const POSITIONS = [
+  "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left",
+  "top-right", "top-left", "top-center",
+] as const;
+
+/** `right-bottom` is the spelling of older pages. */
+function preparePosition(value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  const reversed = value.split("-").reverse().join("-");
+  return POSITIONS.find((position) => position === reversed) ?? value;
+}
+
+const WidgetSettings = Type.Object(
+  {
+    theme: Type.Optional(Type.String({
+      pattern: "\\S", maxLength: 50, default: "modern", ...about("Look of the widget."),
+    })),
+    color: Type.Optional(Type.String({
+      pattern: "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$",
+      default: "#2563eb",
+      ...about("Colour of the button and of what the visitor wrote."),
+      ...withMessage("The color must be a hex colour such as #2563eb."),
+    })),
+    position: Type.Optional(oneOf(POSITIONS, {
+      default: "bottom-right",
+      ...about("Where on the page the button is."),
+      ...prepared(preparePosition),
+    })),
+    remember_days: Type.Optional(Type.Integer({
+      minimum: 0,
+      maximum: LIMITS.widgetRememberDaysMax,
+      description: "For how many days a visitor's browser keeps the conversation for all its tabs "
+        + `(${LIMITS.widgetRememberDays} where it is left out); 0: each tab keeps its own`,
+      examples: [7],
+    })),
+  },
+  { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
+);
+
+/** Scheme, host and port as a browser writes them in `Origin`; what is no origin stays as it is. */
+function prepareOrigin(value: unknown): unknown {
+  const url = typeof value === "string" ? parseHttpUrl(value.trim()) : null;
+  return url && url.pathname === "/" && url.search === "" && url.hash === "" ? url.origin : value;
+}
+FormatRegistry.Set("origin", (text) =>
+  text === "*" || (!text.includes("*") && parseHttpUrl(text)?.origin === text));
+
+const Origin = Type.String({
+  format: "origin",
+  maxLength: 300,
+  ...about("Scheme, host and port of a site, or `*`.", "https://example.com"),
+  ...prepared(prepareOrigin),
+  ...withMessage("Each allowed origin must be like https://example.com, or *."),
+});
+
+/** A valid number of USD has no more than six decimals; checked in rules.ts. */
+const SpendCap = Type.Number({
+  minimum: 0, maximum: SPEND_CAP_USD_MAX,
+  ...about("USD the assistant may spend in a day; null: the server's own cap.", 25),
+});
+
+/** Must be sent on create; cannot be emptied later. */
+const REQUIRED = {
+  voice_id: Id(about("The voice it speaks with: an `id` of `GET /user/assistants/voices`.", 1)),
+  language_id: Id(about(
+    "The language it speaks and understands: an `id` of `GET /user/assistants/languages`.", 1)),
+  timezone: {
+    ...TimeZone("The timezone must be a valid time zone."),
+    ...about("IANA time zone its dates and times are in.", "Europe/Berlin"),
+  },
+  system_prompt: NonBlank(LIMITS.promptCharsMax, about(
+    "What the model is told: who it is, what it knows, what it may do. `{{name}}` is filled in.",
+    "You answer the telephone of {{company}}. Be brief and friendly.")),
+};
+
+/** May be left out: then, and when set to null, the default holds. */
+const DEFAULTED = {
+  secondary_language_ids: Ids("Languages it changes to when the caller speaks one of them."),
+  tool_ids: Ids("Your own tools it may call: `id`s of `GET /user/tools`. Replaced as a whole."),
+  tools: Type.Array(BuiltInTool, {
+    maxItems: TOOLS_MAX, default: [],
+    ...about("Built-in tools it may use. Replaced as a whole.", [{ type: "end_call" }]),
+  }),
+  tts_emotion_enabled: Flag(true, "Whether the voice may show emotion, where it can."),
+  voice_stability: Ranged(0, 1, 0.7, "Low: livelier; high: more even. For voices that have it."),
+  voice_similarity: Ranged(0, 1, 0.5, "How close to the original voice. For voices that have it."),
+  speech_speed: Type.Number({
+    minimum: 0.7,
+    maximum: 1.2,
+    default: 1,
+    ...about("How fast it speaks; 1 is the voice's own pace."),
+    ...withMessage("Speech speed must be between 0.7 and 1.2."),
+  }),
+  llm_temperature: Ranged(0, 1, 0.1, "How freely the model words things; 0: always alike."),
+  allow_interruptions: Flag(true, "Whether the caller can interrupt it by speaking."),
+  fillers: Flag(false, "Whether it says short words while an answer is worked out."),
+  record: Flag(false, "Whether calls are recorded."),
+  enable_noise_cancellation: Flag(true, "Whether noise around the caller is taken out."),
+  wait_for_customer: Flag(false, "Whether the caller speaks first; else it greets."),
+  max_duration: Whole(20, 1200, 600, "Seconds after which a call is ended."),
+  max_silence_duration: Whole(1, 360, 40, "Seconds of silence after which it speaks up."),
+  ringing_time: Whole(1, 60, 30, "Seconds an outbound call may ring."),
+  reengagement_interval: Whole(7, 600, 30,
+    "Seconds until it speaks up again; after a few times in vain the call is ended."),
+  end_call_on_voicemail: Flag(true, "Whether a call that an answering machine took is ended."),
+  endpoint_type: oneOf(["vad", "ai"], {
+    default: "vad",
+    ...about("What tells that the caller has finished: silence alone (vad), or the words too (ai)."),
+  }),
+  endpoint_sensitivity: Ranged(0, 5, 0.5,
+    "Seconds of silence that end the caller's turn, before what the words say is added."),
+  interrupt_sensitivity: Ranged(0, 5, 0.5, "Seconds of speech that interrupt it."),
+  min_interrupt_words: Whole(0, 10, 0, "Words that interrupt it, at least; 0: any sound of speech."),
+  ambient_sound: oneOf(
+    ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"],
+    { default: "off", ...about("What is heard behind its voice.") }),
+  ambient_sound_volume: Ranged(0, 1, 0.5, "How loud that is."),
+  is_webhook_active: Flag(false, "Whether calls are reported to `webhook_url` when they end."),
+  send_webhook_only_on_completed: Flag(true, "Whether only calls that were answered are reported."),
+  include_recording_in_webhook: Flag(true, "Whether the report has a link to the recording."),
+  recogniser_hints: Type.Array(NonBlank(HINT_CHARS_MAX, about("A name or word.", "Zwickau")), {
+    maxItems: LIMITS.recogniserHintsMax,
+    default: [],
+    ...about("Names and words callers are likely to say, told to the speech recogniser beside "
+      + "the assistant's name, its variables and the titles of its knowledge.",
+    ["Parley", "Zwickau"]),
+  }),
+  post_call_evaluation: Flag(true, "Whether a model evaluates calls by `post_call_schema`."),
+  post_call_schema: Type.Array(PostCallField, {
+    maxItems: SCHEMA_FIELDS_MAX,
+    ...about("What is found out about every call. Replaced as a whole."),
+    default: [
+      { name: "status", type: "bool", description: "Whether the goal of the call was reached" },
+      { name: "summary", type: "string", description: "Short summary of the call" },
+    ],
+  }),
+  variables: Variables,
+  conversation_inactivity_timeout: Whole(1, 1440, 30,
+    "Minutes without a message after which a text conversation counts as ended."),
+  conversation_ended_retrigger: Flag(false,
+    "Whether a conversation that goes on after its end is reported again at its next end."),
+  widget_settings: WidgetSettings,
+};
+
+/** Null until set. */
+const CLEARABLE = {
+  llm_model_id: Id(about(
+    "The language model, for text and pipeline calls: an `id` of `GET /user/assistants/models`.", 1)),
+  multimodal_model_id: Id(about(
+    "The speech model of multimodal and dualplex calls: an `id` of `…/models?type=multimodal`.",
+    102)),
+  chat_llm_fallback_id: Id(about(
+    "The model for text in multimodal mode; null: the server's first.", 1)),
+  turn_detection_threshold: Type.Number({
+    minimum: 0, maximum: 1,
+    ...about("How loud speech must be in multimodal mode; null: the model's own.", 0.5),
+  }),
+  knowledgebase_id: Id(about("The knowledgebase it looks things up in; null: none.", 1)),
+  knowledgebase_mode: oneOf(["function_call", "prompt"], about(
+    "The model asks when it needs to know (function_call), or what fits is always told (prompt).")),
+  synthesizer_provider_id: Id(about("Who makes its voice; null: chosen from the language.", 1)),
+  transcriber_provider_id: Id(about("Who understands callers; null: chosen from the language.", 1)),
+  filler_config: FillerConfig,
+  max_initial_silence_duration: Type.Integer({
+    minimum: 1, maximum: 120,
+    ...about("Seconds a caller may be silent at the beginning; null: as at any other time.", 20),
+  }),
+  reengagement_prompt: LongText(
+    "What it is told to say after silence; null: a short question.", "Ask if they are still there."),
+  voice_mail_message: LongText(
+    "What it says to an answering machine; null: nothing.", "Please call us back."),
+  webhook_url: Url("Where calls are reported when they end", "webhook"),
+  inbound_webhook_url: Url("What is asked for variables before a call is taken", "inbound webhook"),
+  conversation_ended_webhook_url: Url(
+    "Where ended text conversations are reported", "conversation ended webhook"),
+  allowed_origins: Type.Array(Origin, {
+    maxItems: ORIGINS_MAX,
+    ...about("Sites whose pages may use it; null: the server's own list.", ["https://example.com"]),
+  }),
+  daily_spend_cap: SpendCap,
+};
+
+/** What the database itself must know: columns of the assistant, not part of the JSON. */
+const COLUMNS_REQUIRED = {
+  name: NonBlank(NAME_CHARS_MAX, about("What it is called in lists and records.", "Front desk")),
+  type: oneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
+  mode: oneOf(MODES, about(
+    "How it talks: recogniser, language model and voice (pipeline), one speech model (multimodal), "
+    + "or a speech model with a voice of its own (dualplex).")),
+};
+const COLUMNS_DEFAULTED = {
+  status: oneOf(ASSISTANT_STATUSES, {
+    default: "inactive",
+    ...about("Inactive: it takes and makes no calls. Text conversations work either way."),
+  }),
+  label_ids: Ids("Labels it has: `id`s of `GET /user/labels`. Replaced as a whole."),
+};
+const COLUMNS_CLEARABLE = {
+  folder_id: Id(about("The folder it is in; null: none.", 1)),
+  phone_number_id: Id(about(
+    "The number it is called on and calls from; null: none.", 1)),
+};
+
+/** Clients send blanks for what they leave empty. */
+const blankIsNull = prepared((value) =>
+  typeof value === "string" && value.trim() === "" ? null : value);
+
+type NullableFields<P extends TProperties> = { [K in keyof P]: TUnion<[P[K], TNull]> };
+type OptionalFields<P extends TProperties> = { [K in keyof P]: TOptional<P[K]> };
+
+const mapped = (fields: TProperties, change: (schema: TSchema) => TSchema): TProperties =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, change(schema)]));
+
+function nullable<P extends TProperties>(fields: P): NullableFields<P> {
+  const change = (schema: TSchema): TSchema => {
+    const value = schema.default === undefined ? {} : { default: schema.default as unknown };
+    return Type.Union([schema, Type.Null()], { ...blankIsNull, ...value });
+  };
+  return mapped(fields, change) as NullableFields<P>;
+}
+
+function optional<P extends TProperties>(fields: P): OptionalFields<P> {
+  return mapped(fields, (schema) => Type.Optional(schema)) as OptionalFields<P>;
+}
+
+const INITIAL = {
+  maxLength: 200,
+  ...about("What it says first; empty: nothing. `{{name}}` is filled in.", "Hello, how can I help?"),
+};
+const InitialMessage = Type.String(INITIAL);
+
+/** What is stored as JSON; every member is there. */
+export const AssistantSettings = Type.Object({
+  ...REQUIRED,
+  initial_message: InitialMessage,
+  ...DEFAULTED,
+  ...nullable(CLEARABLE),
+});
+export type AssistantSettings = Static<typeof AssistantSettings>;
+
+const OPTIONAL = optional(
+  nullable({ ...DEFAULTED, ...COLUMNS_DEFAULTED, ...CLEARABLE, ...COLUMNS_CLEARABLE }));
+
+export const CreateBody = Type.Object(
+  { ...COLUMNS_REQUIRED, ...REQUIRED, initial_message: InitialMessage, ...OPTIONAL },
+  collectingErrors,
+);
+
+export const UpdateBody = Type.Object(
+  {
+    ...optional(COLUMNS_REQUIRED),
+    ...optional(REQUIRED),
+    ...optional(nullable({ initial_message: Type.String({ ...INITIAL, default: "" }) })),
+    ...OPTIONAL,
+  },
+  collectingErrors,
+);
+
+/** Settings and columns together under the contract's names: what rules judge. */
+export type Profile = AssistantSettings & {
+  name: string;
+  type: AssistantType;
+  status: AssistantStatus;
+  mode: Mode;
+  folder_id: number | null;
+  phone_number_id: number | null;
+  label_ids: number[];
+};
+export type Field = keyof Profile;
+/** What a client sent, valid by itself; null asks for the default. */
+export type Given = Static<typeof UpdateBody>;
+
+const defaultsOf = (fields: TProperties): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) =>
+    [name, completed(schema, schema.default ?? null)]));
+
+/**
+ * A copy of a valid value without members the schema does not know, and with the defaults of those
+ * it does. Not TypeBox's Value.Default: that lays a given list over the default one.
+ */
+function completed(schema: TSchema, value: unknown): unknown {
+  const members = schema.anyOf as TSchema[] | undefined;
+  const member = members?.find((candidate) => Value.Check(candidate, value));
+  if (member) return completed(member, value);
+  if (Array.isArray(value)) return value.map((item) => completed(schema.items as TSchema, item));
+  if (schema.properties === undefined) return structuredClone(value);
+  const given = value as Record<string, unknown>;
+  const result: Record<string, unknown> = {};
+  for (const [name, property] of Object.entries(schema.properties as TProperties)) {
+    const item = Object.hasOwn(given, name) ? given[name] : property.default as unknown;
+    if (item !== undefined) result[name] = completed(property, item);
+  }
+  return result;
+}
+
+const SETTINGS_DEFAULTS = defaultsOf({ ...DEFAULTED, ...nullable(CLEARABLE) });
+const DEFAULTS: Record<string, unknown> = {
+  ...SETTINGS_DEFAULTS,
+  ...defaultsOf({ ...COLUMNS_DEFAULTED, ...nullable(COLUMNS_CLEARABLE) }),
+  initial_message: "",
+};
+const FIELDS: TProperties = UpdateBody.properties;
+
+/** Fresh copies of every default; what is required is not among them. */
+export function defaults(): Partial<Profile> {
+  return structuredClone(DEFAULTS) as Partial<Profile>;
+}
+
+/** What was sent, as it is stored: unknown members dropped, null replaced by the default. */
+export function normalized(given: Given): Partial<Profile> {
+  const result: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const schema = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+    if (!schema || value === undefined) continue;
+    const kept = value === null ? structuredClone(DEFAULTS[name]) : completed(schema, value);
+    result[name] = Array.isArray(kept) && name.endsWith("_ids") ? [...new Set(kept)] : kept;
+  }
+  if (typeof result.name === "string") result.name = result.name.trim();
+  return result as Partial<Profile>;
+}
+
+/** Settings the stored ones have not heard of yet, at their defaults; neither is to be changed. */
+export function withNewerSettings(stored: AssistantSettings): AssistantSettings {
+  return { ...(SETTINGS_DEFAULTS as Partial<AssistantSettings>), ...stored };
+}
+
+/** Parts the profile into the columns and the JSON. */
+export function settingsOf(profile: Profile): AssistantSettings {
+  const { name, type, status, mode, folder_id, phone_number_id, label_ids, ...settings } = profile;
+  return settings;
+}

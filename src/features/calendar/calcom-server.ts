@@ -1,0 +1,133 @@
+// Asks a Cal.com server (API v2) for one assistant's calendar, through the threads that call tools'
+// endpoints: an assistant's owner may name the server. What it answers is a class of outcome, and
+// a sentence that a model can act on.
+import { createHash } from "node:crypto";
+import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
+import type { Logger } from "#core/logger.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { SendToEndpoint } from "#features/tools/invocation.ts";
+import { CHECK_AVAILABILITY } from "./functions.ts";
+
+/** What a route answers is said by its version. */
+export const SLOTS_VERSION = "2024-09-04";
+export const BOOKINGS_VERSION = "2024-08-13";
+const EU_URL = "https://api.cal.eu";
+const USERS_KEPT_MAX = 1000;
+const REASON_CHARS_MAX = 200;
+
+type Result = Record<string, unknown>;
+
+/** One assistant's calendar: where it is, by which key, and its owner's time zone. */
+export interface Desk {
+  url: string;
+  key: string;
+  accountId: number;
+  tool: CalendarIntegration;
+  zone: string;
+}
+
+export type Answer =
+  | { kind: "done"; data: unknown }
+  | { kind: "refused"; status: number; reason: string }
+  /** `sent` false: it has certainly not arrived. */
+  | { kind: "failed"; sent: boolean };
+
+interface Asked {
+  method: "GET" | "POST";
+  path: string;
+  version: string;
+  body?: object;
+  /** Tells a repeated booking. */
+  idempotencyKey?: string;
+}
+
+function reasonOf(body: string): string {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body);
+  } catch {
+    return "";
+  }
+  const { error } = (parsed ?? {}) as { error?: { message?: unknown } };
+  return String(error?.message ?? "").slice(0, REASON_CHARS_MAX);
+}
+
+export type Ask = (desk: Desk, asked: Asked) => Promise<Answer>;
+
+export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }): Ask {
+  return async ({ url, key, accountId }, asked) => {
+    const reply = await send({
+      url: `${url}/v2${asked.path}`,
+      method: asked.method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        "cal-api-version": asked.version,
+        ...(asked.body ? { "content-type": "application/json" } : {}),
+        ...(asked.idempotencyKey ? { "idempotency-key": asked.idempotencyKey } : {}),
+      },
+      ...(asked.body ? { body: JSON.stringify(asked.body) } : {}),
+      totalMs: LIMITS.calcomMs,
+      bytesMax: LIMITS.toolResponseBytesMax,
+      resultCharsMax: LIMITS.calcomAnswerCharsMax,
+      // The body of a refusal says why.
+      isTrial: true,
+    }).catch((error: unknown) => {
+      log.error({ err: error }, "the tool thread failed");
+      return { kind: "failed" as const, reason: "thread", sent: true };
+    });
+    if (reply.kind === "result") return { kind: "done", data: reply.result.data };
+    const told = { account_id: accountId, outcome: reply.kind, path: asked.path.split("?")[0] };
+    if (reply.kind === "status") {
+      const reason = reasonOf(reply.answered?.body ?? "");
+      log.warn({ ...told, status: reply.status, reason }, "Cal.com refused");
+      return { kind: "refused", status: reply.status, reason };
+    }
+    log.warn({ ...told, reason: reply.reason }, "Cal.com could not be asked");
+    return { kind: "failed", sent: reply.kind === "failed" && reply.sent };
+  };
+}
+
+const TAKEN = /not available|already has booking|no longer available|slot/i;
+
+/** What a model is told; only what it can act on is in Cal.com's own words. */
+export function failureOf(answer: Exclude<Answer, { kind: "done" }>): Result {
+  if (answer.kind === "failed") return { error: "The calendar could not be reached." };
+  const { status, reason } = answer;
+  if (status === 401 || status === 403) return { error: "The calendar does not accept its key." };
+  if (status === 404) return { error: "The calendar does not know the event or its owner." };
+  if (status === 409 || (status === 400 && TAKEN.test(reason))) {
+    return { error: `That time is not free any more. Ask ${CHECK_AVAILABILITY} for others.` };
+  }
+  if (status === 400 || status === 422) {
+    return { error: `The calendar refused it: ${reason || "something does not fit"}` };
+  }
+  return { error: "The calendar is not available right now." };
+}
+
+/** Whose event it is, as Cal.com wants it said: the team's slug, or the name of the key's user. */
+export function createOwnerOf(ask: Ask) {
+  const names = new Map<string, string>();
+  return async (desk: Desk): Promise<{ owner: Record<string, string> } | { error: Result }> => {
+    const { calcom_team_slug: teamSlug } = desk.tool;
+    if (teamSlug) return { owner: { teamSlug } };
+    const who = createHash("sha256").update(`${desk.url} ${desk.key}`).digest("base64");
+    const known = names.get(who);
+    if (known !== undefined) return { owner: { username: known } };
+    const answer = await ask(desk, { method: "GET", path: "/me", version: BOOKINGS_VERSION });
+    if (answer.kind !== "done") return { error: failureOf(answer) };
+    const { username } = (answer.data ?? {}) as { username?: unknown };
+    if (typeof username !== "string") {
+      return { error: { error: "The calendar does not say whose it is." } };
+    }
+    if (names.size >= USERS_KEPT_MAX) names.clear();
+    names.set(who, username);
+    return { owner: { username } };
+  };
+}
+
+/** Root of the API: with or without the version at its end. */
+export function urlOf(us: string, tool: CalendarIntegration): string {
+  const given = tool.calcom_endpoint === "custom" ? tool.calcom_custom_endpoint ?? us
+    : tool.calcom_endpoint === "eu" ? EU_URL : us;
+  return given.replace(/\/+$/, "").replace(/\/v2$/, "");
+}

@@ -1,0 +1,233 @@
+// Appointments at Cal.com: the functions a model looks and books with, for assistants that have a
+// calendar_integration. A booking is journaled as calls of tools are: it is never sent twice.
+import { createHash } from "node:crypto";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
+import type { Logger } from "#core/logger.ts";
+import { isoMicros, type Instant, type System } from "#core/system.ts";
+import type { ModelTool } from "#providers/models/port.ts";
+import { checkArguments, modelToolOf, type Value } from "#features/tools/arguments.ts";
+import { idempotencyKey, type SendToEndpoint, type ToolJournal } from "#features/tools/invocation.ts";
+import type { ToolParameter } from "#features/tools/tools.ts";
+import {
+  BOOKINGS_VERSION, createAsk, createOwnerOf, failureOf, SLOTS_VERSION, urlOf, type Ask, type Desk,
+} from "./calcom-server.ts";
+import { BOOK_APPOINTMENT, CHECK_AVAILABILITY } from "./functions.ts";
+import { dateOf, isDate, localIso, readLocal, spokenTime, startOfDay } from "./slots.ts";
+
+const DAYS_DEFAULT = 7;
+const DAYS_MAX = 31;
+const TIMES_MAX = 50;
+
+type Result = Record<string, unknown>;
+type Arguments = Record<string, unknown>;
+
+export interface CalcomOptions {
+  /** Server for the endpoint `us`. */
+  url: string;
+  send: SendToEndpoint;
+  journal: ToolJournal;
+  keyOf(assistant: Assistant, tool: CalendarIntegration): string | null;
+  system: System;
+  log: Logger;
+}
+
+const CHECK: ToolParameter[] = [
+  {
+    name: "date", type: "string", required: false,
+    description: "First day to look at, as YYYY-MM-DD; today when left out",
+  },
+  {
+    name: "days", type: "number", required: false,
+    description: `How many days from then on, ${DAYS_DEFAULT} when left out`,
+  },
+];
+const BOOK: ToolParameter[] = [
+  {
+    name: "start", type: "string",
+    description: `Start of a free time exactly as ${CHECK_AVAILABILITY} gave it`,
+  },
+  { name: "name", type: "string", description: "Name of the person" },
+  {
+    name: "email", type: "string", required: false,
+    description: "E-mail address, which the confirmation goes to; ask for it",
+  },
+  { name: "phone", type: "string", required: false, description: "Phone number, if known" },
+  { name: "notes", type: "string", required: false, description: "What it is about, if known" },
+];
+const OWN_FIELDS = new Set(BOOK.map(({ name }) => name));
+const LIST_TYPES = new Set(["multiselect", "checkbox", "multiemail"]);
+
+type BookingField = NonNullable<CalendarIntegration["calcom_booking_fields"]>[number];
+
+/** A question of the event's own, as what the model fills in. */
+function parameterOf(field: BookingField): ToolParameter {
+  const { slug, type, label, required = false, options } = field;
+  const kind = type === "number" || type === "boolean" ? type : "string";
+  return {
+    name: slug, description: label, required,
+    ...(LIST_TYPES.has(type) ? { type: "array" as const } : { type: kind }),
+    ...(kind === "string" && options && options.length > 0 ? { enum: options } : {}),
+  };
+}
+
+const bookingParameters = ({ calcom_booking_fields: fields = [] }: CalendarIntegration) =>
+  [...BOOK, ...fields.filter(({ slug }) => !OWN_FIELDS.has(slug)).map(parameterOf)];
+
+function functionsOf(tool: CalendarIntegration, suffix: string): ModelTool[] {
+  const what = tool.description ? ` ${tool.description}` : "";
+  return [
+    {
+      id: 0, name: CHECK_AVAILABILITY + suffix, schema: CHECK,
+      description: `Lists free appointment times. Call it before you offer any time.${what}`,
+    },
+    {
+      id: 0, name: BOOK_APPOINTMENT + suffix, schema: bookingParameters(tool),
+      description: `Books one of the free times for the person, once they have agreed to it.${what}`,
+    },
+  ].map(modelToolOf);
+}
+
+/** Starts in Cal.com's answer: days to lists. */
+function startsOf(data: unknown, zone: string): Instant[] {
+  if (typeof data !== "object" || data === null) return [];
+  return Object.values(data).flat()
+    .map((slot: unknown) => (slot as { start?: unknown } | null)?.start)
+    .map((start) => (typeof start === "string" ? readLocal(start, zone) : null))
+    .filter((start) => start !== null)
+    .toSorted((a, b) => a - b);
+}
+
+const timeOf = (start: Instant, zone: string) =>
+  ({ start: localIso(start, zone), label: spokenTime(start, zone) });
+
+type OwnerOf = ReturnType<typeof createOwnerOf>;
+type Values = Map<string, Value>;
+
+const createCheck = (ask: Ask, ownerOf: OwnerOf, system: System) =>
+  async (desk: Desk, values: Values): Promise<Result> => {
+    const { tool, zone } = desk;
+    const date = String(values.get("date") ?? "") || dateOf(system.now(), zone);
+    if (!isDate(date)) return { error: "The argument date must be a day as YYYY-MM-DD." };
+    const wanted = Math.round(Number(values.get("days") ?? DAYS_DEFAULT));
+    const last = startOfDay(date, zone, Math.min(Math.max(wanted, 1), DAYS_MAX) - 1);
+    const found = await ownerOf(desk);
+    if ("error" in found) return found.error;
+    const query = new URLSearchParams({
+      eventTypeSlug: tool.calcom_event_slug, ...found.owner,
+      start: date, end: last === null ? date : dateOf(last, zone), timeZone: zone,
+    });
+    const answer = await ask(desk, {
+      method: "GET", path: `/slots?${query}`, version: SLOTS_VERSION,
+    });
+    if (answer.kind !== "done") return failureOf(answer);
+    const starts = startsOf(answer.data, zone);
+    return {
+      time_zone: zone,
+      free_times: starts.slice(0, TIMES_MAX).map((start) => timeOf(start, zone)),
+      ...(starts.length === 0 ? { note: "Nothing is free then; try later days." } : {}),
+    };
+  };
+
+/** As Cal.com's route takes it. */
+function bookingOf(
+  { tool, zone }: Desk, owner: Record<string, string>, start: Instant, values: Values,
+): object {
+  const [email, phone] = [values.get("email"), values.get("phone")];
+  const responses = [...values].filter(([name]) => name === "notes" || !OWN_FIELDS.has(name));
+  return {
+    start: `${isoMicros(start).slice(0, "YYYY-MM-DDTHH:MM:SS".length)}Z`,
+    eventTypeSlug: tool.calcom_event_slug,
+    ...owner,
+    attendee: {
+      name: values.get("name"), timeZone: zone,
+      ...(email === undefined ? {} : { email }),
+      ...(phone === undefined ? {} : { phoneNumber: phone }),
+    },
+    ...(responses.length === 0 ? {} : { bookingFieldsResponses: Object.fromEntries(responses) }),
+  };
+}
+
+interface Outcome {
+  result: Result;
+  /** False: Cal.com has certainly not been asked to book. */
+  sent: boolean;
+}
+
+const createBook = (ask: Ask, ownerOf: OwnerOf) =>
+  async (desk: Desk, values: Values, key: string): Promise<Outcome> => {
+    const { zone } = desk;
+    const start = readLocal(String(values.get("start")), zone);
+    if (start === null) {
+      const error = `The argument start must be a time as ${CHECK_AVAILABILITY} gave it.`;
+      return { result: { error }, sent: false };
+    }
+    const found = await ownerOf(desk);
+    if ("error" in found) return { result: found.error, sent: false };
+    const answer = await ask(desk, {
+      method: "POST", path: "/bookings", version: BOOKINGS_VERSION, idempotencyKey: key,
+      body: bookingOf(desk, found.owner, start, values),
+    });
+    if (answer.kind === "refused") return { result: failureOf(answer), sent: true };
+    if (answer.kind === "failed") {
+      return answer.sent
+        ? { result: { error: "It is not known whether the appointment was booked." }, sent: true }
+        : { result: failureOf(answer), sent: false };
+    }
+    const { uid, status } = (answer.data ?? {}) as { uid?: unknown; status?: unknown };
+    const state = status === "pending"
+      ? { booked: false, note: "The calendar's owner still has to confirm it." }
+      : { booked: true };
+    return { result: { ...state, booking_uid: uid ?? null, ...timeOf(start, zone) }, sent: true };
+  };
+
+const UNKNOWN = {
+  error: "It is not known whether the appointment was booked; it was not sent again.",
+};
+
+export function createCalcom(options: CalcomOptions) {
+  const { system, journal } = options;
+  const ask = createAsk(options);
+  const ownerOf = createOwnerOf(ask);
+  const check = createCheck(ask, ownerOf, system);
+  const book = createBook(ask, ownerOf);
+
+  const bookOnce = async (desk: Desk, values: Values, scope: string): Promise<Result> => {
+    const { accountId, tool } = desk;
+    const callKey = createHash("sha256")
+      .update(JSON.stringify([tool.calcom_event_slug, ...values])).digest("hex");
+    const begun = await journal.begin({
+      scope: `calcom:${scope}`, callKey, accountId, toolId: 0, now: system.now(),
+    });
+    if (begun.kind === "repeated") return begun.result;
+    if (begun.kind === "unknown") return UNKNOWN;
+    const { result, sent } = await book(desk, values, idempotencyKey(scope, callKey));
+    await journal.finish({ id: begun.id, result, sent, now: system.now() });
+    return result;
+  };
+
+  /** The functions of one turn. `scope` names it in the journal. */
+  return ({ assistant, scope }: { assistant: Assistant; scope: string }) => {
+    const tools = assistant.settings.tools.filter((tool) => tool.type === "calendar_integration");
+    const functions = new Map(tools.flatMap((tool, index) => {
+      const suffix = index === 0 ? "" : `_${index + 1}`;
+      return functionsOf(tool, suffix).map((told, at) =>
+        [told.name, { told, tool, isBooking: at === 1 }] as const);
+    }));
+    return {
+      tools: [...functions.values()].map(({ told }) => told),
+      call: async ({ name, arguments: args }: { name: string; arguments: Arguments }) => {
+        const wanted = functions.get(name);
+        if (!wanted) return { error: `There is no function named ${name}.` };
+        const { tool, isBooking } = wanted;
+        const read = checkArguments(isBooking ? bookingParameters(tool) : CHECK, args);
+        if ("error" in read) return { error: read.error };
+        const key = options.keyOf(assistant, tool);
+        if (key === null) return { error: "The calendar's key has to be written again." };
+        const { accountId, settings: { timezone: zone } } = assistant;
+        const desk = { url: urlOf(options.url, tool), key, accountId, tool, zone };
+        return isBooking ? bookOnce(desk, read.values, scope) : check(desk, read.values);
+      },
+    };
+  };
+}

@@ -1,0 +1,249 @@
+// The appointment calendar of an assistant: settings, free times, bookings. Records, store port,
+// rules; the arithmetic of times is in slots.ts.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import type { Instant, System } from "#core/system.ts";
+import {
+  dateOf, freeSlots, localIso, readLocal, slotsOfDay, spokenTime, startOfDay, type Period,
+  type SlotRules, type WorkingHours,
+} from "./slots.ts";
+
+export interface CalendarSettings {
+  /** IANA name; null: the assistant's. */
+  timeZone: string | null;
+  slotMinutes: number;
+  bufferMinutes: number;
+  /** Nothing is booked sooner than this from now. */
+  leadMinutes: number;
+  daysAhead: number;
+  workingHours: WorkingHours;
+}
+
+export interface Calendar extends CalendarSettings {
+  accountId: number;
+  assistantId: number;
+  feedUuid: string;
+}
+
+export interface Appointment extends Period {
+  id: number;
+  uuid: string;
+  name: string;
+  email: string | null;
+  phone: string | null;
+  notes: string | null;
+  state: "booked" | "cancelled";
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+export interface Person {
+  name: string;
+  email: string | null;
+  phone: string | null;
+  notes: string | null;
+}
+
+export interface NewAppointment extends Period, Person {
+  accountId: number;
+  assistantId: number;
+  uuid: string;
+  bookingKey: string;
+  bufferMinutes: number;
+  now: Instant;
+}
+
+/** Absent members stay as they are. */
+export interface CalendarChanges extends Partial<CalendarSettings> {
+  feedUuid?: string;
+}
+
+export interface CalendarStore {
+  find(assistantId: number): Calendar | null;
+  findByFeed(feedUuid: string): Calendar | null;
+  /** Nothing happens when the assistant has one. */
+  create(calendar: Calendar, now: Instant): Promise<void>;
+  /** One transaction over the calendar as it is then, so that no other change is undone. */
+  save(args: { assistantId: number; changes: CalendarChanges; now: Instant }): Promise<Calendar>;
+  findBooking(assistantId: number, bookingKey: string): Appointment | null;
+  /**
+   * One transaction: looks for the key, then for what is in the way, then books. What the key has
+   * booked before when there is such; null when the time is taken.
+   */
+  book(appointment: NewAppointment): Promise<Appointment | null>;
+  cancel(args: { accountId: number; appointmentId: number; now: Instant }): Promise<boolean>;
+  /** Booked ones that touch the period, earliest first. */
+  busy(assistantId: number, within: Period): Period[];
+  /** Those that begin in the period, cancelled ones too, earliest first, at most `rows`. */
+  list(assistantId: number, within: Period, rows: number): Appointment[];
+  /** The last `rows` of those, earliest first. */
+  latest(assistantId: number, within: Period, rows: number): Appointment[];
+}
+
+export type BookOutcome =
+  | { kind: "booked"; appointment: Appointment }
+  | { kind: "taken" }
+  /** No slot of the calendar begins there. */
+  | { kind: "closed" }
+  | { kind: "invalid" }
+  /** The key has booked another time, or for somebody else. */
+  | { kind: "key_reused" };
+
+export interface Slot {
+  start: string;
+  end: string;
+  label: string;
+}
+
+const MINUTE = 60_000_000;
+const DAY = 24 * 60 * MINUTE;
+const SLOTS_MAX = 20;
+const APPOINTMENTS_LISTED_MAX = 1000;
+const FEED_PAST = 90 * DAY;
+const FEED_AHEAD = 400 * DAY;
+
+const OFFICE = [{ from: "09:00", to: "17:00" }];
+export const CALENDAR_DEFAULTS: CalendarSettings = {
+  timeZone: null,
+  slotMinutes: 30,
+  bufferMinutes: 0,
+  leadMinutes: 60,
+  daysAhead: 60,
+  workingHours: {
+    monday: OFFICE, tuesday: OFFICE, wednesday: OFFICE, thursday: OFFICE, friday: OFFICE,
+  },
+};
+
+export type Calendars = ReturnType<typeof createCalendars>;
+
+/** What every use of a calendar asks first. */
+function createBasis({ store, system }: { store: CalendarStore; system: System }) {
+  const zoneOf = (calendar: Calendar, { settings }: Assistant): string =>
+    calendar.timeZone ?? settings.timezone;
+  return {
+    zoneOf,
+    /** Made with its defaults when it is first asked for. */
+    open: async ({ id: assistantId, accountId }: Assistant): Promise<Calendar> => {
+      const known = store.find(assistantId);
+      if (known) return known;
+      const fresh = { ...CALENDAR_DEFAULTS, accountId, assistantId, feedUuid: system.uuid() };
+      await store.create(fresh, system.now());
+      return store.find(assistantId) ?? fresh;
+    },
+    rulesOf: (calendar: Calendar, assistant: Assistant): SlotRules => ({
+      hours: calendar.workingHours,
+      timeZone: zoneOf(calendar, assistant),
+      slotMinutes: calendar.slotMinutes,
+      bufferMinutes: calendar.bufferMinutes,
+    }),
+    /** From the first moment that can be booked to the last. */
+    horizon: ({ leadMinutes, daysAhead }: Calendar): Period => ({
+      start: system.now() + leadMinutes * MINUTE, end: system.now() + daysAhead * DAY,
+    }),
+  };
+}
+
+type Basis = ReturnType<typeof createBasis>;
+type Wanted = Person & { start: string; bookingKey: string };
+
+function earlierOutcome(appointment: Appointment, start: Instant, person: Person): BookOutcome {
+  const isSame = appointment.start === start && appointment.name === person.name
+    && appointment.email === person.email && appointment.phone === person.phone
+    && appointment.notes === person.notes;
+  return isSame ? { kind: "booked", appointment } : { kind: "key_reused" };
+}
+
+function createBooking(
+  { store, system }: { store: CalendarStore; system: System },
+  { open, rulesOf, horizon }: Basis,
+) {
+  return async (
+    assistant: Assistant,
+    { start: text, bookingKey, ...person }: Wanted,
+  ): Promise<BookOutcome> => {
+    const calendar = await open(assistant);
+    const rules = rulesOf(calendar, assistant);
+    const start = readLocal(text, rules.timeZone);
+    if (start === null) return { kind: "invalid" };
+    // Before the rules are asked: by now the time may be too near, or the hours others.
+    const earlier = store.findBooking(assistant.id, bookingKey);
+    if (earlier) return earlierOutcome(earlier, start, person);
+    const { start: soonest, end: latest } = horizon(calendar);
+    if (start < soonest || start >= latest) return { kind: "closed" };
+    const slot = slotsOfDay(dateOf(start, rules.timeZone), rules)
+      .find((candidate) => candidate.start === start);
+    if (!slot || slot.end > latest) return { kind: "closed" };
+    const { accountId, id: assistantId } = assistant;
+    const appointment = await store.book({
+      ...slot, ...person, accountId, assistantId, bookingKey, uuid: system.uuid(),
+      bufferMinutes: calendar.bufferMinutes, now: system.now(),
+    });
+    return appointment ? earlierOutcome(appointment, start, person) : { kind: "taken" };
+  };
+}
+
+export function createCalendars(options: { store: CalendarStore; system: System }) {
+  const { store, system } = options;
+  const basis = createBasis(options);
+  const { open, zoneOf, rulesOf, horizon } = basis;
+  return {
+    open,
+    zoneOf,
+    findByFeed: (feedUuid: string) => store.findByFeed(feedUuid),
+    save: async (
+      assistant: Assistant,
+      changes: Partial<CalendarSettings> & { rotateFeed?: boolean },
+    ): Promise<Calendar> => {
+      const { rotateFeed = false, ...settings } = changes;
+      await open(assistant);
+      return store.save({
+        assistantId: assistant.id,
+        changes: rotateFeed ? { ...settings, feedUuid: system.uuid() } : settings,
+        now: system.now(),
+      });
+    },
+    /** Free times from the date on; a `date` of the calendar's zone, null: today. */
+    availability: async (
+      assistant: Assistant,
+      { date, days }: { date: string | null; days: number },
+    ): Promise<{ timeZone: string; slots: Slot[] }> => {
+      const calendar = await open(assistant);
+      const rules = rulesOf(calendar, assistant);
+      const { timeZone } = rules;
+      const { start: soonest, end: latest } = horizon(calendar);
+      const first = date ?? dateOf(system.now(), timeZone);
+      const within = {
+        start: Math.max(soonest, startOfDay(first, timeZone) ?? latest),
+        end: Math.min(latest, startOfDay(first, timeZone, days) ?? latest),
+      };
+      const busy = store.busy(assistant.id, within);
+      const slots = within.start < within.end ? freeSlots(rules, within, busy, SLOTS_MAX) : [];
+      return {
+        timeZone,
+        slots: slots.map((slot) => ({
+          start: localIso(slot.start, timeZone),
+          end: localIso(slot.end, timeZone),
+          label: spokenTime(slot.start, timeZone),
+        })),
+      };
+    },
+    /** The same key books the same appointment. */
+    book: createBooking(options, basis),
+    cancel: async (accountId: number, appointmentId: number): Promise<void> => {
+      const done = await store.cancel({ accountId, appointmentId, now: system.now() });
+      if (!done) throw new Fault(404, "Appointment not found");
+    },
+    list: (assistantId: number, within: Period): Appointment[] =>
+      store.list(assistantId, within, APPOINTMENTS_LISTED_MAX),
+    /** What the feed shows: all that is to come goes before what has been. */
+    feed: (assistantId: number): Appointment[] => {
+      const now = system.now();
+      const yesterday = now - DAY;
+      const ahead = store.list(
+        assistantId, { start: yesterday, end: now + FEED_AHEAD }, APPOINTMENTS_LISTED_MAX);
+      const rows = APPOINTMENTS_LISTED_MAX - ahead.length;
+      const past = { start: now - FEED_PAST, end: yesterday };
+      return [...store.latest(assistantId, past, rows), ...ahead];
+    },
+  };
+}

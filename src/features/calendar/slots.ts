@@ -1,0 +1,178 @@
+// Which times of a calendar are free: working hours are wall-clock times of a zone, so days with a
+// change of the clock have fewer or more of them. Pure; Intl knows the zones.
+import type { Instant } from "#core/system.ts";
+
+export const WEEKDAYS = [
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/** `HH:MM` each; `to` may be 24:00. */
+export interface OpenPeriod {
+  from: string;
+  to: string;
+}
+export type WorkingHours = Partial<Record<Weekday, OpenPeriod[]>>;
+
+export interface Period {
+  start: Instant;
+  end: Instant;
+}
+
+export interface SlotRules {
+  hours: WorkingHours;
+  timeZone: string;
+  slotMinutes: number;
+  /** Kept free around every appointment. */
+  bufferMinutes: number;
+}
+
+const MINUTE = 60_000_000;
+const DAY_MS = 86_400_000;
+const DAY_MINUTES = 24 * 60;
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+function clockOf(timeZone: string): Intl.DateTimeFormat {
+  const known = clocks.get(timeZone);
+  if (known) return known;
+  const clock = new Intl.DateTimeFormat("en-CA", {
+    timeZone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit",
+    hour: "2-digit", minute: "2-digit",
+  });
+  if (clocks.size >= 1000) clocks.clear();
+  clocks.set(timeZone, clock);
+  return clock;
+}
+
+/** Wall clock of the zone, as if it were UTC milliseconds. */
+function wallMs(instant: Instant, timeZone: string): number {
+  const parts = clockOf(timeZone).formatToParts(new Date(Math.floor(instant / 1000)));
+  const part = (type: Intl.DateTimeFormatPartTypes): number =>
+    Number(parts.find((candidate) => candidate.type === type)?.value ?? 0);
+  return Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"));
+}
+
+/** The instant this wall clock is by the offset in force at `at`. */
+const byOffsetAt = (at: number, wall: number, timeZone: string): Instant =>
+  (wall - (wallMs(at * 1000, timeZone) - at)) * 1000;
+
+/**
+ * The instant at which the zone's clocks show this, the first when they show it twice in autumn;
+ * null for a time the spring leaves out. Clocks change by half an hour or two in some places, so
+ * the offsets of the day before and the day after are tried, not a change of one hour.
+ */
+function instantOf(wall: number, timeZone: string): Instant | null {
+  const before = byOffsetAt(wall - DAY_MS, wall, timeZone);
+  const after = byOffsetAt(wall + DAY_MS, wall, timeZone);
+  const first = Math.min(before, after);
+  if (wallMs(first, timeZone) === wall) return first;
+  const second = Math.max(before, after);
+  return second !== first && wallMs(second, timeZone) === wall ? second : null;
+}
+
+const minutesOf = (time: string): number => {
+  const [hours = 0, minutes = 0] = time.split(":").map(Number);
+  return hours * 60 + minutes;
+};
+
+/** `YYYY-MM-DD` of the zone. */
+export const dateOf = (instant: Instant, timeZone: string): string =>
+  new Date(wallMs(instant, timeZone)).toISOString().slice(0, 10);
+
+/** Midnight as if it were UTC milliseconds; null for anything but a day of the calendar. */
+function midnightOf(date: string): number | null {
+  const midnight = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : NaN;
+  if (Number.isNaN(midnight)) return null;
+  return new Date(midnight).toISOString().startsWith(date) ? midnight : null;
+}
+
+/** `2026-02-31` is none. */
+export const isDate = (date: string): boolean => midnightOf(date) !== null;
+
+/** When the day begins, or the one `days` later; some days have no midnight. Null for no date. */
+export function startOfDay(date: string, timeZone: string, days = 0): Instant | null {
+  const midnight = midnightOf(date);
+  if (midnight === null) return null;
+  const wall = midnight + days * DAY_MS;
+  return instantOf(wall, timeZone) ?? byOffsetAt(wall - DAY_MS, wall, timeZone);
+}
+
+/** `YYYY-MM-DDTHH:MM:SS±HH:MM` */
+export function localIso(instant: Instant, timeZone: string): string {
+  const wall = wallMs(instant, timeZone);
+  const off = Math.round((wall - Math.floor(instant / MINUTE) * 60_000) / 60_000);
+  const pad = (value: number): string => String(Math.floor(value)).padStart(2, "0");
+  const zone = `${off < 0 ? "-" : "+"}${pad(Math.abs(off) / 60)}:${pad(Math.abs(off) % 60)}`;
+  return `${new Date(wall).toISOString().slice(0, 19)}${zone}`;
+}
+
+/** `Thu, 15 January, 09:00` */
+export const spokenTime = (instant: Instant, timeZone: string): string =>
+  new Intl.DateTimeFormat("en-GB", {
+    timeZone, weekday: "short", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit",
+    hourCycle: "h23",
+  }).format(new Date(Math.floor(instant / 1000)));
+
+/**
+ * Reads `YYYY-MM-DDTHH:MM` as the zone's wall clock, or with an offset as that instant; null for
+ * anything else and for times that do not exist.
+ */
+export function readLocal(text: string, timeZone: string): Instant | null {
+  const match = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$/.exec(
+    text.trim());
+  const [, date, time, zone] = match ?? [];
+  if (!date || !time) return null;
+  const ms = Date.parse(`${date}T${time}:00${zone ?? "Z"}`);
+  if (Number.isNaN(ms) || !isDate(date)) return null;
+  return zone === undefined ? instantOf(ms, timeZone) : ms * 1000;
+}
+
+/** Every slot that begins on the day, free or not. */
+export function slotsOfDay(date: string, rules: SlotRules): Period[] {
+  const midnight = Date.parse(`${date}T00:00:00Z`);
+  const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
+  const slots: Period[] = [];
+  const periods = (rules.hours[weekday] ?? []).toSorted((a, b) => (a.from < b.from ? -1 : 1));
+  for (const { from, to } of periods) {
+    const closing = Math.min(minutesOf(to), DAY_MINUTES);
+    const last = closing - rules.slotMinutes;
+    for (let minute = minutesOf(from); minute <= last; minute += rules.slotMinutes) {
+      const start = instantOf(midnight + minute * 60_000, rules.timeZone);
+      if (start === null) continue;
+      const end = start + rules.slotMinutes * MINUTE;
+      // In spring the clock may run past closing time during the slot.
+      const isOpen = wallMs(end - MINUTE, rules.timeZone) < midnight + closing * 60_000;
+      const previous = slots.at(-1);
+      if (isOpen && (!previous || start >= previous.end)) slots.push({ start, end });
+    }
+  }
+  return slots;
+}
+
+export function isFree(slot: Period, busy: Period[], bufferMinutes: number): boolean {
+  const buffer = bufferMinutes * MINUTE;
+  return busy.every(({ start, end }) => slot.start >= end + buffer || slot.end + buffer <= start);
+}
+
+/** Free slots within the period, earliest first, at most `count`. */
+export function freeSlots(
+  rules: SlotRules,
+  within: Period,
+  busy: Period[],
+  count: number,
+): Period[] {
+  const found: Period[] = [];
+  let day = Date.parse(`${dateOf(within.start, rules.timeZone)}T00:00:00Z`);
+  const lastDay = dateOf(within.end, rules.timeZone);
+  for (; found.length < count; day += DAY_MS) {
+    const date = new Date(day).toISOString().slice(0, 10);
+    if (date > lastDay) break;
+    for (const slot of slotsOfDay(date, rules)) {
+      if (found.length === count) break;
+      const isInside = slot.start >= within.start && slot.end <= within.end;
+      if (isInside && isFree(slot, busy, rules.bufferMinutes)) found.push(slot);
+    }
+  }
+  return found;
+}

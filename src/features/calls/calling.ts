@@ -1,0 +1,443 @@
+// Calls while they last, in the main thread: opens the media, answers the customer's turns through
+// the engine, keeps record and transcript, and does the work after the call. The sound itself is in
+// voice/, in a thread of its own; the records are in calls.ts.
+import { join } from "node:path";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { personaOf } from "#features/conversations/answering.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Micros } from "#core/money.ts";
+import { wait } from "#core/system.ts";
+import { allVariables } from "#engine/prompt.ts";
+import { fillTemplate } from "#engine/template.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
+import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
+import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
+import { conclude, finish, neverOpened } from "./ending.ts";
+import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
+import type { Call, EndReason, Hearing } from "./records.ts";
+import { answerToolCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
+import type { Face } from "./face.ts";
+import type { Line } from "./lines.ts";
+import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
+import type { GivenWords } from "./voice-choice.ts";
+import { NOBODY_TOOK_IT } from "./transfers.ts";
+import { mindsVoicemail } from "./voice/settings.ts";
+import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
+import type { Said } from "./voice/brain.ts";
+
+export interface Calling {
+  /** Places a call whose record has begun. */
+  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  /** Has the loopback caller ring; the record of the call has begun. */
+  receive(call: Call, assistant: Assistant, secondsMax: number, lines: string[]): Promise<void>;
+  /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
+  openWeb(args: {
+    assistant: Assistant;
+    conversationUuid: string;
+    variables: Record<string, string>;
+    face: Face;
+    /** What the page offers where this server cannot hear. */
+    words: GivenWords | null;
+  }): Promise<{ callId: number; hearing: Hearing; leg: (event: LegEvent) => void }>;
+  /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
+  receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
+  control: {
+    say(callId: number, text: string): boolean;
+    mute(callId: number, on: boolean): boolean;
+    end(callId: number): Promise<boolean>;
+  };
+  /** Both sides mixed, frame by frame; null when the call is not live. */
+  listen(callId: number, hear: Listener["hear"], over: () => void): (() => void) | null;
+  /** Does the work after calls whose media ended before a crash. */
+  finishLate(callIds: number[]): Promise<void>;
+  live(): number;
+  /** Ends every call and waits until each is on record. */
+  drain(): Promise<void>;
+}
+
+const WEB_RATE = 16_000;
+
+export function createCalling(options: CallingOptions): Calling {
+  const { media, calls, system, log } = options;
+  const live = new Map<number, LiveCall>();
+  const keep = (what: string, work: Promise<unknown>): void => {
+    work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
+  };
+  media.onMessage((message) => {
+    const call = live.get(message.callId);
+    if (call) hear(options, call, message, keep, () => live.delete(message.callId));
+  });
+  system.every(LIMITS.callBeatMs, () => {
+    const callIds = [...live.values()].filter(({ isAnswered }) => isAnswered).map(({ id }) => id);
+    if (callIds.length > 0) keep("call beat", calls.beat(callIds));
+  });
+  let isStopping = false;
+  const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
+    const entry = openCall(options, call, assistant, args);
+    live.set(call.id, entry);
+    if (isStopping) takeLeave(options, entry);
+    return entry;
+  };
+  /** Never throws: its record has begun, so what cannot be opened has failed. */
+  const place: Place = (call, assistant, args) => {
+    try {
+      open(call, assistant, args);
+      return true;
+    } catch (error) {
+      log.error({ err: error, call_id: call.id }, "a call could not be opened");
+      const known = neverOpened("speech_failed", error);
+      keep("call status", calls.change(call.id, "failed", known));
+      return false;
+    }
+  };
+  media.onOffer((carrier, offer) => keep("inbound call", take(options, carrier, offer, place)));
+  const end = async (call: LiveCall, reason: EndReason): Promise<void> => {
+    media.send({ kind: "hang_up", callId: call.id, reason });
+    await Promise.race([call.done.promise, wait(system, LIMITS.callEndMs)]);
+  };
+
+  return {
+    dial: (call, assistant, secondsMax) => {
+      const begun = { call, assistant, secondsMax };
+      const why = dial(options, begun, place);
+      if (why === null) return;
+      keep("call status", calls.change(call.id, "failed", neverOpened("carrier_failed", why)));
+    },
+    receive: async (call, assistant, secondsMax, lines) => {
+      const known = await withInboundVariables(options, call, assistant);
+      const leg = { ...legTo(call, assistant, { carrier: "loopback" }), lines };
+      place(known, assistant, { leg, face: null, secondsMax });
+    },
+    openWeb: createOpenWeb(options, open),
+    receiveHosted: (hosted, arrival, join) => takeHosted(options, hosted, { arrival, join }, place),
+    ...createControl(media, live, end),
+    finishLate: async (callIds) => {
+      for (const callId of callIds) await finish(options, callId);
+    },
+    live: () => live.size,
+    drain: async () => {
+      isStopping = true;
+      await sayGoodbye(options, live);
+      await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
+    },
+  };
+}
+
+type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
+
+function createOpenWeb({ calls, media, voiceOf }: CallingOptions, open: Open): Calling["openWeb"] {
+  return async ({ assistant, conversationUuid, variables, face, words }) => {
+    // Before the record: a call nobody can hear is refused, not failed.
+    voiceOf(assistant, { isOutbound: false, words });
+    const { call, secondsMax } = await calls.begin({
+      assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
+    });
+    const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
+    const { hearing } = open(call, assistant, { leg, face, secondsMax, words });
+    return {
+      callId: call.id,
+      hearing,
+      leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
+    };
+  };
+}
+
+/** False: it could not be opened. */
+type Place = (call: Call, assistant: Assistant, args: OpenArgs) => boolean;
+
+/** Answers a call that came in, or has it refused. */
+async function take(
+  options: CallingOptions, carrier: CarrierName, offer: Offer, place: Place,
+): Promise<void> {
+  const { media } = options;
+  const admitted = await admit(options, offer).catch((error: unknown) => {
+    media.refuse(carrier, offer.id, "unavailable");
+    throw error;
+  });
+  if (typeof admitted === "string") return media.refuse(carrier, offer.id, admitted);
+  const { assistant, secondsMax } = admitted;
+  const call = await withInboundVariables(options, admitted.call, assistant);
+  const leg = { kind: "offered", carrier, offerId: offer.id } as const;
+  place(call, assistant, { leg, face: null, secondsMax });
+}
+
+const partyOf = (
+  { calls, media, log }: CallingOptions, { id, assistantPhone }: Call,
+): HostedParty => ({
+  callId: id,
+  callerId: assistantPhone,
+  tell: (event) => media.send({ kind: "leg", callId: id, event }),
+  // The media thread does not know the call any more.
+  transferFailed: () => void calls.failTransfer(id, NOBODY_TOOK_IT).catch((error: unknown) =>
+    log.error({ err: error, call_id: id }, "a transfer could not be noted")),
+});
+
+/** Why there is no way out; null: there is one. */
+function dial(options: CallingOptions, begun: Admitted, place: Place): string | null {
+  const { call, assistant, secondsMax } = begun;
+  const line = options.lineOf(call, assistant);
+  if (typeof line === "string") return line;
+  if (line.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
+  else place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
+  return null;
+}
+
+function dialHosted(
+  options: CallingOptions, hosted: Hosted, { call, assistant, secondsMax }: Admitted, place: Place,
+): void {
+  const { ringing_time: ringingS } = assistant.settings;
+  const far = hosted.call(partyOf(options, call));
+  const carrier = hosted.carrier.account;
+  if (!place(call, assistant, { leg: hosted.leg, carrier, face: far.face, secondsMax })) {
+    return far.face.over("speech_failed");
+  }
+  far.dial({
+    to: call.customerPhone ?? "", from: call.assistantPhone ?? "", ringingMs: ringingS * 1000,
+    detectMachine: mindsVoicemail(assistant.settings),
+  });
+}
+
+async function takeHosted(
+  options: CallingOptions, { leg, carrier: { account: carrier } }: Hosted,
+  { arrival: { to, from }, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
+  place: Place,
+): ReturnType<Receive> {
+  const admitted = await admit(options, { to, from, trunkId: null, sourceAddress: null });
+  if (typeof admitted === "string") return admitted;
+  const { assistant, secondsMax } = admitted;
+  const call = await withInboundVariables(options, admitted.call, assistant);
+  const face = join(partyOf(options, call));
+  return place(call, assistant, { leg, carrier, face, secondsMax }) ? null : "unavailable";
+}
+
+type MediaLine = Exclude<Line, { carrier: "hosted" }>;
+
+const legTo = (call: Call, assistant: Assistant, line: MediaLine) => ({
+  kind: "dialled" as const,
+  to: call.customerPhone ?? "",
+  from: call.assistantPhone,
+  ringingMs: assistant.settings.ringing_time * 1000,
+  ...line,
+});
+
+/** What an operator can do to calls that are live. */
+function createControl(
+  media: CallingOptions["media"],
+  live: Map<number, LiveCall>,
+  end: (call: LiveCall, reason: EndReason) => Promise<void>,
+): Pick<Calling, "control" | "listen"> {
+  const answered = (callId: number): LiveCall | null => {
+    const call = live.get(callId);
+    return call?.isAnswered && !call.isOver ? call : null;
+  };
+  return {
+    control: {
+      say: (callId, text) => {
+        if (!answered(callId)) return false;
+        media.send({ kind: "say", callId, text });
+        return true;
+      },
+      mute: (callId, on) => {
+        if (!answered(callId)) return false;
+        media.send({ kind: "mute", callId, on });
+        return true;
+      },
+      end: async (callId) => {
+        const call = live.get(callId);
+        if (!call || call.isOver) return false;
+        await end(call, "operator");
+        return true;
+      },
+    },
+    listen: (callId, hearFrame, over) => {
+      const call = answered(callId);
+      if (!call) return null;
+      const listener = { hear: hearFrame, over };
+      call.listeners.add(listener);
+      media.send({ kind: "listen", callId, on: true });
+      return () => {
+        call.listeners.delete(listener);
+        if (call.listeners.size === 0) media.send({ kind: "listen", callId, on: false });
+      };
+    },
+  };
+}
+
+interface OpenArgs {
+  leg: LegSetup;
+  /** Absent: as the leg says. */
+  carrier?: HostedAccount;
+  face: Face | null;
+  secondsMax: number;
+  words?: GivenWords | null;
+}
+
+/** The loopback caller's lines are known: nothing has to recognise them. */
+const wordsOf = ({ leg, words = null }: OpenArgs): GivenWords | null =>
+  leg.kind === "dialled" && leg.carrier === "loopback" ? "script" : words;
+
+function carrierRateOf(
+  options: CallingOptions, { type, customerPhone, assistantPhone }: Call, args: OpenArgs,
+): Micros {
+  const carrier = args.leg.kind === "remote" ? args.carrier : args.leg.carrier;
+  if (carrier === undefined || type === "web") return 0;
+  const called = type === "outbound" ? customerPhone : assistantPhone;
+  return options.carrierRateOf({ carrier, direction: type, called });
+}
+
+function openCall(
+  options: CallingOptions,
+  call: Call,
+  assistant: Assistant,
+  args: OpenArgs,
+): LiveCall {
+  const { system, media, recordings } = options;
+  const { leg, face, secondsMax } = args;
+  const words = wordsOf(args);
+  const isOutbound = call.type === "outbound";
+  const { settings, engines, language, realtime, hearing } = options.voiceOf(
+    assistant, { isOutbound, words });
+  if (hearing === "browser" || hearing === "typed") {
+    options.log.warn({ call_id: call.id, hearing, language: settings.language },
+      "no recogniser of this server understands the language: the caller's own page gives the words");
+  }
+  if (assistant.mode !== "pipeline" && !realtime) {
+    options.log.warn({ call_id: call.id, mode: assistant.mode },
+      "PARLEY_REALTIME_URL is not set: the call runs in the mode pipeline");
+  }
+  const parties = {
+    customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",
+  };
+  const variables = allVariables(personaOf(assistant), call.variables, system.now(), parties);
+  const hasLine = leg.kind !== "remote" || leg.hasLine;
+  const entry: LiveCall = {
+    id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
+    isOutbound, hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
+    spoken: { current: settings.language, doubt: null },
+    language: { name: language, among: settings.languages },
+    carrierMicrosPerMinute: carrierRateOf(options, call, args),
+    isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
+    rate: rateOf(leg), isAnswered: false, saidMs: 0,
+    history: [], turn: null, functionCalls: new Map(),
+    recordingFile: settings.records ? `${system.uuid()}.wav` : null,
+    listeners: new Set(), isOver: false, replies: { given: 0, failure: null },
+    done: Promise.withResolvers(),
+  };
+  media.send({
+    kind: "open",
+    callId: call.id,
+    setup: {
+      settings,
+      durationMaxMs: secondsMax * 1000,
+      greeting: fillTemplate(assistant.settings.initial_message, variables),
+      leg,
+      engines,
+      realtime: realtime && realtimeOf(options, entry, realtime),
+      recordingPath: entry.recordingFile && join(recordings.folder, entry.recordingFile),
+    },
+  });
+  return entry;
+}
+
+/** The server stops: whoever talks hears a goodbye first. */
+function takeLeave({ media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall): void {
+  if (isOver) return;
+  const reason = "server_restarted";
+  if (isAnswered) media.send({ kind: "end_after_speech", callId, reason, to: null });
+  else media.send({ kind: "hang_up", callId, reason });
+}
+
+async function sayGoodbye(
+  options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
+): Promise<void> {
+  for (const call of live.values()) takeLeave(options, call);
+  const late = wait(options.system, LIMITS.callGoodbyeMs).then(() => "late" as const);
+  // Until nobody is left: a call that was being opened is live by now.
+  while (live.size > 0) {
+    const all = Promise.all([...live.values()].map(({ done }) => done.promise));
+    if (await Promise.race([all, late]) === "late") return;
+  }
+}
+
+type Keep = (what: string, work: Promise<unknown>) => void;
+
+/** What the media thread says. Writes are asked for in this order and so committed in it. */
+function hear(
+  options: CallingOptions, call: LiveCall, message: FromMedia, keep: Keep, forget: () => void,
+): void {
+  const { calls } = options;
+  switch (message.kind) {
+    case "ringing":
+      return keep("call status", calls.change(call.id, "ringing", {}));
+    case "answered":
+      call.isAnswered = true;
+      return keep("call status", calls.change(call.id, "in-progress", {
+        recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
+        carrierMicrosPerMinute: call.carrierMicrosPerMinute,
+      }));
+    case "answered_by":
+      return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));
+    case "reply":
+      return keep("reply", reply(options, call, message.turn, {
+        question: message.text, told: message.language,
+      }));
+    case "reengage":
+      return keep("reply", reply(options, call, message.turn, { question: null, told: null }));
+    case "cancel":
+      if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
+      return;
+    case "tool_call":
+      return keep("tool call", answerToolCall(options, call, message));
+    case "said":
+      return said(options, call, message.said, keep);
+    case "delta":
+      calls.transcriptDelta(call, { speaker: message.speaker, text: message.text });
+      return call.face?.transcript(message.speaker, message.text, false);
+    case "state":
+      return call.face?.state(message.state);
+    case "frame":
+      return call.face?.frame(message.pcm);
+    case "clear":
+      return call.face?.clear();
+    case "mark":
+      return call.face?.mark();
+    case "dtmf":
+      return call.face?.line?.dtmf(message.digits);
+    case "transfer":
+      return call.face?.line?.transfer(message.to);
+    case "transfer_failed":
+      return keep("transfer", calls.failTransfer(call.id, message.detail ?? NOBODY_TOOK_IT));
+    case "tap":
+      for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
+      return;
+    case "over":
+      call.isOver = true;
+      call.turn?.abort.abort(UNWANTED);
+      return keep("end of a call", conclude(options, call, message).finally(() => {
+        forget();
+        call.done.resolve();
+      }));
+  }
+}
+
+function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep): void {
+  const { calls } = options;
+  const { speaker, text, startMs, endMs, interrupted, turn, counts } = words;
+  const functionCalls = turn === null ? [] : call.functionCalls.get(turn) ?? [];
+  if (turn !== null) call.functionCalls.delete(turn);
+  call.saidMs = endMs;
+  if (text !== "" || functionCalls.length > 0) {
+    const entry = { speaker, text, startMs, endMs, interrupted, functionCalls };
+    keep("transcript", calls.addTranscript(call.id, entry));
+    if (text !== "") call.face?.transcript(speaker, text, true);
+  }
+  // A model that hears by itself answers by itself: its turns are seen here alone.
+  if (call.isRealtime && speaker === "customer" && text !== "") {
+    keep("language", followLanguage(options, call, { text, told: null }));
+  }
+  // What functions said counts also where the words behind it were never heard.
+  if ((counts && text !== "") || functionCalls.length > 0) {
+    const heard = counts ? text : "";
+    remember(call.history, speaker === "customer" ? "user" : "assistant", heard, functionCalls);
+  }
+}

@@ -1,0 +1,209 @@
+// Calls as records: begins them within money and plan, takes their transitions, keeps what was
+// said, tells every committed event. What happens while people talk is in calling.ts.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Warning } from "#features/assistants/warnings.ts";
+import { Fault } from "#core/faults.ts";
+import type { Micros } from "#core/money.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import { accountTopic, callTopic } from "#events/events.ts";
+import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
+import type { CallStatus } from "./status.ts";
+import type {
+  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
+} from "./records.ts";
+import type { Transfer } from "./transfers.ts";
+
+export interface CallsOptions {
+  store: CallStore;
+  bus: EventBus;
+  system: System;
+  /** Calls of the account that may be live at a time. */
+  parallelMax(accountId: number): number;
+  priceMicrosPerMinute: Micros;
+  /** What bounds calls to telephones, of every account. */
+  dialling: DialRules;
+  recordings: { remove(file: string): Promise<void>; repair(file: string): Promise<boolean> };
+}
+
+export interface NewCallArgs {
+  assistant: Assistant;
+  type: CallType;
+  conversationUuid: string | null;
+  assistantPhone: string | null;
+  customerPhone: string | null;
+  variables: Record<string, string>;
+}
+
+const BILLED_SECONDS_MIN = 30;
+const FOREVER_SECONDS = 1_000_000;
+
+const costOf = (seconds: number, perMinute: Micros): Micros =>
+  Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * perMinute) / 60);
+
+export type Calls = ReturnType<typeof createCalls>;
+
+function createReads(store: CallStore) {
+  return {
+    /** Throws Fault 404. */
+    get: (accountId: number, callId: number): Call => {
+      const call = store.find(accountId, callId);
+      if (!call) throw new Fault(404, "Call not found");
+      return call;
+    },
+    findById: (callId: number): Call | null => store.findById(callId),
+    page: (
+      accountId: number, filter: CallFilter, { page, perPage }: { page: number; perPage: number },
+    ) => ({
+      items: store.list(accountId, filter, (page - 1) * perPage, perPage),
+      total: store.count(accountId, filter),
+    }),
+    live: (accountId: number): Call[] => store.live(accountId),
+    snapshot: (callId: number) => store.snapshot(callId),
+    liveSnapshot: (accountId: number) => store.liveSnapshot(accountId),
+    transcript: (callId: number): TranscriptEntry[] => store.transcript(callId),
+    transcripts: (callIds: readonly number[]) => store.transcripts(callIds),
+  };
+}
+
+/** What a call of the assistant is made under, whoever makes it. */
+const termsOf = (options: CallsOptions, { accountId, settings }: Assistant) => ({
+  priceMicrosPerMinute: options.priceMicrosPerMinute,
+  reserveMinMicros: costOf(0, options.priceMicrosPerMinute),
+  reserveMaxMicros: costOf(settings.max_duration, options.priceMicrosPerMinute),
+  parallelMax: options.parallelMax(accountId),
+  dialling: options.dialling,
+});
+export type CallTerms = ReturnType<typeof termsOf>;
+
+/** How long what is set aside lasts. */
+const secondsFor = (reservedMicros: Micros, perMinute: Micros): number =>
+  perMinute === 0 ? FOREVER_SECONDS : Math.floor((reservedMicros * 60) / perMinute);
+
+function tooFast(waitMicros: number): Fault {
+  const retryAfterS = Math.max(1, Math.ceil(waitMicros / 1_000_000));
+  const message = `Too many calls were placed in a minute. Try again in ${retryAfterS} seconds.`;
+  return new Fault(429, message, { retryAfterS, extra: { retry_after: retryAfterS } });
+}
+
+/** `secondsMax`: how long what is set aside lasts. Throws Fault 422 or 429. */
+function createBegin(options: CallsOptions) {
+  const { store, bus, system, priceMicrosPerMinute: perMinute } = options;
+  return async (args: NewCallArgs): Promise<{ call: Call; secondsMax: number }> => {
+    const { assistant, ...rest } = args;
+    const outcome = await store.create({
+      ...rest,
+      accountId: assistant.accountId,
+      assistant: { id: assistant.id, uuid: assistant.uuid },
+      ...termsOf(options, assistant),
+      now: system.now(),
+    });
+    if (outcome.kind === "balance_too_low") {
+      throw new Fault(422, "Insufficient balance to make call. Please top up your account.", {
+        code: "INSUFFICIENT_BALANCE",
+      });
+    }
+    if (outcome.kind === "blocked") {
+      throw new Fault(422, "The phone number is on the do-not-call list.");
+    }
+    if (outcome.kind === "barred") throw new Fault(422, outcome.reason);
+    if (outcome.kind === "too_fast") throw tooFast(outcome.until - system.now());
+    if (outcome.kind === "too_many_calls") {
+      throw new Fault(429, "Too many calls of the account are live.", { retryAfterS: 10 });
+    }
+    bus.publishCommitted(outcome.events);
+    return { call: outcome.call, secondsMax: secondsFor(outcome.reservedMicros, perMinute) };
+  };
+}
+
+/** What is kept of a call and told in no event. */
+function createNotes({ store, system }: CallsOptions) {
+  return {
+    setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>
+      store.setVariables({ callId, variables }),
+    addTransfer: (
+      callId: number, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
+    ): Promise<void> => {
+      const now = system.now();
+      const finishedAt = transfer.status === "in-progress" ? null : now;
+      return store.addTransfer({ callId, transfer: { ...transfer, createdAt: now, finishedAt } });
+    },
+    failTransfer: (callId: number, failureReason: string): Promise<void> =>
+      store.failTransfer({ callId, failureReason, now: system.now() }),
+  };
+}
+
+export function createCalls(options: CallsOptions) {
+  const { store, bus, system, recordings } = options;
+  return {
+    ...createReads(store),
+    begin: createBegin(options),
+    ...createNotes(options),
+    terms: (assistant: Assistant): CallTerms => termsOf(options, assistant),
+    secondsFor: (reservedMicros: Micros): number =>
+      secondsFor(reservedMicros, options.priceMicrosPerMinute),
+    /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */
+    whyBarred: (to: string): string | null =>
+      to.startsWith("+") ? barredReason(to, options.dialling.countries) : null,
+    change: async (
+      callId: number,
+      to: CallStatus,
+      known: {
+        answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
+        recordingFile?: string | null; hearing?: Hearing; warnings?: readonly Warning[];
+        carrierMicrosPerMinute?: Micros;
+      },
+    ): Promise<void> => {
+      bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));
+    },
+    addTranscript: async (callId: number, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
+      bus.publishCommitted(await store.addTranscript({ callId, entry, now: system.now() }));
+    },
+    /** What is being said just now; in no log. */
+    transcriptDelta: (
+      { id, accountId }: Pick<Call, "id" | "accountId">,
+      { speaker, text }: Pick<TranscriptEntry, "speaker" | "text">,
+    ): void => {
+      const sender = speaker === "assistant" ? "bot" : "human";
+      const notice = {
+        kind: "passing", type: "transcript_delta", members: { call_id: id, sender, text },
+      } as const;
+      bus.publish(callTopic(id), notice);
+      bus.publish(accountTopic(accountId), notice);
+    },
+    end: async (
+      callId: number, how: Omit<Parameters<CallStore["end"]>[0], "callId" | "now">,
+    ): Promise<void> => {
+      bus.publishCommitted(await store.end({ callId, ...how, now: system.now() }));
+    },
+    finish: async (
+      callId: number, result: Omit<Parameters<CallStore["finish"]>[0], "callId" | "now">,
+    ): Promise<void> => {
+      bus.publishCommitted(await store.finish({ callId, ...result, now: system.now() }));
+    },
+    beat: (callIds: number[]): Promise<void> => store.beat({ callIds, now: system.now() }),
+    /** Closes what a dead process left; the calls returned still need their evaluation. */
+    recover: async (): Promise<number[]> => {
+      const { events, unfinished, cut } = await store.recover({ now: system.now() });
+      for (const file of cut) await recordings.repair(file);
+      bus.publishCommitted(events);
+      return unfinished;
+    },
+    /** Throws Fault 404, or 409 while the call is live. */
+    remove: async (accountId: number, callId: number): Promise<void> => {
+      const outcome = await store.delete({ accountId, callId, now: system.now() });
+      if (outcome.kind === "not_found") {
+        throw new Fault(404, "Call not found or does not belong to the authenticated user");
+      }
+      if (outcome.kind === "live") throw new Fault(409, "The call has not ended yet.");
+      bus.publishCommitted(outcome.events);
+      if (outcome.recordingFile !== null) await recordings.remove(outcome.recordingFile);
+    },
+    /** Removes recordings past their retention; resolves to how many. */
+    expireRecordings: async (before: number, rows: number): Promise<number> => {
+      const files = await store.expireRecordings({ before, rows });
+      for (const file of files) await recordings.remove(file);
+      return files.length;
+    },
+  };
+}

@@ -1,0 +1,114 @@
+// The end of a call: what it ends as, why, what it costs, and the work after it. Called by
+// calling.ts.
+import { chargeOf, failureOf, type EndFacts } from "./failures.ts";
+import type { AnsweredStatus, CallStatus } from "./status.ts";
+import type { EndReason } from "./records.ts";
+import type { CallingOptions, LiveCall } from "./live-call.ts";
+import type { FromMedia } from "./voice/protocol.ts";
+import type { CallSummary } from "./voice/brain.ts";
+
+/** What is known of a call whose media never was. */
+export const neverOpened = (reason: EndReason, why: unknown) => ({
+  reason,
+  failureReason: failureOf({
+    reason, isAnswered: false, isOwnLine: true, wasMute: false,
+    detail: why instanceof Error ? why.message : String(why),
+  }),
+});
+
+/** The status of a call that never was a talk. */
+function unansweredStatus({ cause }: CallSummary): CallStatus {
+  if (cause === "busy") return "busy";
+  // A caller who did not wait any longer, too, was not answered.
+  return cause === "no_answer" || cause === "far_hung_up" ? "no-answer" : "failed";
+}
+
+function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
+  switch (reason) {
+    case "customer_hung_up":
+      return "ended_by_customer";
+    case "transferred":
+    // The server has taken leave of them.
+    case "server_restarted":
+      return "completed";
+    case "rejected":
+    case "busy":
+    case "no_answer":
+    case "carrier_failed":
+    case "speech_failed":
+    case "model_failed":
+      return "failed";
+    case "assistant_ended":
+    case "silence":
+    case "no_first_words":
+    case "max_duration":
+    case "voicemail":
+    case "balance":
+    case "operator":
+      return "ended_by_assistant";
+  }
+}
+
+function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): EndFacts {
+  const { given, failure } = call.replies;
+  // The session has given up after failures; whose they were is known here.
+  const isModels = reason === "speech_failed" && detail === null && failure !== null;
+  const wasMute = failure !== null && given === 0;
+  return {
+    reason: isModels ? "model_failed" : reason,
+    isAnswered: call.isAnswered,
+    isOwnLine: call.isOwnLine,
+    detail: isModels || wasMute ? failure : detail,
+    wasMute,
+  };
+}
+
+export async function conclude(
+  options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
+): Promise<void> {
+  const { calls } = options;
+  const { turns } = over.summary;
+  const facts = endFactsOf(call, over.summary);
+  const { reason } = facts;
+  const failureReason = failureOf(facts);
+  call.face?.over(reason);
+  for (const listener of [...call.listeners]) listener.over();
+  if (!call.isAnswered) {
+    return calls.change(call.id, unansweredStatus(over.summary), { reason, failureReason });
+  }
+  const functionCalls = [...call.functionCalls.values()].flat();
+  if (functionCalls.length > 0) {
+    await calls.addTranscript(call.id, {
+      speaker: "assistant", text: "", startMs: call.saidMs, endMs: call.saidMs, interrupted: true,
+      functionCalls,
+    });
+  }
+  const finalStatus = answeredStatus(reason);
+  await calls.end(call.id, {
+    finalStatus, reason, failureReason, charge: chargeOf(facts), turns,
+    hasRecording: await hasRecording(options, call, over.recordedMs),
+  });
+  if (finalStatus !== "failed") await finish(options, call.id);
+}
+
+/** A recording the media thread could not close may have sound all the same. */
+function hasRecording(
+  { recordings }: CallingOptions, { recordingFile }: LiveCall, recordedMs: number,
+): boolean | Promise<boolean> {
+  if (recordingFile === null || recordedMs > 0) return recordingFile !== null;
+  return recordings.repair(recordingFile);
+}
+
+/** The work after the call; what fails is noted, the call is finished all the same. */
+export async function finish(
+  { calls, findAssistant, evaluate }: CallingOptions,
+  callId: number,
+): Promise<void> {
+  const call = calls.findById(callId);
+  if (!call) return;
+  const assistant = findAssistant(call.accountId, call.assistantId);
+  const { values, error } = assistant
+    ? await evaluate(assistant, calls.transcript(callId))
+    : { values: {}, error: "The assistant was deleted." };
+  await calls.finish(callId, { evaluation: values, evaluationError: error });
+}

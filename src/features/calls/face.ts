@@ -1,0 +1,18 @@
+// The port of a call whose far end is a socket in the main thread: a page or a hosted carrier.
+import type { Pcm } from "#providers/speech/port.ts";
+import type { EndReason } from "./records.ts";
+import type { Said, VoiceState } from "./voice/brain.ts";
+
+/** The far end of a call whose socket is in the main thread. */
+export interface Face {
+  frame(pcm: Pcm): void;
+  clear(): void;
+  /** The end of something that was said. */
+  mark(): void;
+  transcript(speaker: Said["speaker"], text: string, isFinal: boolean): void;
+  state(state: VoiceState): void;
+  tool(name: string, phase: "start" | "end"): void;
+  over(reason: EndReason): void;
+  /** Null: no telephone is behind it. */
+  line: { dtmf(digits: string): void; transfer(to: string): void } | null;
+}

@@ -1,0 +1,121 @@
+// What a model may do with the call itself: end it, hand it on, press keys. Functions of the
+// assistant's built-in tools, joined with its others by calling.ts.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { ToolSource } from "#features/conversations/functions.ts";
+import type { ModelTool } from "#providers/models/port.ts";
+import type { LineTransfer } from "./transfers.ts";
+
+/** What the functions do; each takes effect once what is being said has been said. */
+export interface CallDeeds {
+  hangUp(): void;
+  /** Null when the carrier cannot; else as `handOver`. */
+  transfer: ((to: string, type: LineTransfer) => string | null) | null;
+  /** Null when the call has no keys. */
+  sendDtmf: ((digits: string) => void) | null;
+  /** A sentence says why not; null: it is done. */
+  handOver(assistantId: number, settings: { message: string; greets: boolean }): string | null;
+}
+
+type Call = (args: Record<string, unknown>) => Record<string, unknown>;
+interface CallFunction {
+  tool: ModelTool;
+  call: Call;
+}
+
+const DTMF = /^[0-9A-D*#]{1,32}$/;
+const E164 = /^\+[1-9]\d{4,14}$/;
+
+const define = (
+  name: string, description: string, properties: Record<string, unknown>, call: Call,
+): CallFunction => ({
+  tool: {
+    name,
+    description,
+    parameters: {
+      type: "object", properties, required: Object.keys(properties), additionalProperties: false,
+    },
+  },
+  call,
+});
+
+type BuiltIn = Assistant["settings"]["tools"][number];
+
+function functionOf(tool: BuiltIn, index: number, deeds: CallDeeds): CallFunction | null {
+  const suffix = index === 0 ? "" : `_${index + 1}`;
+  switch (tool.type) {
+    case "end_call":
+      return define("hang_up", tool.description
+        || "Ends the call. Say goodbye first; use it when nothing is left to do.", {}, () => {
+        deeds.hangUp();
+        return { ended: true };
+      });
+    case "call_transfer":
+      return transferFunction(`transfer_call${suffix}`, {
+        type: tool.type, description: tool.description, number: tool.phone_number,
+        isFree: tool.custom === true,
+      }, deeds);
+    case "warm_call_transfer":
+      return transferFunction(`transfer_to_colleague${suffix}`, {
+        type: tool.type, description: tool.description, number: tool.supervisor_phone,
+        isFree: false,
+      }, deeds);
+    case "dtmf_input":
+      return define("send_dtmf", tool.description || "Presses keys of the telephone.", {
+        digits: { type: "string", description: "Keys in order: digits, * and #" },
+      }, ({ digits }) => {
+        if (typeof digits !== "string" || !DTMF.test(digits)) return { error: "No such keys." };
+        if (!deeds.sendDtmf) return { error: "This call has no keys." };
+        deeds.sendDtmf(digits);
+        return { sent: digits };
+      });
+    case "assistant_transfer":
+      return define(`transfer_to_assistant${suffix}`, tool.description
+        || "Hands the call over to another assistant.", {}, () => {
+        const error = deeds.handOver(tool.assistant_id, {
+          message: tool.message_before_transfer ?? "", greets: tool.speak_transfer_greeting !== false,
+        });
+        return error === null ? { transferred: true } : { error };
+      });
+    case "collect_keypad":
+    case "calendar":
+    case "calendar_integration":
+      return null;
+  }
+}
+
+function transferFunction(
+  name: string,
+  tool: {
+    type: LineTransfer; description: string | null | undefined; number: string; isFree: boolean;
+  },
+  deeds: CallDeeds,
+): CallFunction {
+  const properties = tool.isFree
+    ? { phone_number: { type: "string", description: "Number to transfer to, as +15551234567" } }
+    : {};
+  return define(name, tool.description || "Transfers the call to a person.", properties, (args) => {
+    if (!deeds.transfer) return { error: "This call cannot be transferred." };
+    const wanted = tool.isFree ? args.phone_number : tool.number;
+    if (typeof wanted !== "string" || (tool.isFree && !E164.test(wanted))) {
+      return { error: "The phone number must be in E.164 format (e.g. +1234567890)." };
+    }
+    const error = deeds.transfer(wanted, tool.type);
+    return error === null ? { transferring: true } : { error };
+  });
+}
+
+export function callFunctions(assistant: Assistant, deeds: CallDeeds): ToolSource {
+  const counts = new Map<string, number>();
+  const functions = new Map<string, CallFunction>();
+  for (const tool of assistant.settings.tools) {
+    const index = counts.get(tool.type) ?? 0;
+    counts.set(tool.type, index + 1);
+    const made = functionOf(tool, index, deeds);
+    if (made) functions.set(made.tool.name, made);
+  }
+  return {
+    tools: [...functions.values()].map(({ tool }) => tool),
+    call: ({ name, arguments: args }) =>
+      Promise.resolve(functions.get(name)?.call(args) ?? { error: "There is no such function." }),
+  };
+}

@@ -1,0 +1,296 @@
+// One call over a hosted carrier while it lasts, in the main thread: what the carrier reports, what
+// its stream says and what we ask of it over REST, as events of one leg. It stays known for a while
+// after its end: a call that goes on at the carrier without us is hung up. Made by hosted.ts.
+import type { Logger } from "#core/logger.ts";
+import { wait, type System, type Timer } from "#core/system.ts";
+import type { CallReport, HostedCalls, HostedDial } from "#providers/carriers/hosted/port.ts";
+import { createCallProgress } from "#providers/carriers/hosted/status.ts";
+import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
+import {
+  HOSTED_MEDIA_LIMITS, type HostedStream, type StreamEnd, type StreamOwner,
+} from "./media.ts";
+import type { Face } from "#features/calls/face.ts";
+
+export const HOSTED_CALL_LIMITS = {
+  /** Beyond the time a call may ring: until one that nobody reports of is given up. */
+  reportMs: 15_000,
+  /** From the end of a stream without a stop to the end of its call: a report may say why. */
+  graceMs: 1000,
+  /** For the far end to hear what was said last, before we hang up or hand the call on. */
+  lastWordsMs: 1000,
+  /** How long a call that is over is known. */
+  memoryMs: 10 * 60_000,
+} as const;
+
+export interface HostedCallOptions {
+  carrier: HostedCalls;
+  /** Ours, for the log. */
+  callId: number;
+  type: "inbound" | "outbound";
+  /** Our number, which those a call is handed on to see. */
+  callerId: string | null;
+  /** Where the carrier reports it. */
+  statusUrl: string;
+  tell(event: LegEvent): void;
+  /** Nobody took the call that was handed on, which is over here. */
+  transferFailed(): void;
+  /** Nothing more is to be expected of it. */
+  forget(): void;
+  /** What is to be waited for when the server stops. */
+  underWay(work: Promise<void>): void;
+  system: System;
+  log: Logger;
+}
+
+const UNDER_WAY: LegEvent["kind"][] = ["ringing", "answered", "transfer_failed"];
+
+/** It rings, is answered or is left over by a transfer, and has not ended. */
+export const isUnderWay = ({ events }: CallReport): boolean =>
+  events.some(({ kind }) => UNDER_WAY.includes(kind))
+  && !events.some(({ kind }) => kind === "ended");
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+export class HostedCall {
+  readonly face: Face;
+  readonly #options: HostedCallOptions;
+  readonly #progress = createCallProgress();
+  /** The carrier's id; null until the carrier has told. */
+  #carrierId: string | null = null;
+  #stream: HostedStream | null = null;
+  #hasRung = false;
+  #isPickedUp = false;
+  #hasStarted = false;
+  /** What the carrier found out before the call was ours to talk in. */
+  #answeredBy: LegEvent | null = null;
+  /** For the leg. What is left is to have it over at the carrier too. */
+  #isOver = false;
+  /** At the carrier. */
+  #isGone = false;
+  /** Or about to be: asked for, and not refused. */
+  #isHungUp = false;
+  #isHandingOn = false;
+  #isHandedOn = false;
+  #deadline: Timer | null = null;
+
+  constructor(options: HostedCallOptions) {
+    this.#options = options;
+    this.face = {
+      frame: (pcm) => this.#stream?.send(pcm),
+      clear: () => {
+        this.#stream?.clear();
+        // Frames leave in real time: what the carrier has not played yet is next to nothing.
+        this.#tell({ kind: "cleared", droppedMs: 0 });
+      },
+      mark: () => this.#stream?.mark(),
+      transcript: () => undefined,
+      state: () => undefined,
+      tool: () => undefined,
+      over: () => this.#finish(),
+      line: {
+        dtmf: (digits) => this.#press(digits),
+        transfer: (to) => options.underWay(this.#handOn(to)),
+      },
+    };
+  }
+
+  /** Places it. */
+  dial(request: HostedDial): void {
+    this.#giveUpAfter(request.ringingMs + HOSTED_CALL_LIMITS.reportMs);
+    this.#options.underWay(this.#dial(request));
+  }
+
+  async #dial(request: HostedDial): Promise<void> {
+    const { carrier, callId, log } = this.#options;
+    const dialled = await carrier.dial(request);
+    if (dialled.kind === "placed") {
+      this.#know(dialled.callId);
+      return;
+    }
+    log.warn({ err: dialled.error, call_id: callId }, "a call could not be placed");
+    // It may ring all the same: a report or its stream brings the id, or its time passes.
+    if (dialled.kind === "unknown") return;
+    this.#isGone = true;
+    this.#end("failed", `the carrier refused it: ${messageOf(dialled.error)}`);
+  }
+
+  /** It has come in and is being answered. */
+  answering(carrierId: string): void {
+    this.#know(carrierId);
+    this.#giveUpAfter(HOSTED_MEDIA_LIMITS.startMs);
+  }
+
+  /** The carrier does not take the answer. */
+  lost(): void {
+    this.#end("failed");
+  }
+
+  /** What the carrier says of it, in whatever order. */
+  report(report: CallReport): void {
+    const hasEnded = report.events.some(({ kind }) => kind === "ended");
+    if (!this.#know(report.callId, hasEnded)) return;
+    if (this.#isOver) {
+      // Nobody took it: it is ours again.
+      if (report.events.some(({ kind }) => kind === "transfer_failed")) {
+        this.#isHandedOn = false;
+        this.#options.transferFailed();
+      }
+      const isLeft = !this.#isGone && !this.#isHandedOn;
+      if (isLeft && isUnderWay(report)) this.#hangUp();
+      return;
+    }
+    const { events } = report;
+    // Whoever has picked up is heard when the stream starts, and not before.
+    if (!this.#isPickedUp && events.some(({ kind }) => kind === "answered")) {
+      this.#isPickedUp = true;
+      if (!this.#hasStarted) this.#giveUpAfter(HOSTED_MEDIA_LIMITS.startMs);
+    }
+    for (const event of this.#progress.take(events.filter(({ kind }) => kind !== "answered"))) {
+      this.#reported(event);
+    }
+  }
+
+  /** Its stream has started; null: it is another call's, or comes too late. */
+  join(carrierId: string | null, stream: HostedStream): StreamOwner | null {
+    if (carrierId !== null && !this.#know(carrierId)) return null;
+    if (this.#isOver || this.#hasStarted) return null;
+    this.#hasStarted = true;
+    this.#stream = stream;
+    this.#deadline?.cancel();
+    this.#progress.take([{ kind: "answered" }]);
+    this.#tell({ kind: "answered" });
+    if (this.#answeredBy) this.#tell(this.#answeredBy);
+    return {
+      tell: (event) => this.#tell(event),
+      over: (end) => this.#streamOver(end),
+    };
+  }
+
+  // What becomes of it
+
+  /** False: the id is another call's. */
+  #know(carrierId: string, hasEnded = false): boolean {
+    const isNew = this.#carrierId === null;
+    this.#carrierId ??= carrierId;
+    if (this.#carrierId !== carrierId) return false;
+    this.#isGone ||= hasEnded;
+    // It was over before anybody knew what to hang up.
+    if (isNew && this.#isOver && !this.#isGone) this.#hangUp();
+    return true;
+  }
+
+  #tell(event: LegEvent): void {
+    if (!this.#isOver) this.#options.tell(event);
+  }
+
+  #reported(event: LegEvent): void {
+    if (event.kind === "ended") return this.#end(this.#causeOf(event.cause));
+    if (event.kind === "ringing") this.#hasRung = true;
+    if (event.kind === "answered_by" && !this.#hasStarted) this.#answeredBy = event;
+    else this.#tell(event);
+  }
+
+  /** A call that was picked up and never had sound has failed, whoever hung up. */
+  #causeOf(cause: LegEndCause): LegEndCause {
+    const isMute = cause === "far_hung_up" && !this.#hasStarted;
+    return isMute && this.#options.type === "outbound" ? "failed" : cause;
+  }
+
+  #giveUpAfter(delayMs: number): void {
+    this.#deadline?.cancel();
+    this.#deadline = this.#options.system.after(delayMs, () => {
+      if (this.#options.type === "inbound") return this.#end("far_hung_up");
+      this.#options.log.warn({ call_id: this.#options.callId },
+        "nothing is heard of a call; does the carrier reach this server?");
+      if (this.#hasRung && !this.#isPickedUp) this.#end("no_answer");
+      else this.#end("failed", "the carrier says nothing of it and may not reach PARLEY_PUBLIC_URL");
+    });
+  }
+
+  #streamOver(end: StreamEnd): void {
+    this.#stream = null;
+    // The carrier takes the stream away from a call that is handed on.
+    if (this.#isOver || this.#isHandingOn) return;
+    if (end === "failed") return this.#end("failed");
+    if (end === "stopped") {
+      this.#isGone = !this.#options.carrier.outlivesStream;
+      return this.#end("far_hung_up");
+    }
+    this.#deadline = this.#options.system.after(
+      HOSTED_CALL_LIMITS.graceMs, () => this.#end("far_hung_up"));
+  }
+
+  /** The leg has ended, by itself or by what the carrier said. */
+  #end(cause: LegEndCause, detail?: string): void {
+    if (this.#isOver) return;
+    this.#options.tell({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
+    this.#finish();
+  }
+
+  /** Idempotent. */
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#deadline?.cancel();
+    this.#deadline = this.#options.system.after(
+      HOSTED_CALL_LIMITS.memoryMs, () => this.#options.forget());
+    this.#options.underWay(this.#takeLeave());
+  }
+
+  async #takeLeave(): Promise<void> {
+    if (!this.#isGone && !this.#isHandedOn) {
+      await this.#lastWords();
+      await this.#hangUpNow();
+    }
+    this.#stream?.close();
+  }
+
+  async #lastWords(): Promise<void> {
+    const { system } = this.#options;
+    if (!this.#stream) return;
+    await Promise.race([this.#stream.heard(), wait(system, HOSTED_CALL_LIMITS.lastWordsMs)]);
+  }
+
+  #hangUp(): void {
+    this.#options.underWay(this.#hangUpNow());
+  }
+
+  async #hangUpNow(): Promise<void> {
+    const { carrier, callId, log } = this.#options;
+    // Nobody knows its id: whoever brings it has it hung up then.
+    if (this.#carrierId === null || this.#isHungUp) return;
+    this.#isHungUp = true;
+    try {
+      await carrier.hangUp(this.#carrierId);
+    } catch (error) {
+      // Should it be reported to go on, it is tried again.
+      this.#isHungUp = false;
+      log.warn({ err: error, call_id: callId }, "a call could not be hung up");
+    }
+  }
+
+  #press(digits: string): void {
+    const { carrier, callId, log } = this.#options;
+    if (carrier.sendDtmf === null || this.#carrierId === null) return this.#stream?.dtmf(digits);
+    carrier.sendDtmf(this.#carrierId, digits).catch((error: unknown) =>
+      log.warn({ err: error, call_id: callId }, "keys could not be sent"));
+  }
+
+  /** The leg ends either way: it has said goodbye. */
+  async #handOn(to: string): Promise<void> {
+    const { carrier, callerId, callId, statusUrl, log } = this.#options;
+    if (this.#isOver || this.#isHandingOn || this.#carrierId === null) return;
+    this.#isHandingOn = true;
+    await this.#lastWords();
+    if (this.#isOver) return;
+    try {
+      await carrier.transfer({ callId: this.#carrierId, to, callerId, statusUrl });
+    } catch (error) {
+      log.warn({ err: error, call_id: callId }, "a call could not be handed on");
+      return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
+    }
+    this.#isHandedOn = true;
+    this.#end("transferred");
+  }
+}

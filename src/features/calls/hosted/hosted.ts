@@ -1,0 +1,224 @@
+// Calls over an account at a hosted carrier: which call a report, a stream or an offer is about,
+// and what becomes of those nobody here knows. One call is in call.ts, its sound in
+// media.ts, the carrier's way in in routes.ts. Called by calling.ts.
+import { Fault } from "#core/faults.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { wait, type System } from "#core/system.ts";
+import type { Socket, SocketHandlers } from "#http/exchange.ts";
+import type { CallReport, HostedCalls, Join, WebhookReply } from "#providers/carriers/hosted/port.ts";
+import { rateOfDialect } from "#providers/carriers/hosted/dialects.ts";
+import type { RefusalCause } from "#providers/carriers/port.ts";
+import { HostedCall, isUnderWay, type HostedCallOptions } from "./call.ts";
+import { serveStream, TOKEN_PARAMETER } from "./media.ts";
+import type { Face } from "#features/calls/face.ts";
+import type { LegSetup } from "#features/calls/voice/protocol.ts";
+
+/** Where the carrier reaches us, below PARLEY_PUBLIC_URL. */
+export const hostedPaths = (account: HostedAccount) => ({
+  voice: `/carriers/${account}/voice`,
+  status: `/carriers/${account}/status`,
+  media: `/carriers/${account}/media`,
+});
+
+export interface HostedOptions {
+  carrier: HostedCalls;
+  /** As people and carriers reach this server, without a slash at its end. */
+  publicUrl: string;
+  system: System;
+  log: Logger;
+}
+
+/** Our side of a call: what is told of it goes to `tell`. */
+export interface HostedParty extends Pick<HostedCallOptions, "callId" | "callerId" | "tell" | "transferFailed"> {}
+
+/** Who rings whom, as the carrier says. */
+export interface HostedArrival {
+  to: string;
+  /** Null: withheld, or no telephone. */
+  from: string | null;
+}
+
+/** Answers a call that came in by `join`, or says why not. */
+export type Receive = (
+  arrival: HostedArrival, join: (party: HostedParty) => Face,
+) => Promise<RefusalCause | null>;
+
+export interface Hosted {
+  readonly carrier: Pick<
+    HostedCalls, "account" | "connect" | "isGenuine" | "read" | "signsSockets"
+  >;
+  readonly publicUrl: string;
+  readonly leg: LegSetup;
+  /** `dial` when whoever is to talk is ready. */
+  call(party: HostedParty): {
+    face: Face;
+    dial(request: { to: string; from: string; ringingMs: number; detectMachine: boolean }): void;
+  };
+  /** `token` is of the address it came to. */
+  report(token: string, report: CallReport): void;
+  /** What to answer an offer with; asked again, the same. */
+  offer(report: CallReport, receive: Receive): Promise<WebhookReply>;
+  /** Has calls told by a carrier that needs no webhooks, from now on; else nothing. */
+  connect(receive: Receive): void;
+  /** A stream the carrier has opened. */
+  serve(socket: Socket): SocketHandlers;
+  /** Waits a little for what is asked of the carrier. Idempotent. */
+  close(): Promise<void>;
+}
+
+const E164 = /^\+[1-9]\d{4,14}$/;
+/** Twilio spells ANONYMOUS, UNAVAILABLE, RESTRICTED, UNKNOWN and BLOCKED on the keypad. */
+const WITHHELD = new Set(["+266696687", "+86282452253", "+7378742833", "+8656696", "+2562533"]);
+
+const telephoneOf = (from: string | null): string | null =>
+  from !== null && E164.test(from) && !WITHHELD.has(from) ? from : null;
+
+/** Twilio knows no other reasons. */
+const REASONS: Record<RefusalCause, "busy" | "rejected"> = {
+  unknown_number: "rejected", not_allowed: "rejected", unavailable: "rejected", busy: "busy",
+};
+
+interface Entry {
+  call: HostedCall;
+  join: Join;
+}
+
+/** The calls there are, by what the carrier shows of them, and what is under way at the carrier. */
+function createBook(options: HostedOptions) {
+  const { carrier, publicUrl, log, system } = options;
+  const paths = hostedPaths(carrier.account);
+  /** By the token of the address they are reported to; kept a while after their end. */
+  const reported = new Map<string, HostedCall>();
+  /** By the token their stream has to show, until it has. */
+  const awaited = new Map<string, HostedCall>();
+  const pending = new Set<Promise<void>>();
+  const underWay = (work: Promise<void>): void => {
+    const kept = work
+      .catch((error: unknown) => log.error({ err: error }, "a hosted call failed"))
+      .finally(() => pending.delete(kept));
+    pending.add(kept);
+  };
+  return {
+    reported,
+    awaited,
+    underWay,
+    settled: async (): Promise<void> => void await Promise.all(pending),
+    begin: (
+      party: HostedParty, type: HostedCallOptions["type"], forget: () => void,
+    ): Entry => {
+      const statusToken = system.uuid();
+      // Plivo takes letters and digits alone.
+      const token = system.uuid().replaceAll("-", "");
+      const statusUrl = `${publicUrl}${paths.status}/${statusToken}`;
+      const call = new HostedCall({
+        ...options, ...party, type, statusUrl, underWay,
+        forget: () => {
+          reported.delete(statusToken);
+          awaited.delete(token);
+          forget();
+        },
+      });
+      reported.set(statusToken, call);
+      awaited.set(token, call);
+      return {
+        call,
+        join: {
+          url: `${socketUrlOf(publicUrl)}${paths.media}`,
+          parameters: { [TOKEN_PARAMETER]: token },
+          statusUrl,
+        },
+      };
+    },
+  };
+}
+
+type Book = ReturnType<typeof createBook>;
+
+export function createHosted(options: HostedOptions): Hosted {
+  const { carrier, publicUrl, system, log } = options;
+  const book = createBook(options);
+  const offer = createOffers(options, book);
+  const report: Hosted["report"] = (token, told) => {
+    const call = book.reported.get(token);
+    if (call) call.report(told);
+    else if (isUnderWay(told)) {
+      // Of a process that died: nobody will ever talk in it.
+      log.warn({ carrier_call_id: told.callId }, "a call nobody knows is hung up");
+      book.underWay(carrier.hangUp(told.callId));
+    }
+  };
+  let closing: Promise<void> | null = null;
+  return {
+    carrier,
+    publicUrl,
+    leg: { kind: "remote", rate: rateOfDialect(carrier.dialect), hasLine: true },
+    call: (party) => {
+      const { call, join } = book.begin(party, "outbound", () => undefined);
+      return { face: call.face, dial: (how) => call.dial({ ...how, join }) };
+    },
+    report,
+    offer,
+    connect: (receive) => carrier.connect?.({
+      report,
+      offer: (told) => book.underWay(offer(told, receive).then(() => undefined)),
+    }),
+    serve: (socket) => serveStream({
+      dialect: carrier.dialect, system, log,
+      claim: ({ token, callId }, stream) => {
+        const call = book.awaited.get(token);
+        // Used up, whoever shows it.
+        book.awaited.delete(token);
+        return call?.join(callId, stream) ?? null;
+      },
+    }, socket),
+    close: () => (closing ??= Promise.race([book.settled(), wait(system, LIMITS.callEndMs)])
+      .then(() => carrier.close())),
+  };
+}
+
+/** The offer is settled already, or there is nothing to say. */
+export const NO_REPLY: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
+
+function createOffers({ carrier, log }: HostedOptions, book: Book): Hosted["offer"] {
+  const answers = new Map<string, Promise<WebhookReply>>();
+  const decide = async (report: CallReport, receive: Receive): Promise<WebhookReply> => {
+    const { callId: id, to, from } = report;
+    const begun: Entry[] = [];
+    const cause = await receive({ to: to ?? "", from: telephoneOf(from) }, (party) => {
+      const entry = book.begin(party, "inbound", () => answers.delete(id));
+      begun.push(entry);
+      return entry.call.face;
+    });
+    const [entry] = begun;
+    if (cause !== null || !entry) {
+      entry?.call.face.over("carrier_failed");
+      answers.delete(id);
+      return carrier.refuse(id, REASONS[cause ?? "unavailable"]).catch((error: unknown) => {
+        log.warn({ err: error, carrier_call_id: id }, "a call could not be refused");
+        // Asks to be asked again.
+        throw new Fault(503, "The carrier cannot be reached.");
+      });
+    }
+    entry.call.answering(id);
+    return carrier.answer(id, entry.join).catch((error: unknown) => {
+      // The caller has given up, most likely.
+      log.warn({ err: error, carrier_call_id: id }, "a call could not be answered");
+      entry.call.lost();
+      return NO_REPLY;
+    });
+  };
+  return (report, receive) => {
+    const known = answers.get(report.callId);
+    if (known) return known;
+    const answer = decide(report, receive);
+    answers.set(report.callId, answer);
+    answer.catch(() => answers.delete(report.callId));
+    return answer;
+  };
+}
+
+/** The address under which the same server takes WebSockets. */
+export const socketUrlOf = (publicUrl: string): string => publicUrl.replace(/^http/i, "ws");
+

@@ -1,0 +1,83 @@
+// How a hosted carrier reaches this server: a call that comes in asks here what to do, calls are
+// reported here, and their sound comes over a WebSocket. Each of them only with the carrier's
+// signature over the address below PARLEY_PUBLIC_URL.
+import { Fault } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import { isUuid } from "#core/values.ts";
+import type { HttpRequest, HttpRoute, Reply, SocketRoute } from "#http/exchange.ts";
+import type { CallReport, CarrierRequest, WebhookReply } from "#providers/carriers/hosted/port.ts";
+import type { Calling } from "#features/calls/calling.ts";
+import { hostedPaths, NO_REPLY, socketUrlOf, type Hosted, type Receive } from "./hosted.ts";
+
+export interface HostedRouteOptions {
+  hosted: Hosted;
+  calling: Pick<Calling, "receiveHosted">;
+  /** The server stops: no more calls are taken. */
+  draining(): boolean;
+  log: Logger;
+}
+
+const BODY_BYTES_MAX = 64 * 1024;
+
+const asCarrier = (http: HttpRequest, method: "GET" | "POST", origin: string): CarrierRequest => ({
+  method,
+  url: origin + http.path + (http.query === "" ? "" : `?${http.query}`),
+  header: (name) => http.headers[name] ?? null,
+  body: http.body,
+});
+
+const replyOf = ({ status, contentType, body }: WebhookReply): Reply =>
+  ({ status, contentType, content: body });
+
+export function hostedRoutes(
+  { hosted, calling, draining, log }: HostedRouteOptions,
+): { routes: HttpRoute[]; socket: SocketRoute; connect(): void } {
+  const { carrier, publicUrl } = hosted;
+  const receive: Receive = (arrival, join) => (draining()
+    ? Promise.resolve("busy")
+    : calling.receiveHosted(hosted, arrival, join));
+  const paths = hostedPaths(carrier.account);
+  const refuse = (what: string): never => {
+    // The usual cause is an address other than the one the carrier was given.
+    log.warn({ what, carrier: carrier.account }, "a carrier's signature is missing or wrong; is PARLEY_PUBLIC_URL right?");
+    throw new Fault(403, "The signature is not valid.");
+  };
+  const webhook = (
+    pattern: string,
+    handle: (
+      report: CallReport | null, params: readonly string[],
+    ) => WebhookReply | Promise<WebhookReply>,
+  ): HttpRoute => ({
+    method: "POST",
+    pattern,
+    bodyBytesMax: BODY_BYTES_MAX,
+    handle: async (http) => {
+      const request = asCarrier(http, "POST", publicUrl);
+      if (!carrier.isGenuine(request)) refuse("webhook");
+      return replyOf(await handle(carrier.read(request), http.params));
+    },
+  });
+  return {
+    connect: () => hosted.connect(receive),
+    // None where the carrier tells of calls over a connection of its own.
+    routes: carrier.connect ? [] : [
+      webhook(paths.voice, (report) => {
+        if (!report?.isOffer) return report?.reply ?? NO_REPLY;
+        return hosted.offer(report, receive);
+      }),
+      webhook(`${paths.status}/:token`, (report, [token = ""]) => {
+        if (report && isUuid(token)) hosted.report(token, report);
+        return report?.reply ?? NO_REPLY;
+      }),
+    ],
+    socket: {
+      pattern: paths.media,
+      errorShape: "message",
+      accept: (http) => {
+        const request = asCarrier(http, "GET", socketUrlOf(publicUrl));
+        if (carrier.signsSockets && !carrier.isGenuine(request)) refuse("socket");
+        return (socket) => hosted.serve(socket);
+      },
+    },
+  };
+}

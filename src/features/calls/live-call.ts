@@ -1,0 +1,97 @@
+// What the main thread knows of a call while it lasts, and what it needs for it. Shared by the
+// files that bring a call from its beginning (calling.ts) over its replies to its end (ending.ts).
+import type { Logger } from "#core/logger.ts";
+import type { Micros } from "#core/money.ts";
+import type { CarrierLeg } from "#core/price-lists.ts";
+import type { System } from "#core/system.ts";
+import type { HistoryMessage } from "#engine/history.ts";
+import type { Languages } from "#engine/prompt.ts";
+import type { FunctionCall } from "#events/events.ts";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Warning } from "#features/assistants/warnings.ts";
+import type { ToolSource, TurnContext } from "#features/conversations/functions.ts";
+import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
+import type { LanguageModel } from "#providers/models/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import type { Calls } from "./calls.ts";
+import type { Evaluation } from "./evaluation.ts";
+import type { Face } from "./face.ts";
+import type { SpokenLanguage } from "./languages.ts";
+import type { Line } from "./lines.ts";
+import type { Recordings } from "./recordings.ts";
+import type { Call, Hearing, TranscriptEntry } from "./records.ts";
+import type { GivenWords, VoiceOf } from "./voice-choice.ts";
+import type { MediaThread } from "./voice/protocol.ts";
+
+export interface CallingOptions {
+  calls: Calls;
+  media: MediaThread;
+  voiceOf: VoiceOf;
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  resolveModel(assistant: Assistant): LanguageModel;
+  /** What of the assistant does not act on this server. */
+  warningsOf(assistant: Assistant): readonly Warning[];
+  /** Functions of the assistant apart from those of the call itself. */
+  sourcesOf(context: TurnContext): ToolSource[];
+  referenceFor(assistant: Assistant, question: string): Promise<string | null>;
+  languagesOf(assistant: Assistant): Languages;
+  /** What an assistant's inbound webhook says about a caller; never rejects. */
+  askInbound(facts: {
+    url: string; accountId: number; assistantId: number; callId: number;
+    customerPhone: string | null; assistantPhone: string | null; variables: Record<string, string>;
+  }): Promise<Record<string, string>>;
+  /** A sentence: why there is no way out for the number the call is made from. */
+  lineOf(call: Call, assistant: Assistant): Line | string;
+  routeInbound: RouteInbound;
+  /** What the carrier charges for a minute; 0: not known. */
+  carrierRateOf(leg: CarrierLeg): Micros;
+  evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
+  recordings: Pick<Recordings, "folder" | "repair">;
+  system: System;
+  log: Logger;
+  limits: { turnTotalMs: number; replyTokensMax: number; historyTokensMax: number };
+}
+
+/** Somebody who listens in. */
+export interface Listener {
+  /** Both sides mixed, frame by frame. */
+  hear(pcm: Pcm, rate: number): void;
+  over(): void;
+}
+
+/** What the main thread knows of a call while it lasts. */
+export interface LiveCall {
+  id: number;
+  assistant: Assistant;
+  accountId: number;
+  variables: Record<string, string>;
+  given: Record<string, string>;
+  face: Face | null;
+  isOutbound: boolean;
+  /** There is a telephone line: calls can be handed on and keys be pressed. */
+  hasLine: boolean;
+  carrierMicrosPerMinute: Micros;
+  /** The operator's, or nobody's: not a trunk that an account brings along. */
+  isOwnLine: boolean;
+  isRealtime: boolean;
+  hearing: Hearing;
+  warnings: readonly Warning[];
+  words: GivenWords | null;
+  spoken: SpokenLanguage;
+  /** The English name of the one spoken now, and the codes of all the call may change into. */
+  language: { name: string; among: string[] };
+  rate: number;
+  isAnswered: boolean;
+  history: HistoryMessage[];
+  turn: { number: number; abort: AbortController } | null;
+  /** Of turns whose words are not on record yet. */
+  functionCalls: Map<number, FunctionCall[]>;
+  recordingFile: string | null;
+  /** When the last entry of the transcript ended. */
+  saidMs: number;
+  listeners: Set<Listener>;
+  isOver: boolean;
+  /** Replies of the model that came, and what the newest failure said. */
+  replies: { given: number; failure: string | null };
+  done: PromiseWithResolvers<void>;
+}

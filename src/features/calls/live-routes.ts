@@ -1,0 +1,303 @@
+// Watching and steering calls while they last: the stream of one call, the live calls of an
+// account, say, mute, end, and listening in.
+import { Type, type Static } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, named } from "#core/schema.ts";
+import type { Logger } from "#core/logger.ts";
+import { callTopic } from "#events/events.ts";
+import type { EventLog } from "#events/log.ts";
+import { AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, TICKET } from "#http/answers.ts";
+import { API_ROOT } from "#http/api.ts";
+import { toFault } from "#http/errors.ts";
+import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
+import { parsePosition } from "#realtime/frames.ts";
+import { readPosition, type SocketSession, type StreamRequest, type Streams } from "#realtime/streams.ts";
+import type { Calling } from "./calling.ts";
+import type { Calls } from "./calls.ts";
+import type { CallSnapshot } from "./records.ts";
+import { CallSchema, EntrySchema, wireCall, type RecordingUrl } from "./wire.ts";
+
+export interface LiveCallOptions {
+  calls: Calls;
+  calling: Calling;
+  streams: Streams;
+  events: EventLog;
+  recordingUrl: RecordingUrl;
+  /** False once the key is revoked. */
+  isInForce(keyId: number): boolean;
+  identify(http: HttpRequest): Caller;
+  /** The API as who asks sees it. */
+  baseUrlOf(http: HttpRequest): string;
+  log: Logger;
+}
+
+const NOT_FOUND = "Call not found";
+const COMMON = { tag: "Calls", errorShape: "message", notFound: NOT_FOUND } as const;
+const params = { id: IdOf("call", "GET /user/calls") };
+const Say = Type.Object({
+  text: Type.String({
+    minLength: 1, maxLength: 1000, ...about("What it says.", "A colleague will call you back."),
+  }),
+});
+const Mute = Type.Object({
+  on: Type.Boolean(about("True: the customer hears the assistant no more; false: again.")),
+});
+const Done = Type.Object({
+  ok: Type.Boolean(about("Whether the call is live, so that it was done.")),
+});
+const CLOSE_OVER = 1000;
+/** Frames that may wait for a slow listener; those after them are left out. */
+const LISTENER_CONGESTED = 25;
+
+const Command = Type.Object({
+  type: Type.Union(
+    (["ping", "resume", "say", "mute", "end"] as const).map((type) => Type.Literal(type))),
+  after: Type.Optional(Type.String()),
+  text: Type.Optional(Say.properties.text),
+  on: Type.Optional(Type.Boolean()),
+  request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
+});
+const validateCommand = compileValidation(Command);
+
+/** A record whose transcript is what was said, entry by entry, as the stream tells it. */
+const LiveCallSchema = Type.Composite([
+  Type.Omit(CallSchema, ["transcript", "transcript_entries"]),
+  Type.Object({
+    transcript: listOf(
+      Type.Omit(EntrySchema, ["type", "timestamp"],
+        named("LiveEntry", "One thing that was said on a live call.")),
+      "What was said so far, entry by entry."),
+  }),
+], named("LiveCall", "A call under way with what was said so far."));
+
+/** The members of a snapshot, as clients keep it. */
+const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) => {
+  const { transcript_entries: list, ...record } = wireCall(call, entries, recordingUrl);
+  return {
+    ...record,
+    transcript: list.map(({ type, timestamp, ...entry }) => entry),
+  };
+};
+
+function streamOf(
+  options: LiveCallOptions, { accountId, keyId }: Caller, callId: number, baseUrl: string,
+): Pick<StreamRequest, "source" | "sessionsMax"> {
+  const { calls, events, recordingUrl, isInForce } = options;
+  calls.get(accountId, callId);
+  return {
+    sessionsMax: LIMITS.streamsPerAccountMax,
+    source: {
+      topic: callTopic(callId),
+      newest: () => events.newestOfCall(callId),
+      after: (sequence, rows) => events.ofCall(callId, sequence, rows),
+      sequenceOf: (event) => event.sequence,
+      live: () => null,
+      allowed: () => isInForce(keyId),
+      snapshot: () => {
+        const snapshot = calls.snapshot(callId);
+        return snapshot && {
+          sequence: snapshot.call.eventSequence,
+          members: { call: stateOf(snapshot, recordingUrl(snapshot.call, baseUrl)) },
+        };
+      },
+    },
+  };
+}
+
+export function liveCallRoutes(options: LiveCallOptions): Route[] {
+  return [...watchRoutes(options), ...controlRoutes(options)];
+}
+
+function watchRoutes(options: LiveCallOptions): Route[] {
+  const { calls, streams, recordingUrl } = options;
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/calls/live",
+      summary: "List live calls",
+      description: "With what was said so far; go on with `/user/stream?after=<id>`.",
+      responses: {
+        200: {
+          description: "As of one moment",
+          schema: Type.Object({
+            id: Type.String(about("Where to go on: `/user/stream?after=` with this.", "42")),
+            calls: listOf(LiveCallSchema, "All calls under way."),
+          }),
+        },
+      },
+      handle: ({ caller, baseUrl }) => {
+        const { sequence, calls: live } = calls.liveSnapshot(caller.accountId);
+        return json(200, {
+          id: String(sequence),
+          calls: live.map((one) => stateOf(one, recordingUrl(one.call, baseUrl))),
+        });
+      },
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/calls/{id}/stream",
+      acceptsTicket: true,
+      summary: "Watch a call",
+      description: "A snapshot, then numbered changes as they happen; resumes.",
+      params,
+      query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
+      headers: { "Last-Event-ID": LAST_EVENT_ID },
+      responses: {
+        200: {
+          description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
+        },
+      },
+      handle: ({ caller, id, query, http, baseUrl }) => {
+        const position = readPosition(query.after, http.headers["last-event-id"]);
+        return streams.openSse({ ...streamOf(options, caller, id, baseUrl), position });
+      },
+    }),
+  ];
+}
+
+function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
+  const command = <Body extends typeof Say | typeof Mute>(
+    name: "say" | "mute", body: Body, run: (id: number, body: Static<Body>) => boolean,
+  ): Route =>
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: `/user/calls/{id}/${name}`,
+      params,
+      summary: name === "say" ? "Have the assistant say something" : "Mute the assistant",
+      description: name === "say"
+        ? "As soon as nobody speaks, in the assistant's voice."
+        : "The customer hears the assistant no more, or again.",
+      body,
+      responses: {
+        200: { description: "`ok`: the call is live", schema: Done },
+      },
+      handle: ({ caller, id, body: given }) => {
+        calls.get(caller.accountId, id);
+        return json(200, { ok: run(id, given as Static<Body>) });
+      },
+    });
+  return [
+    command("say", Say, (id, { text }: Static<typeof Say>) => calling.control.say(id, text)),
+    command("mute", Mute, (id, { on }: Static<typeof Mute>) => calling.control.mute(id, on)),
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/calls/{id}/end",
+      summary: "End a call",
+      params,
+      responses: { 200: { description: "`ok`: it was live", schema: Done } },
+      handle: async ({ caller, id }) => {
+        calls.get(caller.accountId, id);
+        return json(200, { ok: await calling.control.end(id) });
+      },
+    }),
+  ];
+}
+
+function callOf(options: LiveCallOptions, http: HttpRequest): { caller: Caller; callId: number } {
+  const caller = options.identify(http);
+  const id = http.params[0] ?? "";
+  if (!/^\d{1,15}$/.test(id)) throw new Fault(404, NOT_FOUND);
+  options.calls.get(caller.accountId, Number(id));
+  return { caller, callId: Number(id) };
+}
+
+/** WS /user/calls/{id}/socket: the call's stream and the commands of its operator. */
+export function callSocket(options: LiveCallOptions): SocketRoute {
+  const { streams, log } = options;
+  return {
+    pattern: `${API_ROOT}/user/calls/:id/socket`,
+    errorShape: "message",
+    accept: (http) => {
+      const { caller, callId } = callOf(options, http);
+      const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
+      const stream = streamOf(options, caller, callId, options.baseUrlOf(http));
+      streams.assertRoom(stream);
+      return (socket) => {
+        const session = streams.openSocket({ ...stream, position }, socket);
+        return {
+          message: (text) => void obey(options, caller, callId, session, text, log),
+          drained: () => session.drained(),
+          closed: () => session.closed(),
+        };
+      };
+    },
+  };
+}
+
+/** Never rejects: what a command threw is answered as an `error` frame. */
+async function obey(
+  { calling, isInForce }: LiveCallOptions,
+  caller: Caller,
+  callId: number,
+  session: SocketSession,
+  text: string,
+  log: Logger,
+): Promise<void> {
+  let echo: { request_id?: string } = {};
+  try {
+    const command = validateCommand(parseJsonObject(Buffer.from(text)));
+    if (command.request_id !== undefined) echo = { request_id: command.request_id };
+    if (!isInForce(caller.keyId)) throw new Fault(401, "Unauthenticated.");
+    if (command.type !== "ping" && command.type !== "resume" && !caller.scopes.includes("write")) {
+      throw new Fault(403, "Your API key does not have permission for this resource");
+    }
+    const ok = (type: string, done: boolean): void => session.answer(type, { ok: done, ...echo });
+    switch (command.type) {
+      case "ping":
+        return session.answer("pong", echo);
+      case "resume": {
+        const position = parsePosition(command.after ?? "");
+        if (!position) throw new Fault(422, "The after is not a position of this stream.");
+        session.resume(position);
+        return session.answer("resumed", echo);
+      }
+      case "say":
+        if (command.text === undefined) throw new Fault(422, "The text field is required.");
+        return ok("say_result", calling.control.say(callId, command.text));
+      case "mute":
+        return ok("mute_result", calling.control.mute(callId, command.on ?? true));
+      case "end":
+        return ok("end_result", await calling.control.end(callId));
+    }
+  } catch (error) {
+    const fault = toFault(error, log, null);
+    session.answer("error", { status: fault.status, error: fault.message, ...echo });
+  }
+}
+
+/** WS /user/calls/{id}/listen: both sides mixed as binary PCM, after one JSON frame naming it. */
+export function listenSocket(options: LiveCallOptions): SocketRoute {
+  return {
+    pattern: `${API_ROOT}/user/calls/:id/listen`,
+    errorShape: "message",
+    accept: (http) => {
+      const { callId } = callOf(options, http);
+      return (socket) => {
+        let congested = 0;
+        let isTold = false;
+        const stop = options.calling.listen(callId, (pcm, rate) => {
+          if (!isTold) {
+            isTold = true;
+            socket.send(JSON.stringify({ type: "format", encoding: "pcm_s16le", rate }));
+          }
+          if (congested > LISTENER_CONGESTED) return;
+          const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+          if (!socket.sendBytes(bytes)) congested += 1;
+        }, () => socket.end(CLOSE_OVER, "the call is over"));
+        if (!stop) socket.end(CLOSE_OVER, "the call is not live");
+        return {
+          message: () => undefined,
+          drained: () => (congested = 0),
+          closed: () => stop?.(),
+        };
+      };
+    },
+  };
+}

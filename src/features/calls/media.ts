@@ -1,0 +1,166 @@
+// Starts the media thread with the first call, or at once where calls come in by themselves, and
+// passes messages. When the thread dies its calls end as failed, and a new one is started.
+import { Worker } from "node:worker_threads";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { wait, type System } from "#core/system.ts";
+import type { CarrierName, Offer } from "#providers/carriers/port.ts";
+import type { SipListener, TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
+import type { SpeechConfig } from "#providers/speech/engines.ts";
+import type { FromCarrier, FromMedia, MediaThread, ToCarrier, ToMedia } from "./voice/protocol.ts";
+
+const MEDIA_FILE = new URL("../../../workers/media.ts", import.meta.url);
+/** Frames die young. With V8's 48 MiB so many lie about that the old are collected with them. */
+const YOUNG_MIB = 12;
+
+export interface MediaWorkerData {
+  speech: SpeechConfig;
+  logLevel: string;
+  /** Null: no calls over SIP. */
+  sip: SipListener | null;
+  /** Private networks trunks may be in. */
+  reachableNetworks: string[];
+}
+
+/** How late ticks of the clock were; of no call. */
+export interface Lateness {
+  kind: "lateness";
+  ms: number[];
+}
+
+export interface MediaThreadOptions {
+  data: MediaWorkerData;
+  /** All there are, with their passwords. */
+  trunks(): TrunkSetup[];
+  onLateness(ms: number): void;
+  system: System;
+  log: Logger;
+}
+
+type Ports = { port: number; tlsPort: number | null };
+
+export function createMediaThread(options: MediaThreadOptions): MediaThread {
+  const { data, system } = options;
+  const thread = new RunningThread(options);
+  const toCarrier = (message: ToCarrier): void => thread.tell(message);
+  return {
+    send: (message: ToMedia) => thread.send(message),
+    onMessage: (next) => (thread.onMessage = next),
+    onOffer: (next) => (thread.onOffer = next),
+    refuse: (carrier, offerId, cause) => toCarrier({ kind: "refuse", carrier, offerId, cause }),
+    listen: async () => {
+      if (!data.sip) return null;
+      thread.start();
+      const ports = await thread.listening.promise;
+      thread.isKept = true;
+      return ports;
+    },
+    trunksChanged: () => thread.sendTrunks(),
+    close: async () => {
+      thread.isKept = false;
+      if (data.sip) {
+        toCarrier({ kind: "close" });
+        if (thread.isRunning) {
+          await Promise.race([thread.closed.promise, wait(system, LIMITS.carrierCloseMs)]);
+        }
+      }
+      await thread.stop();
+    },
+  };
+}
+
+class RunningThread {
+  readonly listening = Promise.withResolvers<Ports>();
+  readonly closed = Promise.withResolvers<void>();
+  onMessage: (message: FromMedia) => void = () => undefined;
+  onOffer: (carrier: CarrierName, offer: Offer) => void = () => undefined;
+  /** Started again when it ends. */
+  isKept = false;
+  readonly #options: MediaThreadOptions;
+  /** Calls it has been given and has not ended. */
+  readonly #open = new Set<number>();
+  #worker: Worker | null = null;
+
+  constructor(options: MediaThreadOptions) {
+    this.#options = options;
+    // Nobody waits for it where no calls come in.
+    this.listening.promise.catch(() => undefined);
+  }
+
+  get isRunning(): boolean {
+    return this.#worker !== null;
+  }
+
+  start(): Worker {
+    if (this.#worker) return this.#worker;
+    const { data, log } = this.#options;
+    const worker = new Worker(MEDIA_FILE, {
+      workerData: data, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+    });
+    worker.on("message", (message: FromMedia | FromCarrier | Lateness) => this.#hear(message));
+    worker.on("error", (error) => {
+      log.error({ err: error }, "the media thread failed");
+      this.listening.reject(error);
+    });
+    worker.on("exit", () => this.#lost(worker));
+    worker.unref();
+    this.#worker = worker;
+    this.sendTrunks();
+    return worker;
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  send(message: ToMedia): void {
+    if (message.kind === "open") this.#open.add(message.callId);
+    else if (!this.#open.has(message.callId)) return;
+    const audio = message.kind === "leg" && message.event.kind === "audio"
+      ? [message.event.pcm.buffer as ArrayBuffer]
+      : [];
+    this.start().postMessage(message, audio);
+  }
+
+  /** What waits for nobody: without a thread there are no carriers. */
+  tell(message: ToCarrier): void {
+    this.#worker?.postMessage(message);
+  }
+
+  sendTrunks(): void {
+    const { data, trunks } = this.#options;
+    if (data.sip && this.#worker) this.tell({ kind: "trunks", trunks: trunks() });
+  }
+
+  #hear(message: FromMedia | FromCarrier | Lateness): void {
+    switch (message.kind) {
+      case "lateness":
+        return message.ms.forEach(this.#options.onLateness);
+      case "listening":
+        return this.listening.resolve({ port: message.port, tlsPort: message.tlsPort });
+      case "offer":
+        return this.onOffer(message.carrier, message.offer);
+      case "closed":
+        return this.closed.resolve();
+      case "over":
+        this.#open.delete(message.callId);
+        return this.onMessage(message);
+      default:
+        return this.onMessage(message);
+    }
+  }
+
+  #lost(worker: Worker): void {
+    if (this.#worker !== worker) return;
+    this.#worker = null;
+    for (const callId of [...this.#open]) {
+      this.#open.delete(callId);
+      const detail = "the thread of live sound ended";
+      const summary = { reason: "speech_failed", cause: "failed", detail, turns: [] } as const;
+      this.onMessage({ kind: "over", callId, summary, recordedMs: 0 });
+    }
+    this.#options.system.after(LIMITS.mediaRestartMs, () => {
+      if (this.isKept) this.start();
+    });
+  }
+}

@@ -1,0 +1,244 @@
+// Records and the store port of calls. The states are in status.ts, the rules in calls.ts, what
+// happens while people talk in voice/.
+import type { Warning } from "#features/assistants/warnings.ts";
+import type { Micros } from "#core/money.ts";
+import type { Instant } from "#core/system.ts";
+import type { CommittedEvent, FunctionCall } from "#events/events.ts";
+import type { DialRules } from "#features/phone-numbers/dial-guard.ts";
+import type { Charge } from "./failures.ts";
+import type { AnsweredStatus, CallStatus } from "./status.ts";
+import type { Transfer } from "./transfers.ts";
+
+export const CALL_TYPES = ["inbound", "outbound", "web"] as const;
+export type CallType = (typeof CALL_TYPES)[number];
+export type AnsweredBy = "human" | "machine" | "unknown";
+
+/**
+ * Who understands the customer: a recogniser of this server, a realtime model, the caller's own
+ * browser; nobody has to where they type or are a script.
+ */
+export const HEARINGS = ["server", "model", "browser", "typed", "script"] as const;
+export type Hearing = (typeof HEARINGS)[number];
+
+/** Why the media of a call ended, finer than its status. */
+export const END_REASONS = [
+  "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
+  "balance", "transferred", "operator", "rejected", "busy", "no_answer", "carrier_failed",
+  "speech_failed", "model_failed", "server_restarted",
+] as const;
+export type EndReason = (typeof END_REASONS)[number];
+
+export interface Call {
+  id: number;
+  accountId: number;
+  assistantId: number;
+  assistantUuid: string;
+  assistantName: string;
+  type: CallType;
+  status: CallStatus;
+  /** Null: no campaign's, or one that was deleted; so is the lead. */
+  campaignId: number | null;
+  campaignName: string | null;
+  leadId: number | null;
+  /** The conversation a web call was opened from. */
+  conversationUuid: string | null;
+  assistantPhone: string | null;
+  customerPhone: string | null;
+  /** Given before the call; what was collected is in `evaluation`. */
+  variables: Record<string, string>;
+  answeredBy: AnsweredBy;
+  /** Null until it is answered. */
+  hearing: Hearing | null;
+  /** Settings of the assistant that did not act; empty until the call is answered. */
+  warnings: readonly Warning[];
+  answeredAt: Instant | null;
+  /** When the media ended. */
+  endedAt: Instant | null;
+  endReason: EndReason | null;
+  /** In words for the owner, with what to do about it; null: nothing failed. */
+  failureReason: string | null;
+  /** Whole seconds from answer to end; while live, 0. */
+  durationS: number;
+  /** Whole minutes begun, at the rate known when it was answered. */
+  carrierCostMicros: Micros;
+  /** The carrier's cost and the account's charge together; the ledger has the charge alone. */
+  totalCostMicros: Micros;
+  /** Values by the names of the assistant's post_call_schema; empty until evaluated. */
+  evaluation: Record<string, unknown>;
+  /** Why there is no evaluation although one was due. */
+  evaluationError: string | null;
+  webhookResponse: Record<string, unknown>;
+  /** File name below the recordings folder; null when nothing was recorded or it was deleted. */
+  recordingFile: string | null;
+  turns: readonly TurnLatency[];
+  /** In the order they were asked for. */
+  transfers: readonly Transfer[];
+  /** Sequence of the newest event of topic `call:<id>`. */
+  eventSequence: number;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+/** One thing said, in the words really heard; times in milliseconds since the answer. */
+export interface TranscriptEntry {
+  /** 1, 2, 3 … per call. */
+  number: number;
+  speaker: "assistant" | "customer";
+  text: string;
+  startMs: number;
+  endMs: number;
+  /** The customer spoke over it: `text` holds only what was played. */
+  interrupted: boolean;
+  functionCalls: FunctionCall[];
+}
+
+/** How long each stage of one reply took, in milliseconds since the customer stopped speaking. */
+export interface TurnLatency {
+  endpointMs: number | null;
+  finalTranscriptMs: number | null;
+  firstTokenMs: number | null;
+  firstAudioMs: number | null;
+  /** When the first audio frame of the reply was handed to the carrier. */
+  heardMs: number | null;
+}
+
+export interface NewCall {
+  accountId: number;
+  assistant: { id: number; uuid: string };
+  type: CallType;
+  conversationUuid: string | null;
+  assistantPhone: string | null;
+  customerPhone: string | null;
+  variables: Record<string, string>;
+  /** Absent: no campaign's call. */
+  origin?: { campaignId: number; leadId: number };
+  /** Price of a second of talk, as a fraction kept exact: micros per minute. */
+  priceMicrosPerMinute: Micros;
+  /** Least that must be free: the shortest billed call. */
+  reserveMinMicros: Micros;
+  /** Worst case; as much of it as is free is set aside. */
+  reserveMaxMicros: Micros;
+  /** Most calls of the account live at a time. */
+  parallelMax: number;
+  /** What bounds it when it is outbound. */
+  dialling: DialRules;
+  now: Instant;
+}
+
+export type CreateCallOutcome =
+  /** `reservedMicros` bounds what the call may cost, and so how long it may last. */
+  | { kind: "created"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
+  | { kind: "balance_too_low" }
+  | { kind: "too_many_calls" }
+  /** The account has dialled as often as it may in a minute. */
+  | { kind: "too_fast"; until: Instant }
+  /** The number of an outbound call is one that nobody may dial: why, for people. */
+  | { kind: "barred"; reason: string }
+  /** The number of an outbound call is on the account's do-not-call list. */
+  | { kind: "blocked" };
+
+export type DeleteCallOutcome =
+  | { kind: "deleted"; recordingFile: string | null; events: CommittedEvent[] }
+  | { kind: "not_found" }
+  /** It has not ended, or the work after it runs. */
+  | { kind: "live" };
+
+export interface CallFilter {
+  status?: CallStatus;
+  type?: CallType;
+  phoneNumber?: string;
+  assistantId?: number;
+  campaignId?: number;
+  /** Instants; `to` is exclusive. */
+  from?: Instant;
+  to?: Instant;
+}
+
+export interface CallSnapshot {
+  call: Call;
+  entries: TranscriptEntry[];
+}
+
+export interface RecoveredCalls {
+  events: CommittedEvent[];
+  unfinished: number[];
+  cut: string[];
+}
+
+export interface CallStore {
+  create(call: NewCall): Promise<CreateCallOutcome>;
+  find(accountId: number, callId: number): Call | null;
+  findById(callId: number): Call | null;
+  list(accountId: number, filter: CallFilter, offset: number, rows: number): Call[];
+  count(accountId: number, filter: CallFilter): number;
+  /** Live calls of the account, oldest first. */
+  live(accountId: number): Call[];
+  transcript(callId: number): TranscriptEntry[];
+  /** Those of at most a page of calls, by call; a call nothing was said in is missing. */
+  transcripts(callIds: readonly number[]): Map<number, TranscriptEntry[]>;
+  /** Call and transcript as of one moment. */
+  snapshot(callId: number): CallSnapshot | null;
+  /** Live calls of the account as of one moment, with the account's newest event number. */
+  liveSnapshot(accountId: number): { sequence: number; calls: CallSnapshot[] };
+  /**
+   * One transition; no events when the table of status.ts has none from where the call is. A call
+   * that ends unanswered gives its reservation back in the same transaction.
+   */
+  change(args: {
+    callId: number;
+    to: CallStatus;
+    answeredBy?: AnsweredBy;
+    reason?: EndReason;
+    failureReason?: string | null;
+    /** Being written from now on. */
+    recordingFile?: string | null;
+    hearing?: Hearing;
+    warnings?: readonly Warning[];
+    carrierMicrosPerMinute?: Micros;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;
+  addTransfer(args: { callId: number; transfer: Transfer }): Promise<void>;
+  /** The newest transfer to a line has failed; done also after the end of the call. */
+  failTransfer(args: { callId: number; failureReason: string; now: Instant }): Promise<void>;
+  /** Numbers the entry, appends it and its event. */
+  addTranscript(args: {
+    callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /**
+   * The media is over: in-progress → ended (or failed), duration fixed, transfers settled, cost
+   * posted to the ledger and the rest of the reservation released, all in one transaction.
+   * `finalStatus` is what `finish` will make of it, kept so that a restart can finish too.
+   */
+  end(args: {
+    callId: number;
+    finalStatus: AnsweredStatus | "failed";
+    reason: EndReason;
+    failureReason?: string | null;
+    /** Unless told, all of it. */
+    charge?: Charge;
+    turns: readonly TurnLatency[];
+    /** False: nothing was recorded after all. */
+    hasRecording: boolean;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /** ended → its final status, with what the work after the call gave. */
+  finish(args: {
+    callId: number;
+    evaluation: Record<string, unknown>;
+    evaluationError: string | null;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /** These calls are still in progress: what a crash would cost them is counted up to `now`. */
+  beat(args: { callIds: number[]; now: Instant }): Promise<void>;
+  /**
+   * After a restart: calls not yet answered and calls in progress become failed; those that talked
+   * are charged up to their last beat. Calls `ended` are left for `finish`: their ids are returned.
+   * `cut`: files of recordings that were not closed.
+   */
+  recover(args: { now: Instant }): Promise<RecoveredCalls>;
+  /** Record, transcript and what its events said go; its ledger entry stays. */
+  delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;
+  /** Recordings older than `before`: their files' names, forgotten by the records. */
+  expireRecordings(args: { before: Instant; rows: number }): Promise<string[]>;
+}

@@ -1,0 +1,260 @@
+// Answering one turn of a call: the engine that answers text turns, over what was said so far, its
+// text going to the media thread as it comes. Called by calling.ts.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { personaOf } from "#features/conversations/answering.ts";
+import { joinTools } from "#features/conversations/functions.ts";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { wholeStart } from "#core/values.ts";
+import type { HistoryMessage } from "#engine/history.ts";
+import { allVariables, buildMessages, languageNote, type Languages } from "#engine/prompt.ts";
+import { fillTemplate } from "#engine/template.ts";
+import type { ToolBox } from "#engine/functions.ts";
+import { parseArguments, runTurn, type TurnEvent } from "#engine/turn.ts";
+import type { FunctionCall } from "#events/events.ts";
+import { callFunctions, type CallDeeds } from "./functions.ts";
+import { languageAfter } from "./languages.ts";
+import type { Transfer } from "./transfers.ts";
+import type { CallSetup, FromMedia } from "./voice/protocol.ts";
+import { silenceNote } from "./voice/settings.ts";
+import type { CallingOptions, LiveCall } from "./live-call.ts";
+import type { ChosenVoice } from "./voice-choice.ts";
+
+/** Why a reply was broken off that nobody waits for any more. */
+export const UNWANTED = new Error("the reply is not wanted");
+const REALTIME_SILENCE_MS = 500;
+const REALTIME_THRESHOLD = 0.5;
+const REENGAGE = "Ask briefly whether they are still there.";
+
+/** Words of one speaker in a row are one message to the model, with what functions said before. */
+export function remember(
+  history: HistoryMessage[], role: "user" | "assistant", text: string,
+  functionCalls: FunctionCall[] = [],
+): void {
+  const last = history.at(-1);
+  if (last?.role === role) {
+    last.content = `${last.content} ${text}`.trim();
+    last.functionCalls.push(...functionCalls);
+  } else history.push({ role, content: text, functionCalls: [...functionCalls] });
+  if (history.length > LIMITS.historyMessagesMax) history.shift();
+}
+
+/** Answers one turn; `question` is null when the customer has been silent. */
+export async function reply(
+  options: CallingOptions, call: LiveCall, number: number,
+  { question, told }: { question: string | null; told: string | null },
+): Promise<void> {
+  const { media, system, limits, log } = options;
+  const { assistant } = call;
+  const abort = new AbortController();
+  call.turn = { number, abort };
+  const deadline = system.after(limits.turnTotalMs, () =>
+    abort.abort(new Error("the reply took too long")));
+  let failed = false;
+  try {
+    if (question !== null) await followLanguage(options, call, { text: question, told });
+    const history = [...call.history];
+    if (question === null) {
+      const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
+      history.push({ role: "user", content: silenceNote(prompt), functionCalls: [] });
+    }
+    const turn = runTurn({
+      model: options.resolveModel(assistant),
+      tools: toolsOf(options, call, number),
+      messages: buildMessages({
+        persona: personaOf(assistant),
+        variables: call.variables,
+        historyNewestFirst: history.reverse(),
+        reference: question === null ? null : await options.referenceFor(assistant, question),
+        historyTokensMax: limits.historyTokensMax,
+        languages: languagesOf(options, call),
+      }),
+      temperature: Number(assistant.settings.llm_temperature),
+      tokensMax: limits.replyTokensMax,
+      signal: abort.signal,
+    });
+    for await (const events of turn) {
+      for (const event of events) show(options, call, number, event);
+    }
+    call.replies.given += 1;
+  } catch (error) {
+    failed = abort.signal.reason !== UNWANTED;
+    if (failed) call.replies.failure = error instanceof Error ? error.message : String(error);
+    if (failed) log.warn({ err: error, call_id: call.id }, "reply failed");
+  } finally {
+    deadline.cancel();
+  }
+  if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });
+}
+
+function toolsOf(options: CallingOptions, call: LiveCall, turn: number): ToolBox {
+  const { id, assistant, variables } = call;
+  const sources = options.sourcesOf({
+    assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined,
+  });
+  return joinTools([callFunctions(assistant, deedsOf(options, call)), ...sources]);
+}
+
+/** A function called by a model that speaks by itself. */
+export async function answerToolCall(
+  options: CallingOptions, call: LiveCall, message: Extract<FromMedia, { kind: "tool_call" }>,
+): Promise<void> {
+  const { turn, toolCallId, name, argumentsJson } = message;
+  const given = parseArguments(argumentsJson);
+  call.face?.tool(name, "start");
+  const result = given === null
+    ? { error: "The arguments are not a JSON object." }
+    : await toolsOf(options, call, turn).call(
+        { callId: toolCallId, name, arguments: given }, new AbortController().signal);
+  const made = { name, arguments: given ?? {}, result };
+  call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], made]);
+  call.face?.tool(name, "end");
+  const json = wholeStart(JSON.stringify(result), LIMITS.toolResultCharsMax);
+  options.media.send({ kind: "tool_result", callId: call.id, toolCallId, json });
+}
+
+/** What a model that hears by itself is told before the call. */
+export function realtimeOf(
+  options: CallingOptions, call: LiveCall, chosen: NonNullable<ChosenVoice["realtime"]>,
+): NonNullable<CallSetup["realtime"]> {
+  const { settings } = call.assistant;
+  return {
+    ...chosen,
+    instructions: instructionsOf(options, call),
+    tools: toolsOf(options, call, 0).tools,
+    temperature: Number(settings.llm_temperature),
+    silenceMs: REALTIME_SILENCE_MS,
+    threshold: settings.turn_detection_threshold ?? REALTIME_THRESHOLD,
+  };
+}
+
+const languagesOf = (options: CallingOptions, { assistant, language }: LiveCall): Languages =>
+  ({ ...options.languagesOf(assistant), current: language.name });
+
+function instructionsOf(options: CallingOptions, call: LiveCall): string {
+  const { settings } = call.assistant;
+  const prompt = fillTemplate(settings.system_prompt, call.variables);
+  const feeling = settings.tts_emotion_enabled && call.assistant.mode === "multimodal"
+    ? "\n\nSpeak with the feeling that what is said calls for, never exaggerated."
+    : "";
+  return `${prompt}\n\n${languageNote(languagesOf(options, call))}${feeling}`;
+}
+
+/** Recogniser, voice, fixed sentences and prompt change into the language the customer speaks. */
+export async function followLanguage(
+  options: CallingOptions, call: LiveCall, turn: { text: string; told: string | null },
+): Promise<void> {
+  const { among } = call.language;
+  if (among.length < 2) return;
+  const before = call.spoken.current;
+  call.spoken = await languageAfter(call.spoken, turn, among);
+  const { current } = call.spoken;
+  if (current === before || call.isOver) return;
+  const chosen = chosenOrWhyNot(options, call, call.assistant, current);
+  if (typeof chosen === "string") {
+    call.spoken = { current: before, doubt: null };
+    return options.log.warn({ call_id: call.id, why: chosen }, "a language could not be followed");
+  }
+  become(options, call, chosen, "");
+}
+
+/** The call goes on with this voice, under the instructions of its assistant. */
+function become(
+  options: CallingOptions, call: LiveCall, chosen: ChosenVoice, greeting: string,
+): void {
+  const { settings, engines, language } = chosen;
+  call.spoken = { current: settings.language, doubt: null };
+  call.language = { name: language, among: settings.languages };
+  options.media.send({
+    kind: "become", callId: call.id, settings, greeting, engines,
+    instructions: instructionsOf(options, call),
+    tools: call.isRealtime ? toolsOf(options, call, 0).tools : [],
+  });
+}
+
+function show(
+  { media }: CallingOptions, call: LiveCall, turn: number, event: TurnEvent,
+): void {
+  const callId = call.id;
+  switch (event.kind) {
+    case "text":
+      return media.send({ kind: "reply_text", callId, turn, text: event.text });
+    case "function_call_start":
+      media.send({ kind: "tool", callId, running: true });
+      return call.face?.tool(event.name, "start");
+    case "function_call_end":
+      call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], event.call]);
+      media.send({ kind: "tool", callId, running: false });
+      return call.face?.tool(event.call.name, "end");
+    case "usage":
+    case "truncated":
+      return;
+  }
+}
+
+function chosenOrWhyNot(
+  { voiceOf }: CallingOptions, call: LiveCall, assistant: Assistant, language: string,
+): ChosenVoice | string {
+  const { isRealtime, isOutbound } = call;
+  // A page that sends sound is not told to give words in the middle of the call.
+  const words = call.hearing === "server" ? null : call.words;
+  try {
+    return voiceOf(assistant, { isOutbound, isRealtime, language, words });
+  } catch (error) {
+    if (error instanceof Fault) return error.message;
+    throw error;
+  }
+}
+
+/** On record before the call goes on: writes are committed in the order they are asked for. */
+function noteTransfer(
+  { calls, log }: CallingOptions, { id }: LiveCall,
+  transfer: Pick<Transfer, "type" | "to" | "assistantUuid" | "status">, failureReason: string | null,
+): void {
+  const status = failureReason === null ? transfer.status : "failed";
+  calls.addTransfer(id, { ...transfer, status, failureReason }).catch((error: unknown) =>
+    log.error({ err: error, call_id: id }, "a transfer could not be noted"));
+}
+
+function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
+  const { media } = options;
+  const callId = call.id;
+  return {
+    hangUp: () => media.send({
+      kind: "end_after_speech", callId, reason: "assistant_ended", to: null,
+    }),
+    transfer: call.hasLine
+      ? (to, type) => {
+          // Whoever talks to the model may have had it choose the number.
+          const barred = options.calls.whyBarred(to);
+          const status = "in-progress";
+          noteTransfer(options, call, { type, to, assistantUuid: null, status }, barred);
+          if (barred !== null) return barred;
+          media.send({ kind: "end_after_speech", callId, reason: "transferred", to });
+          return null;
+        }
+      : null,
+    sendDtmf: call.hasLine ? (digits) => media.send({ kind: "send_dtmf", callId, digits }) : null,
+    handOver: (assistantId, { message, greets }) => {
+      const next = options.findAssistant(call.accountId, assistantId);
+      const chosen = next
+        ? chosenOrWhyNot(options, call, next, call.spoken.current)
+        : "That assistant is not there any more.";
+      const why = typeof chosen === "string" ? chosen : null;
+      noteTransfer(options, call, {
+        type: "assistant_transfer", to: next?.name ?? `assistant ${assistantId}`,
+        assistantUuid: next?.uuid ?? null, status: "completed",
+      }, why);
+      if (!next || typeof chosen === "string") return why;
+      call.assistant = next;
+      call.variables = allVariables(personaOf(next), call.given, options.system.now(), {
+        customerPhone: call.variables.customer_phone ?? "",
+        assistantPhone: call.variables.assistant_phone ?? "",
+      });
+      if (message !== "") media.send({ kind: "say", callId, text: message });
+      const greeting = greets ? fillTemplate(next.settings.initial_message, call.variables) : "";
+      become(options, call, chosen, greeting);
+      return null;
+    },
+  };
+}

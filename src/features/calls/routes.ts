@@ -1,0 +1,250 @@
+// The wire of call records: list, read, delete, and placing a call. Live streams and control are in
+// live-routes.ts, web calls in web-call.ts.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import { variablesFrom } from "#core/variables.ts";
+import type { Logger } from "#core/logger.ts";
+import { about, named, prepared } from "#core/schema.ts";
+import { IdOf, MessageSchema } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import {
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
+} from "#http/pagination.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import type { Calling } from "./calling.ts";
+import type { Calls } from "./calls.ts";
+import { CALL_STATUSES } from "./status.ts";
+import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
+import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
+
+export interface CallRouteOptions {
+  calls: Calls;
+  calling: Calling;
+  log: Logger;
+  recordingUrl: RecordingUrl;
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  findAssistantByUuid(uuid: string): Assistant | null;
+  /** Throws Fault 422 when nothing can speak the assistant's language to a script. */
+  assertCanTalk(assistant: Assistant): void;
+  /** Throws Fault 422 when the assistant cannot call from the number. */
+  assertCanCall(assistant: Assistant, phoneNumber: string | null): void;
+  /** The number an assistant calls from; null: the carrier's own. */
+  numberOf(assistant: Assistant): string | null;
+}
+
+const PER_PAGE_DEFAULT = 15;
+const E164 = /^\+[1-9]\d{4,14}$/;
+const NOT_FOUND = "Call not found";
+
+const COMMON = { tag: "Calls", errorShape: "message" } as const;
+const params = { id: IdOf("call", "GET /user/calls") };
+
+const literals = <T extends string>(values: readonly T[], told: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+const ListQuery = Type.Object({
+  ...pageQuery(PER_PAGE_DEFAULT),
+  status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),
+  type: Type.Optional(literals(CALL_TYPES, "Only calls of this type.")),
+  phone_number: Type.Optional(Type.String({
+    maxLength: 255, ...about("Only calls with exactly this number, on either side.", "+4930123456"),
+  })),
+  assistant_id: Type.Optional(Type.Integer(about("Only calls of this assistant.", 1))),
+  campaign_id: Type.Optional(Type.Integer(about("Only calls of this campaign.", 1))),
+  ...dayQuery,
+});
+
+/** Numbers as text and a plus sign a query string has turned into a space. */
+const asText = prepared((value) => (typeof value === "number" ? String(value) : value));
+const VARIABLES = Type.Unknown(about(
+  "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
+const MakeCallBody = Type.Object({
+  phone_number: Type.String({
+    maxLength: 255, ...asText, ...about("Who is called, in E.164.", "+4915112345678"),
+  }),
+  assistant_id: Type.Union(
+    [Type.Integer(), Type.String({ maxLength: 64 })],
+    about("The assistant that calls: its `id` or its `uuid`.", 1)),
+  variables: Type.Optional(VARIABLES),
+});
+const LINES_MAX = 20;
+const TryCallBody = Type.Object({
+  assistant_id: MakeCallBody.properties.assistant_id,
+  phone_number: Type.Optional(Type.String({
+    maxLength: 255, ...asText, ...about("The number the caller shows, in E.164.", "+15550100000"),
+  })),
+  lines: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+    minItems: 1, maxItems: LINES_MAX,
+    ...about("What the caller says, one after the other.", ["When are you open?", "Goodbye."]),
+  })),
+  variables: Type.Optional(VARIABLES),
+});
+const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
+const CALLER = "+15550100000";
+const MadeSchema = Type.Object({
+  message: MessageSchema.properties.message,
+  call_id: Type.Integer(about("The call's number.", 12)),
+  status: Type.String(about("How far it is.", "initiated")),
+  data: Type.Object({
+    id: Type.Integer(about("The call's number.", 12)),
+    status: Type.String(about("How far it is.", "initiated")),
+  }, about("The same once more, as other clients read it.")),
+}, named("PlacedCall", "A call that was begun."));
+
+export function callRoutes(options: CallRouteOptions): Route[] {
+  return [
+    listRoute(options), readRoute(options), deleteRoute(options), makeCallRoute(options),
+    tryCallRoute(options),
+  ];
+}
+
+function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/calls",
+    summary: "List calls in pages, newest first",
+    query: ListQuery,
+    responses: { 200: { description: "A page", schema: PageSchema(CallSchema) } },
+    handle: ({ caller, query, http, baseUrl }) => {
+      const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
+      const filter: CallFilter = {
+        ...(query.status === undefined ? {} : { status: query.status }),
+        ...(query.type === undefined ? {} : { type: query.type }),
+        // An unescaped plus sign arrives as a space.
+        ...(query.phone_number === undefined
+          ? {}
+          : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
+        ...(query.assistant_id === undefined ? {} : { assistantId: query.assistant_id }),
+        ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
+        ...dayRange(query),
+      };
+      const { items, total } = calls.page(caller.accountId, filter, { page, perPage });
+      const said = calls.transcripts(items.map(({ id }) => id));
+      const rows = items.map((call) => wireCall(
+        call, said.get(call.id) ?? [], recordingUrl(call, baseUrl)));
+      const path = `${baseUrl}/user/calls`;
+      return json(200, pageEnvelope(
+        { items: rows, total }, { path, query: http.query, page, perPage }));
+    },
+  });
+}
+
+function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/calls/{id}",
+    summary: "Read a call",
+    notFound: NOT_FOUND,
+    params,
+    responses: { 200: { description: "The call", schema: CallSchema } },
+    handle: ({ caller, id, baseUrl }) => {
+      const call = calls.get(caller.accountId, id);
+      return json(200, wireCall(call, calls.transcript(id), recordingUrl(call, baseUrl)));
+    },
+  });
+}
+
+function deleteRoute({ calls }: CallRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "DELETE",
+    path: "/user/calls/{id}",
+    summary: "Delete a call",
+    description: "With its transcript and recording; what it cost stays in the ledger.",
+    params,
+    notFound: "Call not found or does not belong to the authenticated user",
+    responses: {
+      200: { description: "Deleted", schema: MessageSchema },
+      409: { description: "It has not ended yet" },
+    },
+    handle: async ({ caller, id }) => {
+      await calls.remove(caller.accountId, id);
+      return json(200, { message: "Call deleted successfully" });
+    },
+  });
+}
+
+const PLACED = {
+  400: { description: "Not a telephone number, or no JSON object" },
+  404: { description: "No such assistant" },
+  422: {
+    description: "Balance too low, the assistant cannot talk, or nobody may call the number",
+  },
+  429: { description: "Too many requests, calls at a time or calls in a minute" },
+};
+
+function numberFrom(text: string): string {
+  const number = text.trim();
+  if (E164.test(number)) return number;
+  throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
+}
+
+/** By id or uuid; active. */
+function activeAssistant(
+  options: CallRouteOptions, accountId: number, id: number | string,
+): Assistant {
+  const assistant = /^\d{1,15}$/.test(String(id))
+    ? options.findAssistant(accountId, Number(id))
+    : options.findAssistantByUuid(String(id));
+  if (assistant?.accountId !== accountId) {
+    throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
+  }
+  if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
+  return assistant;
+}
+
+const made = ({ id, status }: Call, message: string) =>
+  json(200, { message, call_id: id, status, data: { id, status } });
+
+function makeCallRoute(options: CallRouteOptions): Route {
+  const { calls, calling } = options;
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/make_call",
+    summary: "Call somebody with an assistant",
+    description: "Answered as soon as it is dialled; `/user/calls/{id}/stream` shows how it goes.",
+    body: MakeCallBody,
+    responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
+    handle: async ({ caller, body }) => {
+      const number = numberFrom(body.phone_number);
+      const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
+      const assistantPhone = options.numberOf(assistant);
+      options.assertCanCall(assistant, assistantPhone);
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
+        variables: variablesFrom(body.variables),
+      });
+      calling.dial(call, assistant, secondsMax);
+      return made(call, "Call initiated successfully");
+    },
+  });
+}
+
+function tryCallRoute(options: CallRouteOptions): Route {
+  const { calls, calling } = options;
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/try_call",
+    summary: "Try an assistant on a call",
+    description: "A caller of the server's own rings it and says its lines: no telephone is needed.",
+    body: TryCallBody,
+    responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
+    handle: async ({ caller, body }) => {
+      const number = numberFrom(body.phone_number ?? CALLER);
+      const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
+      options.assertCanTalk(assistant);
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "inbound", conversationUuid: null,
+        assistantPhone: options.numberOf(assistant), customerPhone: number,
+        variables: variablesFrom(body.variables),
+      });
+      calling.receive(call, assistant, secondsMax, body.lines ?? LINES).catch((error: unknown) =>
+        options.log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));
+      return made(call, "Call initiated successfully");
+    },
+  });
+}

@@ -1,0 +1,106 @@
+// What a session needs and what it tells: the port to the main thread, where models, tools and
+// records are, and everything a call is made of.
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
+import type { ModelTool } from "#providers/models/port.ts";
+import type {
+  NoiseFilter, Pcm, Synthesizer, Transcriber, Vad,
+} from "#providers/speech/port.ts";
+import type { AnsweredBy, EndReason, TurnLatency } from "#features/calls/records.ts";
+import type { MediaClock } from "./clock.ts";
+import type { VoiceSettings } from "./settings.ts";
+
+/** Something that was said, in the words really heard. */
+export interface Said {
+  speaker: "assistant" | "customer";
+  text: string;
+  /** Milliseconds since the answer. */
+  startMs: number;
+  endMs: number;
+  interrupted: boolean;
+  /** The turn a reply belongs to; null for what was said unasked. */
+  turn: number | null;
+  /** False: for the record only, the model does not get to see it. */
+  counts: boolean;
+}
+
+export type VoiceState = "listening" | "thinking" | "speaking";
+
+/** What the session tells the main thread. Nothing is told after `over`. */
+export interface Brain {
+  ringing(): void;
+  answered(): void;
+  answeredBy(by: AnsweredBy): void;
+  /**
+   * The customer has said `text`: answer with `replyText` and `replyEnd`. `language`: what the
+   * recogniser took it for, `iso_2`; null: it does not say.
+   */
+  reply(turn: number, text: string, language: string | null): void;
+  /** The customer has been silent: say something, as a reply to nothing. */
+  reengage(turn: number): void;
+  /** Nothing more of this reply is wanted. */
+  cancel(turn: number): void;
+  /** A model that speaks by itself calls a function of the assistant's; answer `toolResult`. */
+  toolCall(turn: number, call: { callId: string; name: string; argumentsJson: string }): void;
+  said(said: Said): void;
+  /** What is being said just now. */
+  delta(speaker: Said["speaker"], text: string): void;
+  state(state: VoiceState): void;
+  over(summary: CallSummary): void;
+}
+
+/** Another assistant, which goes on with a call. */
+export interface Successor {
+  settings: VoiceSettings;
+  greeting: string;
+  synthesizer: Synthesizer | null;
+  transcriber: Transcriber | null;
+  /** For models that speak by themselves. */
+  instructions: string;
+  tools: ModelTool[];
+}
+
+/** What can be done to a call of any kind while it lasts. */
+export interface CallSession {
+  /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
+  say(text: string): boolean;
+  mute(on: boolean): void;
+  /** Both sides of every frame; null: nobody listens any more. */
+  listen(tap: ((customer: Pcm, assistant: Pcm) => void) | null): void;
+  sendDtmf(digits: string): void;
+  become(successor: Successor): void;
+  /** Ends the call once what is being said is over; `to`: by handing it on. */
+  endAfterSpeech(reason: EndReason, to: string | null): void;
+  hangUp(reason: EndReason): void;
+}
+
+export interface CallSummary {
+  reason: EndReason;
+  /** Why the leg ended, when it did so by itself. */
+  cause: LegEndCause | null;
+  /** What failed, where something did: an engine's or a carrier's words. */
+  detail?: string | null;
+  turns: readonly TurnLatency[];
+}
+
+export interface SessionOptions {
+  settings: VoiceSettings;
+  /** The money's bound on the length of the call. */
+  durationMaxMs: number;
+  greeting: string;
+  /** Creates the leg; its events go to `tell`. */
+  connect(tell: (event: LegEvent) => void): Leg;
+  synthesizer: Synthesizer;
+  transcriber: Transcriber;
+  vad: Vad;
+  noiseFilter: NoiseFilter | null;
+  ambience: { next(samples: number): Pcm; gain: number } | null;
+  record: ((customer: Pcm, assistant: Pcm) => void) | null;
+  /** Tells when the customer's side plays a voicemail's beep; null: nobody listens for it. */
+  beeps: ((rate: number, tell: () => void) => { push(pcm: Pcm): void }) | null;
+  clock: MediaClock;
+  system: System;
+  log: Logger;
+  brain: Brain;
+}

@@ -1,0 +1,22 @@
+// What the end of a leg says about the end of its call.
+import type { LegEndCause } from "#providers/carriers/port.ts";
+import type { EndReason } from "#features/calls/records.ts";
+
+export function reasonOf(cause: LegEndCause): EndReason {
+  switch (cause) {
+    case "far_hung_up":
+      return "customer_hung_up";
+    case "we_hung_up":
+      return "assistant_ended";
+    case "transferred":
+      return "transferred";
+    case "rejected":
+      return "rejected";
+    case "busy":
+      return "busy";
+    case "no_answer":
+      return "no_answer";
+    case "failed":
+      return "carrier_failed";
+  }
+}

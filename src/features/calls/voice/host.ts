@@ -1,0 +1,282 @@
+// All calls of the media thread: makes a session for each, with its engines, recording and leg,
+// and passes messages to and fro. Runs in workers/media.ts; tests run it in their own thread, on a
+// clock of their own.
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { AmbienceKind } from "#audio/kinds.ts";
+import { mixInto } from "#audio/mix.ts";
+import type { Carrier, CarrierName, Leg, LegEvent } from "#providers/carriers/port.ts";
+import type {
+  NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
+} from "#providers/speech/port.ts";
+import type { MediaClock } from "./clock.ts";
+import {
+  rateOf, type CallSetup, type EngineCodes, type FromMedia, type LegSetup, type ToMedia,
+} from "./protocol.ts";
+import type { Brain, CallSession } from "./brain.ts";
+import { RealtimeSession } from "./realtime-session.ts";
+import { VoiceSession } from "./voice-session.ts";
+import { createFaults, type Faults } from "./faults.ts";
+import { createToldWords } from "./told-words.ts";
+
+/** Writes one recording; errors are its own to report. */
+export interface Recorder {
+  write(customer: Pcm, assistant: Pcm): void;
+  /** Resolves to its length. */
+  close(): Promise<number>;
+}
+
+export interface HostOptions {
+  /** Throws a ProviderError for a code it cannot serve. */
+  synthesizer(code: string): Synthesizer;
+  transcriber(code: string): Transcriber;
+  /** Throws a ProviderError when none is configured. */
+  speechToSpeech(): SpeechToSpeech;
+  vad: Vad;
+  noiseFilter: NoiseFilter | null;
+  ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
+  beeps(rate: number, tell: () => void): { push(pcm: Pcm): void };
+  recorder(path: string, rate: number): Recorder;
+  carriers: readonly Carrier[];
+  clock: MediaClock;
+  system: System;
+  log: Logger;
+  post(message: FromMedia, transfer?: ArrayBuffer[]): void;
+}
+
+interface Entry {
+  session: CallSession;
+  /** The session again, by its kind. */
+  pipeline: VoiceSession | null;
+  realtime: RealtimeSession | null;
+  faults: Faults;
+  /** Takes events of a `remote` leg. */
+  tellLeg: ((event: LegEvent) => void) | null;
+}
+
+export interface Host {
+  take(message: ToMedia): void;
+  sessions(): number;
+}
+
+export function createHost(options: HostOptions): Host {
+  const calls = new Map<number, Entry>();
+  const { post, log } = options;
+
+  const open = (callId: number, setup: CallSetup): void => {
+    try {
+      calls.set(callId, createEntry(options, callId, setup, () => calls.delete(callId)));
+    } catch (error) {
+      log.error({ err: error, call_id: callId }, "a call could not be set up");
+      const { message: detail } = error as Error;
+      const summary = { reason: "speech_failed", cause: "failed", detail, turns: [] } as const;
+      post({ kind: "over", callId, summary, recordedMs: 0 });
+    }
+  };
+  return {
+    sessions: () => calls.size,
+    take: (message) => {
+      if (message.kind === "open") return open(message.callId, message.setup);
+      const entry = calls.get(message.callId);
+      // What was on its way when the call ended.
+      if (entry) obey(options, entry, message);
+    },
+  };
+}
+
+function openEngines(
+  options: HostOptions, codes: EngineCodes, { watch }: Faults,
+): { synthesizer: Synthesizer | null; transcriber: Transcriber | null } {
+  return {
+    synthesizer: codes.synthesizer === null ? null : watch(options.synthesizer(codes.synthesizer)),
+    transcriber: codes.transcriber === null ? null : watch(options.transcriber(codes.transcriber)),
+  };
+}
+
+function obey(
+  options: HostOptions, entry: Entry, message: Exclude<ToMedia, { kind: "open" }>,
+): void {
+  const { post } = options;
+  const { session } = entry;
+  switch (message.kind) {
+    case "leg":
+      return entry.tellLeg?.(message.event);
+    case "reply_text":
+      return entry.pipeline?.replyText(message.turn, message.text);
+    case "reply_end":
+      return entry.pipeline?.replyEnd(message.turn, message.failed);
+    case "tool":
+      return entry.pipeline?.tool(message.running);
+    case "tool_result":
+      return entry.realtime?.toolResult(message.toolCallId, message.json);
+    case "say":
+      return void session.say(message.text);
+    case "mute":
+      return session.mute(message.on);
+    case "listen": {
+      const { callId } = message;
+      return session.listen(message.on
+        ? (customer, assistant) => {
+            const pcm = customer.slice();
+            mixInto(pcm, assistant, 1);
+            post({ kind: "tap", callId, pcm }, [pcm.buffer]);
+          }
+        : null);
+    }
+    case "send_dtmf":
+      return session.sendDtmf(message.digits);
+    case "become": {
+      const { settings, greeting, engines, instructions, tools } = message;
+      return session.become({
+        settings, greeting, instructions, tools, ...openEngines(options, engines, entry.faults),
+      });
+    }
+    case "end_after_speech":
+      return session.endAfterSpeech(message.reason, message.to);
+    case "hang_up":
+      return session.hangUp(message.reason);
+  }
+}
+
+function createEntry(
+  options: HostOptions,
+  callId: number,
+  setup: CallSetup,
+  forget: () => void,
+): Entry {
+  const { settings, leg: legSetup, recordingPath } = setup;
+  let tellLeg: Entry["tellLeg"] = null;
+  const faults = createFaults();
+  const words = setup.engines.transcriber === null ? createToldWords(options.system) : null;
+  const connect = (tellSession: (event: LegEvent) => void): Leg => {
+    const tell = (event: LegEvent): void => {
+      if (event.kind === "words") return words?.told(event);
+      noteForRecord(options.post, callId, faults, event);
+      tellSession(event);
+    };
+    switch (legSetup.kind) {
+      case "remote":
+        tellLeg = tell;
+        return remoteLeg(options.post, callId, legSetup, tell);
+      case "dialled":
+        return carrierOf(options, legSetup.carrier).dial(legSetup, tell);
+      case "offered": {
+        const { name, inbound } = carrierOf(options, legSetup.carrier);
+        if (!inbound) throw new Error(`no calls come in through ${name}`);
+        return inbound.answer(legSetup.offerId, tell);
+      }
+    }
+  };
+  const rate = rateOf(legSetup);
+  const recorder = recordingPath === null ? null : options.recorder(recordingPath, rate);
+  const common = {
+    settings,
+    durationMaxMs: setup.durationMaxMs,
+    greeting: setup.greeting,
+    connect,
+    ambience: settings.ambience
+      ? { next: options.ambience(settings.ambience.kind, rate).next, gain: settings.ambience.gain }
+      : null,
+    record: recorder
+      ? (customer: Pcm, assistant: Pcm): void => recorder.write(customer, assistant)
+      : null,
+    clock: options.clock,
+    system: options.system,
+    log: options.log,
+    brain: brainOf(options, callId, recorder, faults, forget),
+  };
+  const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
+  const beeps = settings.voicemail.detects ? options.beeps : null;
+  if (setup.realtime !== null) {
+    const realtime = new RealtimeSession({
+      ...common, beeps, model: faults.watch(options.speechToSpeech()), realtime: setup.realtime,
+      synthesizer,
+    });
+    return {
+      session: realtime, pipeline: null, realtime, faults, get tellLeg() { return tellLeg; },
+    };
+  }
+  const hears = transcriber ?? words?.transcriber;
+  if (!synthesizer || !hears) throw new Error("a call of parts needs both of them");
+  const pipeline = new VoiceSession({
+    ...common,
+    synthesizer,
+    transcriber: hears,
+    vad: words ? words.watch(options.vad) : options.vad,
+    noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
+    beeps,
+  });
+  return { session: pipeline, pipeline, realtime: null, faults, get tellLeg() { return tellLeg; } };
+}
+
+/** What the session does not have to know of what the leg says. */
+function noteForRecord(
+  post: HostOptions["post"], callId: number, faults: Faults, event: LegEvent,
+): void {
+  if (event.kind === "ended" && event.detail !== undefined) faults.note(event.detail);
+  if (event.kind === "transfer_failed") {
+    post({ kind: "transfer_failed", callId, detail: event.detail ?? null });
+  }
+}
+
+function brainOf(
+  { post, log }: HostOptions,
+  callId: number,
+  recorder: Recorder | null,
+  faults: Faults,
+  forget: () => void,
+): Brain {
+  return {
+    ringing: () => post({ kind: "ringing", callId }),
+    answered: () => post({ kind: "answered", callId }),
+    answeredBy: (by) => post({ kind: "answered_by", callId, by }),
+    reply: (turn, text, language) => post({ kind: "reply", callId, turn, text, language }),
+    reengage: (turn) => post({ kind: "reengage", callId, turn }),
+    cancel: (turn) => post({ kind: "cancel", callId, turn }),
+    toolCall: (turn, { callId: toolCallId, name, argumentsJson }) =>
+      post({ kind: "tool_call", callId, turn, toolCallId, name, argumentsJson }),
+    said: (said) => post({ kind: "said", callId, said }),
+    delta: (speaker, text) => post({ kind: "delta", callId, speaker, text }),
+    state: (state) => post({ kind: "state", callId, state }),
+    over: (ended) => {
+      forget();
+      const summary = { ...ended, detail: faults.newest };
+      const tell = (recordedMs: number): void => post({ kind: "over", callId, summary, recordedMs });
+      if (!recorder) return tell(0);
+      recorder.close().then(tell, (error: unknown) => {
+        log.error({ err: error, call_id: callId }, "a recording could not be closed");
+        tell(0);
+      });
+    },
+  };
+}
+
+function carrierOf({ carriers }: HostOptions, name: CarrierName): Carrier {
+  const carrier = carriers.find((one) => one.name === name);
+  if (!carrier) throw new Error(`there is no carrier ${name}`);
+  return carrier;
+}
+
+/** The media thread's end of a call whose socket is in the main thread. */
+function remoteLeg(
+  post: HostOptions["post"],
+  callId: number,
+  { rate, hasLine }: Extract<LegSetup, { kind: "remote" }>,
+  tell: (event: LegEvent) => void,
+): Leg {
+  return {
+    rate,
+    transfer: hasLine ? (to) => post({ kind: "transfer", callId, to }) : null,
+    send: (frame) => {
+      const pcm = frame.slice();
+      post({ kind: "frame", callId, pcm }, [pcm.buffer]);
+    },
+    clear: () => post({ kind: "clear", callId }),
+    mark: () => post({ kind: "mark", callId }),
+    sendDtmf: (digits) => {
+      if (hasLine) post({ kind: "dtmf", callId, digits });
+    },
+    // The socket is closed by the main thread when it hears that the call is over.
+    hangUp: () => tell({ kind: "ended", cause: "we_hung_up" }),
+  };
+}

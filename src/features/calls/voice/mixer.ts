@@ -1,0 +1,152 @@
+// What the caller hears, frame by frame: the utterance being played, the ambience under it. Owns
+// the position of playout, the recording of both sides and the ears of whoever listens in. One per
+// call, driven by clock.ts.
+import { FRAME_MS, type Leg } from "#providers/carriers/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import type { Utterance } from "./utterance.ts";
+
+/** What arrives is kept this long for the recording when it comes early. */
+const INPUT_FRAMES_MAX = 15;
+/** Of a stall, at most so much silence is recorded: it is written at once. */
+const STALL_FRAMES_MAX = 500;
+/** Ambience under the assistant's voice. */
+const DUCKED = 0.5;
+
+export interface MixerOptions {
+  leg: Leg;
+  ambience: { next(samples: number): Pcm; gain: number } | null;
+  /** Both sides of one frame; the arrays are not kept. */
+  record: ((customer: Pcm, assistant: Pcm) => void) | null;
+  /** An utterance is at its end: everything was handed to the carrier. */
+  onPlayedOut(utterance: Utterance): void;
+  /** The first frame of an utterance goes out. */
+  onHeard(utterance: Utterance): void;
+}
+
+export class Mixer {
+  /** The assistant is not heard: what it says passes in silence. */
+  muted = false;
+  /** Set while somebody listens in. */
+  tap: ((customer: Pcm, assistant: Pcm) => void) | null = null;
+  readonly #options: MixerOptions;
+  readonly #silence: Pcm;
+  readonly #samples: number;
+  #speaking: Utterance | null = null;
+  #held = false;
+  #input: Pcm[] = [];
+  #partial: Pcm;
+  #partialLength = 0;
+  #awaitsCleared: { utterance: Utterance | null; then: () => void }[] = [];
+
+  constructor(options: MixerOptions) {
+    this.#options = options;
+    this.#samples = (options.leg.rate * FRAME_MS) / 1000;
+    this.#silence = new Int16Array(this.#samples);
+    this.#partial = new Int16Array(this.#samples);
+  }
+
+  get speaking(): Utterance | null {
+    return this.#speaking;
+  }
+
+  /** Plays this from the next frame on, instead of whatever was being played. */
+  play(utterance: Utterance): void {
+    this.#speaking = utterance;
+    this.#held = false;
+  }
+
+  /** Stops at once and finds out what was really heard; `then` runs when that is known. */
+  hold(then: () => void): void {
+    this.#held = true;
+    this.#awaitsCleared.push({ utterance: this.#speaking, then });
+    if (this.#awaitsCleared.length === 1) this.#options.leg.clear();
+  }
+
+  /** The carrier's answer to `clear`. */
+  cleared(droppedMs: number): void {
+    const waiting = this.#awaitsCleared.splice(0);
+    waiting[0]?.utterance?.rewind(droppedMs);
+    for (const { then } of waiting) then();
+  }
+
+  get awaitsCleared(): boolean {
+    return this.#awaitsCleared.length > 0;
+  }
+
+  resume(): void {
+    this.#speaking?.rewindToWord();
+    this.#held = false;
+  }
+
+  /** Nothing more of this one is played. */
+  drop(utterance: Utterance): void {
+    if (this.#speaking !== utterance) return;
+    this.#speaking = null;
+    this.#held = false;
+  }
+
+  /** What the customer says, in pieces of any size. */
+  hear(pcm: Pcm): void {
+    if (!this.#options.record && !this.tap) return;
+    if (pcm.length === this.#samples && this.#partialLength === 0) return this.#keep(pcm);
+    for (let at = 0; at < pcm.length;) {
+      const take = Math.min(this.#samples - this.#partialLength, pcm.length - at);
+      this.#partial.set(pcm.subarray(at, at + take), this.#partialLength);
+      this.#partialLength += take;
+      at += take;
+      if (this.#partialLength < this.#samples) return;
+      this.#keep(this.#partial);
+      this.#partial = new Int16Array(this.#samples);
+      this.#partialLength = 0;
+    }
+  }
+
+  /** Frames the clock dropped are silence on record, so that it keeps the transcript's time. */
+  tick(dropped: number): void {
+    const { leg, record } = this.#options;
+    for (let at = Math.min(dropped, STALL_FRAMES_MAX); record && at > 0; at -= 1) {
+      record(this.#input.shift() ?? this.#silence, this.#silence);
+    }
+    const frame = this.#frame();
+    leg.send(frame);
+    if (!record && !this.tap) return;
+    const heard = this.#input.shift() ?? this.#silence;
+    record?.(heard, frame);
+    this.tap?.(heard, frame);
+  }
+
+  #keep(frame: Pcm): void {
+    this.#input.push(frame);
+    if (this.#input.length > INPUT_FRAMES_MAX) this.#input.shift();
+  }
+
+  #frame(): Pcm {
+    const speech = this.#held ? null : this.#nextSpeech();
+    const { ambience } = this.#options;
+    if (!ambience) return speech ?? this.#silence;
+    const frame = speech ?? new Int16Array(this.#samples);
+    const gain = ambience.gain * (speech ? DUCKED : 1);
+    const sound = ambience.next(this.#samples);
+    for (let at = 0; at < frame.length; at += 1) {
+      const sum = (frame[at] ?? 0) + (sound[at] ?? 0) * gain;
+      frame[at] = sum > 32_767 ? 32_767 : sum < -32_768 ? -32_768 : sum;
+    }
+    return frame;
+  }
+
+  #nextSpeech(): Pcm | null {
+    const utterance = this.#speaking;
+    if (!utterance) return null;
+    if (!utterance.hasAudio) {
+      if (!utterance.ended) return null;
+      this.#speaking = null;
+      this.#options.leg.mark?.();
+      this.#options.onPlayedOut(utterance);
+      return null;
+    }
+    if (!utterance.wasHeard) this.#options.onHeard(utterance);
+    const frame = new Int16Array(this.#samples);
+    utterance.read(frame);
+    return this.muted ? null : frame;
+  }
+}

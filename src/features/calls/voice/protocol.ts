@@ -1,0 +1,122 @@
+// What the main thread and the media thread tell each other about a call. Everything is plain data;
+// audio is transferred, not copied.
+import {
+  CARRIER_RATES, type CarrierName, type DialRequest, type Leg, type LegEvent, type Offer,
+  type RefusalCause,
+} from "#providers/carriers/port.ts";
+import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
+import type { ModelTool } from "#providers/models/port.ts";
+import type { Pcm, SpeechToSpeechOptions } from "#providers/speech/port.ts";
+import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
+import type { CallSummary, Said, VoiceState } from "./brain.ts";
+import type { VoiceSettings } from "./settings.ts";
+
+/** As catalogs name them; null: none is needed. */
+export interface EngineCodes {
+  synthesizer: string | null;
+  /** Null, too: the words come with the leg. */
+  transcriber: string | null;
+}
+
+export interface CallSetup {
+  settings: VoiceSettings;
+  /** How long what is reserved lasts. */
+  durationMaxMs: number;
+  greeting: string;
+  leg: LegSetup;
+  engines: EngineCodes;
+  /** The model hears by itself, and speaks where no synthesizer is named; null: the parts do. */
+  realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks"> | null;
+  /** Absolute path; null: nothing is recorded. */
+  recordingPath: string | null;
+}
+
+export type LegSetup =
+  /** The main thread has the socket and forwards what passes it. `hasLine`: to a telephone. */
+  | { kind: "remote"; rate: Leg["rate"]; hasLine: boolean }
+  | ({ kind: "dialled"; carrier: CarrierName } & DialRequest)
+  | { kind: "offered"; carrier: CarrierName; offerId: string };
+
+/** Samples per second, both ways. */
+export const rateOf = (leg: LegSetup): Leg["rate"] =>
+  leg.kind === "remote" ? leg.rate : CARRIER_RATES[leg.carrier];
+
+/** To a carrier of the media thread; of no call yet. */
+export type ToCarrier =
+  | { kind: "refuse"; carrier: CarrierName; offerId: string; cause: RefusalCause }
+  /** All there are; those not among them are no more. */
+  | { kind: "trunks"; trunks: TrunkSetup[] }
+  /** Takes leave of registrars; answered by `closed`. */
+  | { kind: "close" };
+
+export type FromCarrier =
+  /** Calls may come in over SIP, and at which ports. */
+  | { kind: "listening"; port: number; tlsPort: number | null }
+  | { kind: "offer"; carrier: CarrierName; offer: Offer }
+  | { kind: "closed" };
+
+export type ToMedia =
+  | { kind: "open"; callId: number; setup: CallSetup }
+  /** Something happened to a `remote` leg. */
+  | { kind: "leg"; callId: number; event: LegEvent }
+  | { kind: "reply_text"; callId: number; turn: number; text: string }
+  | { kind: "reply_end"; callId: number; turn: number; failed: boolean }
+  | { kind: "tool"; callId: number; running: boolean }
+  /** Answers `tool_call`. */
+  | { kind: "tool_result"; callId: number; toolCallId: string; json: string }
+  | { kind: "say"; callId: number; text: string }
+  | { kind: "mute"; callId: number; on: boolean }
+  | { kind: "listen"; callId: number; on: boolean }
+  | { kind: "send_dtmf"; callId: number; digits: string }
+  /** Another assistant takes over, with its own voice and manners. */
+  | {
+      kind: "become"; callId: number; settings: VoiceSettings; greeting: string;
+      engines: EngineCodes; instructions: string; tools: ModelTool[];
+    }
+  | { kind: "end_after_speech"; callId: number; reason: EndReason; to: string | null }
+  | { kind: "hang_up"; callId: number; reason: EndReason };
+
+export type FromMedia =
+  | { kind: "ringing"; callId: number }
+  | { kind: "answered"; callId: number }
+  | { kind: "answered_by"; callId: number; by: AnsweredBy }
+  | { kind: "reply"; callId: number; turn: number; text: string; language: string | null }
+  | { kind: "reengage"; callId: number; turn: number }
+  | { kind: "cancel"; callId: number; turn: number }
+  | {
+      kind: "tool_call"; callId: number; turn: number; toolCallId: string; name: string;
+      argumentsJson: string;
+    }
+  | { kind: "said"; callId: number; said: Said }
+  | { kind: "delta"; callId: number; speaker: Said["speaker"]; text: string }
+  | { kind: "state"; callId: number; state: VoiceState }
+  /** Of a `remote` leg. */
+  | { kind: "frame"; callId: number; pcm: Pcm }
+  | { kind: "clear"; callId: number }
+  | { kind: "mark"; callId: number }
+  | { kind: "dtmf"; callId: number; digits: string }
+  | { kind: "transfer"; callId: number; to: string }
+  | { kind: "transfer_failed"; callId: number; detail: string | null }
+  /** Both sides mixed, while somebody listens in. */
+  | { kind: "tap"; callId: number; pcm: Pcm }
+  /** Nothing follows. `recorded`: milliseconds in the recording; 0: there is none. */
+  | { kind: "over"; callId: number; summary: CallSummary; recordedMs: number };
+
+/** The media thread, as the main thread sees it. */
+export interface MediaThread {
+  send(message: ToMedia): void;
+  /** One handler; set before the first `send`. */
+  onMessage(handler: (message: FromMedia) => void): void;
+  /** Calls that come in; one handler. */
+  onOffer(handler: (carrier: CarrierName, offer: Offer) => void): void;
+  refuse(carrier: CarrierName, offerId: string, cause: RefusalCause): void;
+  /**
+   * Starts the thread where a carrier waits for calls, and keeps it going. Resolves to the ports of
+   * SIP, null without it; rejects when they cannot be had.
+   */
+  listen(): Promise<{ port: number; tlsPort: number | null } | null>;
+  /** The trunks have changed. */
+  trunksChanged(): void;
+  /** Resolves once it has stopped. Calls that are live are lost. */
+  close(): Promise<void>;
+}

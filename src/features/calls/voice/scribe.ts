@@ -1,0 +1,142 @@
+// Keeps what is said in a call: entries in the words really heard, what is being said just now, and
+// how long each stage of each reply took. Used by session.ts.
+import type { TurnLatency } from "#features/calls/records.ts";
+import type { Brain } from "./brain.ts";
+import type { SpeechKind } from "./speech.ts";
+import type { Utterance } from "./utterance.ts";
+
+const DELTA_EVERY_MS = 200;
+const NO_LATENCY: TurnLatency = {
+  endpointMs: null, finalTranscriptMs: null, firstTokenMs: null, firstAudioMs: null, heardMs: null,
+};
+
+export type Stage = Exclude<keyof TurnLatency, "endpointMs" | "finalTranscriptMs">;
+
+/** What the scribe must know of something that is said. */
+export interface Spoken {
+  kind: SpeechKind;
+  turn: number | null;
+  utterance: Utterance;
+}
+
+export class Scribe<Said extends Spoken = Spoken> {
+  readonly latencies: TurnLatency[] = [];
+  readonly #brain: Brain;
+  /** Milliseconds on the session's clock, and what it showed at the answer. */
+  readonly #nowMs: () => number;
+  readonly #answeredAtMs: number;
+  readonly #begun = new Map<Utterance, { speech: Said; startMs: number }>();
+  #speechStartMs: number | null = null;
+  /** Of the customer's present turn, what is on record already. */
+  #recorded = "";
+  #finalAtMs = -1;
+  /** Of the reply under way; times count from the customer's last sound. */
+  #latency: { turn: TurnLatency; fromMs: number } | null = null;
+  #deltaAtMs = 0;
+  #deltaText = "";
+
+  constructor(brain: Brain, nowMs: () => number) {
+    this.#brain = brain;
+    this.#nowMs = nowMs;
+    this.#answeredAtMs = nowMs();
+  }
+
+  customerBegan(): void {
+    this.#speechStartMs ??= this.#callMs();
+  }
+
+  finalCame(): void {
+    this.#finalAtMs = this.#nowMs();
+  }
+
+  /** `lastVoiceMs`: when the customer was last heard. What was recorded of a turn is left out. */
+  customerSaid(text: string, lastVoiceMs: number): void {
+    const isMore = this.#recorded !== "" && text.startsWith(this.#recorded);
+    const fresh = (isMore ? text.slice(this.#recorded.length) : text).trim();
+    this.#recorded = text;
+    const endMs = this.#callMs(lastVoiceMs);
+    const startMs = Math.min(this.#speechStartMs ?? endMs, endMs);
+    this.#speechStartMs = null;
+    if (fresh === "") return;
+    this.#brain.said({
+      speaker: "customer", text: fresh, startMs, endMs, interrupted: false, turn: null, counts: true,
+    });
+  }
+
+  /** The turn is answered: what the customer says next is new. */
+  turnIsOver(): void {
+    this.#recorded = "";
+  }
+
+  assistantBegan(speech: Said): void {
+    this.#begun.set(speech.utterance, { speech, startMs: this.#callMs() });
+  }
+
+  assistantHeard(utterance: Utterance): void {
+    const entry = this.#begun.get(utterance);
+    if (!entry) return;
+    entry.startMs = this.#callMs();
+    if (entry.speech.kind === "reply") this.stage("heardMs");
+  }
+
+  speechOf(utterance: Utterance): Said | null {
+    return this.#begun.get(utterance)?.speech ?? null;
+  }
+
+  /** Once per speech, in the words that were played. */
+  assistantSaid({ utterance, kind, turn }: Said, wasInterrupted: boolean): void {
+    const entry = this.#begun.get(utterance);
+    if (!entry) return;
+    this.#begun.delete(utterance);
+    this.#deltaText = "";
+    const text = utterance.heardText();
+    if (text === "" && turn === null) return;
+    this.#brain.said({
+      speaker: "assistant",
+      text,
+      startMs: entry.startMs,
+      endMs: this.#callMs(),
+      // The silence behind the last word may be cut: nothing is missing then.
+      interrupted: wasInterrupted && !(utterance.ended && text === utterance.text.trim()),
+      turn,
+      counts: kind !== "filler",
+    });
+  }
+
+  customerIsSaying(text: string): void {
+    if (text !== "") this.#brain.delta("customer", text);
+  }
+
+  assistantIsSaying(utterance: Utterance | null): void {
+    const nowMs = this.#nowMs();
+    if (!utterance || nowMs - this.#deltaAtMs < DELTA_EVERY_MS) return;
+    this.#deltaAtMs = nowMs;
+    const text = utterance.heardText();
+    if (text === "" || text === this.#deltaText) return;
+    this.#deltaText = text;
+    this.#brain.delta("assistant", text);
+  }
+
+  /** Begins the account of a reply; null: nobody asked, so nothing is measured. */
+  replyBegins(lastVoiceMs: number | null): void {
+    this.#latency = null;
+    if (lastVoiceMs === null) return;
+    const turn = { ...NO_LATENCY, endpointMs: Math.round(this.#nowMs() - lastVoiceMs) };
+    if (this.#finalAtMs >= lastVoiceMs) {
+      turn.finalTranscriptMs = Math.round(this.#finalAtMs - lastVoiceMs);
+    }
+    this.#latency = { turn, fromMs: lastVoiceMs };
+    this.latencies.push(turn);
+  }
+
+  /** The first time counts. */
+  stage(stage: Stage): void {
+    const latency = this.#latency;
+    if (latency?.turn[stage] !== null) return;
+    latency.turn[stage] = Math.round(this.#nowMs() - latency.fromMs);
+  }
+
+  #callMs(atMs = this.#nowMs()): number {
+    return Math.max(0, Math.round(atMs - this.#answeredAtMs));
+  }
+}

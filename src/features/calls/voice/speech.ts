@@ -1,0 +1,101 @@
+// The speaking half of one thing the assistant says: cuts text into pieces worth speaking as it
+// arrives, has them synthesized, and fills the utterance the mixer plays. Made by session.ts.
+import type { ProviderError } from "#core/faults.ts";
+import type {
+  SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
+} from "#providers/speech/port.ts";
+import { Utterance } from "./utterance.ts";
+import { pieceEnd } from "./wording.ts";
+
+/** Why something is said; decides what happens to it and whether the model gets to see it. */
+export type SpeechKind = "greeting" | "reply" | "filler" | "note";
+
+export interface SpeechHandlers {
+  /** The first audio is there. */
+  onAudio(): void;
+  /** All of it was told; `isEmpty`: there was nothing to say. */
+  onComplete(isEmpty: boolean): void;
+  onFailed(error: ProviderError): void;
+}
+
+export class Speech {
+  readonly kind: SpeechKind;
+  /** The turn it answers; null for what is said unasked. */
+  readonly turn: number | null;
+  readonly utterance: Utterance;
+  readonly #handlers: SpeechHandlers;
+  readonly #open: () => SynthesisStream;
+  #stream: SynthesisStream | null = null;
+  #pending = "";
+  #hasAudio = false;
+
+  constructor(args: {
+    kind: SpeechKind;
+    turn: number | null;
+    rate: number;
+    /** Asked for when there is something to say: the language may have changed until then. */
+    voice(): { synthesizer: Synthesizer; options: SynthesisOptions };
+    handlers: SpeechHandlers;
+  }) {
+    this.kind = args.kind;
+    this.turn = args.turn;
+    this.#handlers = args.handlers;
+    this.utterance = new Utterance(args.rate);
+    this.#open = () => {
+      const { synthesizer, options } = args.voice();
+      return synthesizer.open(options, (event) => this.#hear(event));
+    };
+  }
+
+  write(text: string): void {
+    this.#pending += text;
+    for (let end = pieceEnd(this.#pending); end > 0; end = pieceEnd(this.#pending)) {
+      this.#speak(this.#pending.slice(0, end));
+      this.#pending = this.#pending.slice(end);
+    }
+  }
+
+  /** No more text: what is left is spoken as it is. */
+  end(): void {
+    if (this.#pending.trim() !== "") this.#speak(this.#pending);
+    this.#pending = "";
+    if (this.#stream) this.#stream.end();
+    else this.#complete();
+  }
+
+  cancel(): void {
+    this.#pending = "";
+    this.#stream?.cancel();
+  }
+
+  /** As it was written, so that the record has it so; how it is said is the synthesizer's. */
+  #speak(piece: string): void {
+    this.#stream ??= this.#open();
+    this.utterance.text += piece;
+    this.#stream.write(piece);
+  }
+
+  #hear(event: SynthesisEvent): void {
+    switch (event.kind) {
+      case "audio":
+        this.utterance.push(event.pcm);
+        if (!this.#hasAudio && event.pcm.length > 0) {
+          this.#hasAudio = true;
+          this.#handlers.onAudio();
+        }
+        return;
+      case "spoken":
+        return this.utterance.mark(event.chars);
+      case "done":
+        return this.#complete();
+      case "failed":
+        this.utterance.ended = true;
+        return this.#handlers.onFailed(event.error);
+    }
+  }
+
+  #complete(): void {
+    this.utterance.ended = true;
+    this.#handlers.onComplete(!this.#hasAudio);
+  }
+}

@@ -1,0 +1,83 @@
+// A recogniser for calls whose words come with their leg: told by the carrier that knows the lines
+// of its caller, or by a page whose browser hears or whose visitor types. Made by host.ts for a
+// call that has no other.
+import type { System, Timer } from "#core/system.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
+import type { Transcriber, TranscriptEvent, Vad } from "#providers/speech/port.ts";
+
+/** A word is still being said: the turn taker, too, waits as long. */
+const VOICE_GAP_MS = 200;
+const VOICED = 0.5;
+/** Browsers say a final word up to a second after the last sound. */
+const FINAL_WAIT_MS = 1200;
+
+const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
+
+export interface ToldWords {
+  transcriber: Transcriber;
+  /** The same, watched: a part that comes after the voice has ended waits for its whole. */
+  watch(vad: Vad): Vad;
+  told(words: Extract<LegEvent, { kind: "words" }>): void;
+}
+
+export function createToldWords(system: System): ToldWords {
+  let tell: (event: TranscriptEvent) => void = () => undefined;
+  let partial = "";
+  /** Words of the piece under way that were given as final before it was closed. */
+  let given = 0;
+  let due: Timer | null = null;
+  let voicedMs = -Infinity;
+  const final = (text: string): void => {
+    due?.cancel();
+    due = null;
+    partial = "";
+    tell({ kind: "final", text, confidence: null });
+  };
+  const wait = (): void => {
+    due ??= system.after(FINAL_WAIT_MS, () => {
+      given += wordsOf(partial).length;
+      final(partial);
+    });
+  };
+  return {
+    told: ({ text, isFinal }) => {
+      // Whoever hears may think better of a word, but not of how many came before it.
+      const rest = wordsOf(text).slice(given).join(" ");
+      if (isFinal) {
+        given = 0;
+        if (rest !== "" || due !== null) final(rest);
+        return;
+      }
+      partial = rest;
+      if (rest === "") return;
+      if (system.monotonicMs() - voicedMs < VOICE_GAP_MS) tell({ kind: "partial", text: rest });
+      else wait();
+    },
+    watch: (vad) => ({
+      ...vad,
+      open: (rate, next) => vad.open(rate, (probability) => {
+        if (probability >= VOICED) voicedMs = system.monotonicMs();
+        next(probability);
+      }),
+    }),
+    transcriber: {
+      name: "Words told",
+      detectsTurns: false,
+      open: (_options, next) => {
+        tell = next;
+        return {
+          write: () => undefined,
+          finalize: () => {
+            if (partial === "") final("");
+            else wait();
+          },
+          close: () => {
+            due?.cancel();
+            due = null;
+            if (tell === next) tell = () => undefined;
+          },
+        };
+      },
+    },
+  };
+}

@@ -1,0 +1,107 @@
+// What the taking of turns is told, what it answers, and what it remembers. The rules are in
+// turn-taker.ts.
+import type { EndReason } from "#features/calls/records.ts";
+import type { VoiceSettings } from "./settings.ts";
+import type { FillerTone } from "./wording.ts";
+
+export type TurnSettings = Pick<
+  VoiceSettings,
+  | "endpoint" | "interrupt" | "waitForCustomer" | "maxDurationMs" | "maxSilenceMs" | "reengageEveryMs"
+  | "maxInitialSilenceMs" | "voicemail" | "keypad"
+> & {
+  hasFillers: boolean;
+  hasGreeting: boolean;
+  /** The recogniser tells the end of turns itself. */
+  detectsTurns: boolean;
+  /** What ends the call at `maxDurationMs`: the setting, or the money. */
+  durationReason: "max_duration" | "balance";
+};
+
+export type TurnEvent =
+  | { kind: "answered" }
+  /** Time passes; at least every 20 ms. */
+  | { kind: "tick" }
+  /** One frame of voice activity, `frameMs` long. */
+  | { kind: "voice"; probability: number; frameMs: number }
+  | { kind: "partial"; text: string }
+  | { kind: "final"; text: string }
+  | { kind: "end_of_turn" }
+  | { kind: "dtmf"; digit: string }
+  /** The first audio of what the assistant says is queued. */
+  | { kind: "audio_started" }
+  /** Everything the assistant had to say has been played. */
+  | { kind: "played_out" }
+  /** The reply ended without anything to play. */
+  | { kind: "reply_empty" }
+  | { kind: "tool"; running: boolean }
+  /** Something is being said that is no reply: an operator's words, a farewell. */
+  | { kind: "saying" }
+  /** End the call once what is being said has been played. */
+  | { kind: "end_after_speech"; reason: EndReason }
+  /** The call was to be handed on and was not: the talk goes on. */
+  | { kind: "transfer_failed" }
+  | { kind: "beep" }
+  | { kind: "answered_by"; by: "human" | "machine" | "unknown" };
+
+export type TurnAction =
+  | { kind: "greet" }
+  /** The recogniser is to give its final text for what was said. */
+  | { kind: "finalize" }
+  /** The customer has said `text`; answer it. */
+  | { kind: "reply"; text: string }
+  /** The reply under way is not wanted: the customer goes on talking. */
+  | { kind: "cancel_reply" }
+  /** Stop the audio but keep it: it may go on. */
+  | { kind: "pause" }
+  | { kind: "resume" }
+  /** Drop what is not played, and the reply; what was played is what was said. */
+  | { kind: "interrupt" }
+  /** The customer said something that asks for no answer. */
+  | { kind: "note"; text: string }
+  | { kind: "filler"; tone: FillerTone }
+  | { kind: "reengage" }
+  | { kind: "leave_message" }
+  | { kind: "say_goodbye"; reason: EndReason }
+  | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
+  | { kind: "hang_up"; reason: EndReason };
+
+export type Phase = "dialling" | "waiting" | "listening" | "thinking" | "speaking" | "over";
+
+export interface TurnState {
+  readonly phase: Phase;
+  readonly answeredMs: number;
+  /** Run of voiced frames, and of unvoiced ones since the last voiced. */
+  readonly voicedMs: number;
+  readonly unvoicedMs: number;
+  readonly isTalking: boolean;
+  /** The customer has said something that is not answered yet. */
+  readonly hasTurn: boolean;
+  readonly hasSpoken: boolean;
+  readonly lastVoiceMs: number;
+  readonly finals: string;
+  readonly partial: string;
+  /** When the final text was asked for and has not come; null: nothing is due. */
+  readonly finalDueMs: number | null;
+  /** What the reply under way answers; joined with what follows when it is cancelled. */
+  readonly answering: string;
+  readonly isPaused: boolean;
+  readonly pausedMs: number;
+  readonly thinkingMs: number;
+  readonly fillerPlayed: boolean;
+  readonly toolRunning: boolean;
+  /** Since when nobody speaks. */
+  readonly quietMs: number;
+  readonly reengagements: number;
+  readonly ending: EndReason | null;
+  readonly digits: string;
+  readonly digitMs: number;
+  readonly listener: "unknown" | "human" | "machine";
+  /** How long the other end has spoken without a breath, for telling machines. */
+  readonly runMs: number;
+  readonly messageLeft: boolean;
+}
+
+export interface Reduced {
+  state: TurnState;
+  actions: readonly TurnAction[];
+}

@@ -1,0 +1,424 @@
+// Who speaks when: a pure reducer over what is heard, recognised, played and counted. It does no IO
+// and reads no clock; the same events at the same times always give the same actions, so a call can
+// be replayed from its events. session.ts feeds it and carries out what it says.
+import type { EndReason } from "#features/calls/records.ts";
+import type {
+  Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
+} from "./turn-events.ts";
+import {
+  fillerTone, interrupts, isBackchannel, patienceAfter, soundsLikeMachine,
+} from "./wording.ts";
+
+export const START: TurnState = {
+  phase: "dialling", answeredMs: 0, voicedMs: 0, unvoicedMs: 0, isTalking: false, hasTurn: false,
+  hasSpoken: false, lastVoiceMs: 0, finals: "", partial: "", finalDueMs: null, answering: "",
+  isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, toolRunning: false, quietMs: 0,
+  reengagements: 0, ending: null, digits: "", digitMs: 0, listener: "unknown", runMs: 0,
+  messageLeft: false,
+};
+
+const LISTEN_THRESHOLD = 0.5;
+const LISTEN_CONFIRM_MS = 60;
+/** A gap this short is part of a word. */
+const WORD_GAP_MS = 100;
+/** After this much silence the recogniser is asked for its final text. */
+const FINALIZE_AFTER_MS = 200;
+const FINAL_WAIT_MS = 2000;
+const ENDPOINT_SHORTEST_MS = 300;
+const ENDPOINT_LONGEST_MS = 2500;
+const BACKCHANNEL_SILENCE_MS = 500;
+const FALSE_INTERRUPTION_MS = 2000;
+const FILLER_AFTER_MS = 700;
+const REENGAGEMENTS_MAX = 3;
+/** Before the end of a call that runs out of time, for a goodbye. */
+const GOODBYE_MS = 8000;
+/** A person who answers does not speak as long as this without a breath. */
+export const MACHINE_RUN_MS = 3500;
+/** After the greeting of a machine. */
+export const MACHINE_SILENCE_MS = 1500;
+export const MACHINE_BUDGET_MS = 20_000;
+const HUMAN_SILENCE_MS = 500;
+const DIGITS_MAX = 64;
+
+/** A draft of the next state with the actions it leads to; lives for one event. */
+interface Draft {
+  state: { -readonly [K in keyof TurnState]: TurnState[K] };
+  actions: TurnAction[];
+  settings: TurnSettings;
+  nowMs: number;
+}
+
+const NOTHING: readonly TurnAction[] = [];
+
+export function reduceTurn(
+  settings: TurnSettings,
+  state: TurnState,
+  event: TurnEvent,
+  nowMs: number,
+): Reduced {
+  // A talk that was handed on, and came back, is not over.
+  if (state.phase === "over" && event.kind !== "transfer_failed") return { state, actions: NOTHING };
+  const draft: Draft = { state: { ...state }, actions: [], settings, nowMs };
+  take(draft, event);
+  if (draft.state.phase !== "dialling") settle(draft);
+  return { state: draft.state, actions: draft.actions };
+}
+
+function take(draft: Draft, event: TurnEvent): void {
+  const { state, nowMs } = draft;
+  switch (event.kind) {
+    case "answered":
+      return answered(draft);
+    case "tick":
+      return;
+    case "voice":
+      return heardFrame(draft, event.probability, event.frameMs);
+    case "partial":
+      state.partial = event.text;
+      return heardWords(draft);
+    case "final":
+      state.finals = joined(state.finals, event.text);
+      state.partial = "";
+      state.finalDueMs = null;
+      return heardWords(draft);
+    case "end_of_turn":
+      if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
+      return;
+    case "dtmf":
+      if (state.digits.length < DIGITS_MAX) state.digits += event.digit;
+      state.digitMs = nowMs;
+      state.quietMs = nowMs;
+      return;
+    case "audio_started":
+      state.phase = "speaking";
+      return;
+    case "saying":
+      state.phase = "thinking";
+      state.answering = "";
+      state.thinkingMs = nowMs;
+      state.fillerPlayed = true;
+      return;
+    case "played_out":
+      return playedOut(draft);
+    case "reply_empty":
+      return playedOut(draft);
+    case "tool":
+      state.toolRunning = event.running;
+      state.quietMs = nowMs;
+      return;
+    case "end_after_speech":
+      if (event.reason === "server_restarted") return sayGoodbye(draft, event.reason);
+      state.ending = event.reason;
+      if (state.phase === "listening" || state.phase === "waiting") hangUp(draft, event.reason);
+      return;
+    case "transfer_failed":
+      state.ending = null;
+      state.phase = "listening";
+      state.quietMs = nowMs;
+      state.lastVoiceMs = nowMs;
+      return;
+    case "beep":
+      if (state.listener === "machine") leaveMessage(draft);
+      return;
+    case "answered_by":
+      return judged(draft, event.by === "unknown" ? null : event.by);
+  }
+}
+
+const joined = (one: string, other: string): string =>
+  [one.trim(), other.trim()].filter((text) => text !== "").join(" ");
+
+const said = ({ state }: Draft): string => joined(state.finals, state.partial);
+
+function answered(draft: Draft): void {
+  const { state, settings, nowMs } = draft;
+  if (state.phase !== "dialling") return;
+  state.answeredMs = nowMs;
+  state.quietMs = nowMs;
+  state.lastVoiceMs = nowMs;
+  if (!settings.voicemail.detects) state.listener = "human";
+  state.phase = settings.waitForCustomer ? "waiting" : "listening";
+  if (!settings.waitForCustomer && settings.hasGreeting) greet(draft);
+}
+
+function greet({ state, actions, nowMs }: Draft): void {
+  actions.push({ kind: "greet" });
+  state.phase = "thinking";
+  state.thinkingMs = nowMs;
+  state.fillerPlayed = true;
+  state.answering = "";
+}
+
+function hangUp({ state, actions }: Draft, reason: EndReason): void {
+  if (state.phase === "over") return;
+  state.phase = "over";
+  actions.push({ kind: "hang_up", reason });
+}
+
+const isAssistants = (phase: Phase): boolean => phase === "speaking" || phase === "thinking";
+
+// What is heard
+
+function heardFrame(draft: Draft, probability: number, frameMs: number): void {
+  const { state, settings, nowMs } = draft;
+  if (state.phase === "dialling") return;
+  const over = state.phase === "speaking" && !state.isPaused;
+  const threshold = over ? settings.interrupt.threshold : LISTEN_THRESHOLD;
+  if (probability >= threshold) {
+    state.voicedMs += frameMs;
+    // A breath belongs to the run, a silence ends it.
+    const breathMs = state.unvoicedMs < HUMAN_SILENCE_MS ? state.unvoicedMs : 0;
+    state.runMs = breathMs === state.unvoicedMs ? state.runMs + breathMs + frameMs : frameMs;
+    state.unvoicedMs = 0;
+    state.lastVoiceMs = nowMs;
+    const confirmMs = over ? settings.interrupt.confirmMs : LISTEN_CONFIRM_MS;
+    if (!state.isTalking && state.voicedMs >= confirmMs) speechBegan(draft);
+    return;
+  }
+  state.unvoicedMs += frameMs;
+  if (state.unvoicedMs >= WORD_GAP_MS) state.voicedMs = 0;
+  if (state.unvoicedMs >= HUMAN_SILENCE_MS && state.listener === "unknown") {
+    if (state.runMs > 0 && state.hasSpoken) judged(draft, "human");
+    state.runMs = 0;
+  }
+  if (!state.isTalking || state.unvoicedMs < FINALIZE_AFTER_MS) return;
+  state.isTalking = false;
+  state.finalDueMs = nowMs;
+  draft.actions.push({ kind: "finalize" });
+}
+
+function speechBegan(draft: Draft): void {
+  const { state, settings, actions, nowMs } = draft;
+  state.isTalking = true;
+  state.hasTurn = true;
+  state.hasSpoken = true;
+  state.reengagements = 0;
+  if (state.phase === "thinking") return goOnListening(draft);
+  const mayPause = settings.interrupt.allowed && settings.interrupt.wordsMin === 0;
+  if (state.phase !== "speaking" || state.isPaused || !mayPause) return;
+  state.isPaused = true;
+  state.pausedMs = nowMs;
+  actions.push({ kind: "pause" });
+}
+
+/** The customer had not finished after all: the answer is dropped, the words are kept. */
+function goOnListening(draft: Draft): void {
+  const { state, actions } = draft;
+  // A greeting or a farewell is not taken back before it is heard.
+  if (state.answering === "" || state.toolRunning) return;
+  actions.push({ kind: "cancel_reply" });
+  state.phase = "listening";
+  state.finals = joined(state.answering, state.finals);
+  state.answering = "";
+}
+
+function heardWords(draft: Draft): void {
+  const { state, settings, actions } = draft;
+  const text = said(draft);
+  if (text === "" || state.phase === "dialling") return;
+  state.hasTurn = true;
+  state.hasSpoken = true;
+  if (settings.voicemail.detects && soundsLikeMachine(text)) judged(draft, "machine");
+  if (draft.state.listener === "machine") return;
+  if (state.phase !== "speaking" || !settings.interrupt.allowed || state.ending !== null) return;
+  if (!interrupts(text, settings.interrupt.wordsMin, state.partial !== "")) return;
+  actions.push({ kind: "interrupt" });
+  state.phase = "listening";
+  state.isPaused = false;
+  state.answering = "";
+}
+
+// What follows from the time that has passed
+
+function settle(draft: Draft): void {
+  const { state, settings, nowMs } = draft;
+  if (state.phase === "over") return;
+  const talkedMs = nowMs - state.answeredMs;
+  if (talkedMs >= settings.maxDurationMs) return hangUp(draft, settings.durationReason);
+  if (state.finalDueMs !== null && nowMs - state.finalDueMs >= FINAL_WAIT_MS) {
+    state.finalDueMs = null;
+  }
+  if (state.listener === "machine") return settleMachine(draft);
+  if (state.listener === "unknown") {
+    if (state.runMs >= MACHINE_RUN_MS) return judged(draft, "machine");
+    if (talkedMs >= MACHINE_BUDGET_MS) judged(draft, null);
+  }
+  if (state.ending === null && talkedMs >= settings.maxDurationMs - GOODBYE_MS
+    && settings.maxDurationMs > 2 * GOODBYE_MS) return sayGoodbye(draft, settings.durationReason);
+  if (state.isPaused) settlePause(draft);
+  if (state.phase === "listening" || state.phase === "waiting") settleTurn(draft);
+  if (state.phase === "thinking") settleThinking(draft);
+  settleDigits(draft);
+  if (state.phase === "listening" || state.phase === "waiting") settleSilence(draft);
+}
+
+function sayGoodbye({ state, actions, nowMs }: Draft, reason: EndReason): void {
+  actions.push({ kind: "interrupt" }, { kind: "say_goodbye", reason });
+  state.ending = reason;
+  state.phase = "thinking";
+  state.thinkingMs = nowMs;
+  state.fillerPlayed = true;
+  state.answering = "";
+  state.isPaused = false;
+}
+
+/** Was it an interruption? Its words say so; without any the assistant goes on. */
+function settlePause(draft: Draft): void {
+  const { state, actions, nowMs } = draft;
+  if (state.isTalking) return;
+  const text = said(draft);
+  const isOver = state.unvoicedMs >= BACKCHANNEL_SILENCE_MS && state.finalDueMs === null;
+  const isStale = state.unvoicedMs >= FALSE_INTERRUPTION_MS;
+  if (!isOver && !isStale) return;
+  if (text !== "" && !isBackchannel(text)) return;
+  if (text !== "") actions.push({ kind: "note", text });
+  forgetTurn(state);
+  state.isPaused = false;
+  state.quietMs = nowMs;
+  actions.push({ kind: "resume" });
+}
+
+function forgetTurn(state: Draft["state"]): void {
+  state.hasTurn = false;
+  state.finals = "";
+  state.partial = "";
+  state.finalDueMs = null;
+}
+
+function patienceMs({ settings: { endpoint, detectsTurns } }: Draft, text: string): number {
+  if (detectsTurns) return ENDPOINT_LONGEST_MS;
+  const patience = patienceAfter(text);
+  if (endpoint.type === "ai" && patience === "long") return ENDPOINT_LONGEST_MS;
+  const share = { short: 0.5, usual: 1, long: 1.5 }[patience];
+  return Math.min(ENDPOINT_LONGEST_MS, Math.max(ENDPOINT_SHORTEST_MS, endpoint.silenceMs * share));
+}
+
+function settleTurn(draft: Draft): void {
+  const { state } = draft;
+  if (!state.hasTurn || state.isTalking) return;
+  if (state.finalDueMs !== null) return;
+  const text = said(draft);
+  if (state.unvoicedMs < patienceMs(draft, text) && text !== "") return;
+  if (text === "") {
+    // Noise, or words nobody understood.
+    forgetTurn(state);
+    return;
+  }
+  takeTurn(draft);
+}
+
+function takeTurn(draft: Draft): void {
+  const { state, settings, actions, nowMs } = draft;
+  const text = said(draft);
+  if (text === "") return;
+  const wasWaiting = state.phase === "waiting";
+  forgetTurn(state);
+  if (wasWaiting && settings.hasGreeting) {
+    actions.push({ kind: "note", text });
+    return greet(draft);
+  }
+  actions.push({ kind: "reply", text });
+  state.phase = "thinking";
+  state.answering = text;
+  state.thinkingMs = nowMs;
+  state.fillerPlayed = !settings.hasFillers;
+}
+
+function settleThinking({ state, actions, nowMs }: Draft): void {
+  if (state.fillerPlayed || nowMs - state.thinkingMs < FILLER_AFTER_MS) return;
+  state.fillerPlayed = true;
+  actions.push({ kind: "filler", tone: fillerTone(state.answering) });
+}
+
+function settleDigits(draft: Draft): void {
+  const { state, settings: { keypad }, actions, nowMs } = draft;
+  if (state.digits === "") return;
+  const isStopped = state.digits.endsWith(keypad.stopKey);
+  if (!isStopped && nowMs - state.digitMs < keypad.timeoutMs) return;
+  const digits = isStopped ? state.digits.slice(0, -1) : state.digits;
+  state.digits = "";
+  if (digits === "") return;
+  if (isAssistants(state.phase)) {
+    if (!draft.settings.interrupt.allowed) return;
+    actions.push(state.phase === "speaking" ? { kind: "interrupt" } : { kind: "cancel_reply" });
+    state.isPaused = false;
+  }
+  state.hasSpoken = true;
+  state.phase = "listening";
+  state.finals = joined(said(draft), `[Keypad input: ${digits}]`);
+  state.partial = "";
+  takeTurn(draft);
+}
+
+function playedOut(draft: Draft): void {
+  const { state, settings, nowMs } = draft;
+  state.quietMs = nowMs;
+  state.isPaused = false;
+  if (!isAssistants(state.phase)) return;
+  state.answering = "";
+  state.phase = "listening";
+  if (state.ending !== null) return hangUp(draft, state.ending);
+  if (state.listener !== "machine") return;
+  if (settings.voicemail.ends) return hangUp(draft, "voicemail");
+  // The message is left; what is said from now on is answered, whoever says it.
+  if (state.messageLeft) state.listener = "human";
+}
+
+function settleSilence(draft: Draft): void {
+  const { state, settings, actions, nowMs } = draft;
+  if (state.hasTurn || state.isTalking || state.digits !== "" || state.toolRunning) {
+    state.quietMs = nowMs;
+    return;
+  }
+  const firstMs = settings.maxInitialSilenceMs;
+  if (!state.hasSpoken && firstMs !== null && nowMs - state.answeredMs >= firstMs) {
+    return hangUp(draft, "no_first_words");
+  }
+  const patience = state.reengagements === 0 ? settings.maxSilenceMs : settings.reengageEveryMs;
+  if (nowMs - state.quietMs < patience) return;
+  if (state.reengagements >= REENGAGEMENTS_MAX) return hangUp(draft, "silence");
+  state.reengagements += 1;
+  state.phase = "thinking";
+  state.thinkingMs = nowMs;
+  state.fillerPlayed = true;
+  state.answering = "";
+  actions.push({ kind: "reengage" });
+}
+
+// Answering machines
+
+function judged(draft: Draft, by: "human" | "machine" | null): void {
+  const { state, settings, actions, nowMs } = draft;
+  // A machine's greeting may begin like a person's; nobody becomes a machine later on.
+  const isLate = state.messageLeft || nowMs - state.answeredMs > MACHINE_BUDGET_MS;
+  if (state.listener === "machine" || (state.listener === "human" && (by !== "machine" || isLate))) {
+    return;
+  }
+  state.listener = by ?? "human";
+  actions.push({ kind: "answered_by", by: by ?? "unknown" });
+  if (by !== "machine") return;
+  actions.push({ kind: state.phase === "speaking" ? "interrupt" : "cancel_reply" });
+  state.isPaused = false;
+  state.phase = "listening";
+  state.answering = "";
+  if (settings.voicemail.message === null) hangUp(draft, "voicemail");
+}
+
+/** The message is left when the greeting of the machine has ended. */
+function settleMachine(draft: Draft): void {
+  const { state } = draft;
+  if (state.messageLeft || state.isTalking) return;
+  if (state.unvoicedMs >= MACHINE_SILENCE_MS) leaveMessage(draft);
+}
+
+function leaveMessage(draft: Draft): void {
+  const { state, actions, nowMs } = draft;
+  if (state.messageLeft) return;
+  if (said(draft) !== "") actions.push({ kind: "note", text: said(draft) });
+  forgetTurn(state);
+  state.messageLeft = true;
+  state.phase = "thinking";
+  state.thinkingMs = nowMs;
+  state.fillerPlayed = true;
+  actions.push({ kind: "leave_message" });
+}

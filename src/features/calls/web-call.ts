@@ -1,0 +1,302 @@
+// Web calls: a ticket for a conversation, then a WebSocket with PCM both ways and JSON beside it.
+// The messages are in the README's streaming protocol.
+import { Type, type Static } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { createTickets } from "#features/accounts/tickets.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import { isUuid } from "#core/values.ts";
+import { Fault } from "#core/faults.ts";
+import { about } from "#core/schema.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import { Uuid } from "#http/answers.ts";
+import { API_ROOT, originFault } from "#http/api.ts";
+import { toFault } from "#http/errors.ts";
+import { json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute } from "#http/exchange.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import type { Calling } from "./calling.ts";
+import type { Hearing } from "./records.ts";
+import type { Face } from "./face.ts";
+import type { GivenWords } from "./voice-choice.ts";
+
+export interface WebCallOptions {
+  calling: Calling;
+  conversations: Conversations;
+  /** Who may talk, as in the conversation's own routes. */
+  access: {
+    originAllowedFor(conversationUuid: string, http: HttpRequest): boolean;
+    assertMaySend(conversationUuid: string): void;
+  };
+  findAssistant(assistantId: number): Assistant | null;
+  /** Throws Fault 422 when nothing can speak the assistant's language, or hear it but the words. */
+  hearingOf(assistant: Assistant, words: GivenWords | null): Hearing;
+  /** Seconds from the last sound sent to its being heard. */
+  observePlayout(seconds: number): void;
+  system: System;
+  log: Logger;
+}
+
+const RATE = 16_000;
+const FORMAT = { encoding: "pcm_s16le", rate: RATE };
+/** Audio further ahead of real time than this is dropped: nobody speaks that fast. */
+const AUDIO_AHEAD_MS = 3000;
+const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
+
+const Message = Type.Object({
+  type: Type.Union(
+    (["start", "words", "cleared", "mark", "dtmf", "end", "ping"] as const)
+      .map((type) => Type.Literal(type))),
+  /** What the page can do where this server understands nothing. */
+  hearing: Type.Optional(Type.Union([Type.Literal("browser"), Type.Literal("typed")])),
+  text: Type.Optional(Type.String({ maxLength: LIMITS.toldWordsCharsMax })),
+  final: Type.Optional(Type.Boolean()),
+  format: Type.Optional(Type.Object({
+    encoding: Type.Literal("pcm_s16le"), rate: Type.Literal(RATE),
+  })),
+  played_ms: Type.Optional(Type.Number({ minimum: 0 })),
+  dropped_ms: Type.Optional(Type.Number({ minimum: 0 })),
+  name: Type.Optional(Type.String({ maxLength: 64 })),
+  digit: Type.Optional(Type.String({ pattern: "^[0-9A-D*#]$" })),
+});
+const validateMessage = compileValidation(Message);
+
+const TicketReply = Type.Object({
+  ticket: Type.String(about("Opens one call, once.", "q8Zr1x0V5mB2nK7c")),
+  expires_in: Type.Integer(about("For how many seconds it is good.", 60)),
+});
+/** What to whoever calls is said in place of what is missing on the server: that is its owner's. */
+const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
+
+export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
+  const { conversations, access } = options;
+  const tickets = createTickets<string>(options.system, { singleUse: true });
+  const assistantOf = (uuid: string): Assistant => {
+    const assistant = options.findAssistant(conversations.get(uuid).assistantId);
+    if (!assistant) throw new Fault(404, "Assistant not found");
+    return assistant;
+  };
+  const ticketRoute = publicRoute({
+    tag: "Calls",
+    errorShape: "conversation",
+    method: "POST",
+    path: "/conversations/{uuid}/call-ticket",
+    notFound: "Conversation not found",
+    summary: "Get a ticket for a web call",
+    description: "With it a browser opens `/conversations/{uuid}/call?ticket=`, a WebSocket, once.",
+    params: { uuid: Uuid("The conversation's `conversation_id`.") },
+    responses: {
+      200: { description: "The ticket", schema: TicketReply },
+      422: { description: "Nothing can speak or understand the language" },
+      429: { description: "Too many messages and calls" },
+    },
+    handle: ({ uuid, http }) => {
+      const assistant = assistantOf(uuid);
+      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      access.assertMaySend(uuid);
+      hearingOrRefuse(options, assistant, "typed");
+      const { ticket } = tickets.issue(uuid);
+      return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
+    },
+  });
+  const socket: SocketRoute = {
+    pattern: `${API_ROOT}/conversations/:uuid/call`,
+    errorShape: "conversation",
+    accept: (http) => {
+      const uuid = (http.params[0] ?? "").toLowerCase();
+      if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
+      const assistant = assistantOf(uuid);
+      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      if (tickets.redeem(parseQuery(http.query).ticket ?? "") !== uuid) {
+        throw new Fault(401, "The ticket is not valid.");
+      }
+      return (open) => createFace(options, open, uuid, assistant);
+    },
+  };
+  return { routes: [ticketRoute], socket };
+}
+
+/** Throws Fault 422 in words for strangers; what is missing is for the log. */
+function hearingOrRefuse(
+  { hearingOf, log }: WebCallOptions, assistant: Assistant, words: GivenWords | null,
+): Hearing {
+  try {
+    return hearingOf(assistant, words);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    log.warn({ assistant_id: assistant.id, reason: error.message }, "a web call was refused");
+    throw new Fault(422, CANNOT_CALL);
+  }
+}
+
+/** One open socket, from `start` to the end of its call. */
+function createFace(
+  options: WebCallOptions, socket: Socket, uuid: string, assistant: Assistant,
+): SocketHandlers {
+  const { calling, conversations, log, system } = options;
+  let leg: ((event: LegEvent) => void) | null = null;
+  let hasStarted = false;
+  let isGone = false;
+  const intake = createIntake(options.system);
+  const words = createWordIntake(system);
+  const tell = (message: object): void => void socket.send(JSON.stringify(message));
+  const marks = createMarks(options.system);
+  const face = faceOf(socket, tell, marks);
+  const start = async (offer: GivenWords | null): Promise<void> => {
+    hasStarted = true;
+    hearingOrRefuse(options, assistant, offer);
+    const { variables } = conversations.get(uuid);
+    const call = await calling.openWeb({
+      assistant, conversationUuid: uuid, variables, face, words: offer,
+    });
+    leg = call.leg;
+    words.start(call.hearing);
+    intake.start();
+    tell({ type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing });
+    leg(isGone ? { kind: "ended", cause: "far_hung_up" } : { kind: "answered" });
+  };
+  const refuse = (error: unknown): void => {
+    const fault = toFault(error, log, null);
+    tell({ type: "error", status: fault.status, error: fault.message });
+    if (!leg) socket.end(CLOSE.refused, "refused");
+  };
+  const obey = (message: Static<typeof Message>): void => {
+    switch (message.type) {
+      case "ping":
+        return tell({ type: "pong" });
+      case "start":
+        if (!hasStarted) void start(message.hearing ?? null).catch(refuse);
+        return;
+      case "mark": {
+        const seconds = marks.heard(message.name ?? "");
+        if (seconds !== null) options.observePlayout(seconds);
+        return;
+      }
+      default: {
+        const event = message.type === "words" ? words.take(message) : legEventOf(message);
+        if (event) leg?.(event);
+      }
+    }
+  };
+  return {
+    message: (text) => {
+      try {
+        obey(validateMessage(parseJsonObject(Buffer.from(text))));
+      } catch (error) {
+        refuse(error);
+      }
+    },
+    bytes: (bytes) => {
+      if (!leg) return;
+      const pcm = intake.take(bytes);
+      if (pcm) leg({ kind: "audio", pcm });
+    },
+    drained: () => undefined,
+    closed: () => {
+      isGone = true;
+      leg?.({ kind: "ended", cause: "far_hung_up" });
+    },
+  };
+}
+
+/** What a message says of the leg; null: nothing. */
+function legEventOf({ type, dropped_ms: ms = 0, digit }: Static<typeof Message>): LegEvent | null {
+  if (type === "cleared") return { kind: "cleared", droppedMs: ms };
+  if (type === "end") return { kind: "ended", cause: "far_hung_up" };
+  return type === "dtmf" && digit !== undefined ? { kind: "dtmf", digit } : null;
+}
+
+/** As a recogniser would give it: no line, no control character. */
+const oneLine = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
+
+/** Words a page tells where it is to; beyond so many in a second they are passed over, as noise. */
+function createWordIntake(system: System) {
+  let isAsked = false;
+  let sinceMs = -Infinity;
+  let count = 0;
+  return {
+    start: (hearing: Hearing): void => {
+      isAsked = hearing === "browser" || hearing === "typed";
+    },
+    take: ({ text = "", final: isFinal = false }: Static<typeof Message>): LegEvent | null => {
+      const nowMs = system.monotonicMs();
+      if (nowMs - sinceMs >= 1000) {
+        sinceMs = nowMs;
+        count = 0;
+      }
+      count += 1;
+      if (!isAsked || count > LIMITS.toldWordsPerSecondMax) return null;
+      return { kind: "words", text: oneLine(text), isFinal };
+    },
+  };
+}
+
+/** What the call shows the page. */
+function faceOf(
+  socket: Socket, tell: (message: object) => void, marks: ReturnType<typeof createMarks>,
+): Face {
+  return {
+    frame: (pcm) => {
+      socket.sendBytes(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
+    },
+    clear: () => tell({ type: "clear" }),
+    mark: () => tell({ type: "mark", name: marks.sent() }),
+    transcript: (speaker, text, isFinal) =>
+      tell({ type: "transcript", role: speaker, text, final: isFinal }),
+    state: (state) => tell({ type: "state", state }),
+    tool: (name, phase) => tell({ type: "tool", name, phase }),
+    over: (reason) => {
+      tell({ type: "end", reason });
+      socket.end(CLOSE.over, "over");
+    },
+    line: null,
+  };
+}
+
+const MARKS_MAX = 16;
+
+/** How long what is sent takes until the page has played it, as its answers to marks tell. */
+function createMarks(system: System) {
+  const sentMs = new Map<string, number>();
+  let newest = 0;
+  return {
+    sent: (): string => {
+      const name = String((newest += 1));
+      sentMs.set(name, system.monotonicMs());
+      sentMs.delete(String(newest - MARKS_MAX));
+      return name;
+    },
+    /** Seconds; null for a name that is not waited for. */
+    heard: (name: string): number | null => {
+      const fromMs = sentMs.get(name);
+      sentMs.delete(name);
+      return fromMs === undefined ? null : (system.monotonicMs() - fromMs) / 1000;
+    },
+  };
+}
+
+/** Samples out of binary frames, in real time at the most. */
+function createIntake(system: System) {
+  let rest: Buffer = Buffer.alloc(0);
+  let startedMs = 0;
+  let heardMs = 0;
+  return {
+    start: (): void => void (startedMs = system.monotonicMs()),
+    take: (bytes: Buffer): Pcm | null => {
+      // A sample may be cut in two by a sloppy client.
+      const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
+      const even = all.length - (all.length % 2);
+      rest = all.subarray(even);
+      const lengthMs = (even / 2 / RATE) * 1000;
+      if (heardMs + lengthMs > system.monotonicMs() - startedMs + AUDIO_AHEAD_MS) return null;
+      heardMs += lengthMs;
+      const pcm = new Int16Array(even / 2);
+      Buffer.from(pcm.buffer).set(all.subarray(0, even));
+      return pcm;
+    },
+  };
+}

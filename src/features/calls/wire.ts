@@ -1,0 +1,143 @@
+// The wire of calls: records as the contract shows them, with what it leaves open beside.
+import { Type, type Static } from "@sinclair/typebox";
+import { WarningsSchema } from "#features/assistants/warnings.ts";
+import { dollarsFromMicros } from "#core/money.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { plainSeconds } from "#core/system.ts";
+import { FunctionCallSchema, PLAIN_TIMES } from "#http/answers.ts";
+import { transcriptText } from "./evaluation.ts";
+import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
+import { TransferSchema, wireTransfers } from "./transfers.ts";
+
+const Free = (told: string, example: object) =>
+  Type.Record(Type.String(), Type.Unknown(), about(told, example));
+const Stage = (told: string, example: number) =>
+  Nullable(Type.Integer(about(`${told}, in milliseconds; null: not known.`, example)));
+
+const LatencySchema = Type.Object({
+  endpoint_ms: Stage("Until the end of the turn was decided", 320),
+  final_transcript_ms: Stage("Until the words were final", 340),
+  first_token_ms: Stage("Until the model's first word", 610),
+  first_audio_ms: Stage("Until the voice's first sound", 760),
+  heard_ms: Stage("Until the caller heard it", 820),
+}, named("TurnLatency", "What one reply waited for since the caller stopped speaking."));
+export const EntrySchema = Type.Object({
+  text: Type.String(about("What was said.", "Hello, how can I help?")),
+  type: Type.Literal("transcript", about("Always transcript.")),
+  sender: Type.Union([Type.Literal("bot"), Type.Literal("human")], about("Who said it.")),
+  timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_800.25)),
+  number: Type.Integer(about("Its place in the call, counted from 1.", 1)),
+  start_ms: Type.Integer(about("When it began, in milliseconds since the call was answered.", 250)),
+  end_ms: Type.Integer(about("When it ended.", 1900)),
+  interrupted: Type.Boolean(about("Whether the caller interrupted it.", false)),
+  function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
+    "Functions the model called for it; left out where it called none."))),
+}, named("TranscriptEntry", "One thing that was said on a call."));
+export const CallSchema = Type.Object({
+  id: Type.Integer(about("The call's number.", 12)),
+  assistant_id: Type.String(about(
+    "The assistant's uuid.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+  assistant_name: Type.String(about("The assistant's name.", "Front desk")),
+  campaign_id: Nullable(Type.Integer(about("The campaign that called; null: none.", 1))),
+  campaign_name: Nullable(Type.String(about("Its name; null: none.", "Spring offer"))),
+  lead_id: Nullable(Type.Integer(about("The lead that was called; null: none.", 7))),
+  type: Type.String(about("inbound, outbound or web.", "inbound")),
+  duration: Type.Integer(about("Seconds from answer to end.", 64)),
+  assistant_phone_number: Nullable(Type.String(about(
+    "The assistant's number; null: none.", "+4930123456"))),
+  client_phone_number: Nullable(Type.String(about(
+    "The other side's number; null: not shown, or a web call.", "+4915112345678"))),
+  status: Type.String(about("How far it is, or how it ended.", "completed")),
+  end_reason: Nullable(Type.String(about("Why it ended; null: not yet.", "end_call"))),
+  failure_reason: Nullable(Type.String({
+    description: "Why the call failed or came to nothing, and what to do about it; null when nothing did",
+    examples: ["The number was busy. Call again later."],
+  })),
+  transcript: Type.String(about("Everything said, line by line.", "Assistant: Hello!")),
+  transcript_entries: Type.Array(EntrySchema, about("The same, entry by entry.")),
+  variables: Free("Values it was begun with.", { first_name: "Ada" }),
+  evaluation: Free("What a model found out, by `post_call_schema`.", { status: true }),
+  evaluation_error: Nullable(Type.String(about(
+    "Why it was not evaluated; null: it was, or was not to be.", "The model did not answer."))),
+  webhook_response: Free("What the webhook's receiver answered.", { status: 200 }),
+  carrier_cost: Type.Number(about(
+    "What the carrier charges for it, in USD, by the operator's list of rates; 0: none is known.",
+    0.02)),
+  total_cost: Type.Number(about(
+    "All fees together, in USD: what the account was charged, and `carrier_cost`.", 0.13)),
+  answered_by: Type.String(about("human, machine or unknown.", "human")),
+  hearing: Nullable(Type.Union(HEARINGS.map((one) => Type.Literal(one)), {
+    description: "Who understood the caller: this server's recogniser (`server`), a realtime model, "
+      + "the caller's own `browser`, or nobody had to, since the words were `typed` or are those of a "
+      + "`script`; null until the call is answered",
+    examples: ["server"],
+  })),
+  warnings: WarningsSchema,
+  recording_url: Nullable(Type.String(about(
+    "Signed link to the recording, good for a day; null: there is none.",
+    "https://talk.example.com/api/recordings/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11?expires=1&signature=2"))),
+  transfers: Type.Array(TransferSchema, about(
+    "Each transfer that was tried, in the order they were asked for.")),
+  latency: Type.Array(LatencySchema, about("What every reply waited for.")),
+  ...PLAIN_TIMES,
+}, named("Call", "A call with everything that was said."));
+
+/** The link of a call's recording; `baseUrl`: the API as who asks sees it. */
+export type RecordingUrl = (call: Call, baseUrl: string) => string | null;
+
+export function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchema> {
+  const answeredS = (call.answeredAt ?? call.createdAt) / 1_000_000;
+  return {
+    text: entry.text,
+    type: "transcript",
+    sender: entry.speaker === "assistant" ? "bot" : "human",
+    timestamp: Math.round((answeredS + entry.startMs / 1000) * 1000) / 1000,
+    number: entry.number,
+    start_ms: entry.startMs,
+    end_ms: entry.endMs,
+    interrupted: entry.interrupted,
+    ...(entry.functionCalls.length > 0 ? { function_calls: entry.functionCalls } : {}),
+  };
+}
+
+export function wireCall(
+  call: Call, entries: TranscriptEntry[], recordingUrl: string | null,
+): Static<typeof CallSchema> {
+  return {
+    id: call.id,
+    assistant_id: call.assistantUuid,
+    assistant_name: call.assistantName,
+    campaign_id: call.campaignId,
+    campaign_name: call.campaignName,
+    lead_id: call.leadId,
+    type: call.type,
+    duration: call.durationS,
+    assistant_phone_number: call.assistantPhone,
+    client_phone_number: call.customerPhone,
+    status: call.status,
+    end_reason: call.endReason,
+    failure_reason: call.failureReason,
+    transcript: transcriptText(entries),
+    transcript_entries: entries.map((entry) => wireEntry(entry, call)),
+    variables: call.variables,
+    evaluation: call.evaluation,
+    evaluation_error: call.evaluationError,
+    webhook_response: call.webhookResponse,
+    carrier_cost: dollarsFromMicros(call.carrierCostMicros),
+    total_cost: dollarsFromMicros(call.totalCostMicros),
+    answered_by: call.answeredBy,
+    hearing: call.hearing,
+    warnings: [...call.warnings],
+    recording_url: recordingUrl,
+    transfers: wireTransfers(call.transfers),
+    latency: call.turns.map((turn) => ({
+      endpoint_ms: turn.endpointMs,
+      final_transcript_ms: turn.finalTranscriptMs,
+      first_token_ms: turn.firstTokenMs,
+      first_audio_ms: turn.firstAudioMs,
+      heard_ms: turn.heardMs,
+    })),
+    created_at: plainSeconds(call.createdAt),
+    updated_at: plainSeconds(call.updatedAt),
+  };
+}

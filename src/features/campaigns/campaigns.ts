@@ -1,0 +1,204 @@
+// Campaigns: an assistant that calls a list of leads, within hours and limits. Records, store port,
+// and the use cases of a client. The calling itself is in dialler.ts.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Weekday } from "#features/calendar/slots.ts";
+import type { CallTerms } from "#features/calls/calls.ts";
+import type { Call } from "#features/calls/records.ts";
+import { Fault } from "#core/faults.ts";
+import type { Micros } from "#core/money.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CampaignReason, CommittedEvent } from "#events/events.ts";
+import type { LeadStatus } from "#features/leads/leads.ts";
+import type { CallingHours } from "./hours.ts";
+import type { Breaker } from "./rules.ts";
+
+export type CampaignStatus = "draft" | "in-progress" | "stopped" | "completed";
+
+export interface CampaignFields extends CallingHours {
+  assistantId: number;
+  name: string;
+  timeZone: string;
+  parallelMax: number;
+  days: Weekday[];
+  maxRetries: number;
+  retryIntervalMinutes: number;
+  retryOnVoicemail: boolean;
+  retryOnGoalIncomplete: boolean;
+  goalVariable: string | null;
+  /** Else it waits for leads to come. */
+  completesWhenDone: boolean;
+  /** Taken in turn; those that are gone are passed over. */
+  phoneNumberIds: number[];
+}
+
+export interface Campaign extends CampaignFields, Breaker {
+  id: number;
+  accountId: number;
+  status: CampaignStatus;
+  callsMade: number;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+export type StartOutcome =
+  | { kind: "started"; events: CommittedEvent[] }
+  | { kind: "running" | "no_leads" | "balance_too_low" };
+
+export interface ClaimArgs {
+  campaignId: number;
+  assistant: { id: number; uuid: string };
+  /** To call from, in turn; none: the carrier's own. */
+  numbers: string[];
+  terms: CallTerms;
+  now: Instant;
+}
+
+export type ClaimOutcome =
+  /** Whoever asked has to dial it now. */
+  | { kind: "claimed"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
+  /** Nobody is called by this, but asking again may find somebody. */
+  | { kind: "again"; events: CommittedEvent[] }
+  /** Nobody is due: `until` then, or until something changes. */
+  | { kind: "idle"; until: Instant | null }
+  /** As many calls as may be are live. */
+  | { kind: "full" }
+  /** It runs no more: stopped, completed or gone. */
+  | { kind: "over"; events: CommittedEvent[] };
+
+/** Each write is one transaction. */
+export interface CampaignStore {
+  /** Null when the account has `campaignsMax` already. */
+  create(args: {
+    accountId: number; fields: CampaignFields; campaignsMax: number; now: Instant;
+  }): Promise<Campaign | null>;
+  /** Absent members stay as they are; null when the account has no such campaign. */
+  update(args: {
+    accountId: number; campaignId: number; changes: Partial<CampaignFields>; now: Instant;
+  }): Promise<Campaign | null>;
+  start(args: { campaignId: number; reserveMinMicros: Micros; now: Instant }):
+    Promise<StartOutcome>;
+  /** Null when it does not run. Calls under way go on. */
+  stop(args: { campaignId: number; reason: CampaignReason; now: Instant }):
+    Promise<CommittedEvent[] | null>;
+  /** With its leads; stopped first. Null when the account has no such campaign. */
+  remove(args: { accountId: number; campaignId: number; now: Instant }):
+    Promise<CommittedEvent[] | null>;
+  /** Of any account: the contract tells a stranger's from none. */
+  findById(campaignId: number): Campaign | null;
+  /** Oldest first. */
+  list(accountId: number): Campaign[];
+  /** Its leads, without their secondary contacts; states that none is in are absent. */
+  leadCounts(campaignId: number): Partial<Record<LeadStatus, number>>;
+  /** Of all accounts. */
+  running(): Campaign[];
+  /**
+   * Takes one lead whose time has come, in hours, within the limits and not blocked: it is
+   * `processing` with one try more, and the record of its call exists with its money set aside. So
+   * whatever happens to this process, a lead is either in the queue or has a call on record.
+   */
+  claim(args: ClaimArgs): Promise<ClaimOutcome>;
+  /** Leads `processing` whose calls are over, or gone. */
+  unsettled(): number[];
+  /** Accounts that have leads `processing`. */
+  callingAccounts(): number[];
+  /** Gives such a lead the state the end of its call means; nothing when it has that already. */
+  settle(args: { leadId: number; now: Instant }): Promise<CommittedEvent[]>;
+}
+
+export interface CampaignsOptions {
+  store: CampaignStore;
+  bus: EventBus;
+  system: System;
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  /** Throws Fault 422 when the assistant cannot call from the campaign's numbers. */
+  assertCanCall(assistant: Assistant, campaign: Campaign): void;
+  terms(assistant: Assistant): CallTerms;
+  campaignsMax(accountId: number): number;
+  /** Called after every change of who may be called. */
+  onChange(): void;
+}
+
+export type Campaigns = ReturnType<typeof createCampaigns>;
+
+const notFound = (): Fault => new Fault(404, "Campaign not found");
+const failed = (status: number, message: string, data?: object): Fault =>
+  new Fault(status, message, { extra: { success: false, ...(data ? { data } : {}) } });
+
+/** Throws Fault 422 for one that may not call. */
+function readyAssistant(options: CampaignsOptions, campaign: Campaign): Assistant {
+  const assistant = options.findAssistant(campaign.accountId, campaign.assistantId);
+  if (!assistant) throw failed(422, "The assistant was deleted.");
+  if (assistant.status !== "active") throw failed(422, "The assistant is not active.");
+  options.assertCanCall(assistant, campaign);
+  return assistant;
+}
+
+export function createCampaigns(options: CampaignsOptions) {
+  const { store, bus, system, onChange } = options;
+  const get = (accountId: number, campaignId: number): Campaign => {
+    const campaign = store.findById(campaignId);
+    if (campaign?.accountId !== accountId) throw notFound();
+    return campaign;
+  };
+  /** Tells a stranger's campaign from none, as the contract does for its status. */
+  const own = (accountId: number, campaignId: number): Campaign => {
+    const campaign = store.findById(campaignId);
+    if (!campaign) throw failed(404, "Campaign not found.");
+    if (campaign.accountId === accountId) return campaign;
+    throw failed(403, "Access denied - Campaign does not belong to authenticated user.");
+  };
+  return {
+    get,
+    list: (accountId: number): Campaign[] => store.list(accountId),
+    leadCounts: (accountId: number, campaignId: number): Partial<Record<LeadStatus, number>> =>
+      store.leadCounts(get(accountId, campaignId).id),
+    create: async (accountId: number, fields: CampaignFields): Promise<Campaign> => {
+      const campaignsMax = options.campaignsMax(accountId);
+      const created = await store.create({ accountId, fields, campaignsMax, now: system.now() });
+      if (created) return created;
+      throw new Fault(
+        403, "You have reached the maximum number of campaigns allowed by your plan.");
+    },
+    update: async (
+      accountId: number, campaignId: number, changes: Partial<CampaignFields>,
+    ): Promise<Campaign> => {
+      const changed = await store.update({ accountId, campaignId, changes, now: system.now() });
+      if (!changed) throw notFound();
+      onChange();
+      return changed;
+    },
+    start: async (accountId: number, campaignId: number): Promise<void> => {
+      const campaign = own(accountId, campaignId);
+      const assistant = readyAssistant(options, campaign);
+      const { reserveMinMicros } = options.terms(assistant);
+      const data = { campaign_id: campaignId, status: campaign.status };
+      const outcome = await store.start({ campaignId, reserveMinMicros, now: system.now() });
+      switch (outcome.kind) {
+        case "started":
+          bus.publishCommitted(outcome.events);
+          return onChange();
+        case "running":
+          throw failed(400, "Campaign is already in progress.", data);
+        case "no_leads":
+          throw failed(400, "No leads to call.", data);
+        case "balance_too_low":
+          throw failed(
+            400, "Insufficient balance to start the campaign. Please top up your account.", data);
+      }
+    },
+    stop: async (accountId: number, campaignId: number): Promise<void> => {
+      const { status } = own(accountId, campaignId);
+      const events = await store.stop({ campaignId, reason: "requested", now: system.now() });
+      if (!events) {
+        throw failed(400, "Campaign is not running.", { campaign_id: campaignId, status });
+      }
+      bus.publishCommitted(events);
+    },
+    remove: async (accountId: number, campaignId: number): Promise<void> => {
+      const events = await store.remove({ accountId, campaignId, now: system.now() });
+      if (!events) throw notFound();
+      bus.publishCommitted(events);
+    },
+  };
+}

@@ -1,0 +1,193 @@
+// The dialler: one loop over all running campaigns. It is woken by what changes (a campaign
+// started, a lead added, a call over) and by the clock; what it missed, the next tick of the clock
+// finds in the database, so a restart is nothing special.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { CallTerms } from "#features/calls/calls.ts";
+import type { Call, EndReason } from "#features/calls/records.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { Micros } from "#core/money.ts";
+import type { Instant, System, Timer } from "#core/system.ts";
+import type { EventBus, Notice } from "#events/bus.ts";
+import { accountTopic } from "#events/events.ts";
+import type { Campaign, CampaignStore, ClaimOutcome } from "./campaigns.ts";
+
+export interface DiallerOptions {
+  store: CampaignStore;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+  /** Null: it was deleted, or may not call. */
+  readyAssistant(campaign: Campaign): Assistant | null;
+  terms(assistant: Assistant): CallTerms;
+  /** Of these numbers of the account, those it still has; none: the assistant's own. */
+  numbersOf(campaign: Campaign, assistant: Assistant): string[];
+  secondsFor(reservedMicros: Micros): number;
+  /** Called once at most for every claim, after it is durable. */
+  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  /** Ends a call that was claimed and will not be dialled. */
+  giveUp(callId: number, reason: EndReason): Promise<void>;
+}
+
+export interface Dialler {
+  /** Settles what a dead process left and begins to call. */
+  start(): void;
+  /** Something changed; looks again. */
+  wake(): void;
+  /** Resolves once no pass runs and none is asked for. For tests. */
+  idle(): Promise<void>;
+  /** Begins no more calls. Idempotent. */
+  close(): Promise<void>;
+}
+
+export function createDialler(options: DiallerOptions): Dialler {
+  const { system, log } = options;
+  const watch = createWatch(options, () => wake());
+  const turns = new Map<number, number>();
+  let state: "waiting" | "open" | "closed" = "waiting";
+  let isAsked = false;
+  let passing: Promise<void> | null = null;
+  let timer: Timer | null = null;
+
+  const passes = async (): Promise<void> => {
+    while (isAsked && state === "open") {
+      isAsked = false;
+      const until = await pass(options, watch, turns, () => state === "open").catch(
+        (error: unknown) => {
+          log.error({ err: error }, "a pass of the dialler failed");
+          return null;
+        });
+      timer?.cancel();
+      timer = state === "open" ? system.after(waitMs(system, until), wake) : null;
+    }
+  };
+  const wake = (): void => {
+    isAsked = true;
+    if (passing || state !== "open") return;
+    passing = passes().finally(() => {
+      passing = null;
+      // Asked for after the last look and before this line.
+      if (isAsked) wake();
+    });
+  };
+  return {
+    start: () => {
+      if (state === "waiting") state = "open";
+      wake();
+    },
+    wake,
+    idle: async () => {
+      while (passing) await passing;
+    },
+    close: async () => {
+      state = "closed";
+      timer?.cancel();
+      await passing;
+      watch.end();
+    },
+  };
+}
+
+function waitMs(system: System, until: Instant | null): number {
+  const dueMs = until === null ? Infinity : Math.ceil((until - system.now()) / 1000);
+  return Math.max(LIMITS.diallerPauseMs, Math.min(dueMs, LIMITS.diallerTickMs));
+}
+
+/** Listens to the accounts that have campaigns or calls of them under way. */
+function createWatch({ bus }: DiallerOptions, wake: () => void) {
+  const ends = new Map<number, () => void>();
+  const hear = (notice: Notice): void => {
+    if (notice.kind !== "committed") return;
+    const { type, json } = notice.event;
+    const isOver = type === "call_ended"
+      || (type === "call_status_changed"
+        && (JSON.parse(json) as { status: string }).status === "ended");
+    if (isOver) wake();
+  };
+  return {
+    /** Exactly these. */
+    keep: (accountIds: Set<number>): void => {
+      for (const id of accountIds) {
+        if (!ends.has(id)) ends.set(id, bus.subscribe(accountTopic(id), hear));
+      }
+      for (const [id, end] of ends) {
+        if (accountIds.has(id)) continue;
+        end();
+        ends.delete(id);
+      }
+    },
+    end: (): void => {
+      for (const end of ends.values()) end();
+      ends.clear();
+    },
+  };
+}
+
+/** Settles, then claims and dials until nobody is due. Resolves to when somebody will be. */
+async function pass(
+  options: DiallerOptions,
+  watch: ReturnType<typeof createWatch>,
+  turns: Map<number, number>,
+  isOpen: () => boolean,
+): Promise<Instant | null> {
+  const { store, bus, system } = options;
+  const listened = store.running();
+  watch.keep(new Set([...listened.map(({ accountId }) => accountId), ...store.callingAccounts()]));
+  const settled = await Promise.all(
+    store.unsettled().map((leadId) => store.settle({ leadId, now: system.now() })));
+  bus.publishCommitted(settled.flat());
+
+  let until: Instant | null = null;
+  let campaigns = store.running().toSorted(
+    (a, b) => (turns.get(a.id) ?? 0) - (turns.get(b.id) ?? 0));
+  for (const id of turns.keys()) if (!campaigns.some((one) => one.id === id)) turns.delete(id);
+  while (campaigns.length > 0 && isOpen()) {
+    // One call each in turn: a large campaign does not keep a small one of the account waiting.
+    const outcomes = await Promise.all(
+      campaigns.map((campaign) => claimOne(options, campaign, isOpen)));
+    campaigns = campaigns.filter((campaign, index) => {
+      const outcome = outcomes[index];
+      if (outcome?.kind === "idle" && outcome.until !== null) {
+        until = Math.min(until ?? Infinity, outcome.until);
+      }
+      if (outcome?.kind === "claimed") turns.set(campaign.id, system.now());
+      return outcome?.kind === "claimed" || outcome?.kind === "again";
+    });
+  }
+  return until;
+}
+
+async function claimOne(
+  options: DiallerOptions, campaign: Campaign, isOpen: () => boolean,
+): Promise<ClaimOutcome> {
+  const { store, bus, system, log } = options;
+  const assistant = options.readyAssistant(campaign);
+  if (!assistant) {
+    const events = await store.stop({
+      campaignId: campaign.id, reason: "assistant_unavailable", now: system.now(),
+    }) ?? [];
+    bus.publishCommitted(events);
+    return { kind: "over", events };
+  }
+  const outcome = await store.claim({
+    campaignId: campaign.id,
+    assistant: { id: assistant.id, uuid: assistant.uuid },
+    numbers: options.numbersOf(campaign, assistant),
+    terms: options.terms(assistant),
+    now: system.now(),
+  });
+  if ("events" in outcome) bus.publishCommitted(outcome.events);
+  if (outcome.kind !== "claimed") return outcome;
+  const { call, reservedMicros } = outcome;
+  if (!isOpen()) {
+    await options.giveUp(call.id, "server_restarted");
+    return outcome;
+  }
+  try {
+    options.dial(call, assistant, options.secondsFor(reservedMicros));
+  } catch (error) {
+    log.error({ err: error, call_id: call.id }, "a call of a campaign could not be dialled");
+    await options.giveUp(call.id, "speech_failed");
+  }
+  return outcome;
+}

@@ -1,0 +1,20 @@
+// When a campaign may call: compared by what clocks and calendars of the zone show at an instant,
+// so that a change of the clock needs no thought.
+import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { localDateTime, type Instant } from "#core/system.ts";
+
+export interface CallingHours {
+  /** Minutes of the local day; calls may begin in both. */
+  startMinute: number;
+  endMinute: number;
+  days: readonly Weekday[];
+}
+
+export function isOpenAt(hours: CallingHours, timeZone: string, instant: Instant): boolean {
+  const { date, time } = localDateTime(instant, timeZone);
+  const [hour = 0, minute = 0] = time.split(":").map(Number);
+  const minuteOfDay = hour * 60 + minute;
+  if (minuteOfDay < hours.startMinute || minuteOfDay > hours.endMinute) return false;
+  const day = WEEKDAYS[(new Date(`${date}T00:00:00Z`).getUTCDay() + 6) % 7];
+  return day !== undefined && hours.days.includes(day);
+}

@@ -1,0 +1,390 @@
+// The wire of campaigns: create, list, read, change, start and stop, delete.
+import { Type, type Static } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { Fault } from "#core/faults.ts";
+import {
+  about, collectingErrors, errorsOf, named, Nullable, prepared, TimeZone, withMessage,
+} from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { LEAD_STATUSES } from "#features/leads/leads.ts";
+import type { Campaign, CampaignFields, Campaigns } from "./campaigns.ts";
+
+export interface CampaignRoutesOptions {
+  campaigns: Campaigns;
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  ownsNumber(accountId: number, phoneNumberId: number): boolean;
+  /** Calls the account's plan allows at a time. */
+  parallelMax(accountId: number): number;
+}
+
+const NAME_CHARS_MAX = 255;
+const PARALLEL_MAX = 10;
+const PARALLEL_DEFAULT = 3;
+const NUMBERS_MAX = 100;
+const INVALID = "The given data was invalid.";
+
+const Clock = (field: string, told: string, example: string) => Type.String({
+  ...about(told, example),
+  pattern: "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$",
+  ...withMessage(`The ${field} does not match the format H:i.`),
+});
+const Day = Type.Union(WEEKDAYS.map((day) => Type.Literal(day)), {
+  ...prepared((value) => (typeof value === "string" ? value.toLowerCase() : value)),
+  ...withMessage("The allowed days must be names of weekdays."),
+});
+
+const REQUIRED = {
+  name: Type.String({
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Spring offer"),
+  }),
+  assistant_id: Type.Integer(about("The outbound assistant that calls: its `id`.", 1)),
+};
+const OPTIONAL = {
+  timezone: Type.Optional({
+    ...TimeZone("The timezone must be a valid time zone."),
+    ...about(
+      "IANA time zone of hours and days, where a lead's own is not known; left out: the assistant's.",
+      "Europe/Berlin"),
+  }),
+  max_calls_in_parallel: Type.Optional(Type.Integer({
+    minimum: 1, maximum: PARALLEL_MAX, default: PARALLEL_DEFAULT,
+    ...about("Calls at a time; the account's plan may allow fewer."),
+  })),
+  allowed_hours_start_time: Type.Optional(Clock(
+    "allowed hours start time", "From when on is called; left out: from midnight.", "09:00")),
+  allowed_hours_end_time: Type.Optional(Clock(
+    "allowed hours end time", "Until when is called; left out: until midnight.", "18:00")),
+  allowed_days: Type.Optional(Type.Array(Day, {
+    minItems: 1, maxItems: 7, ...about("Weekdays on which is called; left out: all.", ["monday"]),
+  })),
+  max_retries: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 5, default: 3, ...about("How often a lead is called at most."),
+  })),
+  retry_interval: Type.Optional(Type.Integer({
+    minimum: 10, maximum: 4320, default: 60, ...about("Minutes until a lead is called again."),
+  })),
+  retry_on_voicemail: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether a lead whose machine answered is called again."),
+  })),
+  retry_on_goal_incomplete: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether a lead is called again until the goal is reached."),
+  })),
+  goal_completion_variable: Type.Optional(Nullable(Type.String({
+    maxLength: 255,
+    ...about("The bool of the assistant's `post_call_schema` that says so; null: none.", "status"),
+  }))),
+  mark_complete_when_no_leads: Type.Optional(Type.Boolean({
+    default: true, ...about("Whether it is completed once no lead is left; else it waits for more."),
+  })),
+  phone_number_ids: Type.Optional(Type.Array(Type.Integer(), {
+    maxItems: NUMBERS_MAX, uniqueItems: true,
+    ...about("Numbers it calls from, in turn; empty: the assistant's.", [1]),
+  })),
+};
+export const CreateBody = Type.Object({ ...REQUIRED, ...OPTIONAL }, collectingErrors);
+const UpdateBody = Type.Object(
+  { ...Type.Partial(Type.Object(REQUIRED)).properties, ...OPTIONAL }, collectingErrors);
+const StatusBody = Type.Object({
+  campaign_id: Type.Integer(about("Which campaign: its `id`.", 1)),
+  action: Type.Optional(Type.Unknown(about("`start` or `stop`.", "start"))),
+  status: Type.Optional(Type.Unknown(about("The same, as older clients call it.", "start"))),
+});
+const told = (name: keyof typeof OPTIONAL, example?: unknown) =>
+  about(String(OPTIONAL[name].description), ...(example === undefined ? [] : [example]));
+
+const CampaignSchema = Type.Object({
+  id: Type.Integer(about("The campaign's number.", 1)),
+  name: REQUIRED.name,
+  status: Type.String(about("How far it is: draft, in-progress, stopped, completed …", "in-progress")),
+  assistant_id: REQUIRED.assistant_id,
+  timezone: Type.String(told("timezone", "Europe/Berlin")),
+  max_calls_in_parallel: Type.Integer(told("max_calls_in_parallel", 3)),
+  mark_complete_when_no_leads: Type.Boolean(told("mark_complete_when_no_leads")),
+  allowed_hours_start_time: Type.String(told("allowed_hours_start_time", "09:00:00")),
+  allowed_hours_end_time: Type.String(told("allowed_hours_end_time", "18:00:00")),
+  allowed_days: Type.Array(Type.String(), told("allowed_days", ["monday"])),
+  max_retries: Type.Integer(told("max_retries", 3)),
+  retry_interval: Type.Integer(told("retry_interval", 60)),
+  retry_on_voicemail: Type.Boolean(told("retry_on_voicemail")),
+  retry_on_goal_incomplete: Type.Boolean(told("retry_on_goal_incomplete")),
+  goal_completion_variable: Nullable(Type.String(about(
+    "The bool of the assistant's `post_call_schema` that says the goal is reached; null: none.",
+    "status"))),
+  phone_number_ids: Type.Array(Type.Integer(), told("phone_number_ids", [1])),
+  calls_made: Type.Integer(about("How many calls it has made.", 12)),
+  paused_until: Nullable(Moment("The carrier failed: no calls until then; null: it goes on.")),
+  ...TIMES,
+}, named("Campaign", "Calls to many leads, by rules."));
+const SavedSchema = savedOf(CampaignSchema);
+const StatusSchema = Type.Object({
+  campaign_id: Type.Integer(about("Which campaign.", 1)),
+  status: Type.String(about("Its status now.", "in-progress")),
+}, named("CampaignStatus", "How far a campaign is."));
+const DoneSchema = Type.Object({
+  message: Type.String(about("What was done.", "Campaign started successfully.")),
+  success: Type.Literal(true, about("Always true: it was done.")),
+  data: StatusSchema,
+});
+const RefusedSchema = Type.Object({
+  message: Type.String(about("Why it was not done.", "Campaign is already in progress.")),
+  success: Type.Optional(Type.Literal(false, about("Always false: it was not done."))),
+  data: Type.Optional(StatusSchema),
+  errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()), about(
+    "Fields at fault.", { campaign_id: ["The campaign id field is required."] }))),
+}, named("RefusalCampaign", "Why a campaign was not started or stopped."));
+
+const CountsSchema = dataOf(Type.Object(
+  Object.fromEntries(LEAD_STATUSES.map((status) =>
+    [status, Type.Integer(about(`Leads that are ${status}.`, 3))])),
+  named("LeadCounts", "How many leads are in which state.")));
+const NO_LEADS = Object.fromEntries(LEAD_STATUSES.map((status) => [status, 0]));
+
+const COMMON = { tag: "Campaigns", errorShape: "message", notFound: "Campaign not found" } as const;
+const params = { id: IdOf("campaign", "GET /user/campaigns") };
+const missing = { 404: { description: "No such campaign or assistant" } };
+
+const clockOf = (minute: number): string =>
+  [Math.floor(minute / 60), minute % 60, 0]
+    .map((part) => String(part).padStart(2, "0")).join(":");
+const minuteOf = (clock: string): number => {
+  const [hours = 0, minutes = 0] = clock.split(":").map(Number);
+  return hours * 60 + minutes;
+};
+
+const wireCampaign = (campaign: Campaign): Static<typeof CampaignSchema> => ({
+  id: campaign.id,
+  name: campaign.name,
+  status: campaign.status,
+  assistant_id: campaign.assistantId,
+  timezone: campaign.timeZone,
+  max_calls_in_parallel: campaign.parallelMax,
+  mark_complete_when_no_leads: campaign.completesWhenDone,
+  allowed_hours_start_time: clockOf(campaign.startMinute),
+  allowed_hours_end_time: clockOf(campaign.endMinute),
+  allowed_days: campaign.days,
+  max_retries: campaign.maxRetries,
+  retry_interval: campaign.retryIntervalMinutes,
+  retry_on_voicemail: campaign.retryOnVoicemail,
+  retry_on_goal_incomplete: campaign.retryOnGoalIncomplete,
+  goal_completion_variable: campaign.goalVariable,
+  phone_number_ids: campaign.phoneNumberIds,
+  calls_made: campaign.callsMade,
+  paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+  created_at: isoMicros(campaign.createdAt),
+  updated_at: isoMicros(campaign.updatedAt),
+});
+
+type Given = Static<typeof UpdateBody>;
+
+/** What was sent, in the record's words. */
+function fieldsFrom(given: Given): Partial<CampaignFields> {
+  const fields = {
+    assistantId: given.assistant_id,
+    name: given.name,
+    timeZone: given.timezone,
+    parallelMax: given.max_calls_in_parallel,
+    startMinute: given.allowed_hours_start_time && minuteOf(given.allowed_hours_start_time),
+    endMinute: given.allowed_hours_end_time && minuteOf(given.allowed_hours_end_time),
+    days: given.allowed_days && WEEKDAYS.filter((day) => given.allowed_days?.includes(day)),
+    maxRetries: given.max_retries,
+    retryIntervalMinutes: given.retry_interval,
+    retryOnVoicemail: given.retry_on_voicemail,
+    retryOnGoalIncomplete: given.retry_on_goal_incomplete,
+    goalVariable: given.goal_completion_variable,
+    completesWhenDone: given.mark_complete_when_no_leads,
+    phoneNumberIds: given.phone_number_ids,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<CampaignFields>;
+}
+
+/** What was sent and what is wrong with it: the fields that stay are those of `before`. */
+function assertValid(
+  options: CampaignRoutesOptions, accountId: number, given: Given, before: CampaignFields,
+): Partial<CampaignFields> {
+  const errors = { ...errorsOf(given) };
+  const changes = fieldsFrom(given);
+  const next = { ...before, ...changes };
+  const assistant = options.findAssistant(accountId, next.assistantId);
+  const sent = (...names: (keyof CampaignFields)[]): boolean =>
+    names.some((name) => changes[name] !== undefined);
+  const most = Math.min(PARALLEL_MAX, options.parallelMax(accountId));
+  if (sent("parallelMax") && next.parallelMax > most) {
+    errors.max_calls_in_parallel = [`The max calls in parallel may not be greater than ${most}.`];
+  }
+  if (sent("startMinute", "endMinute") && next.endMinute < next.startMinute) {
+    errors.allowed_hours_end_time = ["The allowed hours end time must be after the start time."];
+  }
+  const { goalVariable, retryOnGoalIncomplete } = next;
+  if (sent("goalVariable", "retryOnGoalIncomplete", "assistantId")) {
+    const isFlag = assistant?.settings.post_call_schema.some(
+      ({ name, type }) => name === goalVariable && type === "bool");
+    if (goalVariable === null && retryOnGoalIncomplete) {
+      errors.goal_completion_variable = ["The goal completion variable field is required."];
+    } else if (goalVariable !== null && assistant && !isFlag) {
+      errors.goal_completion_variable = [
+        "The goal completion variable must be a bool of the assistant's post call schema."];
+    }
+  }
+  if (changes.phoneNumberIds?.some((id) => !options.ownsNumber(accountId, id))) {
+    errors.phone_number_ids = ["The selected phone number ids is invalid."];
+  }
+  if (Object.keys(errors).length > 0) throw new Fault(422, INVALID, { errors });
+  if (sent("assistantId") && assistant?.type !== "outbound") {
+    throw new Fault(404, "Assistant not found or not an outbound assistant.");
+  }
+  return changes;
+}
+
+function defaultsFor(
+  { findAssistant, parallelMax }: CampaignRoutesOptions, accountId: number, given: Given,
+): CampaignFields {
+  const assistant = findAssistant(accountId, given.assistant_id ?? 0);
+  return {
+    assistantId: 0,
+    name: "",
+    timeZone: assistant?.settings.timezone ?? "UTC",
+    parallelMax: Math.max(1, Math.min(PARALLEL_DEFAULT, parallelMax(accountId))),
+    startMinute: 0,
+    endMinute: 24 * 60 - 1,
+    days: [...WEEKDAYS] as Weekday[],
+    maxRetries: 3,
+    retryIntervalMinutes: 60,
+    retryOnVoicemail: false,
+    retryOnGoalIncomplete: false,
+    goalVariable: null,
+    completesWhenDone: true,
+    phoneNumberIds: [],
+  };
+}
+
+export function campaignRoutes(options: CampaignRoutesOptions): Route[] {
+  return [...collectionRoutes(options), statusRoute(options), ...itemRoutes(options)];
+}
+
+function collectionRoutes(options: CampaignRoutesOptions): Route[] {
+  const { campaigns } = options;
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/campaigns",
+      summary: "List the campaigns",
+      responses: { 200: { description: "All", schema: listOf(CampaignSchema, "All.") } },
+      handle: ({ caller }) => json(200, campaigns.list(caller.accountId).map(wireCampaign)),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/campaigns",
+      aliases: ["/user/campaign"],
+      summary: "Create a campaign; it begins to call once it is started",
+      body: CreateBody,
+      responses: {
+        201: { description: "Created", schema: SavedSchema },
+        403: { description: "The plan allows no more, or the key may not" },
+        ...missing,
+      },
+      handle: async ({ caller, body }) => {
+        const { accountId } = caller;
+        const defaults = defaultsFor(options, accountId, body);
+        const changes = assertValid(options, accountId, body, defaults);
+        const created = await campaigns.create(accountId, { ...defaults, ...changes });
+        return json(201, {
+          message: "Campaign created successfully", data: wireCampaign(created),
+        });
+      },
+    }),
+  ];
+}
+
+function statusRoute({ campaigns }: CampaignRoutesOptions): Route {
+  const refused = (description: string) => ({ description, schema: RefusedSchema });
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/campaigns/update-status",
+    summary: "Start or stop a campaign; calls under way go on to their end",
+    body: StatusBody,
+    invalidMessage: INVALID,
+    responses: {
+      200: { description: "Done", schema: DoneSchema },
+      400: refused("No such action, or not now"),
+      403: refused("Another account's"),
+      404: refused("No such campaign"),
+      422: refused("The assistant may not call"),
+    },
+    handle: async ({ caller, body: { campaign_id: id, ...body } }) => {
+      const action = body.action ?? body.status;
+      if (action !== "start" && action !== "stop") {
+        throw new Fault(400, "Invalid action. Must be either 'start' or 'stop'.", {
+          extra: { success: false },
+        });
+      }
+      await campaigns[action](caller.accountId, id);
+      const isStart = action === "start";
+      return json(200, {
+        message: `Campaign ${isStart ? "started" : "stopped"} successfully.`,
+        success: true,
+        data: { campaign_id: id, status: isStart ? "in-progress" : "stopped" },
+      });
+    },
+  });
+}
+
+function itemRoutes(options: CampaignRoutesOptions): Route[] {
+  const { campaigns } = options;
+  const item = {
+    ...COMMON, params, path: "/user/campaigns/{id}", aliases: ["/user/campaign/{id}"],
+  };
+  return [
+    keyRoute({
+      ...item,
+      method: "GET",
+      summary: "Read one campaign",
+      responses: { 200: { description: "It", schema: CampaignSchema }, ...missing },
+      handle: ({ caller, id }) => json(200, wireCampaign(campaigns.get(caller.accountId, id))),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/campaigns/{id}/lead-counts",
+      params,
+      summary: "Count leads by state",
+      responses: { 200: { description: "Every state", schema: CountsSchema }, ...missing },
+      handle: ({ caller, id }) => json(200, {
+        data: { ...NO_LEADS, ...campaigns.leadCounts(caller.accountId, id) },
+      }),
+    }),
+    ...(["PUT", "PATCH"] as const).map((method) =>
+      keyRoute({
+        ...item,
+        method,
+        summary: "Change a campaign",
+        body: UpdateBody,
+        responses: { 200: { description: "Changed", schema: SavedSchema }, ...missing },
+        handle: async ({ caller, id, body }) => {
+          const { accountId } = caller;
+          const changes = assertValid(options, accountId, body, campaigns.get(accountId, id));
+          const changed = await campaigns.update(accountId, id, changes);
+          return json(200, {
+            message: "Campaign updated successfully", data: wireCampaign(changed),
+          });
+        },
+      })),
+    keyRoute({
+      ...item,
+      method: "DELETE",
+      summary: "Delete a campaign with its leads; it is stopped first",
+      responses: { 200: { description: "Deleted", schema: MessageSchema }, ...missing },
+      handle: async ({ caller, id }) => {
+        await campaigns.remove(caller.accountId, id);
+        return json(200, { message: "Campaign deleted successfully" });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,58 @@
+// What the end of a call means for the lead it was made to, and for the campaign. Pure; asked
+// inside the transaction that settles the lead.
+import type { Call } from "#features/calls/records.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Instant } from "#core/system.ts";
+import type { Campaign } from "./campaigns.ts";
+
+export type EndedCall = Pick<Call, "status" | "endReason" | "answeredBy" | "evaluation">;
+
+/** `uncounted`: to be tried again, as if it had not been tried. */
+export type TryOutcome = "reached" | "retry" | "uncounted";
+
+type RetryRules = Pick<
+  Campaign, "retryOnVoicemail" | "retryOnGoalIncomplete" | "goalVariable">;
+
+/** `call` is null when its record was deleted before anybody looked. */
+export function outcomeOf(rules: RetryRules, call: EndedCall | null): TryOutcome {
+  if (!call) return "retry";
+  switch (call.status) {
+    case "failed":
+      return call.endReason === "server_restarted" ? "uncounted" : "retry";
+    case "busy":
+    case "no-answer":
+      return "retry";
+    default: {
+      if (call.answeredBy === "machine") return rules.retryOnVoicemail ? "retry" : "reached";
+      const { retryOnGoalIncomplete, goalVariable } = rules;
+      const wantsGoal = retryOnGoalIncomplete && goalVariable !== null;
+      return wantsGoal && call.evaluation[goalVariable] !== true ? "retry" : "reached";
+    }
+  }
+}
+
+const isCarrierFailure = (call: EndedCall): boolean =>
+  call.status === "failed" && call.endReason === "carrier_failed";
+
+export interface Breaker {
+  /** Carrier failures in a row. */
+  failures: number;
+  /** No call is tried until then. */
+  pausedUntil: Instant | null;
+}
+
+/** Calls that end while it is open were begun before: they say nothing about the carrier now. */
+export function breakerAfter(breaker: Breaker, call: EndedCall | null, now: Instant): Breaker {
+  if (!call || call.endReason === "server_restarted") return breaker;
+  if (!isCarrierFailure(call)) return { failures: 0, pausedUntil: null };
+  if (breaker.pausedUntil !== null && now < breaker.pausedUntil) return breaker;
+  const failures = breaker.failures + 1;
+  const beyond = failures - LIMITS.breakerFailures;
+  if (beyond < 0) return { failures, pausedUntil: null };
+  const pauseMs = Math.min(LIMITS.breakerPauseMs * 2 ** beyond, LIMITS.breakerPauseMsMax);
+  return { failures, pausedUntil: now + pauseMs * 1000 };
+}
+
+/** After a pause one call finds out whether the carrier is well again. */
+export const parallelNow = ({ parallelMax, failures }: Campaign): number =>
+  failures >= LIMITS.breakerFailures ? 1 : parallelMax;

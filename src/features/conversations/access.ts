@@ -1,0 +1,109 @@
+// What stands between the public and a conversation: origins, rates, and where a stream is read
+// from. Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
+import type { Assistant, OriginLists } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { conversationTopic } from "#events/events.ts";
+import type { EventLog } from "#events/log.ts";
+import { addressKey } from "#core/networks.ts";
+import { rateLimitFault } from "#http/errors.ts";
+import type { HttpRequest } from "#http/exchange.ts";
+import type { RateLimiter } from "#core/rate-limit.ts";
+import type { StreamRequest } from "#realtime/streams.ts";
+import type { Conversations } from "./conversations.ts";
+
+export interface PublicLimiters {
+  /** Conversations created, per address. */
+  create: RateLimiter;
+  /** Messages sent, per conversation. */
+  send: RateLimiter;
+}
+
+export interface AccessOptions {
+  conversations: Conversations;
+  findAssistant(assistantId: number): Assistant | null;
+  findAssistantByUuid(uuid: string): Assistant | null;
+  /** What this server's assistants allow, of any account. */
+  ownOriginLists(): OriginLists;
+  events: EventLog;
+  /** Null switches limits off. */
+  limiters: PublicLimiters | null;
+  /** For assistants without `allowed_origins` of their own. */
+  defaultOrigins: readonly string[];
+  /** The server's own origin as this request's client sees it. */
+  ownOrigin(http: HttpRequest): string;
+}
+
+export interface Access {
+  originAllowed(assistant: Assistant, http: HttpRequest): boolean;
+  /** False for a conversation that does not exist. */
+  originAllowedFor(conversationUuid: string, http: HttpRequest): boolean;
+  /**
+   * Whether a preflight may name the page's origin. Which assistant a new conversation is with is
+   * said in a body no preflight has, so any assistant's origins will do there: the POST itself is
+   * judged by its own.
+   */
+  preflightAllowed(path: string, uuid: string, http: HttpRequest): boolean;
+  assertMayCreate(http: HttpRequest): void;
+  assertMaySend(conversationUuid: string): void;
+  streamOf(conversationUuid: string): Pick<StreamRequest, "source" | "sessionsMax">;
+}
+
+export function createAccess(options: AccessOptions): Access {
+  const { conversations, events, limiters } = options;
+  const originAllowed: Access["originAllowed"] = (assistant, http) => {
+    const { origin } = http.headers;
+    if (origin === undefined || origin === options.ownOrigin(http)) return true;
+    const allowed = assistant.settings.allowed_origins ?? options.defaultOrigins;
+    return allowed.includes("*") || allowed.includes(origin);
+  };
+  const anyAllows = (http: HttpRequest): boolean => {
+    const { origin = "" } = http.headers;
+    const { origins, someUseDefault } = options.ownOriginLists();
+    const names = (list: readonly string[]) => list.includes("*") || list.includes(origin);
+    return origin === options.ownOrigin(http) || origins.has("*") || origins.has(origin)
+      || (someUseDefault && names(options.defaultOrigins));
+  };
+  const assistantOf = (uuid: string): Assistant | null => {
+    try {
+      return options.findAssistant(conversations.get(uuid).assistantId);
+    } catch (error) {
+      if (error instanceof Fault) return null;
+      throw error;
+    }
+  };
+  return {
+    originAllowed,
+    originAllowedFor: (uuid, http) => {
+      const assistant = assistantOf(uuid);
+      // What is gone answers 404 to everybody; that is not the origin's fault.
+      return assistant === null || originAllowed(assistant, http);
+    },
+    preflightAllowed: (path, uuid, http) => {
+      if (path === "/conversations") return anyAllows(http);
+      const isWidget = path.startsWith("/widget/");
+      if (!isWidget && !path.startsWith("/conversations/")) return true;
+      const assistant = isWidget ? options.findAssistantByUuid(uuid) : assistantOf(uuid);
+      return assistant !== null && originAllowed(assistant, http);
+    },
+    assertMayCreate: (http) => {
+      const decision = limiters?.create.take(addressKey(http.address));
+      if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
+    },
+    assertMaySend: (uuid) => {
+      const decision = limiters?.send.take(uuid);
+      if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
+    },
+    streamOf: (uuid) => ({
+      sessionsMax: LIMITS.streamsPerConversationMax,
+      source: {
+        topic: conversationTopic(uuid),
+        newest: () => events.newestOfConversation(uuid),
+        after: (sequence, rows) => events.ofConversation(uuid, sequence, rows),
+        sequenceOf: (event) => event.sequence,
+        live: () => conversations.live(uuid),
+        allowed: () => true,
+      },
+    }),
+  };
+}

@@ -1,0 +1,281 @@
+// What the owner does with conversations: list them, switch their AI, and answer on behalf of
+// another system (generate-reply).
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import { variablesFrom } from "#core/variables.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { rateLimitFault } from "#http/errors.ts";
+import {
+  dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
+} from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
+import type { RateLimiter } from "#core/rate-limit.ts";
+import type { Conversations } from "./conversations.ts";
+import type { ConversationFilter } from "./records.ts";
+import { summaryItem, VariablesField } from "./wire.ts";
+import { LIMITS } from "#core/limits.ts";
+
+export interface AccountConversationOptions {
+  conversations: Conversations;
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  /** Replies per key; null switches the limit off. */
+  replyLimiter: RateLimiter | null;
+}
+
+const PER_PAGE_DEFAULT = 15;
+
+const LIST = Type.Object({
+  type: Type.Optional(Type.Union(
+    (["test", "widget", "whatsapp", "api"] as const).map((type) => Type.Literal(type)),
+    about("Only those of this type."))),
+  assistant_id: Type.Optional(Type.Integer(about("Only those with this assistant.", 1))),
+  customer_phone: Type.Optional(Type.String(about(
+    "Only those with this number: none here has one.", "+4915112345678"))),
+  whatsapp_sender_phone: Type.Optional(Type.String(about(
+    "Only those over this number: none here has one.", "+4930123456"))),
+  external_identifier: Type.Optional(Type.String(about(
+    "Only the one with this customer of yours.", "cust-4711"))),
+  per_page: Type.Optional(Type.Integer({
+    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
+    ...about("Rows on a page."),
+  })),
+  cursor: Type.Optional(Type.String(about("The `next_cursor` of the page before.", "YzE3"))),
+});
+
+const CUSTOMER = Type.String({
+  maxLength: 255,
+  ...about("Who they are in your system; one conversation for each.", "cust-4711"),
+});
+const Cursor = (told: string) => Nullable(Type.String(about(told, "YzE3")));
+const SUMMARY = Type.Object({
+  id: Uuid("The conversation's uuid, which opens it to whoever has it."),
+  assistant_id: Uuid("The assistant's uuid."),
+  assistant_name: Type.String(about("The assistant's name.", "Front desk")),
+  type: Type.String(about("Where it is held: widget, test or api.", "widget")),
+  variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], about(
+    "Values it was begun with; null: none.", { first_name: "Ada" })),
+  message_count: Type.Integer(about("How many messages it has.", 6)),
+  total_cost: Type.Number(about("What it cost, in USD.", 0.03)),
+  ai_enabled: Type.Boolean(about("Whether the AI answers; else messages are only stored.")),
+  external_identifier: Type.Optional(Type.String(about(
+    "The customer in your system; only of type api.", "cust-4711"))),
+  evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], about(
+    "What the model filled the assistant's post_call_schema with when the conversation ended last; "
+      + "null where it did not end or nothing was to be evaluated.", { satisfied: true })),
+  evaluation_error: Nullable(Type.String(about(
+    "Why the evaluation has no values; null where it has them or is none.",
+    "The model could not be reached."))),
+  ...PLAIN_TIMES,
+}, named("Conversation", "A conversation as lists show it."));
+
+const GENERATE = Type.Object({
+  assistant_id: Type.Integer(about("The assistant that answers: its `id`.", 1)),
+  customer_identifier: CUSTOMER,
+  message: Type.String({
+    maxLength: LIMITS.messageCharsMax, ...about("What the customer says.", "When are you open?"),
+  }),
+  variables: Type.Optional(VariablesField),
+});
+const GENERATED = Type.Object({
+  success: Type.Literal(true, about("Always true: it was done.")),
+  conversation_id: Uuid("The conversation it is part of."),
+  customer_identifier: CUSTOMER,
+  reply: Type.String(about("What to tell the customer; empty: nothing.", "From 9 to 5.")),
+  function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
+  ai_disabled: Type.Boolean(about(
+    "True where the AI is switched off: the message was stored, nobody answered.", false)),
+});
+const params = { uuid: Uuid("The conversation's `id`.") };
+
+export function accountConversationRoutes(options: AccountConversationOptions): Route[] {
+  return [
+    listRoute(options),
+    summaryRoute(options),
+    toggleRoute(options, "enable-ai", true),
+    toggleRoute(options, "disable-ai", false),
+    generateRoute(options),
+  ];
+}
+
+const encodeCursor = (id: number): string => Buffer.from(`c${id}`).toString("base64url");
+
+function decodeCursor(text: string | undefined): number {
+  if (text === undefined) return 0;
+  const match = /^c(\d{1,15})$/.exec(Buffer.from(text, "base64url").toString("utf8"));
+  if (match) return Number(match[1]);
+  const message = "The selected cursor is invalid.";
+  throw new Fault(422, message, { errors: { cursor: [message] } });
+}
+
+function listRoute({ conversations }: AccountConversationOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/conversations",
+    tag: "Conversations",
+    summary: "List the account's conversations, newest first",
+    errorShape: "message",
+    query: LIST,
+    responses: {
+      200: {
+        description: "One page, by cursor",
+        schema: Type.Object({
+          data: listOf(SUMMARY, "Newest first."),
+          path: Type.String(about(
+            "Where the list is, without a query.", "https://talk.example.com/api/user/conversations")),
+          per_page: Type.Integer(about("Rows on a page.", 15)),
+          next_cursor: Cursor("For the next page; null: this is the last."),
+          prev_cursor: Cursor("Always null: pages go one way."),
+        }),
+      },
+    },
+    handle: ({ caller, query, baseUrl }) => {
+      const perPage = query.per_page ?? PER_PAGE_DEFAULT;
+      const before = decodeCursor(query.cursor);
+      const filter: ConversationFilter = {
+        ...(query.type === undefined ? {} : { type: query.type }),
+        ...(query.assistant_id === undefined ? {} : { assistantId: query.assistant_id }),
+        ...(query.external_identifier === undefined
+          ? {}
+          : { externalIdentifier: query.external_identifier }),
+      };
+      // No conversation here has a phone: those filters match nothing.
+      const byPhone = query.customer_phone ?? query.whatsapp_sender_phone;
+      const rows = byPhone === undefined
+        ? conversations.list(caller.accountId, filter, before, perPage + 1)
+        : [];
+      const page = rows.slice(0, perPage);
+      const last = page.at(-1);
+      return json(200, {
+        data: page.map(summaryItem),
+        path: `${baseUrl}/user/conversations`,
+        per_page: perPage,
+        next_cursor: rows.length > perPage && last ? encodeCursor(last.id) : null,
+        prev_cursor: null,
+      });
+    },
+  });
+}
+
+function summaryRoute({ conversations }: AccountConversationOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/conversations/{uuid}",
+    tag: "Conversations",
+    summary: "Read one conversation as the list shows it",
+    errorShape: "message",
+    notFound: "Conversation not found",
+    params,
+    responses: { 200: { description: "The conversation", schema: dataOf(SUMMARY) } },
+    handle: ({ caller, uuid }) =>
+      json(200, { data: summaryItem(conversations.summary(caller.accountId, uuid)) }),
+  });
+}
+
+function toggleRoute(
+  { conversations }: AccountConversationOptions,
+  action: "enable-ai" | "disable-ai",
+  enabled: boolean,
+): Route {
+  return keyRoute({
+    method: "POST",
+    path: `/automate/conversations/{uuid}/${action}`,
+    tag: "Conversations",
+    summary: enabled ? "Let the AI answer again" : "Stop the AI from answering; messages are kept",
+    errorShape: "conversation",
+    notFound: "Conversation not found",
+    params,
+    responses: {
+      200: {
+        description: "The new state",
+        schema: Type.Object({
+          status: Type.Literal(true, about("Always true: it was done.")),
+          ai_enabled: Type.Boolean(about("Whether the AI answers now.")),
+        }),
+      },
+    },
+    handle: async ({ caller, uuid }) => {
+      await conversations.setAi(caller.accountId, uuid, enabled);
+      return json(200, { status: true, ai_enabled: enabled });
+    },
+  });
+}
+
+function generateRoute(options: AccountConversationOptions): Route {
+  const { conversations, replyLimiter } = options;
+  return keyRoute({
+    method: "POST",
+    path: "/user/ai/generate-reply",
+    aliases: ["/ai/generate-reply", "/ai-replies/generate"],
+    tag: "Conversations",
+    summary: "Answer a customer of another system",
+    description: "One conversation for each `customer_identifier`: what was said is remembered.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    errorShape: "success",
+    body: GENERATE,
+    responses: {
+      200: { description: "The reply", schema: GENERATED },
+      400: { description: "The reply failed, or no JSON object" },
+      402: { description: "Balance too low" },
+      404: { description: "No such assistant" },
+      409: { description: "An earlier message is still being answered" },
+    },
+    handle: async ({ caller, body, http }) => {
+      const decision = replyLimiter?.take(String(caller.keyId));
+      if (decision && !decision.allowed) {
+        const fault = rateLimitFault(decision.retryAfterMs, "success");
+        throw new Fault(429, fault.message, {
+          ...(fault.retryAfterS === undefined ? {} : { retryAfterS: fault.retryAfterS }),
+          extra: { ...fault.extra, message: "Too Many Attempts." },
+        });
+      }
+      const assistant = options.findAssistant(caller.accountId, body.assistant_id);
+      if (!assistant) {
+        throw new Fault(404, "Assistant not found or does not belong to you", {
+          code: "ASSISTANT_NOT_FOUND",
+        });
+      }
+      const idempotencyKey = readIdempotencyKey(http.headers["idempotency-key"]);
+      const reply = await generate(conversations, assistant, body, idempotencyKey);
+      return json(200, reply);
+    },
+  });
+}
+
+async function generate(
+  conversations: Conversations,
+  assistant: Assistant,
+  body: { customer_identifier: string; message: string; variables?: unknown },
+  idempotencyKey: string | null,
+) {
+  try {
+    const conversation = await conversations.create({
+      assistant,
+      type: "api",
+      variables: variablesFrom(body.variables),
+      externalIdentifier: body.customer_identifier,
+    });
+    const { uuid } = conversation;
+    const sent = await conversations.send({ uuid, text: body.message, idempotencyKey });
+    const result = sent.kind === "stored" ? null : await sent.result;
+    if (result?.kind === "failed" && result.reason !== "stopped") {
+      throw new Fault(400, result.error, { code: "PROCESSING_FAILED" });
+    }
+    return {
+      success: true,
+      conversation_id: uuid,
+      customer_identifier: body.customer_identifier,
+      reply: result?.kind === "completed" ? result.text : "",
+      function_calls: result?.kind === "completed" ? result.functionCalls : [],
+      ai_disabled: sent.kind === "stored",
+    };
+  } catch (error) {
+    // The same refusal the public routes answer with 400 is a 402 here.
+    if (error instanceof Fault && error.code === "INSUFFICIENT_BALANCE") {
+      throw new Fault(402, error.message, { code: error.code });
+    }
+    throw error;
+  }
+}

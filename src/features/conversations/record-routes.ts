@@ -1,0 +1,71 @@
+// What the owner reads of a conversation beyond what whoever talks in it sees: what each reply
+// counted, and why replies failed, in full.
+import { Type } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import { plainSeconds } from "#core/system.ts";
+import { Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import type { Conversations } from "./conversations.ts";
+import type { FailedReply, Message } from "./records.ts";
+import { HistoryItemSchema, historyItem, UsageSchema, usageItem } from "./wire.ts";
+
+const Moment = (description: string) =>
+  Type.String({ description, examples: ["2026-01-05 10:00:09"] });
+
+const MESSAGE = Type.Object({
+  ...HistoryItemSchema.properties,
+  usage: Type.Union([UsageSchema, Type.Null()], {
+    description: "What the model counted for this reply; null where it counts nothing",
+  }),
+  created_at: Moment("When it was stored"),
+});
+
+const FAILURE = Type.Object({
+  turn_id: Type.Integer({ description: "The turn that failed", examples: [17] }),
+  failure: Type.Union([Type.String(), Type.Null()], {
+    description: "model_failed, timeout, no_answer or internal_error; null before they were told apart",
+    examples: ["model_failed"],
+  }),
+  error: Type.String({
+    description: "What went wrong, in full; whoever talks in the conversation is told the class alone",
+    examples: ["the model server answered 401: no such key"],
+  }),
+  failed_at: Moment("When it failed"),
+});
+
+const messageItem = (message: Message) => ({
+  ...historyItem(message),
+  usage: message.usage && usageItem(message.usage),
+  created_at: plainSeconds(message.createdAt),
+});
+
+const failureItem = ({ turnId, failure, error, failedAt }: FailedReply) =>
+  ({ turn_id: turnId, failure, error, failed_at: plainSeconds(failedAt) });
+
+export function recordRoutes({ conversations }: { conversations: Conversations }): Route[] {
+  return [keyRoute({
+    method: "GET",
+    path: "/user/conversations/{uuid}/messages",
+    tag: "Conversations",
+    summary: "A conversation's messages with what they counted, and the replies that failed",
+    errorShape: "message",
+    notFound: "Conversation not found",
+    params: { uuid: Uuid("The conversation's `id`.") },
+    responses: {
+      200: {
+        description: "Messages oldest first; failures newest first, those not answered since",
+        schema: Type.Object({
+          data: Type.Array(MESSAGE, { description: "All messages, oldest first" }),
+          failures: Type.Array(FAILURE, { description: "Replies that failed, newest first" }),
+        }),
+      },
+    },
+    handle: ({ caller, uuid }) => {
+      const { id } = conversations.summary(caller.accountId, uuid);
+      const { messages } = conversations.history(uuid);
+      const failures = conversations.failedReplies(id, LIMITS.failuresShownMax);
+      return json(200, { data: messages.map(messageItem), failures: failures.map(failureItem) });
+    },
+  })];
+}

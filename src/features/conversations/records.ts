@@ -1,0 +1,220 @@
+// Records and the store port of text conversations. The rules are in conversations.ts.
+import type { Micros } from "#core/money.ts";
+import type { Instant } from "#core/system.ts";
+import type {
+  CommittedEvent, FailureClass, FunctionCall, Refused, ReplyFailure,
+} from "#events/events.ts";
+import type { ModelUsage } from "#providers/models/port.ts";
+
+export const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
+export type ConversationType = (typeof CONVERSATION_TYPES)[number];
+
+/** Price of one answered user message where such messages cost `micros`. */
+export const messagePrice = (type: ConversationType, micros: Micros): Micros =>
+  type === "test" ? 0 : micros;
+
+export interface Conversation {
+  id: number;
+  uuid: string;
+  accountId: number;
+  assistantId: number;
+  type: ConversationType;
+  state: "open" | "ended";
+  aiEnabled: boolean;
+  variables: Record<string, string>;
+  externalIdentifier: string | null;
+  createdAt: Instant;
+}
+
+/** A row of the account's list. */
+export interface ConversationSummary extends Conversation {
+  assistantUuid: string;
+  assistantName: string;
+  messageCount: number;
+  totalCostMicros: Micros;
+  /** By the assistant's schema, as of its last end; null: there is none. */
+  evaluation: Record<string, unknown> | null;
+  /** Why it has no values. */
+  evaluationError: string | null;
+  updatedAt: Instant;
+}
+
+export interface Message {
+  role: "user" | "assistant";
+  content: string;
+  functionCalls: FunctionCall[];
+  stopped: boolean;
+  /** The reply ended at its bound. */
+  truncated: boolean;
+  /** What the models counted for the reply; null: they counted nothing, or it is none. */
+  usage: ModelUsage | null;
+  createdAt: Instant;
+}
+
+/** A reply that failed and has not been had since, as its owner sees it. */
+export interface FailedReply {
+  turnId: number;
+  failure: FailureClass | null;
+  error: string;
+  failedAt: Instant;
+}
+
+export interface NewConversation {
+  uuid: string;
+  accountId: number;
+  assistant: { id: number; uuid: string };
+  type: ConversationType;
+  variables: Record<string, string>;
+  externalIdentifier: string | null;
+  initialMessage: string;
+  priceMicros: Micros;
+  inactivityMinutes: number;
+  /** Most the assistant may spend on the day; null: no cap, or the first message comes later. */
+  dailyCapMicros: Micros | null;
+  day: string;
+  now: Instant;
+}
+
+export type CreateOutcome =
+  | { kind: "created"; conversation: Conversation; events: CommittedEvent[] }
+  /** The customer's conversation existed; its variables were merged with the new ones. */
+  | { kind: "found"; conversation: Conversation }
+  | { kind: "daily_cap_reached" }
+  | { kind: "balance_too_low" };
+
+export interface BeginTurn {
+  conversationUuid: string;
+  text: string;
+  /** Null: every send is a turn of its own. */
+  idempotencyKey: string | null;
+  requestHash: string;
+  /** Price of an answered message; 0: none is billed. */
+  messagePriceMicros: Micros;
+  /** Most the assistant may spend in a UTC day; null: no cap. */
+  dailyCapMicros: Micros | null;
+  day: string;
+  messagesMax: number;
+  now: Instant;
+}
+
+export type BeginOutcome =
+  /** `baseSequence`: newest event of the conversation, from which a watcher reads the reply. */
+  | { kind: "started"; turnId: number; priceMicros: Micros; baseSequence: number; events: CommittedEvent[] }
+  /** AI is off: the message was stored, nothing is charged, nobody answers. */
+  | { kind: "stored"; events: CommittedEvent[] }
+  /** The key has been used for the same body and succeeded. `reply` is null when none was due. */
+  | { kind: "repeated"; turnId: number; userSequence: number; stored: boolean; reply: Message | null }
+  /** The key's first send is still being answered. */
+  | { kind: "running" }
+  | { kind: "key_reused" }
+  | { kind: "balance_too_low" }
+  | { kind: "daily_cap_reached" }
+  | { kind: "conversation_full" }
+  | { kind: "not_found" };
+
+/** A conversation as far as its turns need to know it. */
+export interface ConversationRef {
+  id: number;
+  uuid: string;
+  accountId: number;
+  assistantId: number;
+}
+
+export interface CompleteTurn {
+  turnId: number;
+  conversation: ConversationRef;
+  text: string;
+  functionCalls: FunctionCall[];
+  /** The client pressed stop; `text` is what had been delivered. */
+  stopped: boolean;
+  truncated: boolean;
+  usage: ModelUsage | null;
+  /** The assistant ended the conversation with this reply. */
+  ends: boolean;
+  now: Instant;
+}
+
+/** How a turn ended, as every face reports it. */
+export type TurnResult =
+  | {
+      kind: "completed"; text: string; functionCalls: FunctionCall[]; stopped: boolean;
+      truncated: boolean; usage: ModelUsage | null;
+    }
+  | {
+      kind: "failed"; reason: ReplyFailure;
+      /** For whoever asked: a class of failure, never a vendor's words. */
+      error: string;
+      /** For the owner; null: `error` says it all. */
+      cause: FailureCause | null;
+    };
+
+export interface FailureCause {
+  failure: FailureClass;
+  error: string;
+}
+
+export interface FailTurn {
+  turnId: number;
+  conversation: ConversationRef;
+  reason: ReplyFailure;
+  error: string;
+  cause: FailureCause | null;
+  now: Instant;
+}
+
+export interface ConversationFilter {
+  type?: string;
+  assistantId?: number;
+  externalIdentifier?: string;
+}
+
+/**
+ * Each method is one use case and one transaction; writes resolve once they are durable, and the
+ * events they return are in the log. Methods taking an account see that account's rows only.
+ */
+export interface ConversationStore {
+  create(args: NewConversation): Promise<CreateOutcome>;
+  find(uuid: string): Conversation | null;
+  /** Oldest first, the whole conversation. */
+  history(conversationId: number): Message[];
+  /** Newest first, those that failed and were not had since, at most `rows`. */
+  failedReplies(conversationId: number, rows: number): FailedReply[];
+  /** Newest first, at most `rows`. */
+  recent(conversationId: number, rows: number): Message[];
+  /** As lists show it; null: the account has no such conversation. */
+  summary(accountId: number, uuid: string): ConversationSummary | null;
+  /** Newest first; `before` is the id to continue below, 0 to start. */
+  list(
+    accountId: number,
+    filter: ConversationFilter,
+    before: number,
+    rows: number,
+  ): ConversationSummary[];
+  beginTurn(args: BeginTurn): Promise<BeginOutcome>;
+  /** Stores the reply and posts the price. Throws when the turn is not open. */
+  completeTurn(args: CompleteTurn): Promise<CommittedEvent[]>;
+  /** Keeps the user message, gives the reserved money back. No-op when the turn is not open. */
+  failTurn(args: FailTurn): Promise<CommittedEvent[]>;
+  /** Notes that a visitor was not answered as the account's newest trouble, and logs it. */
+  tellRefused(args: {
+    accountId: number;
+    assistantUuid: string;
+    conversationUuid: string | null;
+    reason: Refused;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
+  /** Null when the account has no such conversation. */
+  setAi(args: {
+    accountId: number;
+    uuid: string;
+    enabled: boolean;
+    now: Instant;
+  }): Promise<CommittedEvent[] | null>;
+  /** Ends conversations that have gone quiet; returns how many were looked at, too. */
+  endInactive(args: {
+    now: Instant;
+    rows: number;
+  }): Promise<{ looked: number; events: CommittedEvent[] }>;
+  /** Closes every turn a dead process left open; run before anything is served. */
+  recover(args: { now: Instant }): Promise<CommittedEvent[]>;
+}

@@ -1,0 +1,34 @@
+// Tells the owner of an assistant that a visitor could not be answered, which the visitor is told
+// in neutral words only. A reply that was begun and failed is told by `reply_failed`; this is for
+// what was refused before. Called by conversations.ts.
+import { LIMITS } from "#core/limits.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Refused } from "#events/events.ts";
+import type { ConversationStore } from "./records.ts";
+
+export interface RefusedVisitor {
+  accountId: number;
+  assistantUuid: string;
+  /** Null: it was not even begun. */
+  conversationUuid: string | null;
+  reason: Refused;
+}
+
+/** The same for many visitors is told once in a while: what is refused may be asked without end. */
+export function createRefusals(
+  { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
+): { tell(refused: RefusedVisitor): Promise<void> } {
+  /** When it was told, by account and reason. */
+  const told = new Map<string, number>();
+  return {
+    tell: async (refused) => {
+      const name = `${refused.accountId} ${refused.reason}`;
+      const nowMs = system.monotonicMs();
+      const last = told.get(name);
+      if (last !== undefined && nowMs - last < LIMITS.troubleToldMs) return;
+      told.set(name, nowMs);
+      bus.publishCommitted(await store.tellRefused({ ...refused, now: system.now() }));
+    },
+  };
+}

@@ -1,0 +1,283 @@
+// The public conversation routes: create, send (JSON or streamed), read, watch, stop. A
+// conversation's uuid is the capability; an Authorization header is ignored, valid or not.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, named, shownAs } from "#core/schema.ts";
+import { isUuid } from "#core/values.ts";
+import { variablesFrom } from "#core/variables.ts";
+import {
+  AFTER as POSITION, EVENT_STREAM, FunctionCallSchema, IDEMPOTENCY_KEY, LAST_EVENT_ID, listOf, Uuid,
+} from "#http/answers.ts";
+import { originFault } from "#http/api.ts";
+import { json, type HttpRequest, type Reply } from "#http/exchange.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
+import { readPosition, type Streams } from "#realtime/streams.ts";
+import type { Access } from "./access.ts";
+import type { Conversations, Sent } from "./conversations.ts";
+import type { MessageProtocol } from "./message-protocol.ts";
+import {
+  HistoryItemSchema,
+  historyItem,
+  replyBody,
+  STORED_BODY,
+  TruncatedSchema,
+  VariablesField,
+} from "./wire.ts";
+
+export interface ConversationRouteOptions {
+  conversations: Conversations;
+  findAssistantByUuid(uuid: string): Assistant | null;
+  access: Access;
+  streams: Streams;
+  /** The AI SDK's way to send and to be answered. */
+  uiMessages: MessageProtocol;
+}
+
+const CREATE = Type.Object({
+  assistant_id: Type.String(about(
+    "Which assistant: its `uuid`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+  type: Type.Optional(Type.Union([Type.Literal("widget"), Type.Literal("test")], {
+    default: "widget", ...about("Replies of a widget's are paid for, those of a test are free."),
+  })),
+  variables: Type.Optional(VariablesField),
+});
+export const MESSAGE_FIELD = Type.String({
+  maxLength: LIMITS.messageCharsMax, ...about("What is said.", "When are you open?"),
+});
+/** The two ways to send, as the document shows them; the body they are checked by takes both. */
+const SENDS = Type.Union([
+  Type.Object({ message: MESSAGE_FIELD }, named("SendMessage", "A message of the visitor.")),
+  Type.Object({
+    messages: Type.Array(Type.Unknown(), about(
+      "All messages of the chat so far; the last of them, the user's, is answered.",
+      [{ id: "1", role: "user", parts: [{ type: "text", text: "When are you open?" }] }])),
+  }, named("SendChat", "A chat of the AI SDK, with `?protocol=ai-sdk` or its header.")),
+]);
+const SEND = Type.Object({
+  message: Type.Optional(Type.String({
+    maxLength: LIMITS.messageCharsMax, description: "Required, but where `messages` are sent",
+  })),
+  messages: Type.Optional(Type.Array(Type.Unknown(), {
+    description: "An AI SDK chat's, with ?protocol=ai-sdk: the last user message is sent",
+  })),
+}, shownAs(SENDS));
+export const STOP = Type.Object({
+  turn_id: Type.Optional(Type.Integer(about(
+    "The reply that is meant: one that comes after it goes on. Left out: whichever it is.", 12))),
+});
+const AFTER = Type.Object({
+  after: Type.Optional(POSITION),
+});
+
+const OK = Type.Literal(true, about("Always true: it was done."));
+const CREATED = Type.Object({
+  status: OK,
+  conversation_id: Uuid("The conversation's secret: whoever has it reads and writes."),
+  history: listOf(HistoryItemSchema, "What the assistant says first, if it does."),
+});
+const REPLY = Type.Object({
+  status: OK,
+  message: Type.String(about("The assistant's reply.", "We are open from 9 to 5.")),
+  function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
+  ai_disabled: Type.Optional(Type.Boolean(about(
+    "True where the AI is switched off: the message was stored, nobody answered."))),
+  stopped: Type.Optional(Type.Boolean(about(
+    "True where the reply was stopped: the text is what had been shown."))),
+  truncated: TruncatedSchema,
+}, named("Reply", "The assistant's reply to a message."));
+const HISTORY = Type.Object({
+  status: OK,
+  history: listOf(HistoryItemSchema, "All messages, oldest first."),
+  variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], about(
+    "Values it was begun with; null: none.", { first_name: "Ada" })),
+  external_identifier: Type.Optional(Type.String(about(
+    "Who it is with in your system; only where it was begun through generate-reply.", "cust-4711"))),
+});
+const EVENTS = {
+  description: "Server-sent events",
+  schema: EVENT_STREAM,
+  contentType: "text/event-stream",
+};
+const NOT_FOUND = { description: "No such conversation" };
+const BUSY = { description: "Too many requests, streams or messages at a time" };
+const params = { uuid: Uuid("The conversation's `conversation_id`.") };
+
+const wantsEvents = (http: HttpRequest): boolean =>
+  (http.headers.accept ?? "").includes("text/event-stream");
+
+export function conversationRoutes(options: ConversationRouteOptions): Route[] {
+  return [createRoute(options), sendRoute(options), readRoute(options), ...liveRoutes(options)];
+}
+
+function createRoute(options: ConversationRouteOptions): Route {
+  const { conversations, access } = options;
+  return publicRoute({
+    method: "POST",
+    path: "/conversations",
+    tag: "Conversations",
+    summary: "Start a conversation with an assistant",
+    errorShape: "conversation",
+    body: CREATE,
+    bodyBytesMax: LIMITS.bodyBytesMax,
+    responses: {
+      200: { description: "The conversation and its first message", schema: CREATED },
+      400: { description: "Balance too low, or no JSON object" },
+      403: { description: "This page's origin may not use the assistant" },
+      404: { description: "No such assistant" },
+      429: BUSY,
+    },
+    handle: async ({ body, http }) => {
+      access.assertMayCreate(http);
+      const uuid = body.assistant_id.toLowerCase();
+      const assistant = isUuid(uuid) ? options.findAssistantByUuid(uuid) : null;
+      if (!assistant) throw new Fault(404, "Assistant not found");
+      if (!access.originAllowed(assistant, http)) throw originFault();
+      const variables = variablesFrom(body.variables);
+      const type = body.type ?? "widget";
+      const conversation = await conversations.create({ assistant, type, variables });
+      const { messages } = conversations.history(conversation.uuid);
+      const history = messages.map(historyItem);
+      return json(200, { status: true, conversation_id: conversation.uuid, history });
+    },
+  });
+}
+
+function sendRoute(options: ConversationRouteOptions): Route {
+  const { conversations, access, streams, uiMessages } = options;
+  return publicRoute({
+    method: "POST",
+    path: "/conversations/{uuid}/messages",
+    tag: "Conversations",
+    summary: "Send a message",
+    description: "Answered with the whole reply as JSON, or with `Accept: text/event-stream` as it "
+      + "is written. A client that goes does not stop the reply.",
+    params,
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    errorShape: "conversation",
+    notFound: "Conversation not found",
+    body: SEND,
+    // A chat sends all its messages each time, of which the last is taken.
+    bodyBytesMax: LIMITS.bodyBytesMax,
+    responses: {
+      200: { description: "The reply", schema: REPLY, stream: EVENT_STREAM },
+      400: { description: "Balance too low, the reply failed, or no JSON object" },
+      404: NOT_FOUND,
+      409: { description: "An earlier message is still being answered" },
+      429: { description: "Too many messages, or the assistant's daily cap is reached" },
+    },
+    handle: async ({ uuid, body, http }) => {
+      const key = readIdempotencyKey(http.headers["idempotency-key"]);
+      const ui = uiMessages.read(http, body);
+      const text = ui?.text ?? requiredText(body.message);
+      conversations.get(uuid);
+      access.assertMaySend(uuid);
+      const stream = access.streamOf(uuid);
+      if (ui || wantsEvents(http)) streams.assertRoom(stream);
+      const idempotencyKey = key ?? ui?.messageId ?? null;
+      const first = await conversations.send({ uuid, text, idempotencyKey });
+      const sent = ui?.regenerates === true && key === null && first.kind === "repeated"
+        ? await conversations.send({ uuid, text, idempotencyKey: null })
+        : first;
+      if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
+      return wantsEvents(http) && sent.kind !== "stored"
+        ? withReplay(sent, streams.openSse({
+            ...stream,
+            position: { sequence: sent.fromSequence, chars: 0 },
+            untilTurn: sent.turnId,
+            backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
+            skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
+          }))
+        : withReplay(sent, json(200, await replyOf(sent)));
+    },
+  });
+}
+
+function requiredText(message: string | undefined): string {
+  if (message !== undefined && message.trim() !== "") return message;
+  throw fieldFault("message", "The message field is required.");
+}
+
+async function replyOf(sent: Sent): Promise<object> {
+  if (sent.kind === "stored") return STORED_BODY;
+  return replyBody(await sent.result);
+}
+
+function withReplay(sent: Sent, reply: Reply): Reply {
+  const replayed = sent.kind === "repeated" || (sent.kind === "answering" && sent.replayed);
+  return replayed
+    ? { ...reply, headers: { ...reply.headers, "Idempotency-Replayed": "true" } }
+    : reply;
+}
+
+function readRoute({ conversations }: ConversationRouteOptions): Route {
+  return publicRoute({
+    method: "GET",
+    path: "/conversations/{uuid}",
+    tag: "Conversations",
+    summary: "Read a conversation",
+    params,
+    errorShape: "conversation",
+    notFound: "Conversation not found",
+    responses: { 200: { description: "The history", schema: HISTORY }, 404: NOT_FOUND },
+    handle: ({ uuid }) => {
+      const { conversation, messages } = conversations.history(uuid);
+      const { variables } = conversation;
+      return json(200, {
+        status: true,
+        history: messages.map(historyItem),
+        variables: Object.keys(variables).length > 0 ? variables : null,
+        ...(conversation.externalIdentifier === null
+          ? {}
+          : { external_identifier: conversation.externalIdentifier }),
+      });
+    },
+  });
+}
+
+function liveRoutes({ conversations, access, streams }: ConversationRouteOptions): Route[] {
+  return [
+    publicRoute({
+      method: "GET",
+      path: "/conversations/{uuid}/stream",
+      tag: "Conversations",
+      summary: "Watch a conversation",
+      description: "Messages and replies as they are written; resumes without gap or repeat.",
+      params,
+      headers: { "Last-Event-ID": LAST_EVENT_ID },
+      errorShape: "conversation",
+      notFound: "Conversation not found",
+      query: AFTER,
+      responses: { 200: EVENTS, 404: NOT_FOUND, 429: BUSY },
+      handle: ({ uuid, query, http }) => {
+        conversations.get(uuid);
+        const position = readPosition(query.after, http.headers["last-event-id"]);
+        return streams.openSse({ ...access.streamOf(uuid), position });
+      },
+    }),
+    publicRoute({
+      method: "POST",
+      path: "/conversations/{uuid}/stop",
+      tag: "Conversations",
+      summary: "Stop the reply being written",
+      description: "What was shown is kept, and paid for if there was any.",
+      params,
+      errorShape: "conversation",
+      notFound: "Conversation not found",
+      body: STOP,
+      responses: {
+        200: {
+          description: "Whether a reply was stopped",
+          schema: Type.Object({
+            status: OK, stopped: Type.Boolean(about("Whether a reply was being written.")),
+          }),
+        },
+        404: NOT_FOUND,
+      },
+      handle: async ({ uuid, body }) =>
+        json(200, { status: true, stopped: await conversations.stop(uuid, body.turn_id) }),
+    }),
+  ];
+}

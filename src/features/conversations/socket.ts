@@ -1,0 +1,120 @@
+// WS /conversations/{uuid}/socket: watch and talk over one connection. Commands: send, resume,
+// stop, ping; everything else that happens arrives as the stream's own frames.
+import { Type, type Static } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { isUuid } from "#core/values.ts";
+import { API_ROOT, originFault } from "#http/api.ts";
+import { toFault } from "#http/errors.ts";
+import type { SocketRoute } from "#http/exchange.ts";
+import { readIdempotencyKey, compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
+import { parsePosition } from "#realtime/frames.ts";
+import { readPosition, type SocketSession, type Streams } from "#realtime/streams.ts";
+import type { Access } from "./access.ts";
+import type { Conversations } from "./conversations.ts";
+import { MESSAGE_FIELD, STOP } from "./routes.ts";
+import { replyBody, STORED_BODY } from "./wire.ts";
+
+const COMMAND = Type.Object({
+  type: Type.Union(["send", "resume", "stop", "ping"].map((type) => Type.Literal(type))),
+  /** Echoed in the answer, so that a client can tell its answers apart. */
+  request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
+  message: Type.Optional(Type.Unknown()),
+  idempotency_key: Type.Optional(Type.String()),
+  after: Type.Optional(Type.String()),
+  ...STOP.properties,
+});
+const validateCommand = compileValidation(COMMAND);
+const validateMessage = compileValidation(Type.Object({ message: MESSAGE_FIELD }));
+
+type Command = Static<typeof COMMAND>;
+
+export interface ConversationSocketOptions {
+  conversations: Conversations;
+  access: Access;
+  streams: Streams;
+  log: Logger;
+}
+
+export function conversationSocket(options: ConversationSocketOptions): SocketRoute {
+  const { conversations, access, streams, log } = options;
+  return {
+    pattern: `${API_ROOT}/conversations/:uuid/socket`,
+    errorShape: "conversation",
+    accept: (http) => {
+      const uuid = (http.params[0] ?? "").toLowerCase();
+      if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
+      conversations.get(uuid);
+      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
+      const stream = access.streamOf(uuid);
+      streams.assertRoom(stream);
+      return (socket) => {
+        const session = streams.openSocket({ ...stream, position }, socket);
+        return {
+          message: (text) => void obey(options, uuid, session, text, log),
+          drained: () => session.drained(),
+          closed: () => session.closed(),
+        };
+      };
+    },
+  };
+}
+
+/** Never rejects: what a command threw is answered as an `error` frame. */
+async function obey(
+  options: ConversationSocketOptions,
+  uuid: string,
+  session: SocketSession,
+  text: string,
+  log: Logger,
+): Promise<void> {
+  let requestId: string | undefined;
+  const echo = (): { request_id?: string } =>
+    requestId === undefined ? {} : { request_id: requestId };
+  try {
+    const command = validateCommand(parseJsonObject(Buffer.from(text)));
+    requestId = command.request_id;
+    const [type, members] = await run(options, uuid, session, command);
+    session.answer(type, { ...members, ...echo() });
+  } catch (error) {
+    const fault = toFault(error, log, null);
+    session.answer("error", {
+      status: fault.status,
+      error: fault.message,
+      ...(fault.errors ? { errors: fault.errors } : {}),
+      ...(fault.retryAfterS === undefined ? {} : { retry_after: Math.ceil(fault.retryAfterS) }),
+      ...echo(),
+    });
+  }
+}
+
+async function run(
+  { conversations, access }: ConversationSocketOptions,
+  uuid: string,
+  session: SocketSession,
+  command: Command,
+): Promise<[type: string, members: object]> {
+  switch (command.type) {
+    case "ping":
+      return ["pong", {}];
+    case "stop":
+      return ["stop_result", { stopped: await conversations.stop(uuid, command.turn_id) }];
+    case "resume": {
+      const position = parsePosition(command.after ?? "");
+      if (!position) throw new Fault(422, "The after is not a position of this stream.");
+      session.resume(position);
+      return ["resumed", {}];
+    }
+    default: {
+      const { message } = validateMessage({ message: command.message });
+      const idempotencyKey = readIdempotencyKey(command.idempotency_key);
+      access.assertMaySend(uuid);
+      const sent = await conversations.send({ uuid, text: message, idempotencyKey });
+      if (sent.kind === "stored") return ["send_result", STORED_BODY];
+      const result = await sent.result;
+      return ["send_result", { turn_id: sent.turnId, ...replyBody(result) }];
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// What the chat widget has to know of an assistant before anybody has said a word. Public like the
+// conversations themselves, and like them only for the origins the assistant allows.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import { about } from "#core/schema.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { System } from "#core/system.ts";
+import { allVariables } from "#engine/prompt.ts";
+import { fillTemplate } from "#engine/template.ts";
+import { Uuid } from "#http/answers.ts";
+import { originFault } from "#http/api.ts";
+import { json } from "#http/exchange.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import type { Access } from "./access.ts";
+import { personaOf } from "./answering.ts";
+
+export interface WidgetRouteOptions {
+  access: Access;
+  findAssistantByUuid(uuid: string): Assistant | null;
+  /** Throws Fault 422 when nothing can speak the assistant's language, or hear it but the words. */
+  hearingOf(assistant: Assistant, words: "typed" | null): string;
+  /** ISO 639-1. */
+  languageOf(assistant: Assistant): string;
+  system: System;
+}
+
+const SETTINGS = Type.Object({
+  status: Type.Literal(true, about("Always true: there is such an assistant.")),
+  name: Type.String(about("The assistant's name.", "Front desk")),
+  widget_settings: Type.Object({
+    theme: Type.Optional(Type.String(about("Look of the widget.", "modern"))),
+    color: Type.Optional(Type.String(about("Its colour.", "#2563eb"))),
+    position: Type.Optional(Type.String(about("Where its button is.", "bottom-right"))),
+    remember_days: Type.Integer({
+      description: "For how many days the browser keeps the conversation; 0: each tab keeps its own",
+      examples: [7],
+    }),
+  }, about("How the widget looks.")),
+  initial_message: Type.String(about("What the assistant says first; empty: nothing.", "Hello!")),
+  calls: Type.Boolean(about("Whether a web call with the assistant is possible.")),
+  hears: Type.Boolean({
+    description: "Whether this server understands what is spoken; if not, a page gives it the words: "
+      + "by the browser's own speech recognition, or typed",
+    examples: [true],
+  }),
+  language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
+});
+
+export function widgetRoutes(options: WidgetRouteOptions): Route[] {
+  const { access, system } = options;
+  const isPossible = (assistant: Assistant, words: "typed" | null): boolean => {
+    try {
+      options.hearingOf(assistant, words);
+      return true;
+    } catch (error) {
+      if (error instanceof Fault) return false;
+      throw error;
+    }
+  };
+  return [publicRoute({
+    method: "GET",
+    path: "/widget/{uuid}",
+    params: { uuid: Uuid("The assistant's `uuid`.") },
+    tag: "Conversations",
+    summary: "Read how an assistant's chat widget looks and begins",
+    errorShape: "conversation",
+    notFound: "Assistant not found",
+    responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
+    handle: ({ uuid, http }) => {
+      const assistant = options.findAssistantByUuid(uuid);
+      if (!assistant) throw new Fault(404, "Assistant not found");
+      if (!access.originAllowed(assistant, http)) throw originFault();
+      const { initial_message: initial, widget_settings: widget } = assistant.settings;
+      const variables = allVariables(personaOf(assistant), {}, system.now());
+      return json(200, {
+        status: true,
+        name: assistant.name,
+        widget_settings: { remember_days: LIMITS.widgetRememberDays, ...widget },
+        initial_message: fillTemplate(initial, variables),
+        calls: isPossible(assistant, "typed"),
+        hears: isPossible(assistant, null),
+        language: options.languageOf(assistant),
+      });
+    },
+  })];
+}

@@ -1,0 +1,91 @@
+// Conversation records in the contract's JSON.
+import { Type } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { about, named } from "#core/schema.ts";
+import { dollarsFromMicros } from "#core/money.ts";
+import { plainSeconds } from "#core/system.ts";
+import { FunctionCallSchema } from "#http/answers.ts";
+import type { ModelUsage } from "#providers/models/port.ts";
+import type { ConversationSummary, Message, TurnResult } from "./records.ts";
+
+export const TruncatedSchema = Type.Optional(Type.Boolean({
+  description: "Present and true where the reply ended at its bound instead of by itself",
+  examples: [true],
+}));
+
+export const HistoryItemSchema = Type.Object({
+  role: Type.Union([Type.Literal("assistant"), Type.Literal("user")], about("Who said it.")),
+  content: Type.String(about("The text.", "Hello, how can I help?")),
+  function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
+    "Functions the model called for it; left out where it called none."))),
+  stopped: Type.Optional(Type.Boolean(about(
+    "True where the reply was stopped: the text is what had been shown."))),
+  truncated: TruncatedSchema,
+}, named("HistoryItem", "One message of a conversation."));
+
+/** What is not a text is stored as one. */
+export const VariablesField = Type.Unknown(about(
+  "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
+
+const count = (description: string, example: number) =>
+  Type.Integer({ description, examples: [example] });
+
+export const UsageSchema = Type.Object({
+  input_tokens: count("Tokens the model read", 812),
+  output_tokens: count("Tokens the model wrote", 64),
+});
+
+export const usageItem = ({ inputTokens, outputTokens }: ModelUsage) =>
+  ({ input_tokens: inputTokens, output_tokens: outputTokens });
+
+export function historyItem(message: Message) {
+  return {
+    role: message.role,
+    content: message.content,
+    ...(message.functionCalls.length > 0 ? { function_calls: message.functionCalls } : {}),
+    ...(message.stopped ? { stopped: true } : {}),
+    ...(message.truncated ? { truncated: true } : {}),
+  };
+}
+
+/** The JSON answer to a send; a failed turn is the contract's 400. */
+export function replyBody(result: TurnResult) {
+  if (result.kind === "failed") {
+    // Stopped before the first text: the client asked for it, and nothing was charged.
+    if (result.reason === "stopped") {
+      return { status: true, message: "", function_calls: [], stopped: true };
+    }
+    throw new Fault(result.reason === "interrupted" ? 503 : 400, result.error, {
+      ...(result.reason === "interrupted" ? { retryAfterS: 1 } : {}),
+    });
+  }
+  return {
+    status: true,
+    message: result.text,
+    function_calls: result.functionCalls,
+    ...(result.stopped ? { stopped: true } : {}),
+    ...(result.truncated ? { truncated: true } : {}),
+  };
+}
+
+export const STORED_BODY = { status: true, message: "", function_calls: [], ai_disabled: true };
+
+export function summaryItem(summary: ConversationSummary) {
+  return {
+    id: summary.uuid,
+    assistant_id: summary.assistantUuid,
+    assistant_name: summary.assistantName,
+    type: summary.type,
+    variables: Object.keys(summary.variables).length > 0 ? summary.variables : null,
+    message_count: summary.messageCount,
+    total_cost: dollarsFromMicros(summary.totalCostMicros),
+    ai_enabled: summary.aiEnabled,
+    ...(summary.externalIdentifier === null
+      ? {}
+      : { external_identifier: summary.externalIdentifier }),
+    evaluation: summary.evaluation,
+    evaluation_error: summary.evaluationError,
+    created_at: plainSeconds(summary.createdAt),
+    updated_at: plainSeconds(summary.updatedAt),
+  };
+}

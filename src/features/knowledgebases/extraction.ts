@@ -1,0 +1,262 @@
+// Runs the extractor processes (workers/extractor.ts), which read documents no one vouches for.
+// They are capped by the system, started when first needed, let go when idle, and replaced when
+// they die: a bomb costs one document, never the server nor another document.
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+
+export interface Chunk {
+  /** Outermost first. */
+  headings: string[];
+  text: string;
+  page: number | null;
+  url: string | null;
+}
+
+export type ExtractionSource =
+  | { type: "pdf" | "txt" | "docx"; path: string }
+  | { type: "website"; urls: string[]; follow: number };
+
+export type ExtractionResult =
+  | { kind: "extracted"; chunks: Chunk[]; pages: number; truncated: boolean }
+  /** `reason`: a sentence for the document's owner. */
+  | { kind: "failed"; reason: string };
+
+export interface Extractor {
+  /** Never rejects, but for an aborted signal; every document ends with a result. */
+  extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult>;
+  /** The id of a process while there is one, for tests. */
+  pid(): number | null;
+  /** Ends the processes; what is being read fails. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface ExtractorOptions {
+  log: Logger;
+  system: System;
+  allowPrivateNetworks: readonly string[];
+}
+
+interface Job {
+  id: number;
+  source: ExtractionSource;
+  limitMs: number;
+  chunks: Chunk[];
+  resolve(result: ExtractionResult): void;
+}
+
+type Message =
+  | { id: number; chunks: Chunk[] }
+  | { id: number; done: { kind: "extracted"; pages: number; truncated: boolean } }
+  | { id: number; done: { kind: "failed"; reason: string } };
+
+const EXTRACTOR_FILE = new URL("../../../workers/extractor.ts", import.meta.url).pathname;
+const PRLIMIT = ["/usr/bin/prlimit", "/bin/prlimit"];
+const NICE = ["/usr/bin/nice", "/bin/nice"];
+const TOO_MUCH = "The document needed too much memory to read.";
+const TOO_LONG = "The document took too long to read.";
+const STOPPING = "The server is stopping.";
+
+export function createExtractor(options: ExtractorOptions): Extractor {
+  return new Supervisor(options);
+}
+
+/** As many processes as documents at a time: one that kills its process takes no other along. */
+class Supervisor implements Extractor {
+  readonly #waiting: Job[] = [];
+  readonly #readers: Reader[];
+  #nextId = 1;
+  #isClosed = false;
+
+  constructor(options: ExtractorOptions) {
+    const onFree = (): void => this.#next();
+    this.#readers = Array.from({ length: LIMITS.documentsAtOnceMax }, () =>
+      new Reader(options, onFree));
+  }
+
+  extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) return resolve({ kind: "failed", reason: STOPPING });
+      if (signal?.aborted) return reject(signal.reason as Error);
+      const fetchMs = source.type === "website" ? LIMITS.websiteReadMs : 0;
+      const limitMs = fetchMs + LIMITS.documentReadMs;
+      const id = this.#nextId;
+      this.#nextId += 1;
+      const giveUp = (): void => {
+        reject(signal?.reason as Error);
+        this.#giveUp(id);
+      };
+      signal?.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.push({
+        id, source, limitMs, chunks: [],
+        resolve: (result) => {
+          signal?.removeEventListener("abort", giveUp);
+          resolve(result);
+        },
+      });
+      this.#next();
+    });
+  }
+
+  pid(): number | null {
+    return this.#readers.find((reader) => reader.pid !== null)?.pid ?? null;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const job of this.#waiting.splice(0)) job.resolve({ kind: "failed", reason: STOPPING });
+    await Promise.all(this.#readers.map((reader) => reader.close()));
+  }
+
+  #giveUp(id: number): void {
+    const index = this.#waiting.findIndex((job) => job.id === id);
+    if (index >= 0) this.#waiting.splice(index, 1);
+    else this.#readers.find((reader) => reader.jobId === id)?.kill();
+  }
+
+  #next(): void {
+    // One that has its process already is quicker.
+    const free = this.#readers.filter((reader) => reader.jobId === null)
+      .sort((one, other) => Number(one.pid === null) - Number(other.pid === null));
+    for (const reader of free) {
+      const job = this.#isClosed ? undefined : this.#waiting.shift();
+      if (!job) return;
+      reader.read(job);
+    }
+  }
+}
+
+/** One process at a time, one document at a time in it. */
+class Reader {
+  readonly #options: ExtractorOptions;
+  readonly #onFree: () => void;
+  #child: ChildProcess | null = null;
+  #job: Job | null = null;
+  #deadline: Timer | null = null;
+  #idle: Timer | null = null;
+  #jobsDone = 0;
+  #isLate = false;
+  #isClosed = false;
+
+  constructor(options: ExtractorOptions, onFree: () => void) {
+    this.#options = options;
+    this.#onFree = onFree;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  get jobId(): number | null {
+    return this.#job?.id ?? null;
+  }
+
+  read(job: Job): void {
+    const { system, log } = this.#options;
+    this.#idle?.cancel();
+    this.#job = job;
+    this.#isLate = false;
+    const child = this.#started();
+    // The thread is stopped first; a process that does not even answer then is killed.
+    this.#deadline = system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
+      log.warn({ id: job.id }, "the extractor process does not answer");
+      this.#isLate = true;
+      child.kill("SIGKILL");
+    });
+    child.send({ id: job.id, source: job.source, limitMs: job.limitMs });
+  }
+
+  kill(): void {
+    this.#child?.kill("SIGKILL");
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#idle?.cancel();
+    const child = this.#child;
+    if (!child) return;
+    const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    child.kill("SIGKILL");
+    await gone;
+  }
+
+  #started(): ChildProcess {
+    if (this.#child) return this.#child;
+    const born = startProcess(this.#options.allowPrivateNetworks);
+    born.on("message", (message: Message) => this.#take(born, message));
+    born.on("exit", (code, signal) => this.#died(born, signal ?? `code ${code}`));
+    born.on("error", (error) => this.#died(born, error.message));
+    return (this.#child = born);
+  }
+
+  #take(from: ChildProcess, message: Message): void {
+    const job = this.#job;
+    if (from !== this.#child || job?.id !== message.id) return;
+    if ("chunks" in message) {
+      job.chunks.push(...message.chunks);
+      return;
+    }
+    const { done } = message;
+    this.#jobsDone += 1;
+    // Libraries never give back all they took: a new process now and then.
+    if (this.#jobsDone >= LIMITS.extractorJobsMax) this.#retire();
+    else this.#keepIdle(from);
+    this.#settle(done.kind === "failed" ? done : { ...done, chunks: job.chunks });
+  }
+
+  #settle(result: ExtractionResult): void {
+    const job = this.#job;
+    this.#job = null;
+    this.#deadline?.cancel();
+    job?.resolve(result);
+    this.#onFree();
+  }
+
+  #retire(): void {
+    const old = this.#child;
+    this.#child = null;
+    this.#jobsDone = 0;
+    old?.disconnect();
+  }
+
+  #died(which: ChildProcess, how: string): void {
+    if (which !== this.#child) return;
+    this.#child = null;
+    this.#jobsDone = 0;
+    this.#idle?.cancel();
+    if (!this.#isClosed) this.#options.log.warn({ how }, "an extractor process died");
+    if (!this.#job) return;
+    const reason = this.#isClosed ? STOPPING : this.#isLate ? TOO_LONG : TOO_MUCH;
+    // The next document finds a process that is ready.
+    if (!this.#isClosed) this.#keepIdle(this.#started());
+    this.#settle({ kind: "failed", reason });
+  }
+
+  #keepIdle(child: ChildProcess): void {
+    this.#idle = this.#options.system.after(LIMITS.extractorIdleMs, () => {
+      if (child === this.#child && !this.#job) this.#retire();
+    });
+  }
+}
+
+function startProcess(allowPrivateNetworks: readonly string[]): ChildProcess {
+  const program = [
+    process.execPath, "--disallow-code-generation-from-strings", "--no-warnings", EXTRACTOR_FILE,
+    allowPrivateNetworks.join(","),
+  ];
+  // Thread limits do not contain buffers; the system's limit on the process does.
+  const prlimit = PRLIMIT.find((path) => existsSync(path));
+  const capped = prlimit === undefined
+    ? program
+    : [prlimit, `--data=${LIMITS.extractorBytesMax}`, "--core=0", "--", ...program];
+  // Before anything is started in it, so that every thread of it stands back behind the server's.
+  const nice = NICE.find((path) => existsSync(path));
+  const [command = "", ...args] = nice === undefined ? capped : [nice, "-n", "10", ...capped];
+  return spawn(command, args, {
+    // Nothing of the server's environment: it holds secrets.
+    env: { PATH: "/usr/bin:/bin" },
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+  });
+}

@@ -1,0 +1,251 @@
+// Knowledgebases and their documents: records, store port, what can be done with them. Reading a
+// document is in processing.ts, finding something again in retrieval.ts.
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault } from "#core/faults.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent, DocumentStatus } from "#events/events.ts";
+import type { Chunk } from "./extraction.ts";
+
+export const DOCUMENT_TYPES = ["website", "pdf", "txt", "docx"] as const;
+export type DocumentType = (typeof DOCUMENT_TYPES)[number];
+export type KnowledgebaseStatus = "empty" | DocumentStatus;
+
+export interface Knowledgebase {
+  id: number;
+  accountId: number;
+  name: string;
+  description: string | null;
+  /** Processing until no document is, then failed when one failed. */
+  status: KnowledgebaseStatus;
+  documentsCount: number;
+  assistantsCount: number;
+  /** Grows whenever what can be found changes. */
+  version: number;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+/** `file`: its name in the upload folder. */
+export type DocumentSource = { file: string } | { urls: string[]; follow: number };
+
+export interface Document {
+  id: number;
+  accountId: number;
+  knowledgebaseId: number;
+  name: string;
+  description: string | null;
+  type: DocumentType;
+  source: DocumentSource;
+  status: DocumentStatus;
+  /** Why it failed, for its owner. */
+  reason: string | null;
+  pages: number;
+  characters: number;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+/** A piece of a document as a search finds it, with everything needed to cite it. */
+export interface Passage {
+  documentId: number;
+  document: string;
+  /** Place of the chunk in its document. */
+  chunk: number;
+  headings: string[];
+  page: number | null;
+  url: string | null;
+  text: string;
+}
+
+/** The query as a vector of the model. */
+export interface Meaning {
+  model: string;
+  vector: Float32Array;
+}
+
+interface Naming {
+  name: string;
+  description: string | null;
+}
+
+export interface NewDocument extends Naming {
+  accountId: number;
+  knowledgebaseId: number;
+  type: DocumentType;
+  source: DocumentSource;
+  documentsMax: number;
+  now: Instant;
+}
+
+export type ReadOutcome =
+  | { kind: "active"; pages: number; characters: number }
+  | { kind: "failed"; reason: string };
+
+export interface KnowledgebaseStore {
+  create(args: Naming & { accountId: number; now: Instant }): Promise<Knowledgebase>;
+  update(
+    args: Partial<Naming> & { accountId: number; knowledgebaseId: number; now: Instant },
+  ): Promise<Knowledgebase | null>;
+  /** Also its documents, and the reference of every assistant. Null: no such knowledgebase. */
+  remove(args: {
+    accountId: number; knowledgebaseId: number; now: Instant;
+  }): Promise<Document[] | null>;
+  find(accountId: number, knowledgebaseId: number): Knowledgebase | null;
+  list(accountId: number): Knowledgebase[];
+
+  createDocument(args: NewDocument): Promise<
+    | { kind: "created"; document: Document; events: CommittedEvent[] }
+    | { kind: "not_found" }
+    | { kind: "too_many" }
+  >;
+  updateDocument(
+    args: Partial<Naming> & { accountId: number; documentId: number; now: Instant },
+  ): Promise<Document | null>;
+  removeDocument(
+    args: { accountId: number; documentId: number; now: Instant },
+  ): Promise<Document | null>;
+  findDocument(accountId: number, knowledgebaseId: number, documentId: number): Document | null;
+  documents(knowledgebaseId: number): Document[];
+
+  /** Documents still to be read, oldest first, of all accounts. */
+  unread(): Document[];
+  /**
+   * Removes what was stored by a server that ended while it read; false when the document is gone.
+   * How often that happened does not count: a document can end an extractor, never the server.
+   */
+  beginReading(documentId: number): Promise<boolean>;
+  /** A part of what was read; found by searches once the document is active. */
+  addChunks(args: { documentId: number; position: number; chunks: Chunk[] }): Promise<void>;
+  /** Stores how reading ended; nothing happens to a document that is gone or was read before. */
+  finishReading(args: {
+    documentId: number; outcome: ReadOutcome; now: Instant;
+  }): Promise<CommittedEvent[]>;
+
+  /** Vectors of chunks stored before, from `position` on. */
+  addVectors(args: {
+    documentId: number; position: number; model: string; vectors: Float32Array[];
+  }): Promise<void>;
+
+  /**
+   * Best passages first, by words and, with a vector of the query, by meaning too. Takes any text;
+   * one without words finds nothing by words.
+   */
+  search(
+    knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
+  ): Passage[];
+  /** Every passage in order, at most `rows`. */
+  passages(knowledgebaseId: number, rows: number): Passage[];
+}
+
+export interface Knowledgebases {
+  create(accountId: number, naming: Naming): Promise<Knowledgebase>;
+  /** The rest throw Fault 404 when the account has no such knowledgebase or document. */
+  update(accountId: number, id: number, changes: Partial<Naming>): Promise<Knowledgebase>;
+  remove(accountId: number, id: number): Promise<void>;
+  get(accountId: number, id: number): Knowledgebase;
+  list(accountId: number): Knowledgebase[];
+  /** `upload`: where the file was put; it is moved away from there. */
+  createDocument(args: Naming & {
+    accountId: number;
+    knowledgebaseId: number;
+    type: DocumentType;
+    source: { upload: string } | { urls: string[]; follow: number };
+  }): Promise<Document>;
+  updateDocument(
+    accountId: number, knowledgebaseId: number, id: number, changes: Partial<Naming>,
+  ): Promise<Document>;
+  removeDocument(accountId: number, knowledgebaseId: number, id: number): Promise<void>;
+  getDocument(accountId: number, knowledgebaseId: number, id: number): Document;
+  documents(accountId: number, knowledgebaseId: number): Document[];
+}
+
+export const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
+
+export const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
+export const documentNotFound = (): Fault => new Fault(404, "Document not found.");
+
+export interface KnowledgebasesOptions {
+  store: KnowledgebaseStore;
+  /** Where files wait to be read. */
+  filesDir: string;
+  bus: EventBus;
+  system: System;
+  /** A document waits to be read. */
+  enqueue(document: Document): void;
+  /** The document is gone: stop reading it, remove its file. */
+  forget(document: Document): void;
+}
+
+export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgebases {
+  const { store, system } = options;
+  const get = (accountId: number, id: number): Knowledgebase => {
+    const found = store.find(accountId, id);
+    if (!found) throw knowledgebaseNotFound();
+    return found;
+  };
+  const getDocument = (accountId: number, knowledgebaseId: number, id: number): Document => {
+    get(accountId, knowledgebaseId);
+    const found = store.findDocument(accountId, knowledgebaseId, id);
+    if (!found) throw documentNotFound();
+    return found;
+  };
+  return {
+    create: (accountId, naming) => store.create({ ...naming, accountId, now: system.now() }),
+    update: async (accountId, knowledgebaseId, changes) => {
+      const saved = await store.update({
+        ...changes, accountId, knowledgebaseId, now: system.now(),
+      });
+      if (!saved) throw knowledgebaseNotFound();
+      return saved;
+    },
+    remove: async (accountId, knowledgebaseId) => {
+      const gone = await store.remove({ accountId, knowledgebaseId, now: system.now() });
+      if (!gone) throw knowledgebaseNotFound();
+      gone.forEach(options.forget);
+    },
+    get,
+    list: (accountId) => store.list(accountId),
+    createDocument: (args) => createDocument(options, args),
+    updateDocument: async (accountId, knowledgebaseId, documentId, changes) => {
+      getDocument(accountId, knowledgebaseId, documentId);
+      const saved = await store.updateDocument({
+        ...changes, accountId, documentId, now: system.now(),
+      });
+      if (!saved) throw documentNotFound();
+      return saved;
+    },
+    removeDocument: async (accountId, knowledgebaseId, documentId) => {
+      getDocument(accountId, knowledgebaseId, documentId);
+      const gone = await store.removeDocument({ accountId, documentId, now: system.now() });
+      if (!gone) throw documentNotFound();
+      options.forget(gone);
+    },
+    getDocument,
+    documents: (accountId, knowledgebaseId) =>
+      store.documents(get(accountId, knowledgebaseId).id),
+  };
+}
+
+async function createDocument(
+  { store, filesDir, bus, system, enqueue }: KnowledgebasesOptions,
+  args: Parameters<Knowledgebases["createDocument"]>[0],
+): Promise<Document> {
+  let source: DocumentSource;
+  if ("upload" in args.source) {
+    const file = system.uuid();
+    await rename(args.source.upload, join(filesDir, file));
+    source = { file };
+  } else source = args.source;
+  const outcome = await store.createDocument({
+    ...args, source, documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
+  });
+  if (outcome.kind === "not_found") throw knowledgebaseNotFound();
+  if (outcome.kind === "too_many") {
+    throw new Fault(422, `A knowledgebase holds ${DOCUMENTS_PER_KNOWLEDGEBASE_MAX} documents at most.`);
+  }
+  bus.publishCommitted(outcome.events);
+  enqueue(outcome.document);
+  return outcome.document;
+}

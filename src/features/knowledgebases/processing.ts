@@ -1,0 +1,179 @@
+// Reads documents one after another in the background, the unread ones of an earlier process first.
+// Every document ends active or failed with a reason, whatever dies in between.
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Embedder } from "#providers/embeddings/port.ts";
+import type { Chunk, Extractor, ExtractionResult } from "./extraction.ts";
+import type { Document, KnowledgebaseStore, ReadOutcome } from "./knowledgebases.ts";
+
+export interface DocumentProcessor {
+  /** Takes up what an earlier process left unread. */
+  start(): void;
+  enqueue(document: Document): void;
+  /** Gives up reading it and removes its file. */
+  forget(document: Document): void;
+  /** Documents waiting or being read. */
+  unread(): number;
+  /** Stops; what is unread is taken up at the next start. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface DocumentProcessorOptions {
+  store: KnowledgebaseStore;
+  extractor: Extractor;
+  /** Null: documents are found by their words alone. */
+  embedder: Embedder | null;
+  filesDir: string;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+export function createDocumentProcessor(options: DocumentProcessorOptions): DocumentProcessor {
+  const { store, extractor, bus, system, log } = options;
+  const waiting: Document[] = [];
+  const reading = new Map<
+    number, { document: Document; abort: AbortController; done: Promise<void> }
+  >();
+  const choose = createTurns();
+  let isClosed = false;
+
+  const read = async (document: Document, signal: AbortSignal): Promise<void> => {
+    try {
+      const outcome = await readDocument(options, document, signal);
+      if (signal.aborted || !outcome) return;
+      const events = await store.finishReading({
+        documentId: document.id, outcome, now: system.now(),
+      });
+      bus.publishCommitted(events);
+      removeFile(options, document);
+    } catch (error) {
+      // Only storage fails here; the document is taken up again at the next start.
+      if (!signal.aborted) log.error({ err: error, document_id: document.id }, "document not read");
+    }
+  };
+  const take = (): Document | undefined => {
+    const document = choose(waiting, [...reading.values()].map((one) => one.document));
+    if (document) waiting.splice(waiting.indexOf(document), 1);
+    return document;
+  };
+  const next = (): void => {
+    while (!isClosed && reading.size < LIMITS.documentsAtOnceMax) {
+      const document = take();
+      if (!document) return;
+      const abort = new AbortController();
+      const done = read(document, abort.signal).finally(() => {
+        reading.delete(document.id);
+        next();
+      });
+      reading.set(document.id, { document, abort, done });
+    }
+  };
+  const enqueue = (document: Document): void => {
+    waiting.push(document);
+    next();
+  };
+  return {
+    start: () => store.unread().forEach(enqueue),
+    enqueue,
+    forget: (document) => {
+      const index = waiting.findIndex(({ id }) => id === document.id);
+      if (index >= 0) waiting.splice(index, 1);
+      reading.get(document.id)?.abort.abort(new Error("the document was deleted"));
+      removeFile(options, document);
+    },
+    unread: () => waiting.length + reading.size,
+    close: async () => {
+      isClosed = true;
+      for (const { abort } of reading.values()) abort.abort(new Error("the server is stopping"));
+      await extractor.close();
+      await Promise.all([...reading.values()].map(({ done }) => done));
+    },
+  };
+}
+
+const isSite = ({ source }: Document): boolean => !("file" in source);
+
+/**
+ * Which of the waiting is read next: the oldest of the account whose turn is longest ago, so that
+ * nobody waits for another's pile. Websites have some of the places, and those of one account one:
+ * slow ones hold up nobody else.
+ */
+function createTurns() {
+  const turns = new Map<number, number>();
+  let turn = 0;
+  return (waiting: readonly Document[], reading: readonly Document[]): Document | undefined => {
+    if (waiting.length === 0) turns.clear();
+    const sites = reading.filter(isSite);
+    const mayBegin = (document: Document): boolean => !isSite(document)
+      || (sites.length < LIMITS.websitesAtOnceMax
+        && sites.every(({ accountId }) => accountId !== document.accountId));
+    const turnOf = ({ accountId }: Document): number => turns.get(accountId) ?? 0;
+    const [next] = waiting.filter(mayBegin).toSorted((one, other) => turnOf(one) - turnOf(other));
+    if (next) turns.set(next.accountId, turn += 1);
+    return next;
+  };
+}
+
+function removeFile({ filesDir }: DocumentProcessorOptions, { source }: Document): void {
+  if ("file" in source) void rm(join(filesDir, source.file), { force: true });
+}
+
+function extract(
+  { extractor, filesDir }: DocumentProcessorOptions,
+  { type, source }: Document,
+  signal: AbortSignal,
+): Promise<ExtractionResult> {
+  if (!("file" in source)) return extractor.extract({ type: "website", ...source }, signal);
+  const path = join(filesDir, source.file);
+  return extractor.extract({ type: type as "pdf" | "txt" | "docx", path }, signal);
+}
+
+/** Null when the document is gone. */
+async function readDocument(
+  options: DocumentProcessorOptions,
+  document: Document,
+  signal: AbortSignal,
+): Promise<ReadOutcome | null> {
+  const { store } = options;
+  if (!await store.beginReading(document.id)) return null;
+  const result = await extract(options, document, signal);
+  if (result.kind === "failed") return result;
+  const { chunks, pages } = result;
+  // In parts, so that no charge waits behind a whole book.
+  for (let position = 0; position < chunks.length; position += LIMITS.chunksPerWrite) {
+    const part = chunks.slice(position, position + LIMITS.chunksPerWrite);
+    await store.addChunks({ documentId: document.id, position, chunks: part });
+    if (signal.aborted) return null;
+  }
+  await addVectors(options, document, chunks, signal);
+  const characters = chunks.reduce((sum, { text }) => sum + text.length, 0);
+  return { kind: "active", pages, characters };
+}
+
+/** A document without vectors is still found by its words, so that a failure here is no failure. */
+async function addVectors(
+  { store, embedder, log }: DocumentProcessorOptions,
+  document: Document,
+  chunks: Chunk[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (!embedder) return;
+  const { embeddingsPerRequestMax: most, embeddingsMs } = LIMITS;
+  try {
+    for (let position = 0; position < chunks.length; position += most) {
+      const texts = chunks.slice(position, position + most).map(({ headings, text }) =>
+        [document.name, ...headings, text].join("\n"));
+      const bounded = AbortSignal.any([signal, AbortSignal.timeout(embeddingsMs)]);
+      const vectors = await embedder.embed(texts, bounded);
+      const { model } = embedder;
+      await store.addVectors({ documentId: document.id, position, model, vectors });
+    }
+  } catch (error) {
+    if (!signal.aborted) log.warn({ err: error, document_id: document.id }, "no embeddings");
+  }
+}

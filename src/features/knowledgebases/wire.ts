@@ -1,0 +1,118 @@
+// Wire shapes of knowledgebases and documents.
+import { Type, type Static } from "@sinclair/typebox";
+import { about, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { CREATED, Moment, TIMES, UPDATED } from "#http/answers.ts";
+import {
+  DOCUMENT_TYPES, type Document, type DocumentType, type Knowledgebase,
+} from "./knowledgebases.ts";
+
+const STATUS_LABELS = {
+  empty: "Empty", processing: "Processing", active: "Active", failed: "Failed",
+} as const;
+const TYPE_LABELS: Record<DocumentType, string> = {
+  website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX",
+};
+
+const oneOf = <T extends string>(values: readonly T[], told: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+
+const KNOWLEDGEBASE = {
+  id: Type.Integer(about("The knowledgebase's number.", 1)),
+  name: Type.String(about("What it is called.", "Price lists")),
+  description: Nullable(Type.String(about("What is in it; null: not said.", "Everything we sell"))),
+  status: oneOf(["empty", "processing", "active", "failed"],
+    "Whether documents are still read; failed: none could be."),
+  status_label: Type.String(about("The status in words.", "Active")),
+};
+
+export const KnowledgebaseSchema = Type.Object({
+  ...KNOWLEDGEBASE,
+  documents_count: Type.Integer(about("How many documents it has.", 3)),
+  assistants_count: Type.Integer(about("How many assistants look things up in it.", 1)),
+  ...TIMES,
+}, named("Knowledgebase", "Documents an assistant can look things up in."));
+export const NewKnowledgebaseSchema = Type.Object(
+  { ...KNOWLEDGEBASE, ...TIMES }, named("NewKnowledgebase", "A knowledgebase that was made."));
+export const ChangedKnowledgebaseSchema = Type.Object(
+  { ...KNOWLEDGEBASE, updated_at: Moment(UPDATED) },
+  named("ChangedKnowledgebase", "A knowledgebase that was changed."));
+
+const DOCUMENT = {
+  id: Type.Integer(about("The document's number.", 1)),
+  name: Type.String(about("What it is called.", "Prices 2026")),
+  description: Nullable(Type.String(about("What is in it; null: not said.", "Prices of all goods"))),
+  type: oneOf(DOCUMENT_TYPES, "A website, or the kind of the file."),
+  type_label: Type.String(about("The type in words.", "PDF")),
+  status: oneOf(["processing", "active", "failed"], "Whether it is still read."),
+  status_label: Type.String(about("The status in words.", "Active")),
+};
+const READ = {
+  failure_reason: Nullable(Type.String(about(
+    "Why it could not be read, in words; null: it could, or is still read.",
+    "The file is protected by a password."))),
+  pages: Type.Integer(about("Pages read.", 12)),
+  characters: Type.Integer(about("Characters read.", 24_310)),
+};
+
+export const DocumentSchema = Type.Object(
+  { ...DOCUMENT, ...READ, ...TIMES }, named("Document", "A file or a website that was read."));
+export const NewDocumentSchema = Type.Object(
+  { ...DOCUMENT, created_at: Moment(CREATED) },
+  named("NewDocument", "A document that will be read in the background."));
+export const ChangedDocumentSchema = Type.Object(
+  { ...DOCUMENT, updated_at: Moment(UPDATED) },
+  named("ChangedDocument", "A document that was changed."));
+
+const headOf = ({ id, name, description, status }: Knowledgebase) => ({
+  id, name, description, status, status_label: STATUS_LABELS[status],
+});
+
+export function wireKnowledgebase(
+  knowledgebase: Knowledgebase,
+): Static<typeof KnowledgebaseSchema> {
+  return {
+    ...headOf(knowledgebase),
+    documents_count: knowledgebase.documentsCount,
+    assistants_count: knowledgebase.assistantsCount,
+    created_at: isoMicros(knowledgebase.createdAt),
+    updated_at: isoMicros(knowledgebase.updatedAt),
+  };
+}
+
+export function wireNewKnowledgebase(
+  knowledgebase: Knowledgebase,
+): Static<typeof NewKnowledgebaseSchema> {
+  const { documents_count, assistants_count, ...rest } = wireKnowledgebase(knowledgebase);
+  return rest;
+}
+
+export function wireChangedKnowledgebase(
+  knowledgebase: Knowledgebase,
+): Static<typeof ChangedKnowledgebaseSchema> {
+  return { ...headOf(knowledgebase), updated_at: isoMicros(knowledgebase.updatedAt) };
+}
+
+const documentHead = ({ id, name, description, type, status }: Document) => ({
+  id, name, description, type, type_label: TYPE_LABELS[type],
+  status, status_label: STATUS_LABELS[status],
+});
+
+export function wireDocument(document: Document): Static<typeof DocumentSchema> {
+  return {
+    ...documentHead(document),
+    failure_reason: document.reason,
+    pages: document.pages,
+    characters: document.characters,
+    created_at: isoMicros(document.createdAt),
+    updated_at: isoMicros(document.updatedAt),
+  };
+}
+
+export const wireNewDocument = (document: Document): Static<typeof NewDocumentSchema> => ({
+  ...documentHead(document), created_at: isoMicros(document.createdAt),
+});
+
+export const wireChangedDocument = (document: Document): Static<typeof ChangedDocumentSchema> => ({
+  ...documentHead(document), updated_at: isoMicros(document.updatedAt),
+});

@@ -1,0 +1,98 @@
+// Reads the CSV file of an import, row by row: a bad row costs that row, never those behind it.
+// Called by import-route.ts.
+import { CsvError } from "csv-parse";
+import { parse } from "csv-parse/sync";
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { LIMITS } from "#core/limits.ts";
+
+/** `row` counts as spreadsheets do: the header is 1. Blank rows are counted and left out. */
+export type CsvRow =
+  | { kind: "cells"; row: number; cells: string[] }
+  | { kind: "broken"; row: number; text: string };
+
+const DELIMITERS = [",", ";", "\t"] as const;
+
+const countOf = (text: string, wanted: string): number => text.split(wanted).length - 1;
+
+/** The character that parts the header most often. */
+const delimiterOf = (header: string): string =>
+  DELIMITERS.toSorted((a, b) => countOf(header, b) - countOf(header, a))[0] ?? ",";
+
+function cellsOf(text: string, delimiter: string, relaxed: boolean): string[] | null {
+  try {
+    const [cells = []] = parse(text, {
+      delimiter, relax_quotes: relaxed, relax_column_count: true, trim: true,
+      record_delimiter: "\r\n",
+    });
+    return cells;
+  } catch (error) {
+    if (error instanceof CsvError) return null;
+    throw error;
+  }
+}
+
+/** Lines of the file, with those given back first. */
+class Lines {
+  readonly #source: AsyncIterator<string>;
+  readonly #back: string[] = [];
+
+  constructor(source: AsyncIterable<string>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<string | null> {
+    const back = this.#back.shift();
+    if (back !== undefined) return back;
+    const read = await this.#source.next();
+    return read.done ? null : read.value;
+  }
+
+  giveBack(lines: string[]): void {
+    this.#back.unshift(...lines);
+  }
+}
+
+const isWhole = (text: string): boolean => countOf(text, "\"") % 2 === 0;
+const isTooLong = (text: string): boolean => text.length > LIMITS.csvRowCharsMax;
+
+/**
+ * A quoted cell that goes on in the next lines. A quote nobody closes would swallow the rows behind
+ * it, so only what is exactly CSV may span lines; else they are given back.
+ */
+async function continued(first: string, lines: Lines, delimiter: string): Promise<string[] | null> {
+  const taken: string[] = [];
+  let text = first;
+  while (!isWhole(text) && taken.length < LIMITS.csvRowLinesMax && !isTooLong(text)) {
+    const line = await lines.next();
+    if (line === null) break;
+    taken.push(line);
+    text += `\n${line}`;
+  }
+  const cells = isTooLong(text) ? null : cellsOf(text, delimiter, false);
+  if (!cells) lines.giveBack(taken);
+  return cells;
+}
+
+/** The first row is the header. The file is read as it is asked for. */
+export async function* readCsv(path: string): AsyncGenerator<CsvRow> {
+  const stream = createReadStream(path, { encoding: "utf8" });
+  const lines = new Lines(createInterface({ input: stream, crlfDelay: Infinity }));
+  try {
+    let delimiter: string | null = null;
+    let row = 0;
+    for (let line = await lines.next(); line !== null; line = await lines.next()) {
+      row += 1;
+      if (row === 1) line = line.replace(/^\ufeff/, "");
+      delimiter ??= delimiterOf(line);
+      if (line.trim() === "") continue;
+      const cells = isTooLong(line)
+        ? null
+        : cellsOf(line, delimiter, true) ?? await continued(line, lines, delimiter);
+      if (cells) yield { kind: "cells", row, cells };
+      else yield { kind: "broken", row, text: line };
+    }
+  } finally {
+    stream.destroy();
+  }
+}

@@ -1,0 +1,225 @@
+// Leads: the people a campaign calls, and the numbers nobody may call. Records, store port, rules.
+// Who is called when is decided by src/campaigns.
+import { Fault, fieldFault } from "#core/faults.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { ReadNumber } from "./phone.ts";
+
+export const LEAD_STATUSES = [
+  "created", "scheduled", "processing", "completed", "rescheduled", "reached-max-retries",
+  "blacklisted",
+] as const;
+export type LeadStatus = (typeof LEAD_STATUSES)[number];
+
+/** Those a client may set; the others come about by themselves. */
+export const SETTABLE_STATUSES = ["created", "completed", "reached-max-retries"] as const;
+export type SettableStatus = (typeof SETTABLE_STATUSES)[number];
+
+export type Variables = Record<string, string>;
+
+export interface Lead {
+  id: number;
+  accountId: number;
+  campaignId: number;
+  /** Of a secondary contact: its lead. */
+  mainId: number | null;
+  phoneNumber: string;
+  /** Empty: the campaign's. */
+  timeZone: string;
+  variables: Variables;
+  status: LeadStatus;
+  callTries: number;
+  /** In the queue, not to be called before; null: not in the queue. */
+  nextTryAt: Instant | null;
+  /** The call under way while `processing`, afterwards the last one. */
+  callId: number | null;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+export interface WholeLead extends Lead {
+  campaignName: string;
+  /** In the order they are tried. */
+  contacts: Lead[];
+}
+
+export interface NewContact extends ReadNumber {
+  variables: Variables;
+}
+export interface NewLead extends NewContact {
+  contacts: NewContact[];
+}
+
+export type AddOutcome =
+  /** By position: the new lead's id, or null for a number the campaign has already. */
+  | { kind: "added"; ids: (number | null)[] }
+  | { kind: "no_campaign" };
+
+export type UpdateLeadOutcome =
+  | { kind: "updated"; events: CommittedEvent[] }
+  | { kind: "not_found" | "no_campaign" | "duplicate" | "blocked" | "secondary" }
+  /** A call to it is under way. */
+  | { kind: "processing" };
+
+export type RemoveLeadOutcome =
+  | { kind: "removed"; events: CommittedEvent[] }
+  | { kind: "not_found" | "processing" };
+
+export interface LeadChanges {
+  campaignId?: number;
+  number?: ReadNumber;
+  status?: SettableStatus;
+  /** Merged into those it has. */
+  variables?: Variables;
+}
+
+export interface LeadFilter {
+  status?: LeadStatus;
+  campaignId?: number;
+  /** Part of the number. */
+  phoneNumber?: string;
+  /** Instants; `to` is exclusive. */
+  from?: Instant;
+  to?: Instant;
+}
+
+export interface BlockedNumber {
+  phoneNumber: string;
+  reason: string | null;
+  createdAt: Instant;
+}
+
+/** Each write is one transaction. A number on the do-not-call list is never in a queue. */
+export interface LeadStore {
+  /** Leads of blocked numbers are stored as blacklisted. */
+  add(args: {
+    accountId: number; campaignId: number; leads: NewLead[]; allowsDuplicates: boolean;
+    now: Instant;
+  }): Promise<AddOutcome>;
+  /** `created` begins anew, with its contacts; moving takes them along. */
+  update(args: { accountId: number; leadId: number; changes: LeadChanges; now: Instant }):
+    Promise<UpdateLeadOutcome>;
+  /** Its contacts go too. */
+  remove(args: { accountId: number; leadId: number; now: Instant }): Promise<RemoveLeadOutcome>;
+  find(accountId: number, leadId: number): WholeLead | null;
+  /** Newest first; secondary contacts are inside their leads. */
+  list(accountId: number, filter: LeadFilter, offset: number, rows: number): WholeLead[];
+  count(accountId: number, filter: LeadFilter): number;
+  ownsCampaign(accountId: number, campaignId: number): boolean;
+  /** Also blacklists every lead of the number; null when the list is full. */
+  block(args: {
+    accountId: number; phoneNumber: string; reason: string | null; blockedMax: number;
+    now: Instant;
+  }): Promise<{ blocked: BlockedNumber; events: CommittedEvent[] } | null>;
+  /** Leads stay blacklisted until somebody sets them anew. */
+  unblock(args: { accountId: number; phoneNumber: string }): Promise<boolean>;
+  /** Newest first. */
+  blocked(accountId: number, offset: number, rows: number): BlockedNumber[];
+  countBlocked(accountId: number): number;
+}
+
+export interface LeadsOptions {
+  store: LeadStore;
+  bus: EventBus;
+  system: System;
+  /** Called after every change of who waits to be called. */
+  onQueueChange(): void;
+}
+
+export type Leads = ReturnType<typeof createLeads>;
+
+const BLOCKED_MAX = 100_000;
+const campaignNotFound = (): Fault => new Fault(404, "Campaign not found");
+const notFound = (): Fault => new Fault(404, "Lead not found");
+const DUPLICATE = "This phone number is already a lead of the campaign.";
+const invalid = (field: string, message: string): Fault =>
+  new Fault(422, "Validation failed", { errors: { [field]: [message] } });
+
+function refusalOf(kind: Exclude<UpdateLeadOutcome["kind"], "updated">): Fault {
+  switch (kind) {
+    case "not_found":
+      return notFound();
+    case "no_campaign":
+      return invalid("campaign_id", "The selected campaign does not exist");
+    case "secondary":
+      return invalid("campaign_id", "A secondary contact moves with its lead");
+    case "duplicate":
+      return invalid("phone_number", DUPLICATE);
+    case "blocked":
+      return invalid("status", "The phone number is on the do-not-call list");
+    case "processing":
+      return new Fault(409, "The lead is being called at the moment.");
+  }
+}
+
+export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions) {
+  const get = (accountId: number, leadId: number): WholeLead => {
+    const lead = store.find(accountId, leadId);
+    if (!lead) throw notFound();
+    return lead;
+  };
+  /** Null at the place of a number the campaign has already. Fault 404 without the campaign. */
+  const addAll = async (
+    args: Omit<Parameters<LeadStore["add"]>[0], "now">,
+  ): Promise<(number | null)[]> => {
+    const outcome = await store.add({ ...args, now: system.now() });
+    if (outcome.kind === "no_campaign") throw campaignNotFound();
+    onQueueChange();
+    return outcome.ids;
+  };
+  return {
+    get,
+    addAll,
+    /** Fault 404 without the campaign. */
+    assertCampaign: (accountId: number, campaignId: number): void => {
+      if (!store.ownsCampaign(accountId, campaignId)) throw campaignNotFound();
+    },
+    /** Fault 422 for a number the campaign has already. */
+    create: async (
+      accountId: number, campaignId: number, lead: NewLead, allowsDuplicates: boolean,
+    ): Promise<WholeLead> => {
+      const [id] = await addAll({ accountId, campaignId, leads: [lead], allowsDuplicates });
+      if (id === null || id === undefined) throw fieldFault("phone_number", DUPLICATE);
+      return get(accountId, id);
+    },
+    update: async (accountId: number, leadId: number, changes: LeadChanges): Promise<void> => {
+      const outcome = await store.update({ accountId, leadId, changes, now: system.now() });
+      if (outcome.kind !== "updated") throw refusalOf(outcome.kind);
+      bus.publishCommitted(outcome.events);
+      onQueueChange();
+    },
+    remove: async (accountId: number, leadId: number): Promise<void> => {
+      const outcome = await store.remove({ accountId, leadId, now: system.now() });
+      if (outcome.kind !== "removed") throw refusalOf(outcome.kind);
+      bus.publishCommitted(outcome.events);
+      onQueueChange();
+    },
+    page: (
+      accountId: number, filter: LeadFilter, { page, perPage }: { page: number; perPage: number },
+    ) => ({
+      items: store.list(accountId, filter, (page - 1) * perPage, perPage),
+      total: store.count(accountId, filter),
+    }),
+    block: async (
+      accountId: number, phoneNumber: string, reason: string | null,
+    ): Promise<BlockedNumber> => {
+      const outcome = await store.block({
+        accountId, phoneNumber, reason, blockedMax: BLOCKED_MAX, now: system.now(),
+      });
+      if (!outcome) throw new Fault(422, `The list may not have more than ${BLOCKED_MAX} numbers.`);
+      bus.publishCommitted(outcome.events);
+      onQueueChange();
+      return outcome.blocked;
+    },
+    unblock: async (accountId: number, phoneNumber: string): Promise<void> => {
+      if (!await store.unblock({ accountId, phoneNumber })) {
+        throw new Fault(404, "Phone number not found");
+      }
+    },
+    blockedPage: (accountId: number, { page, perPage }: { page: number; perPage: number }) => ({
+      items: store.blocked(accountId, (page - 1) * perPage, perPage),
+      total: store.countBlocked(accountId),
+    }),
+  };
+}

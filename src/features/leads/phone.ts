@@ -1,0 +1,32 @@
+// Telephone numbers as leads have them: read into E.164, and the time zone their country lives by.
+import { parsePhoneNumberFromString } from "libphonenumber-js/min";
+import { readFileSync } from "node:fs";
+
+export interface ReadNumber {
+  /** E.164. */
+  phoneNumber: string;
+  /** IANA; empty where the number does not say. */
+  timeZone: string;
+}
+
+/** IANA zones by calling code, of countries that have one alone. */
+const ZONES = new Map(Object.entries(JSON.parse(
+  readFileSync(new URL("../../../data/number-timezones.json", import.meta.url), "utf8"),
+) as Record<string, string>));
+
+const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
+const E164 = /^\+[1-9]\d{4,14}$/;
+
+/**
+ * Null for what is no number. It must be possible, not assigned: numbering plans change faster
+ * than tables of them do.
+ */
+export function readPhoneNumber(text: string): ReadNumber | null {
+  const spelt = text.trim();
+  if (!SPELLING.test(spelt)) return null;
+  const parsed = parsePhoneNumberFromString(spelt);
+  if (!parsed?.isPossible() || !E164.test(parsed.number)) return null;
+  return {
+    phoneNumber: parsed.number, timeZone: ZONES.get(parsed.countryCallingCode) ?? "",
+  };
+}

@@ -1,0 +1,53 @@
+// The rules of a number's subscription that need no database: months on the calendar, and what
+// becomes of a number whose month is over. Used by the store inside its transactions.
+import type { Instant } from "#core/system.ts";
+
+/** `grace`: unpaid, works; `suspended`: unpaid, can be neither called nor assigned. */
+export const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;
+export type NumberStatus = (typeof NUMBER_STATUSES)[number];
+
+export const DAY_MICROS = 86_400_000_000;
+
+/**
+ * The end of the month that begins at `start`, UTC, of a subscription that began at `anchor`: the
+ * anchor's day and time in the next month, or that month's last day. From the anchor and not from
+ * the start, so that 31 January goes by 28 February to 31 March.
+ */
+export function monthAfter(start: Instant, anchor: Instant): Instant {
+  const startDate = new Date(Math.floor(start / 1000));
+  const anchorDate = new Date(Math.floor(anchor / 1000));
+  const [year, month] = [startDate.getUTCFullYear(), startDate.getUTCMonth() + 1];
+  const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
+  const day = Math.min(anchorDate.getUTCDate(), lastDay);
+  const timeOfDay = anchor - Math.floor(anchor / DAY_MICROS) * DAY_MICROS;
+  return Date.UTC(year, month, day) * 1000 + timeOfDay;
+}
+
+interface Unpaid {
+  status: NumberStatus;
+  graceUntil: Instant | null;
+}
+
+/**
+ * What becomes of a number that its account could not pay for just now. Each period of grace counts
+ * from when it was found unpaid, so that a server that was off takes nobody's number in one go.
+ */
+export type Consequence =
+  | { kind: "grace" | "suspended"; graceUntil: Instant; dueAt: Instant }
+  | { kind: "removed" }
+  /** As it was; it is tried again a day later. */
+  | { kind: "waiting"; dueAt: Instant };
+
+export function consequenceOf(
+  { status, graceUntil }: Unpaid, now: Instant, graceMicros: number,
+): Consequence {
+  const nextTry = (until: Instant): Instant => Math.min(now + DAY_MICROS, until);
+  const begin = (kind: "grace" | "suspended"): Consequence => {
+    const until = now + graceMicros;
+    return { kind, graceUntil: until, dueAt: nextTry(until) };
+  };
+  if (status === "active") return begin("grace");
+  const until = graceUntil ?? now;
+  if (now < until) return { kind: "waiting", dueAt: nextTry(until) };
+  return status === "grace" ? begin("suspended") : { kind: "removed" };
+}

@@ -1,0 +1,64 @@
+// Guards against toll fraud, pure: which numbers nobody here may dial, and how fast an account may
+// dial. Asked inside the transaction that begins an outbound call, whoever makes it. How many calls
+// an account has at a time is bounded by its plan.
+import { parsePhoneNumberFromString } from "libphonenumber-js/max";
+import type { Instant } from "#core/system.ts";
+
+export interface DialRules {
+  /** Two letters each; none: every country. */
+  countries: readonly string[];
+  /** Null: as fast as it likes. */
+  perMinute: number | null;
+}
+
+/** Satellites and networks of no country: dear, and where stolen minutes are sold. */
+const SATELLITE = /^\+(870|881|882|883)/;
+const PREMIUM_CODE = /^\+979/;
+
+/**
+ * Why nobody may dial the number (E.164), as a sentence for people; null: it may be dialled. What
+ * numbering plans do not know yet is nobody's premium number, but with a list of countries it is
+ * refused: its country cannot be told.
+ */
+export function barredReason(phoneNumber: string, countries: readonly string[]): string | null {
+  if (SATELLITE.test(phoneNumber)) return "Satellite phone numbers cannot be called.";
+  const parsed = parsePhoneNumberFromString(phoneNumber);
+  const type = parsed?.getType();
+  if (type === "PREMIUM_RATE" || PREMIUM_CODE.test(phoneNumber)) {
+    return "Premium-rate phone numbers cannot be called.";
+  }
+  if (type === "SHARED_COST") return "Shared-cost phone numbers cannot be called.";
+  if (countries.length === 0) return null;
+  const country = parsed?.country;
+  if (country === undefined) {
+    return "The phone number cannot be called: what country it is of cannot be told.";
+  }
+  return countries.includes(country)
+    ? null
+    : `Phone numbers of the country ${country} cannot be called.`;
+}
+
+const MINUTE_MICROS = 60_000_000;
+/** The bucket holds this part of a minute's calls, rounded up. */
+const BURST_PART = 1 / 6;
+
+export type DialTurn =
+  | { kind: "now"; spentUntil: Instant }
+  | { kind: "wait"; until: Instant };
+
+/**
+ * A token bucket as one instant, until when the account's calls are spent: each call puts it
+ * forward by its share of a minute, and it may be ahead of the clock by what the bucket holds.
+ * `spentUntil` is null before the first call.
+ */
+export function dialTurn(spentUntil: Instant | null, perMinute: number, now: Instant): DialTurn {
+  const shareMicros = Math.ceil(MINUTE_MICROS / perMinute);
+  const bucketMicros = Math.ceil(perMinute * BURST_PART) * shareMicros;
+  // So far ahead nobody dials: the clock was put back, and what was spent then is not held against.
+  const isStale = spentUntil === null || spentUntil > now + bucketMicros + MINUTE_MICROS;
+  const from = isStale ? now : Math.max(spentUntil, now);
+  const next = from + shareMicros;
+  return next <= now + bucketMicros
+    ? { kind: "now", spentUntil: next }
+    : { kind: "wait", until: next - bucketMicros };
+}

@@ -1,0 +1,38 @@
+// What a number's digits say of the country it is from, and the countries it can be sold as.
+import { getCountryCallingCode, parsePhoneNumberFromString } from "libphonenumber-js/min";
+import type { CountryCode } from "libphonenumber-js/min";
+import type { NumberPrices } from "#core/price-lists.ts";
+
+export interface ParsedNumber {
+  /** E.164. */
+  phoneNumber: string;
+  nationalDigits: string;
+  /** Null: the digits alone do not tell (+44 is Jersey's too). */
+  countryCode: string | null;
+  callingCode: string;
+}
+
+/** Null for anything but a number with its country's code that could exist. */
+export function parseNumber(text: string): ParsedNumber | null {
+  if (!text.trim().startsWith("+")) return null;
+  const parsed = parsePhoneNumberFromString(text);
+  if (!parsed?.isPossible()) return null;
+  return {
+    phoneNumber: parsed.number,
+    nationalDigits: parsed.nationalNumber,
+    countryCode: parsed.country ?? null,
+    callingCode: parsed.countryCallingCode,
+  };
+}
+
+/** As people write it: `+1 201 555 0123`. */
+export const formatNumber = (phoneNumber: string): string =>
+  parsePhoneNumberFromString(phoneNumber)?.formatInternational() ?? phoneNumber;
+
+/** The countries sold here that the number can be of, the likeliest first. */
+export function countriesOf(number: ParsedNumber, prices: NumberPrices): string[] {
+  const sharing = prices.countries().filter((code) =>
+    getCountryCallingCode(code as CountryCode) === number.callingCode);
+  const { countryCode } = number;
+  return countryCode !== null && sharing.includes(countryCode) ? [countryCode] : sharing;
+}

@@ -1,0 +1,338 @@
+// Buying a number, as steps that a crash may fall between: the price is reserved and the order
+// written (one transaction), the provider provisions under the order's name, the charge, the number
+// and its event are written (one transaction). Whatever fails gives the money back, and a number
+// that came too late goes back to its provider.
+import { Fault, fieldFault, ProviderError } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { Micros } from "#core/money.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { NumberProvider, OfferedNumber } from "#providers/numbers/port.ts";
+import type { NumberPrices } from "#core/price-lists.ts";
+import { countriesOf, parseNumber, type ParsedNumber } from "./prices.ts";
+
+/** `lost`: refused and nothing charged, but the provider may still deliver. */
+export type PurchaseState = "ordered" | "completed" | "lost" | "failed";
+
+export interface NewPurchase {
+  uuid: string;
+  accountId: number;
+  idempotencyKey: string | null;
+  phoneNumber: string;
+  countryCode: string;
+  smsCapable: boolean;
+  region: string | null;
+  provider: string;
+  priceMicros: Micros;
+  now: Instant;
+}
+
+export interface Purchase extends Omit<NewPurchase, "now"> {
+  id: number;
+  state: PurchaseState;
+  /** What the client was told; null while it was told nothing. */
+  status: number | null;
+  error: string | null;
+  phoneNumberId: number | null;
+  createdAt: Instant;
+  finishedAt: Instant | null;
+}
+
+export type OrderOutcome =
+  | { kind: "ordered" }
+  /** The key was used before, maybe for another number. */
+  | { kind: "repeated"; uuid: string }
+  | { kind: "in_use" }
+  | { kind: "no_payment_method" }
+  | { kind: "balance_too_low" };
+
+export interface NumberReturn {
+  id: number;
+  provider: string;
+  sid: string;
+}
+
+/** Writes are one transaction each. */
+export interface PurchaseStore {
+  /** Whether the account was ever credited. */
+  hasPaymentMethod(accountId: number): boolean;
+  /** Bought by somebody, or being bought. */
+  isInUse(phoneNumber: string): boolean;
+  findPurchase(uuid: string): Purchase | null;
+  findPurchaseByKey(accountId: number, idempotencyKey: string): Purchase | null;
+  /** Orders whose end is open: state `ordered` or `lost`, oldest first. */
+  openPurchases(rows: number): Purchase[];
+  /** Reserves the price and writes the order, or writes nothing. */
+  order(purchase: NewPurchase): Promise<OrderOutcome>;
+  /** Posts the charge and writes number and event; the number goes back unless it was `ordered`. */
+  complete(args: { uuid: string; sid: string; now: Instant }): Promise<CommittedEvent[]>;
+  /** Gives the money back. `mayArrive`: the provider may still deliver. */
+  fail(args: {
+    uuid: string; status: number; error: string; mayArrive: boolean; now: Instant;
+  }): Promise<void>;
+  /** What is to go back to its provider, oldest first. */
+  returns(rows: number): NumberReturn[];
+  finishReturn(id: number): Promise<void>;
+}
+
+export interface Bought {
+  /** `completed`, or else refused with its status and error. */
+  purchase: Purchase;
+  /** The key was used before: this is what was answered then. */
+  replayed: boolean;
+}
+
+export interface PurchaseOptions {
+  store: PurchaseStore;
+  /** In the order they are asked. */
+  providers: NumberProvider[];
+  prices: NumberPrices;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+export interface OfferWithPrice extends OfferedNumber {
+  monthlyMicros: Micros;
+}
+
+export interface Purchases {
+  /** Fault 500 when nothing was found and a provider did not answer. */
+  search(countryCode: string, contains: string): Promise<OfferWithPrice[]>;
+  /** Faults as the contract words them. */
+  purchase(
+    accountId: number, phoneNumber: string, idempotencyKey: string | null,
+  ): Promise<Bought>;
+  /** Brings orders that nobody is at to their end, and numbers back to their providers. */
+  sweep(): Promise<void>;
+  /** Waits for the orders under way; a sweep takes up no more. */
+  close(): Promise<void>;
+}
+
+const UNPARSABLE =
+  "Unable to parse phone number. Please provide a valid E.164 format number.";
+const NOT_AVAILABLE = "This phone number is not available for purchase. "
+  + "Please search for available numbers first.";
+const PROVIDER_FAILED =
+  "Failed to purchase phone number from provider. Please contact support.";
+
+const refusals = {
+  inUse: () => new Fault(400, "This phone number is already in use."),
+  notAvailable: () => new Fault(400, NOT_AVAILABLE),
+  noPaymentMethod: () =>
+    new Fault(402, "No payment method found. Please add a payment method to your account."),
+  paymentFailed: () => new Fault(402, "Payment failed. Please update your payment method."),
+  keyOfAnother: () =>
+    fieldFault("idempotency_key", "The Idempotency-Key was used for another phone number."),
+  unsettled: () => new Fault(503, "The purchase is not settled with the provider yet. "
+    + "Please try again with the same Idempotency-Key.", { retryAfterS: 60 }),
+};
+
+/** A purchase that has ended, whichever way: what the client hears, now or when it asks again. */
+function endOf(purchase: Purchase | null, replayed: boolean): Bought {
+  if (!purchase || purchase.state === "ordered") throw refusals.unsettled();
+  return { purchase, replayed };
+}
+
+function createOffers({ providers, prices, log }: PurchaseOptions) {
+  const priced = (offer: OfferedNumber): OfferWithPrice | null => {
+    const monthlyMicros = offer.monthlyMicros ?? prices.of(offer.countryCode);
+    return monthlyMicros === null ? null : { ...offer, monthlyMicros };
+  };
+  return {
+    search: async (countryCode: string, contains: string): Promise<OfferWithPrice[]> => {
+      const found: OfferWithPrice[] = [];
+      let silent = false;
+      for (const provider of providers) {
+        const most = LIMITS.numberSearchMax - found.length;
+        if (most === 0) break;
+        try {
+          const offers = await provider.search({ countryCode, contains, most });
+          found.push(...offers.map(priced).filter((offer) => offer !== null));
+        } catch (error) {
+          if (!(error instanceof ProviderError)) throw error;
+          log.warn({ err: error, provider: provider.name }, "a number search failed");
+          silent = true;
+        }
+      }
+      if (silent && found.length === 0) {
+        throw new Fault(500, "Failed to search for phone numbers. Please try again.");
+      }
+      return found;
+    },
+    find: async (number: ParsedNumber): Promise<[NumberProvider, OfferWithPrice] | null> => {
+      const wanted = { ...number, countryCodes: countriesOf(number, prices) };
+      for (const provider of providers) {
+        const offer = await provider.find(wanted);
+        const withPrice = offer && priced(offer);
+        if (withPrice) return [provider, withPrice];
+      }
+      return null;
+    },
+  };
+}
+
+/** Brings one order to its end. */
+function createSettling(options: PurchaseOptions) {
+  const { store, providers, bus, system, log } = options;
+  const providerOf = (name: string) => providers.find((provider) => provider.name === name);
+  const complete = async (uuid: string, sid: string): Promise<void> => {
+    bus.publishCommitted(await store.complete({ uuid, sid, now: system.now() }));
+  };
+  const fail = (uuid: string, status: number, mayArrive: boolean): Promise<void> => {
+    const error = status === 400 ? NOT_AVAILABLE : PROVIDER_FAILED;
+    return store.fail({ uuid, status, error, mayArrive, now: system.now() });
+  };
+
+  return {
+    /** The order is written and nobody was asked yet. */
+    fulfil: async (provider: NumberProvider, { uuid, phoneNumber }: NewPurchase) => {
+      const result = await provider.provision({ phoneNumber, purchaseId: uuid });
+      if (result.kind === "provisioned") return complete(uuid, result.sid);
+      if (result.kind === "unavailable") return fail(uuid, 400, false);
+      log.error({ provider: provider.name, reason: result.reason, purchase: uuid },
+        "a number could not be provisioned");
+      if (result.kind === "refused") return fail(uuid, 500, false);
+      const sid = await provider.lookUp({ phoneNumber, purchaseId: uuid }).catch(() => null);
+      return sid === null ? fail(uuid, 500, true) : complete(uuid, sid);
+    },
+    /** An order that nobody is at: found at its provider it is completed, else given back. */
+    resume: async (purchase: Purchase): Promise<void> => {
+      const { uuid, phoneNumber, state, finishedAt } = purchase;
+      const provider = providerOf(purchase.provider);
+      if (!provider) {
+        return log.warn({ provider: purchase.provider }, "a number's provider is not configured");
+      }
+      const sid = await provider.lookUp({ phoneNumber, purchaseId: uuid });
+      if (sid !== null) return complete(uuid, sid);
+      const age = system.now() - (finishedAt ?? purchase.createdAt);
+      const mayArrive = state === "ordered" || age < LIMITS.numberSettleMs * 1000;
+      if (state === "ordered" || !mayArrive) await fail(uuid, 500, mayArrive);
+    },
+    giveBack: async ({ id, provider, sid }: NumberReturn): Promise<void> => {
+      const owner = providerOf(provider);
+      if (!owner) return log.warn({ provider }, "a number's provider is not configured");
+      await owner.release(sid);
+      await store.finishReturn(id);
+    },
+  };
+}
+
+/** Who is at which order, so that nobody else takes it up. */
+function createDesk() {
+  const underWay = new Map<string, Promise<unknown>>();
+  let closed = false;
+  return {
+    attend: <T>(uuid: string, work: () => Promise<T>): Promise<T> => {
+      const attended = work().finally(() => underWay.delete(uuid));
+      underWay.set(uuid, attended);
+      return attended;
+    },
+    workOn: (uuid: string) => underWay.get(uuid),
+    isClosed: () => closed,
+    /** Waits for what is under way. */
+    close: async (): Promise<void> => {
+      closed = true;
+      await Promise.allSettled(underWay.values());
+    },
+  };
+}
+
+function createSweep(
+  { store, log }: PurchaseOptions,
+  settling: ReturnType<typeof createSettling>,
+  desk: ReturnType<typeof createDesk>,
+): Purchases["sweep"] {
+  return async () => {
+    /** Providers that did not answer: asked again in the next round, not row after row. */
+    const silent = new Set<string>();
+    const trying = async (provider: string, work: () => Promise<void>): Promise<void> => {
+      if (silent.has(provider) || desk.isClosed()) return;
+      try {
+        await work();
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error;
+        log.warn({ err: error, provider }, "a number's provider failed; it is tried again");
+        silent.add(provider);
+      }
+    };
+    for (const purchase of store.openPurchases(LIMITS.numberSweepRowsMax)) {
+      if (desk.workOn(purchase.uuid)) continue;
+      await trying(purchase.provider, () =>
+        desk.attend(purchase.uuid, () => settling.resume(purchase)));
+    }
+    for (const back of store.returns(LIMITS.numberSweepRowsMax)) {
+      await trying(back.provider, () => settling.giveBack(back));
+    }
+  };
+}
+
+export function createPurchases(options: PurchaseOptions): Purchases {
+  const { store, system, log } = options;
+  const offers = createOffers(options);
+  const settling = createSettling(options);
+  const desk = createDesk();
+  const replay = async (uuid: string, phoneNumber: string): Promise<Bought> => {
+    const known = store.findPurchase(uuid);
+    if (known?.phoneNumber !== phoneNumber) throw refusals.keyOfAnother();
+    if (known.state === "ordered") {
+      const work = desk.workOn(uuid) ?? desk.attend(uuid, () => settling.resume(known));
+      await work.catch((error: unknown) => {
+        if (!(error instanceof ProviderError)) throw error;
+      });
+    }
+    return endOf(store.findPurchase(uuid), true);
+  };
+  const findOffer = async (number: ParsedNumber) => {
+    try {
+      return await offers.find(number);
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      log.warn({ err: error }, "a number could not be looked for");
+      throw new Fault(500, PROVIDER_FAILED);
+    }
+  };
+  const order = async (purchase: NewPurchase, provider: NumberProvider): Promise<Bought> => {
+    // Attended before it is written, so that no sweep finds it alone.
+    const ordered = await desk.attend(purchase.uuid, async () => {
+      const outcome = await store.order(purchase);
+      if (outcome.kind === "ordered") await settling.fulfil(provider, purchase);
+      return outcome;
+    });
+    if (ordered.kind === "repeated") return replay(ordered.uuid, purchase.phoneNumber);
+    if (ordered.kind === "in_use") throw refusals.inUse();
+    if (ordered.kind === "no_payment_method") throw refusals.noPaymentMethod();
+    if (ordered.kind === "balance_too_low") throw refusals.paymentFailed();
+    return endOf(store.findPurchase(purchase.uuid), false);
+  };
+  return {
+    search: offers.search,
+    purchase: async (accountId, text, idempotencyKey) => {
+      const number = parseNumber(text);
+      if (!number) throw new Fault(422, UNPARSABLE);
+      const { phoneNumber } = number;
+      const findKnown = (): Purchase | null =>
+        idempotencyKey === null ? null : store.findPurchaseByKey(accountId, idempotencyKey);
+      const known = findKnown();
+      if (known) return replay(known.uuid, phoneNumber);
+      if (!store.hasPaymentMethod(accountId)) throw refusals.noPaymentMethod();
+      if (store.isInUse(phoneNumber)) throw refusals.inUse();
+      const found = await findOffer(number);
+      if (!found) {
+        // Sold while it was looked for: perhaps to the same request, which had come before.
+        const meanwhile = findKnown();
+        if (meanwhile) return replay(meanwhile.uuid, phoneNumber);
+        throw refusals.notAvailable();
+      }
+      const [provider, { countryCode, smsCapable, region, monthlyMicros }] = found;
+      return order({
+        uuid: system.uuid(), accountId, idempotencyKey, phoneNumber, countryCode, smsCapable,
+        region, provider: provider.name, priceMicros: monthlyMicros, now: system.now(),
+      }, provider);
+    },
+    sweep: createSweep(options, settling, desk),
+    close: desk.close,
+  };
+}

@@ -1,0 +1,49 @@
+// The clockwork of subscriptions: charges the months that have come due, and lets go what was given
+// up or not paid for. Each step is one transaction of the store and charges one month at most.
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import { DAY_MICROS } from "./billing.ts";
+
+export interface RenewalStore {
+  /** Numbers whose time has come, the longest overdue first. */
+  due(now: Instant, rows: number): number[];
+  /** One step of one number; nothing when its time has not come. */
+  renew(args: {
+    phoneNumberId: number; now: Instant; graceMicros: number;
+  }): Promise<CommittedEvent[]>;
+}
+
+export interface RenewalOptions {
+  store: RenewalStore;
+  bus: EventBus;
+  system: System;
+  log: Logger;
+  graceDays: number;
+}
+
+/** Every step puts the number's time forward, so that this ends. */
+export function createRenewals({ store, bus, system, log, graceDays }: RenewalOptions) {
+  return {
+    sweep: async (): Promise<void> => {
+      const graceMicros = graceDays * DAY_MICROS;
+      const failed = new Set<number>();
+      for (;;) {
+        const now = system.now();
+        const due = store.due(now, LIMITS.numberSweepRowsMax).filter((id) => !failed.has(id));
+        if (due.length === 0) return;
+        for (const phoneNumberId of due) {
+          try {
+            bus.publishCommitted(await store.renew({ phoneNumberId, now, graceMicros }));
+          } catch (error) {
+            // One number's defect keeps no other from its renewal.
+            failed.add(phoneNumberId);
+            log.error({ err: error, phone_number_id: phoneNumberId }, "a renewal failed");
+          }
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,296 @@
+// The wire of phone numbers: search, buy, list, name, give up. Assignable numbers are among the
+// assistants' lookups, SIP trunks in sip-trunk-routes.ts.
+import { Type } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import { dollarsFromMicros } from "#core/money.ts";
+import { about, named, Nullable, prepared, withMessage } from "#core/schema.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+import {
+  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf,
+} from "#http/answers.ts";
+import { json, type Reply } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
+import type { OwnedNumbers, PhoneNumber, PhoneNumberType } from "./phone-numbers.ts";
+import { messageRoutes } from "./message-routes.ts";
+import { formatNumber } from "./prices.ts";
+import type { Bought, OfferWithPrice, Purchases } from "./purchases.ts";
+import { sipTrunkRoutes } from "./sip-trunk-routes.ts";
+import type { SipTrunks } from "./sip-trunks.ts";
+import { NICKNAME_CHARS_MAX } from "./wire.ts";
+
+export interface PhoneNumberRouteOptions {
+  numbers: OwnedNumbers;
+  purchases: Pick<Purchases, "search" | "purchase">;
+  sipTrunks: SipTrunks;
+}
+
+const COUNTRY_DEFAULT = "US";
+const CONTAINS_DIGITS_MAX = 10;
+
+const TYPE_LABELS: Record<PhoneNumberType, string> = {
+  normal: "Dedicated Number", sip: "SIP", caller_id: "Caller ID",
+};
+
+const NumberSchema = Type.Object({
+  id: Type.Integer(about("The number's `id`, for `phone_number_id` of an assistant.", 1)),
+  phone_number: Type.String(about("In E.164, or an extension.", "+4930123456")),
+  nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Shop"))),
+  country_code: Type.String(about("Two letters of its country.", "DE")),
+  type: Type.String(about("normal: bought here; sip: of your own system; caller_id.", "normal")),
+  type_label: Type.String(about("The type in words.", "Dedicated Number")),
+  sms_capable: Type.Boolean(about("Whether this server can send SMS from it.", false)),
+  region: Nullable(Type.String(about("Where it is served; null: not known.", "us1"))),
+  has_active_subscription: Type.Boolean(about("Whether it is paid for by the month.")),
+  created_at: Moment("When you got it, in UTC."),
+  status: Type.String(about(
+    "active; grace: unpaid, still works; suspended: unpaid, cannot be used.", "active")),
+  monthly_price: Type.Number(about("USD a month.", 1)),
+  paid_until: Nullable(Moment("Until when it is paid, in UTC; null: no subscription.")),
+  grace_until: Nullable(Moment(
+    "While unpaid: when it is suspended, or if it is that, when it is lost; null: it is paid.")),
+  released_at: Nullable(Moment("When it was given up, in UTC; null: it was not.")),
+}, named("PhoneNumber", "A phone number of the account."));
+const OfferSchema = Type.Object({
+  phone_number: Type.String(about("In E.164, as purchase takes it.", "+12025550123")),
+  phone_number_formatted: Type.String(about("As people write it.", "(202) 555-0123")),
+  country_code: Type.String(about("Two letters of its country.", "US")),
+  price: Type.Number(about("USD a month.", 1)),
+  stripe_price_id: Type.Null(about("Always null, for older clients.")),
+  address_requirements: Type.String(about(
+    "Which address the carrier asks for: none, local, foreign or any.", "none")),
+  sms_capable: Type.Boolean(about("Whether this server could send SMS from it.", false)),
+}, named("NumberOffer", "A number that can be bought."));
+const SearchQuery = Type.Object({
+  country_code: Type.Optional(Type.String({
+    pattern: "^[A-Z]{2}$",
+    default: COUNTRY_DEFAULT,
+    ...about("Two letters of the country."),
+    ...prepared((value) => (typeof value === "string" ? value.toUpperCase() : value)),
+    ...withMessage("The country code must be two letters."),
+  })),
+  contains: Type.Optional(Type.String({
+    pattern: `^[0-9]{1,${CONTAINS_DIGITS_MAX}}$`,
+    ...about("Only numbers with these digits in them.", "202"),
+    ...withMessage(`The contains must be at most ${CONTAINS_DIGITS_MAX} digits.`),
+  })),
+});
+const PurchaseBody = Type.Object({
+  phone_number: Type.String({
+    maxLength: 64, ...about("In E.164, from the search.", "+12025550123"),
+  }),
+});
+export const UpdateBody = Type.Object({
+  nickname: Type.Optional(Nullable(Type.String({
+    maxLength: NICKNAME_CHARS_MAX,
+    ...about("What you call it; null or empty: nothing.", "Shop"),
+    ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),
+  }))),
+});
+
+/** Whatever the carrier could do with a number: this server sends no SMS. */
+const CAN_SEND_SMS: boolean = false;
+
+const isoOrNull = (instant: Instant | null): string | null =>
+  instant === null ? null : isoMicros(instant);
+
+const hasSubscription = ({ paidUntil, status }: PhoneNumber): boolean =>
+  paidUntil !== null && status !== "suspended";
+
+const wireNumber = (number: PhoneNumber) => ({
+  id: number.id,
+  phone_number: number.phoneNumber,
+  nickname: number.nickname,
+  country_code: number.countryCode,
+  type: number.type,
+  type_label: TYPE_LABELS[number.type],
+  sms_capable: number.smsCapable && CAN_SEND_SMS,
+  region: number.region,
+  has_active_subscription: hasSubscription(number),
+  created_at: isoMicros(number.createdAt),
+  status: number.status,
+  monthly_price: dollarsFromMicros(number.monthlyMicros),
+  paid_until: isoOrNull(number.paidUntil),
+  grace_until: isoOrNull(number.graceUntil),
+  released_at: isoOrNull(number.releasedAt),
+});
+
+const wireOffer = (offer: OfferWithPrice) => ({
+  phone_number: offer.phoneNumber,
+  phone_number_formatted: formatNumber(offer.phoneNumber),
+  country_code: offer.countryCode,
+  price: dollarsFromMicros(offer.monthlyMicros),
+  // Nothing is sold through Stripe here; clients of the API family expect the member.
+  stripe_price_id: null,
+  address_requirements: offer.addressRequirements,
+  sms_capable: offer.smsCapable && CAN_SEND_SMS,
+});
+
+function boughtReply({ purchase, replayed }: Bought): Reply {
+  const headers = replayed ? { "Idempotency-Replayed": "true" } : {};
+  const { phoneNumberId: id, phoneNumber, countryCode } = purchase;
+  if (purchase.state !== "completed") {
+    return json(purchase.status ?? 500, { error: purchase.error }, headers);
+  }
+  return json(201, {
+    message: "Phone number purchased successfully.",
+    data: {
+      id, phone_number: phoneNumber, country_code: countryCode, type: "normal",
+      sms_capable: purchase.smsCapable && CAN_SEND_SMS,
+    },
+  }, headers);
+}
+
+const COMMON = {
+  tag: "Phone numbers", errorShape: "error", notFound: "Phone number not found.",
+} as const;
+const params = { id: IdOf("phone number", "GET /user/phone-numbers/all") };
+const failed = (description: string) => ({ description });
+
+export function phoneNumberRoutes(options: PhoneNumberRouteOptions): Route[] {
+  return [
+    ...listRoutes(options), searchRoute(options), purchaseRoute(options), ...oneRoutes(options),
+    ...sipTrunkRoutes(options.sipTrunks), ...messageRoutes(),
+  ];
+}
+
+function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/phone-numbers/all",
+      summary: "List the phone numbers",
+      responses: {
+        200: { description: "All", schema: dataOf(listOf(NumberSchema, "All.")) },
+      },
+      handle: ({ caller }) =>
+        json(200, { data: numbers.list(caller.accountId).map(wireNumber) }),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/phone-numbers",
+      summary: "List the numbers that can send SMS and have a subscription",
+      responses: { 200: { description: "All of them", schema: listOf(NumberSchema, "All of them.") } },
+      handle: ({ caller }) => json(200, numbers.list(caller.accountId)
+        .filter((number) => number.smsCapable && CAN_SEND_SMS && hasSubscription(number))
+        .map(wireNumber)),
+    }),
+  ];
+}
+
+function searchRoute({ purchases }: PhoneNumberRouteOptions): Route {
+  const offers = listOf(OfferSchema, "Numbers that can be bought.");
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/phone-numbers/search",
+    summary: "Search numbers that can be bought",
+    query: SearchQuery,
+    responses: {
+      200: {
+        description: `At most ${LIMITS.numberSearchMax} numbers, the same twice`,
+        schema: Type.Object({ data: offers, result: offers }),
+      },
+      500: failed("The provider did not answer"),
+    },
+    handle: async ({ query: { country_code: country = COUNTRY_DEFAULT, contains = "" } }) => {
+      const data = (await purchases.search(country, contains)).map(wireOffer);
+      return json(200, { data, result: data });
+    },
+  });
+}
+
+function purchaseRoute({ purchases }: PhoneNumberRouteOptions): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/phone-numbers/purchase",
+    summary: "Buy a number",
+    description: "The first month is paid at once, then every month until it is released.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    body: PurchaseBody,
+    responses: {
+      201: {
+        description: "Bought",
+        schema: savedOf(Type.Pick(
+          NumberSchema, ["id", "phone_number", "country_code", "type", "sms_capable"],
+          named("BoughtNumber", "The number that was bought."))),
+      },
+      400: failed("In use, or not for sale"),
+      402: failed("Never paid, or the balance is short"),
+      422: failed("Not a telephone number; or fields at fault"),
+      500: failed("The provider failed; nothing was charged"),
+      503: failed("An earlier try with the key is not settled yet"),
+    },
+    handle: async ({ caller, body, http }) => {
+      const key = readIdempotencyKey(http.headers["idempotency-key"]);
+      return boughtReply(await purchases.purchase(caller.accountId, body.phone_number, key));
+    },
+  });
+}
+
+function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
+  const path = "/user/phone-numbers/{id}";
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path,
+      params,
+      summary: "One phone number",
+      responses: {
+        200: { description: "The number", schema: dataOf(NumberSchema) },
+      },
+      handle: ({ caller, id }) =>
+        json(200, { data: wireNumber(numbers.get(caller.accountId, id)) }),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "PUT",
+      path,
+      params,
+      summary: "Name a number; null or nothing takes the name away",
+      body: UpdateBody,
+      responses: {
+        200: {
+          description: "Changed",
+          schema: savedOf(Type.Pick(
+            NumberSchema, ["id", "phone_number", "nickname", "country_code", "type"],
+            named("NamedNumber", "The number that was named."))),
+        },
+      },
+      handle: async ({ caller: { accountId }, id, body: { nickname } }) => {
+        const number = nickname === undefined
+          ? numbers.get(accountId, id)
+          : await numbers.rename(accountId, id, nickname === "" ? null : nickname);
+        const { phoneNumber, countryCode, type } = number;
+        const data = { id, phone_number: phoneNumber, country_code: countryCode, type };
+        return json(200, {
+          message: "Phone number updated successfully.",
+          data: { ...data, nickname: number.nickname },
+        });
+      },
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "DELETE",
+      path,
+      params,
+      summary: "Give a number up: at the end of the month that is paid, others at once",
+      responses: {
+        200: { description: "Given up", schema: MessageSchema },
+        400: failed("It is given up already"),
+      },
+      handle: async ({ caller, id }) => {
+        const type = await numbers.release(caller.accountId, id);
+        const message = type === "normal"
+          ? "Phone number released successfully. "
+            + "It will be removed at the end of the billing period."
+          : "Phone number deleted successfully.";
+        return json(200, { message });
+      },
+    }),
+  ];
+}

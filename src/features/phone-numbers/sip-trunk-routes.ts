@@ -1,0 +1,287 @@
+// The wire of SIP trunks: list, read, create, change. They are deleted as the numbers they are, in
+// routes.ts. What the contract does not have is `sip_trunk_type`, `sip_port` and `sip_transport` in
+// answers, and the last two in requests; all three are always there, so that clients see one shape.
+import { Type, type Static } from "@sinclair/typebox";
+import { isSupportedCountry } from "libphonenumber-js/min";
+import type { FieldErrors } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import {
+  about, collectingErrors, errorsOf, named, Nullable, prepared, withMessage,
+} from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { dataOf, IdOf, listOf, savedOf, TIMES } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { CALLING_FORMATS } from "./dialled.ts";
+import {
+  INBOUND_AUTHS, isAllowableNetwork, readSipAddress, TRANSPORTS, TRUNK_TYPES,
+} from "./sip-rules.ts";
+import type { SipTrunkFields, SipTrunkRecord, SipTrunks } from "./sip-trunks.ts";
+import { NICKNAME_CHARS_MAX } from "./wire.ts";
+
+const PASSWORD_CHARS_MAX = 256;
+const FORMATS_MESSAGE = "SIP calling format must be one of: +e164, e164, national.";
+
+const oneOf = <T extends string>(values: readonly T[], message: string, told: string) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)), { ...about(told), ...withMessage(message) });
+const trimmed = (value: unknown): unknown => (typeof value === "string" ? value.trim() : value);
+/** Some clients send extensions as numbers. */
+const asText = prepared((value) => trimmed(typeof value === "number" ? String(value) : value));
+/** What is no address stays as it is and fails the pattern of no address. */
+const asAddress = prepared((value) =>
+  typeof value === "string" ? readSipAddress(value) ?? `/${value}` : value);
+const asCountry = prepared((value) => {
+  const code = typeof value === "string" ? value.trim().toUpperCase() : value;
+  return typeof code === "string" && !isSupportedCountry(code) ? `/${code}` : code;
+});
+const asNetwork = prepared((value) => {
+  const text = trimmed(value);
+  return typeof text === "string" && !isAllowableNetwork(text) ? `/${text}` : text;
+});
+
+const FIELDS = {
+  sip_trunk_type: oneOf(
+    TRUNK_TYPES, "The sip trunk type must be extension or number.",
+    "An extension of a telephone system, or a number of a carrier."),
+  phone_number: Type.String({
+    maxLength: 32,
+    ...asText,
+    ...about("The number in E.164; an extension: 1 to 15 characters.", "+4930123456"),
+  }),
+  sip_username: Type.String({
+    minLength: 3,
+    maxLength: 128,
+    ...about("The name it signs in with.", "parley"),
+    pattern: "^[^\\s\\x00-\\x1f\\x7f\"<>\\\\]+$",
+    ...asText,
+    ...withMessage("The sip username must be 3 to 128 characters without spaces or quotes."),
+  }),
+  sip_password: Type.String({
+    minLength: 3,
+    maxLength: PASSWORD_CHARS_MAX,
+    ...about("The password, sealed at rest and never shown again.", "correct-horse-battery"),
+    pattern: "^[^\\x00-\\x1f\\x7f]+$",
+    ...withMessage(`The sip password must be 3 to ${PASSWORD_CHARS_MAX} characters.`),
+  }),
+  sip_address: Type.String({
+    pattern: "^[^/]",
+    ...about(
+      "Host name (also one with SRV records) or IP address, without a port.", "sip.example.com"),
+    ...asAddress,
+    ...withMessage("SIP server address must be a host name or an IP address, without a port."),
+  }),
+  sip_calling_format: oneOf(
+    CALLING_FORMATS, FORMATS_MESSAGE, "How it wants numbers that are dialled."),
+  inbound_authorization_type: oneOf(
+    INBOUND_AUTHS, "The inbound authorization type must be auth or ip.",
+    "How its calls prove themselves: by name and password (auth), or by their address (ip)."),
+  country_code: Type.String({
+    pattern: "^[A-Z]{2}$",
+    ...about("Two letters of the country its numbers are dialled in.", "DE"),
+    ...asCountry,
+    ...withMessage("The country code must be the two letters of a country."),
+  }),
+};
+const OPTIONAL_FIELDS = {
+  nickname: Type.Optional(Nullable(Type.String({
+    maxLength: NICKNAME_CHARS_MAX,
+    ...about("What you call it; null or empty: nothing.", "Office"),
+    ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),
+  }))),
+  allowed_inbound_ips: Type.Optional(Nullable(Type.Array(
+    Type.String({
+      pattern: "^[^/]",
+      ...asNetwork,
+      ...withMessage("Each allowed inbound ip must be an IP address, or a network such as 192.0.2.0/24."),
+    }),
+    {
+      maxItems: LIMITS.sipNetworksMax,
+      ...about(
+        "Addresses or networks its calls come from, needed when the authorization type is ip; "
+        + "null: none.", ["192.0.2.0/24"]),
+    }))),
+  outbound_proxy: Type.Optional(Type.Boolean(about(
+    "Whether the address is a proxy: URIs keep the domain of a username like user@domain."))),
+  require_srtp: Type.Optional(Type.Boolean({
+    description: "Refuse calls whose sound is not encrypted (488), and place none; use it with the transport tls, which keeps the keys secret",
+    examples: [true],
+  })),
+  sip_port: Type.Optional(Nullable(Type.Integer({
+    minimum: 1, maximum: 65_535,
+    ...about("Its port; null: what DNS says (SRV), else 5060, with tls 5061.", 5060),
+  }))),
+  sip_transport: Type.Optional(oneOf(
+    TRANSPORTS, "The sip transport must be udp, tcp or tls.",
+    "How it is reached; left out on create: udp.")),
+};
+export const CreateBody = Type.Object({ ...FIELDS, ...OPTIONAL_FIELDS }, collectingErrors);
+const UpdateBody = Type.Object(
+  { ...Type.Partial(Type.Object(FIELDS)).properties, ...OPTIONAL_FIELDS }, collectingErrors);
+type Body = Static<typeof UpdateBody>;
+
+const LISTED = {
+  id: Type.Integer(about("The trunk's number, which is also that of its phone number.", 1)),
+  phone_number: Type.String(about("The number in E.164, or the extension.", "+4930123456")),
+  nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Office"))),
+  sip_trunk_type: Type.String(about(`One of ${TRUNK_TYPES.join(", ")}.`, "number")),
+  sip_username: Type.String(about("The name it signs in with.", "parley")),
+  sip_address: Type.String(about("Where it is, without a port.", "sip.example.com")),
+  sip_port: Nullable(Type.Integer(about("Its port; null: what DNS says.", 5060))),
+  sip_transport: Type.String(about(`One of ${TRANSPORTS.join(", ")}.`, "udp")),
+  sip_calling_format: Type.String(about(`One of ${CALLING_FORMATS.join(", ")}.`, "+e164")),
+  inbound_authorization_type: Type.String(about(`One of ${INBOUND_AUTHS.join(", ")}.`, "auth")),
+  allowed_inbound_ips: Nullable(Type.Array(Type.String(), about(
+    "Addresses or networks its calls come from; null: none are named.", ["192.0.2.0/24"]))),
+  outbound_proxy: Type.Boolean(about("Whether the address is a proxy.", false)),
+  require_srtp: Type.Boolean({
+    description: "Calls whose sound is not encrypted are refused", examples: [false],
+  }),
+  country_code: Type.String(about("The country its numbers are dialled in.", "DE")),
+  ...TIMES,
+};
+const ListedSchema = Type.Object(LISTED, named("ListedTrunk", "A SIP trunk as lists show it."));
+const TrunkSchema = Type.Object({
+  ...LISTED,
+  inbound_trunk_id: Type.String(about("Its name for calls that come in.", "ST_in_4f2a")),
+  outbound_trunk_id: Type.String(about("Its name for calls that go out.", "ST_out_4f2a")),
+}, named("SipTrunk", "A number of a telephone system of your own."));
+const ChangedSchema = savedOf(TrunkSchema);
+
+const listed = (trunk: SipTrunkRecord) => ({
+  id: trunk.id,
+  phone_number: trunk.phoneNumber,
+  nickname: trunk.nickname,
+  sip_trunk_type: trunk.trunkType,
+  sip_username: trunk.username,
+  sip_address: trunk.address,
+  sip_port: trunk.port,
+  sip_transport: trunk.transport,
+  sip_calling_format: trunk.callingFormat,
+  inbound_authorization_type: trunk.inboundAuth,
+  allowed_inbound_ips: trunk.allowedNetworks,
+  outbound_proxy: trunk.outboundProxy,
+  require_srtp: trunk.requireSrtp,
+  country_code: trunk.countryCode,
+  created_at: isoMicros(trunk.createdAt),
+  updated_at: isoMicros(trunk.updatedAt),
+});
+const wired = (trunk: SipTrunkRecord) => ({
+  ...listed(trunk),
+  inbound_trunk_id: trunk.inboundTrunkId,
+  outbound_trunk_id: trunk.outboundTrunkId,
+});
+
+/** Of a missing field the contract's own words, where it has any. */
+const MISSING: Record<string, string> = {
+  sip_address: "SIP server address is required.",
+  sip_calling_format: FORMATS_MESSAGE,
+};
+
+function schemaErrors(body: object): FieldErrors {
+  return Object.fromEntries(Object.entries(errorsOf(body)).map(([field, messages]) => {
+    const isMissing = messages[0]?.endsWith(" field is required.");
+    const words = isMissing ? MISSING[field] : undefined;
+    return [field, words === undefined ? messages : [words]];
+  }));
+}
+
+/** What was sent; absent members are absent. */
+function fieldsFrom(body: Body): Partial<SipTrunkFields> {
+  const fields: { [Name in keyof SipTrunkFields]: SipTrunkFields[Name] | undefined } = {
+    trunkType: body.sip_trunk_type,
+    phoneNumber: body.phone_number,
+    nickname: body.nickname === "" ? null : body.nickname,
+    countryCode: body.country_code,
+    username: body.sip_username,
+    password: body.sip_password,
+    address: body.sip_address,
+    port: body.sip_port,
+    transport: body.sip_transport,
+    callingFormat: body.sip_calling_format,
+    inboundAuth: body.inbound_authorization_type,
+    allowedNetworks: body.allowed_inbound_ips,
+    outboundProxy: body.outbound_proxy,
+    requireSrtp: body.require_srtp,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<SipTrunkFields>;
+}
+
+const DEFAULTS = {
+  nickname: null, port: null, transport: "udp", allowedNetworks: null, outboundProxy: false,
+  requireSrtp: false,
+} as const satisfies Partial<SipTrunkFields>;
+
+const COMMON = {
+  tag: "Phone numbers", errorShape: "error", notFound: "SIP trunk not found.",
+} as const;
+const params = { id: IdOf("trunk", "GET /user/phone-numbers/sip-trunks") };
+const refusals = {
+  409: { description: "The account has it already" },
+};
+
+export function sipTrunkRoutes(trunks: SipTrunks): Route[] {
+  return [...readRoutes(trunks), ...writeRoutes(trunks)];
+}
+
+function readRoutes(trunks: SipTrunks): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/phone-numbers/sip-trunks",
+      summary: "List the SIP trunks",
+      responses: {
+        200: { description: "All", schema: dataOf(listOf(ListedSchema, "All.")) },
+      },
+      handle: ({ caller }) => json(200, { data: trunks.list(caller.accountId).map(listed) }),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/phone-numbers/sip-trunks/{id}",
+      params,
+      summary: "One SIP trunk",
+      responses: {
+        200: { description: "The trunk", schema: dataOf(TrunkSchema) },
+      },
+      handle: ({ caller, id }) => json(200, { data: wired(trunks.get(caller.accountId, id)) }),
+    }),
+  ];
+}
+
+function writeRoutes(trunks: SipTrunks): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/phone-numbers/sip-trunks",
+      summary: "Connect a number of your own telephone system",
+      description: "Over SIP. The password is never shown again.",
+      body: CreateBody,
+      responses: { 201: { description: "Created", schema: ChangedSchema }, ...refusals },
+      handle: async ({ caller, body }) => {
+        const fields = { ...DEFAULTS, ...fieldsFrom(body) };
+        const trunk = await trunks.create(caller.accountId, fields, schemaErrors(body));
+        return json(201, { message: "SIP trunk created successfully.", data: wired(trunk) });
+      },
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "PUT",
+      path: "/user/phone-numbers/sip-trunks/{id}",
+      params,
+      summary: "Change a SIP trunk",
+      body: UpdateBody,
+      responses: {
+        200: { description: "Changed", schema: ChangedSchema }, ...refusals,
+      },
+      handle: async ({ caller, id, body }) => {
+        const changes = fieldsFrom(body);
+        const trunk = await trunks.update(caller.accountId, id, changes, schemaErrors(body));
+        return json(200, { message: "SIP trunk updated successfully.", data: wired(trunk) });
+      },
+    }),
+  ];
+}

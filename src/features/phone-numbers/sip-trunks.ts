@@ -1,0 +1,252 @@
+// SIP trunks: numbers of the account's own telephone system. Records, store port, what their owner
+// does with them, and what the SIP carrier asks. A trunk is one with its number: it has its id, and
+// giving the number up (phone-numbers.ts) is deleting the trunk.
+import { Fault, StorageFailure, type FieldErrors } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { SecretBox } from "#core/secrets.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { CallingFormat } from "./dialled.ts";
+import {
+  findErrors, settled, type InboundAuth, type Transport, type TrunkType,
+} from "./sip-rules.ts";
+
+export interface SipTrunkFields {
+  trunkType: TrunkType;
+  /** E.164, or of an extension what the telephone system calls it. */
+  phoneNumber: string;
+  nickname: string | null;
+  /** Two letters. */
+  countryCode: string;
+  username: string;
+  /** Sealed at rest, told to the carrier alone. */
+  password: string;
+  /** Host name in lower case, or IP address without brackets. */
+  address: string;
+  /** Null: what DNS says (SRV), else 5060, with TLS 5061. */
+  port: number | null;
+  transport: Transport;
+  callingFormat: CallingFormat;
+  /** `auth`: who calls in has to know name and password; `ip`: has to be at an allowed address. */
+  inboundAuth: InboundAuth;
+  /** Addresses and networks (CIDR); null unless `inboundAuth` is `ip`. */
+  allowedNetworks: string[] | null;
+  /** Calls whose sound is not encrypted are refused, and none is placed. */
+  requireSrtp: boolean;
+  /**
+   * `address` is a proxy in front of the telephone system: requests are sent there with it as their
+   * Route, and their URIs keep the domain of a `username` like user@domain.
+   */
+  outboundProxy: boolean;
+}
+
+export interface SipTrunk extends SipTrunkFields {
+  /** The phone number's. */
+  id: number;
+  accountId: number;
+  inboundTrunkId: string;
+  outboundTrunkId: string;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+/** Everything but the secret. */
+export type SipTrunkRecord = Omit<SipTrunk, "password">;
+
+/** As it is stored: the password is sealed, bound to the row by its uuid. */
+export interface StoredSipTrunk extends SipTrunkRecord {
+  uuid: string;
+  sealedPassword: string;
+}
+
+export type CreateTrunkOutcome =
+  | { kind: "created"; trunk: StoredSipTrunk }
+  /** The account has one of the same number, name and address. */
+  | { kind: "exists" }
+  /** Another account has the number at the same carrier, and the operator has not decided. */
+  | { kind: "claimed" }
+  | { kind: "too_many" };
+
+/** Each write is one transaction, of number and trunk together. */
+export interface SipTrunkStore {
+  create(trunk: Omit<StoredSipTrunk, "id">, trunksMax: number): Promise<CreateTrunkOutcome>;
+  update(trunk: StoredSipTrunk): Promise<"updated" | "exists" | "claimed" | "not_found">;
+  /** Says whose the number is, in place of whoever's it was; false: there is no such account. */
+  approve(args: { phoneNumber: string; accountId: number; now: Instant }): Promise<boolean>;
+  /** The account the operator has given the number to; null: none. */
+  approvedAccount(phoneNumber: string): number | null;
+  find(accountId: number, id: number): StoredSipTrunk | null;
+  /** Oldest first. */
+  list(accountId: number): StoredSipTrunk[];
+  /** Of all accounts, oldest first. */
+  all(): StoredSipTrunk[];
+}
+
+export interface SipTrunks {
+  /** Oldest first. */
+  list(accountId: number): SipTrunkRecord[];
+  /** Fault 404. */
+  get(accountId: number, id: number): SipTrunkRecord;
+  /**
+   * `errors`: what the schema found wrong with what is not among the fields. Fault 422 with these
+   * and all that the rules find; Fault 409; Fault 500 when it could not be stored.
+   */
+  create(
+    accountId: number, fields: Partial<SipTrunkFields>, errors: FieldErrors,
+  ): Promise<SipTrunkRecord>;
+  /** Absent members stay as they are. Faults as `create`, and 404. */
+  update(
+    accountId: number, id: number, changes: Partial<SipTrunkFields>, errors: FieldErrors,
+  ): Promise<SipTrunkRecord>;
+  /** The number was given up, and the trunk is gone with it. */
+  removed(id: number): void;
+  /** Of all accounts, oldest first, without secrets; kept in memory. */
+  all(): readonly SipTrunkRecord[];
+  approvedAccount: SipTrunkStore["approvedAccount"];
+  carrier: SipTrunkPort;
+}
+
+/** For the carrier and nobody else: it sees passwords, which it neither logs nor sends on. */
+export interface SipTrunkPort {
+  /** Of all accounts; one whose password cannot be opened is left out and logged. */
+  listActive(): SipTrunk[];
+  findByNumberId(id: number): SipTrunk | null;
+  /** Told after each commit which trunk changed; it is gone when it cannot be found any more. */
+  onChange(handler: (id: number) => void): () => void;
+  /**
+   * Whether the server may send to the IP address. Asked again about every address a trunk's name
+   * resolves to, and about literal ones before each use: what is allowed may have changed since.
+   */
+  mayReach(address: string): boolean;
+}
+
+export interface SipTrunkOptions {
+  store: SipTrunkStore;
+  box: SecretBox;
+  system: System;
+  log: Logger;
+  mayReach(address: string): boolean;
+}
+
+const notFound = (): Fault => new Fault(404, "SIP trunk not found.");
+const exists = (): Fault => new Fault(
+  409, "A SIP trunk with the same phone number, username, and address already exists.");
+const claimed = (): Fault => new Fault(
+  409, "Another account has this phone number at the same carrier. If it is yours, ask the operator of this server to approve it for your account.");
+/** A failure nobody expected, in the contract's words. */
+const failing = (log: Logger, what: "create" | "update") => (error: unknown): never => {
+  if (error instanceof StorageFailure) throw error;
+  log.error({ err: error }, "a SIP trunk could not be stored");
+  throw new Fault(500, `Failed to ${what} SIP trunk. Please try again or contact support.`);
+};
+const refusal = (errors: FieldErrors): Fault =>
+  new Fault(422, "The given data was invalid.", { errors });
+
+const withoutSecrets = (
+  { uuid: _uuid, sealedPassword: _sealed, ...trunk }: StoredSipTrunk,
+): SipTrunkRecord => trunk;
+
+/** What a trunk's password is bound to. */
+export const passwordPlace = (accountId: number, uuid: string): string =>
+  `sip_trunks:${accountId}:${uuid}:password`;
+
+/** Passwords of the account's trunk, sealed and opened. */
+function createVault(box: SecretBox) {
+  return {
+    seal: (accountId: number, uuid: string, password: string): string =>
+      box.seal(password, passwordPlace(accountId, uuid)),
+    open: ({ uuid, sealedPassword, ...trunk }: StoredSipTrunk): SipTrunk =>
+      ({ ...trunk, password: box.open(sealedPassword, passwordPlace(trunk.accountId, uuid)) }),
+  };
+}
+
+/** The trunks of all accounts, kept in memory until one changes, and the carrier's view of them. */
+function createRoster(
+  { store, log, mayReach }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
+) {
+  const handlers = new Set<(id: number) => void>();
+  let known: StoredSipTrunk[] | null = null;
+  const all = (): StoredSipTrunk[] => (known ??= store.all());
+  const opened = (stored: StoredSipTrunk): SipTrunk | null => {
+    try {
+      return vault.open(stored);
+    } catch (error) {
+      log.error({ err: error, phone_number_id: stored.id },
+        "the password of a SIP trunk cannot be opened: was PARLEY_SECRET changed?");
+      return null;
+    }
+  };
+  const carrier: SipTrunkPort = {
+    listActive: () => all().map(opened).filter((trunk) => trunk !== null),
+    findByNumberId: (id) => {
+      const stored = all().find((trunk) => trunk.id === id);
+      return stored ? opened(stored) : null;
+    },
+    onChange: (handler) => {
+      handlers.add(handler);
+      return () => void handlers.delete(handler);
+    },
+    mayReach,
+  };
+  const changed = (id: number): void => {
+    known = null;
+    for (const handler of handlers) handler(id);
+  };
+  return { all, changed, carrier };
+}
+
+export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
+  const { store, box, system, log, mayReach } = options;
+  const vault = createVault(box);
+  const { all, changed, carrier } = createRoster(options, vault);
+  const find = (accountId: number, id: number): StoredSipTrunk => {
+    const stored = store.find(accountId, id);
+    if (!stored) throw notFound();
+    return stored;
+  };
+  const newId = (): string => `ST_${system.randomBytes(9).toString("hex")}`;
+  return {
+    list: (accountId) => store.list(accountId).map(withoutSecrets),
+    get: (accountId, id) => withoutSecrets(find(accountId, id)),
+    create: async (accountId, given, errors) => {
+      const found = findErrors(given, given, errors, mayReach);
+      if (Object.keys(found).length > 0) throw refusal(found);
+      // Nothing was at fault, so nothing is missing.
+      const { password, ...fields } = settled(given as SipTrunkFields);
+      const uuid = system.uuid();
+      const now = system.now();
+      const outcome = await store.create({
+        ...fields, accountId, uuid, sealedPassword: vault.seal(accountId, uuid, password),
+        inboundTrunkId: newId(), outboundTrunkId: newId(), createdAt: now, updatedAt: now,
+      }, LIMITS.sipTrunksMax).catch(failing(log, "create"));
+      if (outcome.kind === "exists") throw exists();
+      if (outcome.kind === "claimed") throw claimed();
+      if (outcome.kind === "too_many") {
+        const message = `An account may not have more than ${LIMITS.sipTrunksMax} SIP trunks.`;
+        throw refusal({ phone_number: [message] });
+      }
+      changed(outcome.trunk.id);
+      return withoutSecrets(outcome.trunk);
+    },
+    update: async (accountId, id, changes, errors) => {
+      const stored = find(accountId, id);
+      const found = findErrors({ ...stored, ...changes }, changes, errors, mayReach);
+      if (Object.keys(found).length > 0) throw refusal(found);
+      const { password, ...rest } = changes;
+      const sealedPassword = password === undefined
+        ? stored.sealedPassword
+        : vault.seal(accountId, stored.uuid, password);
+      const next = settled({ ...stored, ...rest, sealedPassword, updatedAt: system.now() });
+      const outcome = await store.update(next).catch(failing(log, "update"));
+      if (outcome === "not_found") throw notFound();
+      if (outcome === "exists") throw exists();
+      if (outcome === "claimed") throw claimed();
+      changed(id);
+      return withoutSecrets(next);
+    },
+    removed: changed,
+    all,
+    approvedAccount: store.approvedAccount,
+    carrier,
+  };
+}

@@ -1,0 +1,187 @@
+// Calls a tool's endpoint for a turn. The call is journaled before it leaves and after it is
+// answered: one identical call has one effect within its turn, and one whose outcome a crash took
+// away is reported as unknown, never sent again in silence. Trials, which no turn asked for, are in
+// trials.ts.
+import { createHash } from "node:crypto";
+import type { Logger } from "#core/logger.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Instant, System } from "#core/system.ts";
+import { checkArguments, type Misfit } from "./arguments.ts";
+import { buildRequest, type BuiltRequest } from "./building.ts";
+import type { Tool } from "./tools.ts";
+
+export type JournalOutcome =
+  | { kind: "started"; id: number }
+  /** The same call was answered before. */
+  | { kind: "repeated"; result: Record<string, unknown> }
+  /** The same call was sent before and nobody knows what came of it. */
+  | { kind: "unknown" };
+
+export interface ToolJournal {
+  begin(args: {
+    scope: string; callKey: string; accountId: number; toolId: number; now: Instant;
+  }): Promise<JournalOutcome>;
+  /** `sent` false: the endpoint has certainly not seen it, so the same call may be tried again. */
+  finish(args: {
+    id: number; result: Record<string, unknown>; sent: boolean; now: Instant;
+  }): Promise<void>;
+}
+
+/** What is handed to the worker thread; the shapes are those of workers/invoke-tool.ts. */
+export interface EndpointRequest {
+  url: string;
+  method: string;
+  headers: Record<string, string>;
+  body?: string;
+  totalMs: number;
+  bytesMax: number;
+  resultCharsMax: number;
+  isTrial?: boolean;
+}
+export interface Answered {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+/** `answered`: of trials alone. */
+export type EndpointReply =
+  | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
+  | { kind: "status"; status: number; answered?: Answered }
+  | { kind: "refused"; reason: string }
+  | { kind: "failed"; reason: string; sent: boolean };
+
+/** Sends one request in another thread; rejects when that thread could not do it. */
+export type SendToEndpoint = (request: EndpointRequest) => Promise<EndpointReply>;
+
+export interface SendingOptions {
+  send: SendToEndpoint;
+  system: System;
+  log: Logger;
+  observe(outcome: string, seconds: number): void;
+}
+export interface InvocationOptions extends SendingOptions {
+  journal: ToolJournal;
+}
+
+export interface InvocationContext {
+  /** What the call happens in: stable across a retry of the same turn, e.g. `turn:17`. */
+  scope: string;
+  /** Variables of the conversation, for `{{name}}` in the endpoint and in header values. */
+  variables: Record<string, string>;
+}
+
+export type InvokeTool = (
+  tool: Tool,
+  args: Record<string, unknown>,
+  context: InvocationContext,
+) => Promise<Record<string, unknown>>;
+
+/** Fixed words: what really happened is in the log, for whoever runs the server. */
+function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string {
+  if (reply.kind === "refused") return "The tool's endpoint may not be called.";
+  if (reply.kind === "status") {
+    return reply.status >= 300 && reply.status < 400
+      ? "The tool's endpoint answered with a redirect, which is not followed."
+      : `The tool's endpoint answered with status ${reply.status}.`;
+  }
+  switch (reply.reason) {
+    case "timeout":
+      return "The tool's endpoint did not answer in time.";
+    case "too_large":
+      return "The tool's endpoint sent too much data.";
+    default:
+      return "The tool's endpoint could not be reached.";
+  }
+}
+
+const UNKNOWN = {
+  error: "The outcome of an earlier attempt is unknown; the call was not sent again.",
+};
+
+const LOCKED = { error: "The tool cannot be called: its headers have to be written again." };
+
+export interface PreparedRequest {
+  built: BuiltRequest;
+  /** Tells one call of the tool from another. */
+  digest: string;
+}
+
+/** The request a call is, or what is wrong with its arguments. */
+export function prepareRequest(
+  tool: Tool, args: Record<string, unknown>, variables: Record<string, string>,
+): PreparedRequest | Misfit {
+  const checked = checkArguments(tool.schema, args);
+  if ("error" in checked) return checked;
+  const built = buildRequest(tool, checked.values, variables);
+  if ("error" in built) return built;
+  const digest = createHash("sha256")
+    .update(JSON.stringify([tool.id, [...checked.values]])).digest("hex");
+  return { built, digest };
+}
+
+/** By which an endpoint can tell a repeated request. */
+export const idempotencyKey = (scope: string, digest: string): string =>
+  createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
+
+export interface Sent {
+  /** What the model is told. */
+  result: Record<string, unknown>;
+  /** Whether the result is the endpoint's. */
+  ok: boolean;
+  /** False: the endpoint has certainly not seen it. */
+  sent: boolean;
+  seconds: number;
+  /** Null unless it was a trial, and answered. */
+  answered: Answered | null;
+}
+
+/** Sends one prepared request within the tool's time, and tells what came of it. */
+export function createSender(options: SendingOptions) {
+  const { send, system, log } = options;
+  return async (tool: Tool, built: BuiltRequest, key: string, isTrial = false): Promise<Sent> => {
+    const totalMs = tool.timeoutS * 1000;
+    const startedMs = system.monotonicMs();
+    const reply = await send({
+      ...built,
+      headers: { ...built.headers, "idempotency-key": key },
+      method: tool.method,
+      totalMs,
+      bytesMax: LIMITS.toolResponseBytesMax,
+      resultCharsMax: LIMITS.toolResultCharsMax,
+      ...(isTrial ? { isTrial } : {}),
+    }).catch((error: unknown): EndpointReply => {
+      log.error({ err: error, tool_id: tool.id }, "the tool thread failed");
+      return { kind: "failed", reason: "thread", sent: true };
+    });
+    const seconds = (system.monotonicMs() - startedMs) / 1000;
+    options.observe(reply.kind === "result" ? "ok" : reply.kind, seconds);
+    const answered = ("answered" in reply ? reply.answered : null) ?? null;
+    if (reply.kind === "result") {
+      return { result: reply.result, ok: true, sent: true, seconds, answered };
+    }
+    const { kind, ...why } = { ...reply, answered: undefined };
+    log.warn({ tool_id: tool.id, outcome: kind, ...why, dur_ms: seconds * 1000 }, "tool call failed");
+    const sent = reply.kind === "status" || (reply.kind === "failed" && reply.sent);
+    return { result: { error: failureText(reply) }, ok: false, sent, seconds, answered };
+  };
+}
+
+export function createInvokeTool(options: InvocationOptions): InvokeTool {
+  const { journal, system } = options;
+  const sendOnce = createSender(options);
+  return async (tool, args, { scope, variables }) => {
+    if (tool.isLocked) return LOCKED;
+    const prepared = prepareRequest(tool, args, variables);
+    if ("error" in prepared) return { error: prepared.error };
+    const { built, digest } = prepared;
+    const { accountId, id: toolId } = tool;
+    const begun = await journal.begin({
+      scope, callKey: digest, accountId, toolId, now: system.now(),
+    });
+    if (begun.kind === "repeated") return begun.result;
+    if (begun.kind === "unknown") return UNKNOWN;
+    const { result, sent } = await sendOnce(tool, built, idempotencyKey(scope, digest));
+    await journal.finish({ id: begun.id, result, sent, now: system.now() });
+    return result;
+  };
+}

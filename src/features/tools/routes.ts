@@ -1,0 +1,167 @@
+// The wire of mid-call tools. Records travel unwrapped, changes under `data`, as the contract says.
+import { Type, type Static } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, seesSecrets, type Route } from "#http/route.ts";
+import { toolNotFound, type Tools } from "./tools.ts";
+import type { Trial, TryTool } from "./trials.ts";
+import {
+  assertValid, CreateBody, createMessage, fieldsOf, newFieldsOf, ToolSchema, UpdateBody, wireTool,
+} from "./wire.ts";
+
+const TryBody = Type.Object({
+  arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
+    "What a model would fill in, by parameter.", { order_number: "4711" }))),
+  variables: Type.Optional(Type.Record(
+    Type.String(), Type.String({ maxLength: LIMITS.variableCharsMax }), {
+      maxProperties: LIMITS.variablesMax,
+      ...about("Values for `{{name}}`, by name.", { company: "Ada's Flower Shop" }),
+    })),
+});
+const HEADERS = { "content-type": "application/json" };
+const Headers = Type.Record(Type.String(), Type.String());
+const TrialSchema = Type.Object({
+  ok: Type.Boolean(about("Whether the endpoint answered with a status of success.")),
+  duration_ms: Type.Integer(about("How long it took, in milliseconds.", 182)),
+  request: Type.Object({
+    method: Type.String(about("The method of the request.", "GET")),
+    url: Type.String(about("Where it was sent.", "https://example.com/orders/4711")),
+    headers: Type.Unsafe<Record<string, string>>({
+      ...Headers, ...about("Its headers; values of configured ones are masked.", HEADERS),
+    }),
+    body: Nullable(Type.String(about("Its body; null: none.", "{}"))),
+  }, about("What was sent.")),
+  response: Nullable(Type.Object({
+    status: Type.Integer(about("The status it answered with.", 200)),
+    headers: Type.Unsafe<Record<string, string>>({
+      ...Headers, ...about("Headers of the answer.", HEADERS),
+    }),
+    body: Type.String(about(
+      `Its first ${LIMITS.toolResultCharsMax} characters, without invisible ones.`,
+      "{\"state\":\"shipped\"}")),
+  }, about("What came back; null: nothing."))),
+  result: Type.Record(Type.String(), Type.Unknown(), about(
+    "What a model would be told.", { state: "shipped" })),
+  error: Nullable(Type.String(about(
+    "Why it failed; null: it did not.", "The endpoint answered 500."))),
+}, named("ToolTrial", "What came of calling a tool's endpoint."));
+const SavedSchema = savedOf(ToolSchema);
+const params = { id: IdOf("tool", "GET /user/tools") };
+
+const COMMON = { tag: "Tools", errorShape: "message", notFound: "Tool not found" } as const;
+const invalid = { 422: { description: "Fields at fault, or the plan's cap" } };
+
+export function toolRoutes(tools: Tools, tryTool: TryTool): Route[] {
+  return [...readRoutes(tools), ...writeRoutes(tools), tryRoute(tools, tryTool)];
+}
+
+const wireTrial = (trial: Trial): Static<typeof TrialSchema> => ({
+  ok: trial.ok,
+  duration_ms: trial.durationMs,
+  request: trial.request,
+  response: trial.response,
+  result: trial.result,
+  error: trial.ok ? null : String(trial.result.error),
+});
+
+function tryRoute(tools: Tools, tryTool: TryTool): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/tools/{id}/try",
+    params,
+    summary: "Try a tool",
+    description: "Calls its endpoint as a turn would, and shows what was sent and what came back.",
+    body: TryBody,
+    responses: {
+      200: { description: "What came of it, well or not", schema: TrialSchema },
+      422: { description: "Arguments that do not fit; nothing was sent" },
+    },
+    handle: async ({ caller, id, body }) => {
+      const tool = tools.find(caller.accountId, id);
+      if (!tool) throw toolNotFound();
+      return json(200, wireTrial(await tryTool(tool, body.arguments ?? {}, body.variables ?? {})));
+    },
+  });
+}
+
+function readRoutes(tools: Tools): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/tools",
+      summary: "List the mid-call tools",
+      responses: { 200: { description: "All tools", schema: listOf(ToolSchema, "All tools.") } },
+      handle: ({ caller }) => json(200, tools.list(caller.accountId)
+        .map((tool) => wireTool(tool, seesSecrets(caller)))),
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: "/user/tools/{id}",
+      params,
+      summary: "Read one tool",
+      responses: { 200: { description: "The tool", schema: ToolSchema } },
+      handle: ({ caller, id }) => {
+        const tool = tools.find(caller.accountId, id);
+        if (!tool) throw toolNotFound();
+        return json(200, wireTool(tool, seesSecrets(caller)));
+      },
+    }),
+  ];
+}
+
+function writeRoutes(tools: Tools): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/tools",
+      summary: "Create a tool",
+      body: CreateBody,
+      responses: { 201: { description: "Created", schema: SavedSchema }, ...invalid },
+      handle: async ({ caller, body }) => {
+        assertValid(body, null, createMessage);
+        const tool = await tools.create(caller.accountId, newFieldsOf(body));
+        return json(201, {
+          message: "Tool created successfully", data: wireTool(tool, seesSecrets(caller)),
+        });
+      },
+    }),
+    ...(["PUT", "PATCH"] as const).map((method) =>
+      keyRoute({
+        ...COMMON,
+        method,
+        path: "/user/tools/{id}",
+        params,
+        summary: "Change a tool",
+        description: "Only what is sent changes; headers, schema and static fields as a whole.",
+        body: UpdateBody,
+        responses: { 200: { description: "Changed", schema: SavedSchema } },
+        handle: async ({ caller, id, body }) => {
+          const before = tools.find(caller.accountId, id);
+          if (!before) throw toolNotFound();
+          assertValid(body, before, () => "Validation failed");
+          const tool = await tools.update(caller.accountId, id, fieldsOf(body));
+          return json(200, {
+            message: "Tool updated successfully", data: wireTool(tool, seesSecrets(caller)),
+          });
+        },
+      })),
+    keyRoute({
+      ...COMMON,
+      method: "DELETE",
+      path: "/user/tools/{id}",
+      params,
+      summary: "Delete a tool and take it from every assistant",
+      responses: { 200: { description: "Deleted", schema: MessageSchema } },
+      handle: async ({ caller, id }) => {
+        await tools.remove(caller.accountId, id);
+        return json(200, { message: "Tool deleted successfully" });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,196 @@
+// Mid-call tools: HTTP endpoints of an account that its assistants may call while they answer.
+// Records, store port, rules. What happens when one is called is in invocation.ts.
+import { Fault } from "#core/faults.ts";
+import { MASK, type SecretBox } from "#core/secrets.ts";
+import type { Instant, System } from "#core/system.ts";
+
+export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+export type Method = (typeof METHODS)[number];
+
+export const ITEM_TYPES = ["string", "number", "boolean"] as const;
+export type ItemType = (typeof ITEM_TYPES)[number];
+export const PARAMETER_TYPES = [...ITEM_TYPES, "array"] as const;
+export const BODY_FORMATS = ["json", "form"] as const;
+export type BodyFormat = (typeof BODY_FORMATS)[number];
+
+export interface ToolHeader {
+  name: string;
+  /** A secret more often than not: sealed at rest, shown to its owner, told to nobody else. */
+  value: string;
+}
+
+/** What the model fills in. */
+export interface ToolParameter {
+  name: string;
+  type: (typeof PARAMETER_TYPES)[number];
+  description: string;
+  /** Absent: true. */
+  required?: boolean;
+  /** All that may be filled in, for an array in each of its items; absent: anything. */
+  enum?: (string | number)[];
+  /** What an array is a list of; absent: strings. */
+  items?: { type: ItemType };
+}
+
+/** Sent with every call, whatever the model fills in. */
+export interface StaticField {
+  key: string;
+  /** May hold a token, and is kept as a header's value is. */
+  value: string;
+}
+
+export interface ToolFields {
+  name: string;
+  description: string;
+  endpoint: string;
+  method: Method;
+  timeoutS: number;
+  headers: ToolHeader[];
+  schema: ToolParameter[];
+  /** How parameters travel where they are not in the URL. */
+  bodyFormat: BodyFormat;
+  staticFields: StaticField[];
+}
+
+export interface Tool extends ToolFields {
+  id: number;
+  accountId: number;
+  createdAt: Instant;
+  updatedAt: Instant;
+  /** Its secrets were sealed under another key: headers and static fields are not there. */
+  isLocked: boolean;
+}
+
+/** Why a locked tool cannot be called, for its owner. */
+export const LOCKED_PROBLEM = "The headers and static fields of this tool were sealed under another "
+  + "PARLEY_SECRET and cannot be opened. Write them again, or start the server with that secret.";
+
+/** As it is stored: each list of secrets is one sealed text, bound to the row by its uuid. */
+export interface StoredTool extends Omit<Tool, "headers" | "staticFields" | "isLocked"> {
+  uuid: string;
+  sealedHeaders: string;
+  /** Empty where there are none. */
+  sealedFields: string;
+}
+
+export interface ToolStore {
+  /** Null when the account has `toolsMax` already. */
+  create(tool: Omit<StoredTool, "id">, toolsMax: number): Promise<StoredTool | null>;
+  /** False when the account has no such tool. */
+  update(tool: StoredTool): Promise<boolean>;
+  /** Also takes it from every assistant. False when the account has no such tool. */
+  remove(args: { accountId: number; toolId: number; now: Instant }): Promise<boolean>;
+  find(accountId: number, toolId: number): StoredTool | null;
+  /** Oldest first. */
+  list(accountId: number): StoredTool[];
+}
+
+export interface Tools {
+  /** Fault 422 when the plan allows no more. */
+  create(accountId: number, fields: ToolFields): Promise<Tool>;
+  /**
+   * Absent members stay as they are, and secrets that are masked. Fault 404 when the account has no
+   * such tool.
+   */
+  update(accountId: number, toolId: number, changes: Partial<ToolFields>): Promise<Tool>;
+  /** Fault 404 when the account has no such tool. */
+  remove(accountId: number, toolId: number): Promise<void>;
+  find(accountId: number, toolId: number): Tool | null;
+  /** What a model is told of the tool; opens no secret. */
+  describe(accountId: number, toolId: number): ToolDescription | null;
+  list(accountId: number): Tool[];
+}
+
+export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">;
+
+export interface ToolsOptions {
+  store: ToolStore;
+  box: SecretBox;
+  system: System;
+  /** How many tools the account's plan allows. */
+  toolsMax(accountId: number): number;
+}
+
+export const toolNotFound = (): Fault => new Fault(404, "Tool not found");
+
+export function createTools({ store, box, system, toolsMax }: ToolsOptions): Tools {
+  const secrets = createToolSecrets(box);
+  return {
+    create: async (accountId, { headers, staticFields, ...fields }) => {
+      const now = system.now();
+      const most = toolsMax(accountId);
+      const place = { accountId, uuid: system.uuid() };
+      const stored = await store.create({
+        ...fields, ...place, createdAt: now, updatedAt: now,
+        sealedHeaders: secrets.seal(place, "headers", headers),
+        sealedFields: secrets.seal(place, "static_fields", staticFields),
+      }, most);
+      if (stored) return secrets.opened(stored);
+      throw new Fault(422, `You have reached your plan limit of ${most} mid call tools. `
+        + "Please upgrade your plan to create more tools.");
+    },
+    update: async (accountId, toolId, { headers, staticFields, ...changes }) => {
+      const stored = store.find(accountId, toolId);
+      if (!stored) throw toolNotFound();
+      const before = secrets.opened(stored);
+      const tool: StoredTool = { ...stored, ...changes, updatedAt: system.now() };
+      // What is not sent stays sealed as it is, also where it cannot be opened now.
+      if (headers) {
+        const kept = headers.map((header) => unmasked(header, "name", before.headers));
+        tool.sealedHeaders = secrets.seal(stored, "headers", kept);
+      }
+      if (staticFields) {
+        const kept = staticFields.map((field) => unmasked(field, "key", before.staticFields));
+        tool.sealedFields = secrets.seal(stored, "static_fields", kept);
+      }
+      if (!await store.update(tool)) throw toolNotFound();
+      return secrets.opened(tool);
+    },
+    remove: async (accountId, toolId) => {
+      if (!await store.remove({ accountId, toolId, now: system.now() })) throw toolNotFound();
+    },
+    find: (accountId, toolId) => {
+      const stored = store.find(accountId, toolId);
+      return stored && secrets.opened(stored);
+    },
+    describe: (accountId, toolId) => store.find(accountId, toolId),
+    list: (accountId) => store.list(accountId).map(secrets.opened),
+  };
+}
+
+/** A secret that came back as its mask is the one that was there. */
+function unmasked<K extends string, T extends Record<K, string> & { value: string }>(
+  given: T, name: K, before: T[],
+): T {
+  if (given.value !== MASK) return given;
+  return before.find((other) => other[name] === given[name]) ?? given;
+}
+
+type Place = Pick<StoredTool, "accountId" | "uuid">;
+
+/** What a tool's secrets are bound to. */
+export const toolPlace = ({ accountId, uuid }: Place, column: string): string =>
+  `tools:${accountId}:${uuid}:${column}`;
+
+function createToolSecrets(box: SecretBox) {
+  const seal = (place: Place, column: "headers" | "static_fields", list: object[]): string =>
+    column === "static_fields" && list.length === 0
+      ? ""
+      : box.seal(JSON.stringify(list), toolPlace(place, column));
+  const open = <T>(place: Place, column: string, sealed: string): T[] | null => {
+    if (sealed === "") return [];
+    const text = box.tryOpen(sealed, toolPlace(place, column));
+    return text === null ? null : JSON.parse(text) as T[];
+  };
+  const opened = ({ sealedHeaders, sealedFields, ...tool }: StoredTool): Tool => {
+    const headers = open<ToolHeader>(tool, "headers", sealedHeaders);
+    const staticFields = open<StaticField>(tool, "static_fields", sealedFields);
+    const { uuid: _, ...shown } = tool;
+    return {
+      ...shown,
+      headers: headers ?? [], staticFields: staticFields ?? [],
+      isLocked: headers === null || staticFields === null,
+    };
+  };
+  return { seal, opened };
+}

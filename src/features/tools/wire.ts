@@ -1,0 +1,247 @@
+// The wire of mid-call tools: schemas of what is sent and shown, what JSON Schema cannot say of
+// them, and the mapping between records and what clients read. Secrets are masked for keys that
+// only read.
+import { Type, type Static } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import {
+  collectingErrors, errorsOf, HttpUrl, named, Nullable, prepared, withMessage,
+} from "#core/schema.ts";
+import { MASK } from "#core/secrets.ts";
+import { isoMicros } from "#core/system.ts";
+import { isOwnHeader } from "#outbound/request.ts";
+import { itemTypeOf } from "./arguments.ts";
+import {
+  BODY_FORMATS, ITEM_TYPES, LOCKED_PROBLEM, METHODS, PARAMETER_TYPES,
+  type Tool, type ToolFields, type ToolParameter,
+} from "./tools.ts";
+
+const DESCRIPTION_CHARS_MAX = 255;
+const NAME_CHARS_MAX = 64;
+const HEADERS_MAX = 20;
+const HEADER_NAME_CHARS_MAX = 128;
+const SECRET_CHARS_MAX = 4096;
+const STATIC_FIELDS_MAX = 20;
+const PARAMETERS_MAX = 30;
+const CHOICES_MAX = 50;
+const TIMEOUT_DEFAULT_S = 10;
+
+const NAME_RULE = "must contain only lowercase letters and underscores, and start with a letter.";
+const NAME_MESSAGE = `Tool name ${NAME_RULE}`;
+
+const oneOf = <T extends string>(values: readonly T[], options: object = {}) =>
+  Type.Union(values.map((value) => Type.Literal(value)), options);
+const emptyWhenNull = prepared((value) => (value === null ? [] : value));
+const NonBlank = (maxLength: number, options: object = {}) =>
+  Type.String({ pattern: "\\S", maxLength, ...options });
+
+const Header = Type.Object({
+  name: Type.String({
+    pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+    maxLength: HEADER_NAME_CHARS_MAX,
+    description: "Name of an HTTP header",
+    examples: ["Authorization"],
+    ...withMessage("The header name must be a valid HTTP header name."),
+  }),
+  value: Type.String({
+    pattern: "^[^\\r\\n\\0]+$",
+    maxLength: SECRET_CHARS_MAX,
+    description: `Sent with every call, {{variable}} filled in. Stored sealed; keys that only read `
+      + `see ${MASK}, which keeps the stored value when it is sent back.`,
+    examples: ["Bearer 8f2c"],
+    ...withMessage("The header value must be one line of at most 4096 characters."),
+  }),
+});
+const StaticField = Type.Object({
+  key: NonBlank(HEADER_NAME_CHARS_MAX, {
+    description: "Name of the field; may not be a parameter's", examples: ["tenant"],
+  }),
+  value: Type.String({
+    maxLength: SECRET_CHARS_MAX,
+    description: `Sent with every call, {{variable}} filled in. Stored sealed; keys that only read `
+      + `see ${MASK}, which keeps the stored value when it is sent back.`,
+    examples: ["{{assistant_id}}"],
+    ...prepared((value) =>
+      (typeof value === "number" || typeof value === "boolean" ? String(value) : value)),
+  }),
+});
+const Parameter = Type.Object({
+  name: Type.String({
+    pattern: "^[A-Za-z][A-Za-z_]{1,31}$",
+    description: "Name the model fills in, and of the query's or body's field",
+    examples: ["order_number"],
+    ...withMessage(
+      "The parameter name must be 2 to 32 letters and underscores, and start with a letter."),
+  }),
+  type: Type.Unsafe<ToolParameter["type"]>({
+    ...oneOf(PARAMETER_TYPES, {
+      description: "Type of the value; float is read as number", examples: ["string"],
+    }),
+    ...prepared((value) => (value === "float" ? "number" : value)),
+  }),
+  description: Type.String({
+    minLength: 3, maxLength: DESCRIPTION_CHARS_MAX,
+    description: "Tells the model what to fill in", examples: ["The number on the order"],
+  }),
+  required: Type.Optional(Type.Boolean({
+    description: "false: the model may leave it out; absent: it has to fill it in", examples: [true],
+  })),
+  enum: Type.Optional(Type.Array(
+    Type.Union([Type.String({ minLength: 1, maxLength: DESCRIPTION_CHARS_MAX }), Type.Number()]), {
+      minItems: 1, maxItems: CHOICES_MAX, uniqueItems: true,
+      description: "All that may be filled in, for an array in each of its items",
+      examples: [["small", "large"]],
+    })),
+  items: Type.Optional(Type.Object({
+    type: oneOf(ITEM_TYPES, { description: "Type of each item", examples: ["string"] }),
+  }, { description: "What an array is a list of; absent: strings", examples: [{ type: "string" }] })),
+});
+
+const FIELDS = {
+  name: Type.String({
+    pattern: "^[a-z][a-z_]*$", maxLength: NAME_CHARS_MAX,
+    description: "What the model calls it by", examples: ["order_status"],
+    ...withMessage(NAME_MESSAGE),
+  }),
+  description: NonBlank(DESCRIPTION_CHARS_MAX, {
+    description: "When and how to use it", examples: ["Says where an order is."],
+  }),
+  endpoint: {
+    ...HttpUrl("The endpoint must be a valid URL."),
+    description: "Where it is; {parameter} and {{variable}} are filled in",
+    examples: ["https://example.com/orders/{order_number}"],
+  },
+  method: Type.Unsafe<ToolFields["method"]>({
+    ...oneOf(METHODS, {
+      description: "GET and DELETE send parameters in the query, others in the body",
+      examples: ["GET"],
+    }),
+    ...prepared((value) => (typeof value === "string" ? value.toUpperCase() : value)),
+  }),
+};
+const LISTS = {
+  headers: Type.Optional(Type.Array(Header, {
+    maxItems: HEADERS_MAX, ...emptyWhenNull, description: "Headers of every call",
+    examples: [[{ name: "Authorization", value: "Bearer 8f2c" }]],
+  })),
+  schema: Type.Optional(Type.Array(Parameter, {
+    maxItems: PARAMETERS_MAX, ...emptyWhenNull, description: "What the model fills in",
+    examples: [[{ name: "order_number", type: "string", description: "The number on the order" }]],
+  })),
+  static_fields: Type.Optional(Type.Array(StaticField, {
+    maxItems: STATIC_FIELDS_MAX, ...emptyWhenNull,
+    description: "Fields of every call, beside what the model fills in",
+    examples: [[{ key: "tenant", value: "acme" }]],
+  })),
+};
+const Timeout = { minimum: 1, maximum: 30, description: "Seconds until a call is given up", examples: [10] };
+const Format = {
+  description: "How the body is written: as JSON or as a form", examples: ["json"],
+};
+export const CreateBody = Type.Object({
+  ...FIELDS, ...LISTS,
+  timeout: Type.Optional(Type.Integer({ ...Timeout, default: TIMEOUT_DEFAULT_S })),
+  body_format: Type.Optional(oneOf(BODY_FORMATS, { ...Format, default: "json" })),
+}, collectingErrors);
+export const UpdateBody = Type.Object({
+  ...Type.Partial(Type.Object(FIELDS)).properties, ...LISTS,
+  timeout: Type.Optional(Type.Integer(Timeout)),
+  body_format: Type.Optional(oneOf(BODY_FORMATS, Format)),
+}, collectingErrors);
+
+export const ToolSchema = Type.Object({
+  id: Type.Integer({ description: "Number of the tool, as tool_ids name it", examples: [12] }),
+  ...FIELDS,
+  timeout: Type.Integer(Timeout),
+  headers: Type.Array(Header, { description: "Headers of every call" }),
+  schema: Type.Array(Parameter, { description: "What the model fills in" }),
+  body_format: oneOf(BODY_FORMATS, Format),
+  static_fields: Type.Array(StaticField, { description: "Fields of every call" }),
+  problem: Nullable(Type.String({ description: "Why it cannot be called", examples: [LOCKED_PROBLEM] })),
+  created_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was created" }),
+  updated_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was last changed" }),
+}, named("Tool", "An HTTP endpoint of yours an assistant may call."));
+
+/** `showsSecrets`: the reader may see values of headers and static fields. */
+export function wireTool(tool: Tool, showsSecrets: boolean): Static<typeof ToolSchema> {
+  const { id, name, description, endpoint, method, timeoutS, schema, bodyFormat } = tool;
+  const shown = <T extends { value: string }>(list: T[]): T[] =>
+    showsSecrets ? list : list.map((item) => ({ ...item, value: MASK }));
+  return {
+    id, name, description, endpoint, method,
+    timeout: timeoutS,
+    headers: shown(tool.headers),
+    schema,
+    body_format: bodyFormat,
+    static_fields: shown(tool.staticFields),
+    problem: tool.isLocked ? LOCKED_PROBLEM : null,
+    created_at: isoMicros(tool.createdAt),
+    updated_at: isoMicros(tool.updatedAt),
+  };
+}
+
+type Given = Static<typeof UpdateBody>;
+
+export function fieldsOf(fields: Given): Partial<ToolFields> {
+  const { timeout, body_format, static_fields, ...given } = fields;
+  return {
+    ...given,
+    ...(timeout === undefined ? {} : { timeoutS: timeout }),
+    ...(body_format === undefined ? {} : { bodyFormat: body_format }),
+    ...(static_fields === undefined ? {} : { staticFields: static_fields }),
+  };
+}
+
+export function newFieldsOf(given: Static<typeof CreateBody>): ToolFields {
+  const { name, description, endpoint, method } = given;
+  return {
+    timeoutS: TIMEOUT_DEFAULT_S, headers: [], schema: [], bodyFormat: "json", staticFields: [],
+    ...fieldsOf(given), name, description, endpoint, method,
+  };
+}
+
+type Told = (field: string, message: string) => void;
+
+function checkParameters(schema: ToolParameter[], tell: Told): void {
+  schema.forEach((parameter, index) => {
+    const { name, type, enum: choices, items } = parameter;
+    if (schema.findIndex((other) => other.name === name) !== index) {
+      tell(`schema.${index}.name`, "The parameter name has a duplicate value.");
+    }
+    if (items && type !== "array") {
+      tell(`schema.${index}.items`, "Only a parameter of type array has items.");
+    }
+    const item = itemTypeOf(parameter);
+    if (choices?.some((choice) => typeof choice !== item)) {
+      tell(`schema.${index}.enum`, item === "boolean"
+        ? "A boolean has no enum."
+        : `The values of enum must be ${item}s, as the parameter's type says.`);
+    }
+  });
+}
+
+/** Everything at fault at once; `message` words the refusal from the first of it. */
+export function assertValid(
+  given: Given, before: ToolFields | null, message: (first: string) => string,
+): void {
+  const errors = { ...errorsOf(given) };
+  const tell: Told = (field, text) => (errors[field] = [text]);
+  checkParameters(given.schema ?? [], tell);
+  (given.headers ?? []).forEach(({ name }, index) => {
+    if (isOwnHeader(name)) tell(`headers.${index}.name`, `The header ${name} may not be set.`);
+  });
+  const parameters = new Set((given.schema ?? before?.schema ?? []).map(({ name }) => name));
+  const fields = given.static_fields ?? before?.staticFields ?? [];
+  fields.forEach(({ key }, index) => {
+    const field = `static_fields.${index}.key`;
+    if (fields.findIndex((other) => other.key === key) !== index) {
+      tell(field, "The field's key has a duplicate value.");
+    }
+    if (parameters.has(key)) tell(field, `The field ${key} is a parameter, which the model fills in.`);
+  });
+  const inOrder = Object.keys(CreateBody.properties).find((field) => errors[field]);
+  const first = inOrder === undefined ? Object.values(errors)[0]?.[0] : errors[inOrder]?.[0];
+  if (first !== undefined) throw new Fault(422, message(first), { errors });
+}
+
+export const createMessage = (first: string): string =>
+  first === NAME_MESSAGE ? `The name field ${NAME_RULE}` : first;

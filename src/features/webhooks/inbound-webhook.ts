@@ -1,0 +1,80 @@
+// Asks an assistant's inbound webhook who is calling, before the first word: what it answers in
+// time becomes variables of the call. Whatever goes wrong, the call goes on without.
+import type { Logger } from "#core/logger.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isoMicros, type System } from "#core/system.ts";
+import { jsonOf } from "#core/values.ts";
+import { fittingVariables } from "#core/variables.ts";
+import type { Outbound } from "#outbound/request.ts";
+import { signatureHeaders, type Endpoint, type WebhookStore } from "./webhooks.ts";
+
+export interface InboundAskOptions {
+  store: WebhookStore;
+  outbound: Outbound;
+  signingSecrets(endpoint: Endpoint): string[];
+  system: System;
+  log: Logger;
+}
+
+export interface InboundFacts {
+  url: string;
+  accountId: number;
+  assistantId: number;
+  callId: number;
+  customerPhone: string | null;
+  assistantPhone: string | null;
+  variables: Record<string, string>;
+}
+
+/** Never rejects. */
+export function createInboundAsk(options: InboundAskOptions) {
+  const { store, outbound, system, log } = options;
+  const ask = async (facts: InboundFacts): Promise<Record<string, string>> => {
+    const { url, accountId, assistantId, callId } = facts;
+    const now = system.now();
+    const endpoint = await store.assistantEndpoint({
+      accountId, assistantId, purpose: "inbound_call", url, now,
+    });
+    const body = JSON.stringify({
+      customer_phone: facts.customerPhone,
+      assistant_phone: facts.assistantPhone,
+      assistant_id: assistantId,
+      call_id: callId,
+      status: "incoming",
+      timestamp: isoMicros(now),
+      variables: facts.variables,
+    });
+    const secrets = options.signingSecrets(endpoint);
+    const reply = await outbound.request({
+      url,
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...signatureHeaders(`msg_call_${callId}`, body, secrets, now),
+      },
+      body,
+      totalMs: LIMITS.inboundWebhookMs,
+      bytesMax: LIMITS.webhookResponseBytesMax,
+    });
+    if (reply.kind !== "reply" || reply.status < 200 || reply.status > 299) {
+      const why = reply.kind === "reply" ? reply.status : reply.reason;
+      log.warn({ call_id: callId, why }, "the inbound webhook did not answer in time or well");
+      return {};
+    }
+    return variablesOf(reply.body.toString("utf8"));
+  };
+  return (facts: InboundFacts): Promise<Record<string, string>> =>
+    ask(facts).catch((error: unknown) => {
+      log.error({ err: error, call_id: facts.callId }, "the inbound webhook could not be asked");
+      return {};
+    });
+}
+
+/** Members of the answer, or of its `variables`; anything else counts as none. */
+export function variablesOf(text: string): Record<string, string> {
+  const value = jsonOf(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  const { variables } = value as { variables?: unknown };
+  const isWrapped = typeof variables === "object" && variables !== null;
+  return fittingVariables(isWrapped ? variables : value);
+}

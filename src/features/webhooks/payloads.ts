@@ -1,0 +1,127 @@
+// What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
+import { wireTransfers, type Transfer } from "#features/calls/transfers.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+
+export interface PostCallFacts {
+  id: number;
+  assistantUuid: string;
+  assistantName: string;
+  type: string;
+  status: string;
+  endReason: string | null;
+  failureReason: string | null;
+  customerPhone: string | null;
+  assistantPhone: string | null;
+  durationS: number;
+  variables: unknown;
+  evaluation: unknown;
+  createdAt: Instant;
+  answeredAt: Instant | null;
+  finishedAt: Instant;
+  transfers: readonly Transfer[];
+  lines: { speaker: "assistant" | "customer"; text: string; startMs: number }[];
+  lead: Record<string, unknown> | null;
+  campaign: Record<string, unknown> | null;
+}
+
+const formatted = (lines: { isAssistant: boolean; text: string }[]): string =>
+  lines.map(({ isAssistant, text }) => `${isAssistant ? "AI" : "Customer"}: ${text}`).join("\n");
+
+export function postCallBody(call: PostCallFacts): Record<string, unknown> {
+  const spoken = call.lines.filter(({ text }) => text !== "");
+  const answeredS = (call.answeredAt ?? call.createdAt) / 1_000_000;
+  return {
+    id: call.id,
+    assistant_id: call.assistantUuid,
+    assistant_name: call.assistantName,
+    type: call.type,
+    customer_phone: call.customerPhone,
+    assistant_phone: call.assistantPhone,
+    duration: call.durationS,
+    status: call.status,
+    end_reason: call.endReason,
+    failure_reason: call.failureReason,
+    extracted_variables: call.evaluation,
+    input_variables: call.variables,
+    transcript: spoken.map(({ speaker, text, startMs }) => ({
+      text,
+      type: "transcript",
+      sender: speaker === "assistant" ? "bot" : "human",
+      timestamp: Math.round((answeredS + startMs / 1000) * 1000) / 1000,
+    })),
+    formatted_transcript: formatted(
+      spoken.map(({ speaker, text }) => ({ isAssistant: speaker === "assistant", text }))),
+    created_at: isoMicros(call.createdAt),
+    finished_at: isoMicros(call.finishedAt),
+    lead: call.lead && { ...call.lead, campaign: call.campaign },
+    campaign: call.campaign,
+    ...(call.transfers.length > 0 ? { transfers: wireTransfers(call.transfers) } : {}),
+  };
+}
+
+export interface ConversationFacts {
+  id: number;
+  uuid: string;
+  assistantUuid: string;
+  type: string;
+  messageCount: number;
+  variables: Record<string, unknown>;
+  createdAt: Instant;
+  endedAt: Instant;
+  timeZone: string;
+  messages: { role: "user" | "assistant"; content: string; createdAt: Instant }[];
+}
+
+export function conversationEndedBody(facts: ConversationFacts): Record<string, unknown> {
+  const { messages, timeZone, variables } = facts;
+  const name = variables.customer_name;
+  return {
+    id: facts.id,
+    conversation_id: facts.uuid,
+    assistant_id: facts.assistantUuid,
+    type: facts.type,
+    message_count: facts.messageCount,
+    status: "ended",
+    extracted_variables: {},
+    input_variables: variables,
+    transcript: messages.map(({ role, content, createdAt }) => ({
+      role,
+      content,
+      timestamp: isoLocal(createdAt, timeZone),
+      timestamp_unix: Math.floor(createdAt / 1_000_000),
+    })),
+    formatted_transcript: formatted(messages.map(
+      ({ role, content }) => ({ isAssistant: role === "assistant", text: content }))),
+    attachments: [],
+    customer_phone: null,
+    customer_name: typeof name === "string" ? name : null,
+    sender: null,
+    created_at: isoLocal(facts.createdAt, timeZone),
+    ended_at: isoLocal(facts.endedAt, timeZone),
+  };
+}
+
+/** An event of the account's log; `id` is its position there, for catching up. */
+export const eventBody = (
+  event: { accountSequence: number; type: string; json: string }, now: Instant,
+): Record<string, unknown> => {
+  const { type, ...data } = JSON.parse(event.json) as { type: string };
+  return { id: String(event.accountSequence), type, timestamp: isoMicros(now), data };
+};
+
+const zones = new Map<string, Intl.DateTimeFormat>();
+
+/** To the second, with the zone's offset: `2026-01-05T10:00:00+01:00`. */
+export function isoLocal(instant: Instant, timeZone: string): string {
+  const format = zones.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", {
+    timeZone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit",
+    minute: "2-digit", second: "2-digit", timeZoneName: "longOffset",
+  });
+  zones.set(timeZone, format);
+  const parts = new Map(
+    format.formatToParts(instant / 1000).map(({ type, value }) => [type, value]));
+  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.get(type) ?? "";
+  const offset = part("timeZoneName").replace("GMT", "") || "+00:00";
+  return `${part("year")}-${part("month")}-${part("day")}T${part("hour")}:${part("minute")}:`
+    + `${part("second")}${offset}`;
+}

@@ -1,0 +1,242 @@
+// Sends what the outbox holds: one message at a time and in order to each endpoint, many endpoints
+// at a time. A message that is not taken waits and is tried again, and what is behind it waits with
+// it, until it is taken or given up; then the next goes. The result of an attempt is on disk before
+// the next begins, so a crash repeats one message of an endpoint at most.
+import type { Logger } from "#core/logger.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { Outbound, OutboundReply } from "#outbound/request.ts";
+import {
+  signatureHeaders, type Attempt, type Delivery, type Endpoint, type WebhookStore,
+} from "./webhooks.ts";
+
+export interface RelayOptions {
+  store: WebhookStore;
+  outbound: Outbound;
+  signingSecrets(endpoint: Endpoint): string[];
+  recordingUrl(file: string): string;
+  /** What the evaluation of a conversation found; null: the server stops before it is there. */
+  evaluationOf(conversationUuid: string): Promise<Record<string, unknown> | null>;
+  /** Seconds until the second, third … attempt; after the last one a message is given up. */
+  retrySeconds: number[];
+  /** Longest an attempt may take. */
+  attemptMs: number;
+  observe(outcome: Attempt["outcome"], seconds: number): void;
+  system: System;
+  log: Logger;
+}
+
+export interface Relay {
+  /** Takes up what waits from before. */
+  start(): void;
+  /** Something was written; looked at soon. */
+  wake(endpointId: number | null): void;
+  /** No attempt begins any more; resolves once those under way are recorded. */
+  close(): Promise<void>;
+}
+
+const MICROS = 1_000_000;
+
+interface Loop {
+  /** Until the message at the head may be tried again. */
+  timer: Timer | null;
+  isRunning: boolean;
+}
+
+export function createRelay(options: RelayOptions): Relay {
+  const { store, system, log } = options;
+  const loops = new Map<number, Loop>();
+  const working = new Set<Promise<void>>();
+  const turns = createTurns(LIMITS.webhooksAtOnceMax);
+  let newestId = 0;
+  let isClosing = false;
+  let isAwake = false;
+
+  /** Sends what may be sent to an endpoint; false: nothing waits for it. */
+  const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
+    while (!isClosing) {
+      const head = store.head(endpointId);
+      if (!head) return false;
+      const waitMs = Math.ceil((head.delivery.nextAt - system.now()) / 1000);
+      if (waitMs > 0) {
+        loop.timer = system.after(waitMs, () => begin(endpointId));
+        return true;
+      }
+      await turns.take(async () => {
+        // It may have been removed or its endpoint changed while it waited its turn.
+        const current = isClosing ? null : store.head(endpointId);
+        if (current) await attempt(options, current.delivery, current.endpoint);
+      });
+    }
+    return true;
+  };
+  const run = async (endpointId: number, loop: Loop): Promise<void> => {
+    loop.timer?.cancel();
+    loop.timer = null;
+    loop.isRunning = true;
+    try {
+      if (!await drain(endpointId, loop)) loops.delete(endpointId);
+    } catch (error) {
+      // The disk has failed: nothing may be sent whose result cannot be kept.
+      log.error({ err: error, endpoint_id: endpointId }, "webhooks of an endpoint have stopped");
+      loops.delete(endpointId);
+    } finally {
+      loop.isRunning = false;
+    }
+  };
+  const begin = (endpointId: number): void => {
+    const loop = loops.get(endpointId) ?? { timer: null, isRunning: false };
+    if (isClosing || loop.isRunning) return;
+    loops.set(endpointId, loop);
+    const work = run(endpointId, loop).finally(() => working.delete(work));
+    working.add(work);
+  };
+  const look = (): void => {
+    isAwake = false;
+    if (isClosing) return;
+    const { endpointIds, newestId: newest } = store.waiting(newestId);
+    newestId = newest;
+    for (const endpointId of endpointIds) if (!loops.has(endpointId)) begin(endpointId);
+  };
+  return {
+    start: look,
+    wake: (endpointId) => {
+      if (endpointId !== null) return begin(endpointId);
+      if (isAwake) return;
+      isAwake = true;
+      // Once for everything one turn of the loop brought.
+      setImmediate(look);
+    },
+    close: async () => {
+      isClosing = true;
+      for (const { timer } of loops.values()) timer?.cancel();
+      await Promise.all(working);
+    },
+  };
+}
+
+/** Lets so many work at a time, the others in the order they came. */
+function createTurns(max: number): { take(work: () => Promise<void>): Promise<void> } {
+  const waiting: (() => void)[] = [];
+  let busy = 0;
+  return {
+    take: async (work) => {
+      if (busy >= max) await new Promise<void>((resolve) => waiting.push(resolve));
+      else busy += 1;
+      try {
+        await work();
+      } finally {
+        // The place passes on without being free in between.
+        const next = waiting.shift();
+        if (next) next();
+        else busy -= 1;
+      }
+    },
+  };
+}
+
+async function attempt(
+  options: RelayOptions, delivery: Delivery, endpoint: Endpoint,
+): Promise<void> {
+  const { store, system } = options;
+  const prepared = await prepare(options, delivery);
+  if (prepared === null) return;
+  const startedMs = system.monotonicMs();
+  const body = withRecording(options, delivery, prepared);
+  const reply = await options.outbound.request({
+    url: endpoint.url,
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...signatureHeaders(
+        delivery.messageId, body, options.signingSecrets(endpoint), system.now()),
+    },
+    body,
+    totalMs: options.attemptMs,
+    bytesMax: LIMITS.webhookResponseBytesMax,
+  });
+  const result = judge(options, delivery, endpoint, reply);
+  await store.record(result);
+  options.observe(result.outcome, (system.monotonicMs() - startedMs) / 1000);
+}
+
+/**
+ * The body, with what the model had to say; kept, so that every attempt says the same. Null: not
+ * before the next start.
+ */
+async function prepare(
+  { store, evaluationOf }: RelayOptions, delivery: Delivery,
+): Promise<string | null> {
+  if (!delivery.needsEvaluation || delivery.conversationUuid === null) return delivery.body;
+  const values = await evaluationOf(delivery.conversationUuid);
+  if (values === null) return null;
+  const body = JSON.stringify({
+    ...JSON.parse(delivery.body) as object, extracted_variables: values,
+  });
+  await store.prepared({ deliveryId: delivery.id, body });
+  return body;
+}
+
+function withRecording(
+  { recordingUrl }: RelayOptions, { recordingFile }: Delivery, body: string,
+): string {
+  if (recordingFile === null) return body;
+  const recording_url = recordingUrl(recordingFile);
+  return JSON.stringify({ ...JSON.parse(body) as object, recording_url });
+}
+
+const GONE = 410;
+
+function judge(
+  { retrySeconds, system }: RelayOptions,
+  delivery: Delivery,
+  endpoint: Endpoint,
+  reply: OutboundReply,
+): Attempt {
+  const now = system.now();
+  const status = reply.kind === "reply" ? reply.status : null;
+  const response = reply.kind === "reply"
+    ? reply.body.toString("utf8", 0, LIMITS.webhookResponseCharsMax).toWellFormed()
+    : null;
+  const base = { deliveryId: delivery.id, status, response, disables: null, now, nextAt: now };
+  if (status !== null && status >= 200 && status < 300) {
+    return { ...base, outcome: "delivered", error: null };
+  }
+  const error = errorOf(reply);
+  if (status === GONE) {
+    return { ...base, outcome: "dead", error, disables: "the receiver answered 410 Gone" };
+  }
+  const { failingSince } = endpoint;
+  if (failingSince !== null && now - failingSince > LIMITS.webhookFailingMs * 1000) {
+    return { ...base, outcome: "dead", error, disables: "nothing was taken for days" };
+  }
+  const seconds = retrySeconds[delivery.attempts];
+  if (seconds === undefined) return { ...base, outcome: "dead", error };
+  // Up to a tenth more, so that what failed together does not come back together.
+  const jitter = 1 + system.randomBytes(1).readUInt8(0) / 2550;
+  const waitS = Math.max(seconds * jitter, retryAfterS(reply));
+  return { ...base, outcome: "retry", error, nextAt: now + Math.round(waitS * MICROS) };
+}
+
+function errorOf(reply: OutboundReply): string {
+  switch (reply.kind) {
+    case "reply":
+      return `the receiver answered ${reply.status}`;
+    case "refused":
+      return reply.reason === "url" ? "the URL is not allowed" : "the address is not allowed";
+    case "failed":
+      return {
+        unreachable: "the receiver could not be reached",
+        timeout: "the receiver did not answer in time",
+        too_large: "the receiver's answer was too large",
+      }[reply.reason];
+  }
+}
+
+/** Of 429 and 503; other answers have no say in it. */
+function retryAfterS(reply: OutboundReply): number {
+  if (reply.kind !== "reply" || (reply.status !== 429 && reply.status !== 503)) return 0;
+  const seconds = Number(reply.headers["retry-after"]);
+  if (!Number.isFinite(seconds)) return 0;
+  return Math.min(Math.max(0, seconds), LIMITS.webhookRetryAfterSMax);
+}

@@ -1,0 +1,345 @@
+// The wire of webhooks: endpoints, deliveries with replay, and the account's events to pull for
+// whoever missed some.
+import { Type, type Static } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import { about, HttpUrl, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import type { EventLog } from "#events/log.ts";
+import {
+  dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES,
+} from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import {
+  DELIVERY_STATES, PURPOSES, type Delivery, type DeliveryFilter, type Endpoint, type Webhooks,
+} from "./webhooks.ts";
+
+export interface WebhookRouteOptions {
+  webhooks: Webhooks;
+  events: EventLog;
+}
+
+const literals = <T extends string>(values: readonly T[], told: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+
+const HOOK = "https://example.com/hooks/parley";
+const Url = {
+  ...HttpUrl("The url must be a valid URL."), ...about("Where events are sent to.", HOOK),
+};
+const EVENT_TYPES_MAX = 50;
+const EventTypes = Type.Array(
+  Type.String({ pattern: "^(\\*|[a-z_]{1,64})$" }), {
+    minItems: 1, maxItems: EVENT_TYPES_MAX,
+    ...about("Types of events that are sent; `*`: all.", ["call_ended", "message_added"]),
+  });
+const PER_PAGE_DEFAULT = 15;
+
+const EndpointSchema = Type.Object({
+  id: Type.Integer(about("The endpoint's number.", 1)),
+  purpose: literals(PURPOSES, "What it is for: the account's events, or one of an assistant's."),
+  assistant_id: Nullable(Type.Integer(about("Whose webhook it is; null: the account's.", 1))),
+  url: Type.String(about("Where it is sent to.", HOOK)),
+  events: Type.Array(Type.String(), about("Types of events that are sent; `*`: all.", ["*"])),
+  status: literals(["active", "disabled"], "Disabled: nothing is sent; events wait."),
+  disabled_reason: Nullable(Type.String(about(
+    "Why it was disabled; null: it was not, or by you.", "It failed for five days."))),
+  secret: Type.String(about(
+    "Signs deliveries as Standard Webhooks say; shown to keys that may write.",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")),
+  failing_since: Nullable(Moment("Since when every try has failed, in UTC; null: it works.")),
+  ...TIMES,
+}, named("WebhookEndpoint", "Where events are sent to."));
+const DeliverySchema = Type.Object({
+  id: Type.Integer(about("The delivery's number.", 31)),
+  endpoint_id: Type.Integer(about("The endpoint it goes to.", 1)),
+  url: Type.String(about("Where it is sent to.", HOOK)),
+  message_id: Type.String(about(
+    "The `webhook-id` header: the same at every attempt and replay.", "msg_2b9d")),
+  type: Type.String(about("The type of the event.", "call_ended")),
+  call_id: Nullable(Type.Integer(about("The call it is about; null: none.", 12))),
+  conversation_id: Nullable(Type.String(about(
+    "The conversation it is about; null: none.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
+  state: literals(DELIVERY_STATES, "How far it is."),
+  attempts: Type.Integer(about("How often it was tried.", 1)),
+  next_attempt_at: Nullable(Moment("When it is tried next, in UTC; null: no more.")),
+  last_status: Nullable(Type.Integer(about("What the endpoint answered last; null: nothing.", 200))),
+  last_error: Nullable(Type.String(about("Why the last try failed; null: it did not.", "timeout"))),
+  response: Nullable(Type.String(about("The beginning of the last answer; null: none.", "ok"))),
+  replay_of: Nullable(Type.Integer(about("The delivery this repeats; null: none.", 30))),
+  payload: Type.Unknown(about("What is sent.", { type: "call_ended" })),
+  created_at: Moment("When the event happened, in UTC."),
+  finished_at: Nullable(Moment("When it was delivered or given up, in UTC; null: not yet.")),
+}, named("WebhookDelivery", "One event on its way to one endpoint."));
+const OneEndpoint = dataOf(EndpointSchema);
+const ALL_ENDPOINTS = dataOf(listOf(EndpointSchema, "All of them."));
+const OneDelivery = savedOf(DeliverySchema);
+
+const ENDPOINT = {
+  tag: "Webhooks", errorShape: "message", notFound: "Webhook endpoint not found",
+} as const;
+const DELIVERY = {
+  tag: "Webhooks", errorShape: "message", notFound: "Webhook delivery not found",
+} as const;
+const ofEndpoint = { id: IdOf("endpoint", "GET /user/webhook-endpoints") };
+const ofDelivery = { id: IdOf("delivery", "GET /user/webhook-deliveries") };
+
+const orNull = (instant: number | null): string | null =>
+  instant === null ? null : isoMicros(instant);
+
+const wireDelivery = (delivery: Delivery): Static<typeof DeliverySchema> => ({
+  id: delivery.id,
+  endpoint_id: delivery.endpointId,
+  url: delivery.url,
+  message_id: delivery.messageId,
+  type: delivery.type,
+  call_id: delivery.callId,
+  conversation_id: delivery.conversationUuid,
+  state: delivery.state,
+  attempts: delivery.attempts,
+  next_attempt_at: delivery.state === "pending" ? isoMicros(delivery.nextAt) : null,
+  last_status: delivery.lastStatus,
+  last_error: delivery.lastError,
+  response: delivery.response,
+  replay_of: delivery.replayOf,
+  payload: JSON.parse(delivery.body) as unknown,
+  created_at: isoMicros(delivery.createdAt),
+  finished_at: orNull(delivery.finishedAt),
+});
+
+const MASK = "whsec_••••";
+
+export function webhookRoutes(options: WebhookRouteOptions): Route[] {
+  return [
+    ...endpointRoutes(options), ...endpointDeeds(options), ...deliveryRoutes(options),
+    eventsRoute(options),
+  ];
+}
+
+function createWireEndpoint(webhooks: Webhooks) {
+  return (endpoint: Endpoint, mayWrite: boolean): Static<typeof EndpointSchema> => ({
+    id: endpoint.id,
+    purpose: endpoint.purpose,
+    assistant_id: endpoint.assistantId,
+    url: endpoint.url,
+    events: endpoint.events,
+    status: endpoint.status,
+    disabled_reason: endpoint.disabledReason,
+    secret: mayWrite ? webhooks.secretOf(endpoint) : MASK,
+    failing_since: orNull(endpoint.failingSince),
+    created_at: isoMicros(endpoint.createdAt),
+    updated_at: isoMicros(endpoint.updatedAt),
+  });
+}
+
+function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
+  const wire = createWireEndpoint(webhooks);
+  return [
+    keyRoute({
+      ...ENDPOINT,
+      method: "GET",
+      path: "/user/webhook-endpoints",
+      summary: "Endpoints of the account and of its assistants' webhooks",
+      responses: { 200: { description: "All of them", schema: ALL_ENDPOINTS } },
+      handle: ({ caller }) => json(200, {
+        data: webhooks.list(caller.accountId)
+          .map((endpoint) => wire(endpoint, caller.scopes.includes("write"))),
+      }),
+    }),
+    keyRoute({
+      ...ENDPOINT,
+      method: "GET",
+      path: "/user/webhook-endpoints/{id}",
+      params: ofEndpoint,
+      summary: "One endpoint",
+      responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
+      handle: ({ caller, id }) => json(200, {
+        data: wire(webhooks.get(caller.accountId, id), caller.scopes.includes("write")),
+      }),
+    }),
+    keyRoute({
+      ...ENDPOINT,
+      method: "POST",
+      path: "/user/webhook-endpoints",
+      summary: "Have events of the account sent to a URL, signed and in order",
+      body: Type.Object({ url: Url, events: Type.Optional(EventTypes) }),
+      responses: { 201: { description: "The endpoint with its secret", schema: OneEndpoint } },
+      handle: async ({ caller, body }) => json(201, {
+        data: wire(await webhooks.create(caller.accountId, {
+          url: body.url, events: body.events ?? ["*"],
+        }), true),
+      }),
+    }),
+    keyRoute({
+      ...ENDPOINT,
+      method: "PUT",
+      path: "/user/webhook-endpoints/{id}",
+      params: ofEndpoint,
+      summary: "Change an endpoint; one made active again takes up what waits at once",
+      body: Type.Object({
+        url: Type.Optional(Url),
+        events: Type.Optional(EventTypes),
+        status: Type.Optional(literals(
+          ["active", "disabled"] as const, "Disabled: nothing is sent; events wait.")),
+      }),
+      responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
+      handle: async ({ caller, id, body }) => json(200, {
+        data: wire(await webhooks.update(caller.accountId, id, body), true),
+      }),
+    }),
+    keyRoute({
+      ...ENDPOINT,
+      method: "DELETE",
+      path: "/user/webhook-endpoints/{id}",
+      params: ofEndpoint,
+      summary: "Remove an endpoint with its deliveries",
+      responses: { 200: { description: "Removed", schema: MessageSchema } },
+      handle: async ({ caller, id }) => {
+        await webhooks.remove(caller.accountId, id);
+        return json(200, { message: "Webhook endpoint deleted successfully" });
+      },
+    }),
+  ];
+}
+
+function endpointDeeds({ webhooks }: WebhookRouteOptions): Route[] {
+  const wire = createWireEndpoint(webhooks);
+  return [
+    keyRoute({
+      ...ENDPOINT,
+      method: "POST",
+      path: "/user/webhook-endpoints/{id}/rotate-secret",
+      params: ofEndpoint,
+      summary: "A new secret; for a day the one before signs as well",
+      responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
+      handle: async ({ caller, id }) => json(200, {
+        data: wire(await webhooks.update(caller.accountId, id, { rotates: true }), true),
+      }),
+    }),
+    keyRoute({
+      ...ENDPOINT,
+      method: "POST",
+      path: "/user/webhook-endpoints/{id}/test",
+      params: ofEndpoint,
+      summary: "Send a test message",
+      responses: { 202: { description: "On its way", schema: OneDelivery } },
+      handle: async ({ caller, id }) => json(202, {
+        message: "Test message queued", data: wireDelivery(await webhooks.test(caller.accountId, id)),
+      }),
+    }),
+  ];
+}
+
+const ListQuery = Type.Object({
+  ...pageQuery(PER_PAGE_DEFAULT),
+  state: Type.Optional(literals(DELIVERY_STATES, "Only those in this state.")),
+  type: Type.Optional(Type.String({
+    maxLength: 64, ...about("Only events of this type.", "call_ended"),
+  })),
+  endpoint_id: Type.Optional(Type.Integer(about("Only those of this endpoint.", 1))),
+  call_id: Type.Optional(Type.Integer(about("Only those about this call.", 12))),
+});
+
+const filterOf = (query: Static<typeof ListQuery>): DeliveryFilter => ({
+  state: query.state, type: query.type, endpointId: query.endpoint_id, callId: query.call_id,
+});
+
+function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
+  return [
+    keyRoute({
+      ...DELIVERY,
+      method: "GET",
+      path: "/user/webhook-deliveries",
+      summary: "Deliveries, newest first",
+      query: ListQuery,
+      responses: { 200: { description: "A page", schema: PageSchema(DeliverySchema) } },
+      handle: ({ caller, query, http, baseUrl }) => {
+        const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
+        const { items, total } = webhooks.deliveries(
+          caller.accountId, filterOf(query), { page, perPage });
+        return json(200, pageEnvelope({ items: items.map(wireDelivery), total }, {
+          path: `${baseUrl}/user/webhook-deliveries`, query: http.query, page, perPage,
+        }));
+      },
+    }),
+    keyRoute({
+      ...DELIVERY,
+      method: "GET",
+      path: "/user/webhook-deliveries/{id}",
+      params: ofDelivery,
+      summary: "One delivery",
+      responses: {
+        200: { description: "The delivery", schema: dataOf(DeliverySchema) },
+      },
+      handle: ({ caller, id }) =>
+        json(200, { data: wireDelivery(webhooks.delivery(caller.accountId, id)) }),
+    }),
+    keyRoute({
+      ...DELIVERY,
+      method: "POST",
+      path: "/user/webhook-deliveries/{id}/replay",
+      params: ofDelivery,
+      summary: "Send the same message once more, behind what waits for its endpoint",
+      responses: { 202: { description: "On its way", schema: OneDelivery } },
+      handle: async ({ caller, id }) => json(202, {
+        message: "Delivery queued", data: wireDelivery(await webhooks.replay(caller.accountId, id)),
+      }),
+    }),
+  ];
+}
+
+function eventsRoute({ events }: WebhookRouteOptions): Route {
+  return keyRoute({
+    tag: "Webhooks",
+    errorShape: "message",
+    method: "GET",
+    path: "/user/events",
+    summary: "Catch up on events",
+    description: "Events of the account in order, after a position: the `id` of webhooks and streams.",
+    query: Type.Object({
+      after: Type.Optional(Type.Integer({
+        minimum: 0, ...about("The `id` of the last event you have; left out: from the oldest.", 42),
+      })),
+      limit: Type.Optional(Type.Integer({
+        minimum: 1, maximum: LIMITS.eventsPageRowsMax,
+        ...about("How many events at most; left out: 100.", 100),
+      })),
+    }),
+    responses: {
+      200: {
+        description: "`gap`: what came right after the position is past its retention",
+        schema: Type.Object({
+          data: Type.Array(Type.Object(
+            {
+              id: Type.String(about("Its place in the account's log.", "43")),
+              type: Type.String(about("What happened.", "call_ended")),
+              created_at: Moment("When, in UTC."),
+            },
+            { additionalProperties: true },
+          ), about("Events in order, each with the members of its type.")),
+          next: Type.String(about("What to send as `after` next.", "43")),
+          has_more: Type.Boolean(about("Whether there are more already.", false)),
+          gap: Type.Boolean(about(
+            "Whether events right after the position are past their retention.", false)),
+        }),
+      },
+    },
+    handle: ({ caller, query }) => {
+      const { after = 0, limit = 100 } = query;
+      // Before the page: what is committed meanwhile is not passed over.
+      const newest = events.newestOfAccount(caller.accountId);
+      const found = events.ofAccount(caller.accountId, after, limit + 1);
+      const page = found.slice(0, limit);
+      const first = page[0]?.accountSequence ?? newest + 1;
+      return json(200, {
+        data: page.map(({ accountSequence, json: text, createdAt }) => ({
+          created_at: isoMicros(createdAt), ...JSON.parse(text) as { type: string },
+          id: String(accountSequence),
+        })),
+        next: String(page.at(-1)?.accountSequence ?? Math.max(after, newest)),
+        has_more: found.length > limit,
+        gap: first > after + 1 && newest > after,
+      });
+    },
+  });
+}

@@ -1,0 +1,249 @@
+// Webhooks: endpoints, their secrets, and the deliveries to them. Records → store port → factory.
+// The storage writes deliveries with the fact they tell of (storage/webhook-outbox.ts);
+// relay.ts sends them.
+import { createHmac } from "node:crypto";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isoMicros, type Instant, type System } from "#core/system.ts";
+
+export const PURPOSES = ["account", "post_call", "conversation_ended", "inbound_call"] as const;
+export type Purpose = (typeof PURPOSES)[number];
+
+export interface Endpoint {
+  id: number;
+  accountId: number;
+  /** Of an assistant's webhooks; their URL is set there. */
+  assistantId: number | null;
+  purpose: Purpose;
+  url: string;
+  /** Types of events; `*` is all. */
+  events: string[];
+  status: "active" | "disabled";
+  disabledReason: string | null;
+  secretVersion: number;
+  rotatedAt: Instant | null;
+  failingSince: Instant | null;
+  createdAt: Instant;
+  updatedAt: Instant;
+}
+
+export const DELIVERY_STATES = ["pending", "delivered", "dead"] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+export interface Delivery {
+  id: number;
+  accountId: number;
+  endpointId: number;
+  url: string;
+  messageId: string;
+  type: string;
+  callId: number | null;
+  conversationUuid: string | null;
+  recordingFile: string | null;
+  needsEvaluation: boolean;
+  state: DeliveryState;
+  attempts: number;
+  nextAt: Instant;
+  lastStatus: number | null;
+  lastError: string | null;
+  response: string | null;
+  replayOf: number | null;
+  createdAt: Instant;
+  finishedAt: Instant | null;
+  body: string;
+}
+
+/** What one attempt came to. */
+export interface Attempt {
+  deliveryId: number;
+  /** `retry`: again at `nextAt`. */
+  outcome: DeliveryState | "retry";
+  nextAt: Instant;
+  status: number | null;
+  error: string | null;
+  response: string | null;
+  /** Disables the endpoint; what waits for it is dead. */
+  disables: string | null;
+  now: Instant;
+}
+
+export interface DeliveryFilter {
+  state?: DeliveryState | undefined;
+  type?: string | undefined;
+  endpointId?: number | undefined;
+  callId?: number | undefined;
+}
+
+/** Each method is one transaction; writes resolve once they are durable. */
+export interface WebhookStore {
+  endpoint(accountId: number, endpointId: number): Endpoint | null;
+  endpoints(accountId: number): Endpoint[];
+  /** Null: the account has as many as it may. */
+  createEndpoint(args: {
+    accountId: number; url: string; events: string[]; max: number; now: Instant;
+  }): Promise<Endpoint | null>;
+  /** One of an assistant's, made when it is first needed. */
+  assistantEndpoint(args: {
+    accountId: number; assistantId: number; purpose: Purpose; url: string; now: Instant;
+  }): Promise<Endpoint>;
+  /** Members left out stay. An endpoint made active again takes up what waits for it at once. */
+  updateEndpoint(args: {
+    accountId: number; endpointId: number; url?: string | undefined; events?: string[] | undefined;
+    status?: Endpoint["status"] | undefined; rotates?: boolean; now: Instant;
+  }): Promise<Endpoint | null>;
+  /** False: there is none, or it belongs to an assistant. */
+  deleteEndpoint(args: { accountId: number; endpointId: number }): Promise<boolean>;
+  delivery(accountId: number, deliveryId: number): Delivery | null;
+  deliveries(accountId: number, filter: DeliveryFilter, offset: number, rows: number): Delivery[];
+  countDeliveries(accountId: number, filter: DeliveryFilter): number;
+  /** The same message once more, behind what waits. Null: there is no such delivery. */
+  replay(args: { accountId: number; deliveryId: number; now: Instant }): Promise<Delivery | null>;
+  /** Queues a message of its own for an endpoint. */
+  enqueue(args: {
+    endpointId: number; type: string; body: Record<string, unknown>; now: Instant;
+  }): Promise<Delivery | null>;
+  /** Endpoints that deliveries after this id wait for, and the newest id there is. */
+  waiting(afterId: number): { endpointIds: number[]; newestId: number };
+  /** The delivery that is next at an endpoint. */
+  head(endpointId: number): { delivery: Delivery; endpoint: Endpoint } | null;
+  record(attempt: Attempt): Promise<void>;
+  /** What the body lacked is there. */
+  prepared(args: { deliveryId: number; body: string }): Promise<void>;
+  /** Removes finished deliveries, oldest first; resolves to how many. */
+  trim(args: { deliveredBefore: Instant; deadBefore: Instant; rows: number }): Promise<number>;
+}
+
+export interface WebhooksOptions {
+  store: WebhookStore;
+  system: System;
+  /** The server's; secrets of endpoints are derived from it. */
+  secret: string;
+  /** Something may be waiting that was not; null: at any endpoint. */
+  wake(endpointId: number | null): void;
+}
+
+export type Webhooks = ReturnType<typeof createWebhooks>;
+
+const DAY_MICROS = 86_400_000_000;
+
+function found<T>(value: T | null): T {
+  if (value === null) throw new Fault(404, "Webhook endpoint not found");
+  return value;
+}
+
+export function createWebhooks(options: WebhooksOptions) {
+  return { ...createSecrets(options), ...createEndpoints(options), ...createDeliveries(options) };
+}
+
+function createSecrets({ secret, system }: WebhooksOptions) {
+  const secretOf = ({ id }: Endpoint, version: number): string =>
+    `whsec_${createHmac("sha256", secret).update(`webhook:${id}:${version}`).digest("base64")}`;
+  return {
+    /** The secret in force. */
+    secretOf: (endpoint: Endpoint): string => secretOf(endpoint, endpoint.secretVersion),
+    /** Secrets that sign now: for a day after a rotation the one before as well. */
+    signingSecrets: (endpoint: Endpoint): string[] => {
+      const { rotatedAt, secretVersion } = endpoint;
+      const isFresh = rotatedAt !== null && system.now() - rotatedAt < DAY_MICROS;
+      return [secretVersion, ...(isFresh ? [secretVersion - 1] : [])]
+        .map((version) => secretOf(endpoint, version));
+    },
+  };
+}
+
+/** Methods with an id throw Fault 404 for what the account does not have. */
+function createEndpoints({ store, system, wake }: WebhooksOptions) {
+  const get = (accountId: number, id: number): Endpoint => found(store.endpoint(accountId, id));
+  return {
+    list: (accountId: number): Endpoint[] => store.endpoints(accountId),
+    get,
+    /** Throws Fault 422 when there are too many. */
+    create: async (accountId: number, { url, events }: { url: string; events: string[] }) => {
+      const endpoint = await store.createEndpoint({
+        accountId, url, events, max: LIMITS.webhookEndpointsMax, now: system.now(),
+      });
+      if (endpoint) return endpoint;
+      throw new Fault(
+        422, `An account may not have more than ${LIMITS.webhookEndpointsMax} webhook endpoints.`);
+    },
+    update: async (
+      accountId: number,
+      endpointId: number,
+      changes: { url?: string; events?: string[]; status?: Endpoint["status"]; rotates?: boolean },
+    ): Promise<Endpoint> => {
+      const { purpose } = get(accountId, endpointId);
+      if (purpose !== "account" && (changes.url ?? changes.events) !== undefined) {
+        throw new Fault(422, "The URL of an assistant's webhook is set at the assistant.");
+      }
+      const endpoint = found(await store.updateEndpoint({
+        accountId, endpointId, ...changes, now: system.now(),
+      }));
+      wake(endpointId);
+      return endpoint;
+    },
+    /** Its deliveries go with it. */
+    remove: async (accountId: number, endpointId: number): Promise<void> => {
+      if (get(accountId, endpointId).purpose !== "account") {
+        throw new Fault(422, "The webhook of an assistant is switched off at the assistant.");
+      }
+      await store.deleteEndpoint({ accountId, endpointId });
+    },
+    test: async (accountId: number, endpointId: number): Promise<Delivery> => {
+      get(accountId, endpointId);
+      const now = system.now();
+      const body = { type: "test", test: true, timestamp: isoMicros(now), data: {} };
+      const delivery = found(await store.enqueue({ endpointId, type: "test", body, now }));
+      wake(endpointId);
+      return delivery;
+    },
+  };
+}
+
+function createDeliveries({ store, system, wake }: WebhooksOptions) {
+  const missing = (): Fault => new Fault(404, "Webhook delivery not found");
+  return {
+    deliveries: (
+      accountId: number,
+      filter: DeliveryFilter,
+      { page, perPage }: { page: number; perPage: number },
+    ) => ({
+      items: store.deliveries(accountId, filter, (page - 1) * perPage, perPage),
+      total: store.countDeliveries(accountId, filter),
+    }),
+    /** Throws Fault 404. */
+    delivery: (accountId: number, deliveryId: number): Delivery => {
+      const delivery = store.delivery(accountId, deliveryId);
+      if (!delivery) throw missing();
+      return delivery;
+    },
+    replay: async (accountId: number, deliveryId: number): Promise<Delivery> => {
+      const delivery = await store.replay({ accountId, deliveryId, now: system.now() });
+      if (!delivery) throw missing();
+      wake(delivery.endpointId);
+      return delivery;
+    },
+    /** Resolves to how many were removed. */
+    trim: (rows: number): Promise<number> => store.trim({
+      deliveredBefore: system.now() - LIMITS.deliveredDays * DAY_MICROS,
+      deadBefore: system.now() - LIMITS.deadDeliveryDays * DAY_MICROS,
+      rows,
+    }),
+  };
+}
+
+/** Headers of Standard Webhooks (https://www.standardwebhooks.com) for one attempt. */
+export function signatureHeaders(
+  messageId: string, body: string, secrets: string[], now: Instant,
+): Record<string, string> {
+  const timestamp = String(Math.floor(now / 1_000_000));
+  const signed = `${messageId}.${timestamp}.${body}`;
+  const signatures = secrets.map((secret) => {
+    const key = Buffer.from(secret.slice("whsec_".length), "base64");
+    return `v1,${createHmac("sha256", key).update(signed).digest("base64")}`;
+  });
+  return {
+    "webhook-id": messageId,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": signatures.join(" "),
+  };
+}

@@ -1,0 +1,257 @@
+// OpenAI's chat completions as this server speaks them: the request read into a turn, the reply
+// whole and in chunks, refusals in OpenAI's shape. routes.ts joins it to the turns.
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, collectingErrors, errorsOf, named, Nullable } from "#core/schema.ts";
+import type { HeaderMap, Reply } from "#http/exchange.ts";
+import { renderFault } from "#http/errors.ts";
+import type { TurnResult } from "#features/conversations/records.ts";
+import type { Given, Told } from "./given-turns.ts";
+import { usageOf } from "./given-turns.ts";
+import type { Encoder, TurnStep } from "#gateways/turn-stream.ts";
+
+const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
+
+export const COMPLETION_BODY = Type.Object({
+  model: Type.String(about(
+    "Uuid or id of one of the account's assistants.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+  messages: Type.Array(
+    Type.Object({
+      role: Type.String(about("system, developer, user or assistant.", "user")),
+      content: Maybe(Type.Union([
+        Type.String(),
+        Type.Array(Type.Object({
+          type: Type.String(about("`text`: nothing else is taken.", "text")),
+          text: Type.Optional(Type.String(about("The text.", "When are you open?"))),
+        })),
+      ], about("The text, whole or in parts.", "When are you open?"))),
+    }),
+    {
+      minItems: 1, maxItems: LIMITS.historyMessagesMax,
+      ...about("The talk so far; the last one is the user's."),
+    },
+  ),
+  stream: Maybe(Type.Boolean(about("Whether the reply is sent in chunks as it is written.", false))),
+  stream_options: Maybe(Type.Object({
+    include_usage: Maybe(Type.Boolean(about("Whether a last chunk tells the tokens.", true))),
+  }, about("How it is sent in chunks."))),
+  temperature: Maybe(Type.Number({
+    minimum: 0, maximum: 2, ...about("How freely it words things; null: the assistant's.", 0.5),
+  })),
+  max_tokens: Maybe(Type.Integer({ minimum: 1, ...about("Tokens of the reply at most.", 500) })),
+  max_completion_tokens: Maybe(Type.Integer({
+    minimum: 1, ...about("The same, by its newer name.", 500),
+  })),
+  stop: Maybe(Type.Union([Type.String(), Type.Array(Type.String())], {
+    description: "Refused where it is not empty: assistants say all they have to say",
+    examples: [[]],
+  })),
+  response_format: Maybe(Type.Object({
+    type: Type.String({ description: "text; others are refused", examples: ["text"] }),
+  }, { description: "Form of the reply", examples: [{ type: "text" }] })),
+  n: Maybe(Type.Integer({ minimum: 1, ...about("How many replies; only 1 can be.", 1) })),
+  tools: Maybe(Type.Array(Type.Unknown(), about(
+    "Must be empty: tools are the assistant's own.", []))),
+  functions: Maybe(Type.Array(Type.Unknown(), about(
+    "Must be empty: tools are the assistant's own.", []))),
+}, collectingErrors);
+
+export type CompletionBody = Static<typeof COMPLETION_BODY>;
+
+export const OpenAiErrorSchema = Type.Object({
+  error: Type.Object({
+    message: Type.String(about("What is wrong.", "n must be 1.")),
+    type: Type.String(about("The kind, as OpenAI's clients know it.", "invalid_request_error")),
+    param: Nullable(Type.String(about("The field at fault; null: none.", "n"))),
+    code: Nullable(Type.String(about("The reason for programs; null: none.", "unsupported_parameter"))),
+  }, about("What is wrong, in OpenAI's words.")),
+}, named("OpenAiError", "A refusal as OpenAI's clients read it."));
+
+function refuse(param: string, message: string, code: string | null = null): Fault {
+  return new Fault(400, message, { extra: { param }, ...(code === null ? {} : { code }) });
+}
+
+/** Throws Fault 400 for what no assistant here can do: ignoring it would answer something else. */
+export function readCompletion(body: CompletionBody): Given {
+  const [wrong] = Object.entries(errorsOf(body));
+  if (wrong) throw refuse(wrong[0], wrong[1][0] ?? "The request is invalid.");
+  const unsupported = (param: string, message: string): Fault =>
+    refuse(param, message, "unsupported_parameter");
+  if ((body.n ?? 1) > 1) throw unsupported("n", "Only one choice can be made: n must be 1.");
+  for (const param of ["tools", "functions"] as const) {
+    if ((body[param] ?? []).length === 0) continue;
+    throw unsupported(param, `The ${param} are the assistant's own; requests cannot bring any.`);
+  }
+  const wanted = body.response_format?.type ?? "text";
+  if (wanted !== "text") {
+    throw unsupported("response_format", "Assistants answer in text: response_format must be text.");
+  }
+  if ([body.stop ?? []].flat().length > 0) {
+    throw unsupported("stop", "Assistants say all they have to say: stop is not supported.");
+  }
+  const given: Given = {
+    ...readMessages(body.messages),
+    // Assistants go up to 1, where OpenAI's clients go up to 2.
+    temperature: typeof body.temperature === "number" ? Math.min(body.temperature, 1) : null,
+    tokensMax: body.max_completion_tokens ?? body.max_tokens ?? null,
+  };
+  return given;
+}
+
+function readMessages(messages: CompletionBody["messages"]): Pick<Given, "system" | "messages"> {
+  const system: string[] = [];
+  const said: Given["messages"] = [];
+  for (const [at, { role, content }] of messages.entries()) {
+    const text = textOf(content, `messages.${at}.content`);
+    if (role === "system" || role === "developer") system.push(text);
+    else if (role === "user" || role === "assistant") said.push({ role, content: text });
+    else {
+      throw refuse(`messages.${at}.role`,
+        "The role must be system, developer, user or assistant: tools run on the server.");
+    }
+  }
+  const last = said.at(-1);
+  const param = `messages.${messages.length - 1}`;
+  if (messages.at(-1)?.role !== "user" || last?.content.trim() === "") {
+    throw refuse(param, "The last message must be the user's and not blank.");
+  }
+  const joined = system.filter((text) => text !== "").join("\n\n");
+  if (joined.length > LIMITS.promptCharsMax) {
+    throw refuse("messages",
+      `The system messages may not be greater than ${LIMITS.promptCharsMax} characters.`,
+      "context_length_exceeded");
+  }
+  // A message without text, as of an assistant that called a function, tells a model nothing.
+  return { system: joined, messages: said.filter(({ content }) => content !== "") };
+}
+
+function textOf(content: CompletionBody["messages"][number]["content"], param: string): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map((part) => {
+    if (part.type === "text") return part.text ?? "";
+    throw refuse(param, `Content of type ${part.type.slice(0, 64)} is not supported, only text.`,
+      "unsupported_content");
+  }).join("");
+}
+
+const TYPES: Record<number, [type: string, code: string | null]> = {
+  401: ["authentication_error", "invalid_api_key"],
+  402: ["insufficient_quota", "insufficient_quota"],
+  403: ["permission_error", "insufficient_permissions"],
+  429: ["rate_limit_error", "rate_limit_exceeded"],
+};
+
+/** Statuses and types OpenAI's clients make their error classes and their retries of. */
+function openAiError(fault: Fault): { status: number; error: Static<typeof OpenAiErrorSchema>["error"] } {
+  const isPoor = fault.code === "INSUFFICIENT_BALANCE";
+  const status = isPoor ? 402 : fault.status === 422 ? 400 : fault.status;
+  const [type, code] = TYPES[status]
+    ?? [status >= 500 ? "server_error" : "invalid_request_error", fault.code ?? null];
+  const field = Object.keys(fault.errors ?? {})[0];
+  const param = typeof fault.extra?.param === "string" ? fault.extra.param : field ?? null;
+  return { status, error: { message: fault.message, type, param, code } };
+}
+
+/** The refusal as OpenAI writes it; headers as everywhere. */
+export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {
+  const { status, error } = openAiError(fault);
+  return { ...renderFault(fault, "message", headers), status, json: { error } } as Reply;
+}
+
+/** What every chunk and the whole reply say of themselves; the same when a key is repeated. */
+export interface CompletionHead {
+  id: string;
+  /** Seconds since the epoch. */
+  created: number;
+  model: string;
+}
+
+const finishOf = (truncated: boolean): "length" | "stop" => truncated ? "length" : "stop";
+
+/** The reply as it was stored; null: it was stopped before its first text. */
+type Completed = Extract<TurnResult, { kind: "completed" }> | null;
+
+export function completionOf(
+  head: CompletionHead, given: Given, told: Told, reply: Completed,
+): object {
+  const text = reply?.text ?? "";
+  return {
+    ...head,
+    object: "chat.completion",
+    choices: [{
+      index: 0,
+      message: { role: "assistant", content: text, refusal: null },
+      logprobs: null,
+      finish_reason: finishOf(reply?.truncated ?? false),
+    }],
+    usage: usageOf({ usage: told.usage ?? reply?.usage ?? null }, given, text),
+  };
+}
+
+export const CompletionSchema = Type.Object({
+  id: Type.String(about("The completion's name.", "chatcmpl-0b0e4f0a")),
+  object: Type.Literal("chat.completion", about("Always chat.completion.")),
+  created: Type.Integer(about("When, in Unix seconds.", 1_772_443_800)),
+  model: Type.String(about("The assistant's uuid.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+  choices: Type.Array(Type.Object({
+    index: Type.Integer(about("Always 0: there is one.", 0)),
+    message: Type.Object({
+      role: Type.Literal("assistant", about("Always assistant.")),
+      content: Type.String(about("The reply.", "We are open from 9 to 5.")),
+      refusal: Type.Null(about("Always null.", null)),
+    }, about("What the assistant says.")),
+    logprobs: Type.Null(about("Always null: none are told.", null)),
+    finish_reason: Type.String(about("`stop`, or `length` where it was cut.", "stop")),
+  }), about("The one reply.")),
+  usage: Type.Object({
+    prompt_tokens: Type.Integer(about("Tokens the model read.", 42)),
+    completion_tokens: Type.Integer(about("Tokens it wrote.", 9)),
+    total_tokens: Type.Integer(about("Both together.", 51)),
+  }, about("Tokens, as the model counted them.")),
+}, named("ChatCompletion", "A reply as OpenAI's clients read it."));
+
+const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
+
+/** Functions at work are not shown: clients would take their calls for something to answer. */
+export function createChunkEncoder(
+  head: CompletionHead,
+  given: Given,
+  told: Told,
+  includesUsage: boolean,
+): Encoder {
+  let reply = "";
+  const chunk = (choices: object[], usage: object | null = null): string =>
+    event({
+      ...head, object: "chat.completion.chunk", choices, ...(includesUsage ? { usage } : {}),
+    });
+  const choice = (delta: object, reason: string | null = null): object[] =>
+    [{ index: 0, delta, logprobs: null, finish_reason: reason }];
+  const complete = (truncated: boolean): string =>
+    chunk(choice({}, finishOf(truncated)))
+    + (includesUsage ? chunk([], usageOf(told, given, reply)) : "")
+    + "data: [DONE]\n\n";
+  return {
+    begin: () => chunk(choice({ role: "assistant", content: "", refusal: null })),
+    take: (step: TurnStep) => {
+      switch (step.kind) {
+        case "text":
+          reply += step.text;
+          return chunk(choice({ content: step.text }));
+        case "completed":
+          return complete(step.truncated);
+        case "failed":
+          return step.reason === "stopped" ? complete(false) : event(openAiError(failure(step)));
+        default:
+          return "";
+      }
+    },
+  };
+}
+
+/** A reply that failed cost nothing and may be asked for again, which clients do after a 5xx. */
+export function failure({ reason, error }: { reason: string; error: string }): Fault {
+  return reason === "interrupted"
+    ? new Fault(503, error, { retryAfterS: 1 })
+    : new Fault(500, error);
+}

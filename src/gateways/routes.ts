@@ -1,0 +1,222 @@
+// Routes of protocols people already use: OpenAI's chat completions and models, and the stream an
+// AI SDK chat comes back to. Pages may call OpenAI's as they call public routes, so these ask for
+// the key themselves.
+import { Type } from "@sinclair/typebox";
+import { hash } from "node:crypto";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Access } from "#features/conversations/access.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import { Fault } from "#core/faults.ts";
+import { about, named } from "#core/schema.ts";
+import { isUuid } from "#core/values.ts";
+import { EVENT_STREAM, IDEMPOTENCY_KEY, Uuid } from "#http/answers.ts";
+import { rateLimitFault } from "#http/errors.ts";
+import { json, type HttpRequest, type Reply } from "#http/exchange.ts";
+import type { RateDecision } from "#core/rate-limit.ts";
+import { publicRoute, type Caller, type Route } from "#http/route.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
+import type { Streams } from "#realtime/streams.ts";
+import {
+  COMPLETION_BODY, CompletionSchema, completionOf, createChunkEncoder, failure, OpenAiErrorSchema,
+  readCompletion, renderOpenAiFault, type CompletionBody, type CompletionHead,
+} from "./openai/chat-completions.ts";
+import type { GivenTurns } from "./openai/given-turns.ts";
+import type { TurnStreams } from "./turn-stream.ts";
+import type { MessageProtocol } from "#features/conversations/message-protocol.ts";
+
+export interface ProtocolOptions {
+  givenTurns: GivenTurns;
+  conversations: Conversations;
+  assistants: {
+    find(accountId: number, assistantId: number): Assistant | null;
+    findByUuid(uuid: string): Assistant | null;
+    listAll(accountId: number): Assistant[];
+  };
+  access: Access;
+  streams: TurnStreams;
+  uiMessages: MessageProtocol;
+  /** Throws Fault 429 when too many watch. */
+  assertRoom: Streams["assertRoom"];
+  /** The bearer key's owner; throws Fault 401. */
+  identify(http: HttpRequest): Caller;
+  /** Null switches the limit off. */
+  takeRate: ((caller: Caller) => RateDecision) | null;
+}
+
+const MODEL = Type.Object({
+  id: Uuid("The assistant's uuid, for `model`."),
+  object: Type.Literal("model", about("Always model.")),
+  created: Type.Integer(about("When it was created, in Unix seconds.", 1_772_443_800)),
+  owned_by: Type.Literal("parley", about("Always parley.")),
+  name: Type.String(about("The assistant's name.", "Front desk")),
+}, named("OpenAiModel", "An assistant as a model of OpenAI's."));
+/** What OpenAI's routes have in common. */
+const OPENAI = {
+  tag: "OpenAI",
+  asksForKey: true,
+  errorShape: "error",
+  refusals: { schema: OpenAiErrorSchema, render: renderOpenAiFault },
+} as const;
+const NO_MODEL = { description: "No such assistant", schema: OpenAiErrorSchema };
+
+const seconds = (instant: number): number => Math.floor(instant / 1_000_000);
+
+const modelOf = ({ uuid, name, createdAt }: Assistant) =>
+  ({ id: uuid, object: "model", created: seconds(createdAt), owned_by: "parley", name });
+
+function admit(options: ProtocolOptions, http: HttpRequest, scope: "read" | "write"): Caller {
+  const caller = options.identify(http);
+  const decision = options.takeRate?.(caller);
+  if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
+  if (caller.scopes.includes(scope)) return caller;
+  throw new Fault(403, "Your API key does not have permission for this resource");
+}
+
+function getModel({ assistants }: ProtocolOptions, caller: Caller, model: string): Assistant {
+  const own = isUuid(model.toLowerCase())
+    ? assistants.findByUuid(model.toLowerCase())
+    : /^\d{1,15}$/.test(model) ? assistants.find(caller.accountId, Number(model)) : null;
+  if (own?.accountId === caller.accountId) return own;
+  const name = model.slice(0, 64);
+  throw new Fault(404, `The model ${name} does not exist: models are your assistants' uuids.`, {
+    code: "model_not_found", extra: { param: "model" },
+  });
+}
+
+export function protocolRoutes(options: ProtocolOptions): Route[] {
+  return [completionRoute(options), ...modelRoutes(options), rejoinRoute(options)];
+}
+
+function completionRoute(options: ProtocolOptions): Route {
+  return publicRoute({
+    ...OPENAI,
+    method: "POST",
+    path: "/v1/chat/completions",
+    summary: "Complete a chat",
+    description: "Each request brings the talk so far; the last message is answered and paid for.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    body: COMPLETION_BODY,
+    responses: {
+      200: {
+        description: "The reply, or its chunks for stream: true",
+        schema: CompletionSchema, stream: EVENT_STREAM,
+      },
+      400: { description: "What no assistant can do", schema: OpenAiErrorSchema },
+      402: { description: "Balance too low", schema: OpenAiErrorSchema },
+      404: NO_MODEL,
+    },
+    handle: ({ body, http }) => complete(options, body, http),
+  });
+}
+
+async function complete(
+  options: ProtocolOptions,
+  body: CompletionBody,
+  http: HttpRequest,
+): Promise<Reply> {
+  const caller = admit(options, http, "write");
+  const given = readCompletion(body);
+  const assistant = getModel(options, caller, body.model);
+  const { conversation, sent, told } = await options.givenTurns.answer({
+    assistant,
+    given,
+    idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
+    // How the reply is sent is no part of what is asked: a retry may stream what was not.
+    requestHash: hash("sha256", JSON.stringify([assistant.id, given]), "hex"),
+  });
+  const head: CompletionHead = {
+    id: `chatcmpl-${conversation.uuid}`,
+    created: seconds(conversation.createdAt),
+    model: assistant.uuid,
+  };
+  const isReplayed = sent.kind === "repeated" || sent.replayed;
+  const headers = isReplayed ? { "Idempotency-Replayed": "true" } : undefined;
+  if (body.stream === true) {
+    const includesUsage = body.stream_options?.include_usage === true;
+    const encoder = createChunkEncoder(head, given, told, includesUsage);
+    if (sent.kind === "repeated") return options.streams.repeat(sent.result, encoder, headers);
+    const { source } = options.access.streamOf(conversation.uuid);
+    return options.streams.watch(
+      source, sent.replayed ? { ...sent, events: [] } : sent, encoder, headers);
+  }
+  const result = await sent.result;
+  if (result.kind === "failed" && result.reason !== "stopped") throw failure(result);
+  const reply = result.kind === "completed" ? result : null;
+  return json(200, completionOf(head, given, told, reply), headers);
+}
+
+function modelRoutes(options: ProtocolOptions): Route[] {
+  return [
+    publicRoute({
+      ...OPENAI,
+      method: "GET",
+      path: "/v1/models",
+      summary: "List assistants as models",
+      responses: {
+        200: {
+          description: "All of them",
+          schema: Type.Object({
+            object: Type.Literal("list", about("Always list.")),
+            data: Type.Array(MODEL, about("All of them.")),
+          }),
+        },
+      },
+      handle: ({ http }) => {
+        const { accountId } = admit(options, http, "read");
+        const data = options.assistants.listAll(accountId)
+          .filter(({ status }) => status === "active")
+          .map(modelOf);
+        return json(200, { object: "list", data });
+      },
+    }),
+    publicRoute({
+      ...OPENAI,
+      method: "GET",
+      path: "/v1/models/{uuid}",
+      params: { uuid: Uuid("The assistant's `uuid`.") },
+      summary: "Read one assistant as a model",
+      responses: {
+        200: { description: "The assistant", schema: MODEL },
+        404: NO_MODEL,
+      },
+      handle: ({ uuid, http }) =>
+        json(200, modelOf(getModel(options, admit(options, http, "read"), uuid))),
+    }),
+  ];
+}
+
+function rejoinRoute(options: ProtocolOptions): Route {
+  const { conversations, access, assertRoom, uiMessages } = options;
+  return publicRoute({
+    method: "GET",
+    path: "/conversations/{uuid}/messages/stream",
+    // Where the SDK's own transport looks, behind the address it sends to: its chat has an id of
+    // its own.
+    aliases: ["/conversations/{uuid}/messages/{chat}/stream"],
+    tag: "Conversations",
+    summary: "Rejoin a reply",
+    description: "The reply being written as an AI SDK UI message stream, from its beginning.",
+    params: {
+      uuid: Uuid("The conversation's `conversation_id`."),
+      chat: Type.String(about("The chat's own id.", "chat")),
+    },
+    errorShape: "conversation",
+    notFound: "Conversation not found",
+    responses: {
+      200: {
+        description: "UI message stream", schema: EVENT_STREAM, contentType: "text/event-stream",
+      },
+      204: { description: "No reply is being written" },
+      429: { description: "Too many watch the conversation" },
+    },
+    handle: ({ uuid }) => {
+      conversations.get(uuid);
+      const live = conversations.live(uuid);
+      if (!live) return { status: 204, contentType: "text/plain", content: "" };
+      const stream = access.streamOf(uuid);
+      assertRoom(stream);
+      const { turnId, baseSequence: fromSequence } = live;
+      return uiMessages.rejoin(stream.source, { turnId, fromSequence, events: [] });
+    },
+  });
+}

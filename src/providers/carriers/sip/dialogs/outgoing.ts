@@ -1,0 +1,295 @@
+// A call we place: the INVITE with its challenges and retries, the next address when nobody is at
+// the first, CANCEL, and the 2xx answers, of which there may be several when a proxy rang more than
+// one telephone.
+import type { Timer } from "#core/system.ts";
+import {
+  createAuthenticator, type Authentication, type Authenticator, type Credentials,
+} from "./authentication.ts";
+import { q850Of, sdpOrNull, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
+import type { CallEvents, OutgoingCall } from "./call-types.ts";
+import { sameTransaction, type ClientTransaction } from "#providers/carriers/sip/transport/client-transactions.ts";
+import {
+  ALLOW, dialogAsCaller, requestWithin, setSdp, SUPPORTED, tagOf, type Signalling,
+} from "./dialog.ts";
+import {
+  formatNameAddr, parseNameAddr, REASONS, SipHeaders, type SipRequest, type SipResponse,
+} from "#providers/carriers/sip/grammar/message.ts";
+import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
+import { Session } from "./sip-session.ts";
+import { offerTerms, termsOfResponse } from "./session-timer.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+import { newTag } from "#providers/carriers/sip/transport/transactions.ts";
+import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
+
+export interface CallRequest {
+  peer: Peer;
+  /** Where the call goes on to as long as it can have reached no telephone, best first. */
+  others?: readonly Peer[];
+  /** Told of an address at which nobody was, before the call goes on to the next. */
+  silent?(peer: Peer): void;
+  uri: string;
+  /** Addresses, bare or with a name. */
+  from: string;
+  to: string;
+  /** The offer; where it names our address, as the peer sees it. */
+  sdp: string | ((localHost: string) => string);
+  credentials: Credentials | null;
+  headers?: [string, string][];
+  /** Until an unanswered call is cancelled. */
+  ringingMs: number;
+}
+
+const UNAVAILABLE = 503;
+/** No telephone rings for these: a proxy is there, wants to know who calls, or cannot go on. */
+const NOBODY_YET = new Set([100, 401, 407, UNAVAILABLE]);
+
+/** The call as one address has it. */
+interface Hop {
+  readonly peer: Peer;
+  readonly localHost: string;
+  readonly sdp: string;
+  transaction: ClientTransaction | null;
+  isProvisional: boolean;
+  /** Since it was cancelled. */
+  patience: Timer | null;
+}
+
+export class Outgoing implements OutgoingCall {
+  readonly #signalling: Signalling;
+  readonly #args: CallRequest;
+  readonly #events: CallEvents;
+  readonly #done: () => void;
+  readonly #authentication: Authentication;
+  readonly #authenticator: Authenticator;
+  readonly #callId: string;
+  readonly #from: string;
+  #isOver = false;
+  /** Nobody waits for the answer any more: one that comes is hung up on. */
+  #isCancelled = false;
+  #cseq = 1;
+  #minSeS: number = LIMITS.sessionExpiresMinS;
+  readonly #begunMs: number;
+  /** Empty as soon as a telephone may ring or has been asked: two calls must never be placed. */
+  #others: readonly Peer[];
+  /** Those before it were given up. */
+  #hop: Hop | null = null;
+  #ringing: Timer | null = null;
+  /** Until an address that says nothing is given up. */
+  #silence: Timer | null = null;
+  /** By tag of the far end. */
+  readonly #early = new Map<string, string>();
+  readonly #acknowledged = new Map<string, () => void>();
+
+  constructor(signalling: Signalling, args: CallRequest, events: CallEvents, done: () => void) {
+    const { system } = signalling;
+    this.#signalling = signalling;
+    this.#args = args;
+    this.#events = events;
+    this.#done = done;
+    this.#authentication = createAuthenticator(system, args.credentials);
+    this.#authenticator = this.#authentication.begin();
+    this.#begunMs = system.monotonicMs();
+    this.#others = (args.others ?? []).slice(0, LIMITS.hopsMax - 1);
+    this.#callId = `${system.uuid()}`;
+    const from = parseNameAddr(args.from) ?? { display: null, uri: args.from, params: new Map() };
+    from.params.set("tag", newTag(system));
+    this.#from = formatNameAddr(from);
+  }
+
+  async begin(): Promise<void> {
+    this.#ringing = this.#signalling.system.after(this.#args.ringingMs, () => {
+      this.#giveUp(480, "No Answer");
+    });
+    await this.#enter(this.#args.peer);
+  }
+
+  cancel(): void {
+    this.#giveUp(487, REASONS[487] ?? "");
+  }
+
+  /** Told at once; what the far end still has to be told goes on behind it. */
+  #giveUp(status: number, reason: string): void {
+    if (this.#isOver) return;
+    this.#isCancelled = true;
+    // Before anything has come back there is nothing a CANCEL could meet (RFC 3261 9.1).
+    if (this.#hop?.isProvisional) this.#sendCancel(this.#hop);
+    this.#fail(status, reason);
+  }
+
+  async #enter(peer: Peer): Promise<void> {
+    const { sdp } = this.#args;
+    let localHost: string;
+    try {
+      localHost = await this.#signalling.localHost(peer);
+    } catch (error) {
+      this.#signalling.log.info({ cause: String(error) }, "no way to the SIP peer");
+      if (!this.#leave(peer)) this.#fail(408, "Unreachable");
+      return;
+    }
+    if (this.#isOver) return;
+    const hop: Hop = {
+      peer, localHost, sdp: typeof sdp === "string" ? sdp : sdp(localHost),
+      transaction: null, isProvisional: false, patience: null,
+    };
+    this.#hop = hop;
+    this.#invite(hop);
+    if (this.#others.length === 0) return;
+    const patientMs = peer.transport === "udp" ? LIMITS.hopMs : LIMITS.hopStreamMs;
+    this.#silence = this.#signalling.system.after(patientMs, () => void this.#leave(peer));
+  }
+
+  /** Nobody is there. */
+  #leave(peer: Peer): boolean {
+    const goesOn = this.#goOn();
+    if (goesOn) this.#args.silent?.(peer);
+    return goesOn;
+  }
+
+  /**
+   * To the next address with the same request (RFC 3263 4.3); false: there is none. Who is given up
+   * may still say something, as long as a telephone may ring.
+   */
+  #goOn(): boolean {
+    const [next, ...others] = this.#others;
+    if (this.#isOver || next === undefined) return false;
+    this.#silence?.cancel();
+    this.#others = others;
+    this.#hop?.transaction?.hush(this.#args.ringingMs + LIMITS.transactionMs);
+    this.#hop = null;
+    this.#signalling.log.info({ host: next.host }, "a SIP call goes on to the next address");
+    void this.#enter(next);
+    return true;
+  }
+
+  #invite(hop: Hop): void {
+    const { args, from } = { args: this.#args, from: this.#from };
+    const { system } = this.#signalling;
+    const leftMs = this.#begunMs + args.ringingMs - system.monotonicMs();
+    const to = parseNameAddr(args.to) ?? { display: null, uri: args.to, params: new Map() };
+    const headers = new SipHeaders();
+    const user = parseUri(parseNameAddr(args.from)?.uri ?? args.from)?.user ?? null;
+    headers.add("Max-Forwards", "70")
+      .add("From", from)
+      .add("To", formatNameAddr(to))
+      .add("Call-ID", this.#callId)
+      .add("CSeq", `${this.#cseq} INVITE`)
+      .add("Contact", this.#signalling.contact(hop.peer, hop.localHost, user))
+      .add("Allow", ALLOW)
+      .add("Supported", SUPPORTED)
+      .add("Expires", String(Math.max(1, Math.ceil(leftMs / 1000))));
+    offerTerms(headers, null, this.#minSeS);
+    for (const [name, value] of args.headers ?? []) headers.add(name, value);
+    const request: SipRequest = {
+      kind: "request", method: "INVITE", uri: args.uri, headers, body: Buffer.alloc(0),
+    };
+    setSdp(request, hop.sdp);
+    this.#authenticator.prepare(request);
+    hop.isProvisional = false;
+    hop.transaction = this.#signalling.begin(request, hop.peer, hop.localHost, {
+      response: (response) => this.#received(hop, request, response),
+      failed: (why) => {
+        this.#signalling.log.info({ host: hop.peer.host, why }, "SIP peer does not answer");
+        if (this.#leave(hop.peer)) return;
+        this.#fail(408, why === "timeout" ? "Request Timeout" : "Unreachable");
+      },
+    });
+  }
+
+  #received(hop: Hop, invite: SipRequest, response: SipResponse): void {
+    if (hop === this.#hop) this.#silence?.cancel();
+    if (!NOBODY_YET.has(response.status)) this.#others = [];
+    if (response.status < 200) this.#progressed(hop, response);
+    else if (response.status < 300) this.#accepted(hop, invite, response);
+    else this.#refused(hop, response);
+  }
+
+  #progressed(hop: Hop, response: SipResponse): void {
+    const isFirst = !hop.isProvisional;
+    const isGivenUp = hop !== this.#hop;
+    hop.isProvisional = true;
+    if ((this.#isCancelled || isGivenUp) && isFirst) return this.#sendCancel(hop);
+    if (this.#isOver || isGivenUp || response.status === 100) return;
+    const sdp = sdpOrNull(response);
+    if (sdp !== null && this.#early.size < LIMITS.forksMax) {
+      this.#early.set(tagOf(response.headers.get("To")), sdp);
+    }
+    this.#events.progress(response.status, sdp);
+  }
+
+  #accepted(hop: Hop, invite: SipRequest, response: SipResponse): void {
+    const tag = tagOf(response.headers.get("To"));
+    const acknowledgeAgain = this.#acknowledged.get(tag);
+    if (acknowledgeAgain) return acknowledgeAgain();
+    // More telephones than anybody has: left to give up by themselves.
+    if (this.#acknowledged.size >= LIMITS.forksMax) return;
+    hop.patience?.cancel();
+    const signalling = this.#signalling;
+    const dialog = dialogAsCaller(invite, response, hop.peer, hop.localHost);
+    const { request: ack, peer: next } = requestWithin(dialog, "ACK", signalling, invite);
+    const acknowledge = () => signalling.post(ack, next, hop.localHost);
+    this.#acknowledged.set(tag, acknowledge);
+    acknowledge();
+    const session = new Session({
+      signalling,
+      dialog,
+      authentication: this.#authentication,
+      sdp: hop.sdp,
+      terms: termsOfResponse(response.headers),
+      allow: tokensOf(response.headers, "Allow"),
+      accept: tokensOf(response.headers, "Accept"),
+      isCaller: true,
+    });
+    // Cancelled or given up, or somebody else picked up first.
+    if (this.#isOver || hop !== this.#hop) return session.bye();
+    const sdp = sdpOrNull(response) ?? this.#early.get(tag) ?? null;
+    if (sdp === null) {
+      session.bye();
+      return this.#fail(488, "No SDP In Answer");
+    }
+    this.#finish();
+    this.#events.answered(session, sdp);
+  }
+
+  #refused(hop: Hop, response: SipResponse): void {
+    hop.patience?.cancel();
+    if (this.#isOver || hop !== this.#hop) return;
+    if (response.status === UNAVAILABLE && this.#goOn()) return;
+    if (this.#authenticator.challenged(response)) return this.#inviteAgain(hop);
+    const minS = secondsOf(response.headers, "Min-SE") ?? 0;
+    if (response.status === 422 && minS > this.#minSeS && minS <= LIMITS.sessionExpiresMaxS) {
+      this.#minSeS = minS;
+      return this.#inviteAgain(hop);
+    }
+    this.#fail(response.status, response.reason, q850Of(response.headers));
+  }
+
+  #inviteAgain(hop: Hop): void {
+    this.#cseq++;
+    this.#invite(hop);
+  }
+
+  #sendCancel(hop: Hop): void {
+    const { transaction } = hop;
+    if (!transaction) return;
+    const cancel = sameTransaction(transaction.request, "CANCEL");
+    this.#signalling.beginAs(cancel, transaction.peer, {
+      response: () => undefined,
+      failed: () => undefined,
+    });
+    // A far end that does not even refuse an INVITE it was told to forget.
+    hop.patience = this.#signalling.system.after(LIMITS.transactionMs, () => transaction.stop());
+  }
+
+  #fail(status: number, reason: string, q850: number | null = null): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#events.failed(status, reason, q850);
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.#ringing?.cancel();
+    this.#silence?.cancel();
+    this.#done();
+  }
+}

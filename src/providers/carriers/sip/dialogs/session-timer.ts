@@ -1,0 +1,89 @@
+// RFC 4028: a call whose other end has vanished is noticed because nobody refreshes it. One side
+// refreshes at half the interval; the other hangs up shortly before its end.
+import type { System, Timer } from "#core/system.ts";
+import { secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
+import type { SipHeaders } from "#providers/carriers/sip/grammar/message.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+
+export interface SessionTerms {
+  intervalS: number;
+  weRefresh: boolean;
+}
+
+export interface SessionTimer {
+  /** The terms from now on; null: the session never expires. */
+  agree(terms: SessionTerms | null): void;
+  readonly terms: SessionTerms | null;
+  stop(): void;
+}
+
+export function createSessionTimer(
+  system: System, events: { refresh(): void; expired(): void },
+): SessionTimer {
+  let terms: SessionTerms | null = null;
+  let timers: Timer[] = [];
+  const stop = () => {
+    for (const timer of timers) timer.cancel();
+    timers = [];
+  };
+  return {
+    get terms() {
+      return terms;
+    },
+    agree(agreed) {
+      stop();
+      terms = agreed;
+      if (!agreed) return;
+      const { intervalS, weRefresh } = agreed;
+      const marginS = Math.min(32, intervalS / 3);
+      timers.push(system.after((intervalS - marginS) * 1000, events.expired));
+      if (weRefresh) timers.push(system.after(intervalS * 500, events.refresh));
+    },
+    stop,
+  };
+}
+
+function refresherOf(headers: SipHeaders): "uac" | "uas" | null {
+  const value = /;\s*refresher\s*=\s*(uac|uas)\b/i.exec(headers.get("Session-Expires") ?? "")?.[1];
+  const name = value?.toLowerCase();
+  return name === "uac" || name === "uas" ? name : null;
+}
+
+const clamp = (intervalS: number): number =>
+  Math.min(LIMITS.sessionExpiresMaxS, Math.max(LIMITS.sessionExpiresMinS, intervalS));
+
+/** What a 2xx to a request of ours makes of the session. */
+export function termsOfResponse(headers: SipHeaders): SessionTerms | null {
+  const intervalS = secondsOf(headers, "Session-Expires");
+  if (intervalS === null) return null;
+  return { intervalS: clamp(intervalS), weRefresh: refresherOf(headers) !== "uas" };
+}
+
+export type TermsAnswer =
+  | { kind: "too_small" }
+  | { kind: "agreed"; terms: SessionTerms | null; headers: [string, string][] };
+
+/** What we make of a request that begins or refreshes a session, and the headers of our 2xx. */
+export function answerTerms(request: SipHeaders): TermsAnswer {
+  const wantedS = secondsOf(request, "Session-Expires");
+  if (wantedS === null) return { kind: "agreed", terms: null, headers: [] };
+  const canRefresh = tokensOf(request, "Supported").includes("timer")
+    || tokensOf(request, "Require").includes("timer");
+  if (wantedS < LIMITS.sessionExpiresMinS && canRefresh) return { kind: "too_small" };
+  const intervalS = clamp(wantedS);
+  // A caller that knows nothing of session timers cannot be the one that refreshes.
+  const refresher = canRefresh ? refresherOf(request) ?? "uac" : "uas";
+  const headers: [string, string][] = [
+    ["Session-Expires", `${intervalS};refresher=${refresher}`],
+    ...(canRefresh ? [["Require", "timer"] satisfies [string, string]] : []),
+  ];
+  return { kind: "agreed", terms: { intervalS, weRefresh: refresher === "uas" }, headers };
+}
+
+/** For a request of ours that begins or refreshes a session. */
+export function offerTerms(headers: SipHeaders, terms: SessionTerms | null, minS: number): void {
+  headers.set("Session-Expires", terms
+    ? `${Math.max(terms.intervalS, minS)};refresher=${terms.weRefresh ? "uac" : "uas"}`
+    : String(Math.max(LIMITS.sessionExpiresS, minS)));
+  headers.set("Min-SE", String(minS));
+}

@@ -1,0 +1,347 @@
+// A call that was answered, at either end: everything that happens between the 2xx and the BYE.
+import { ask, endsDialog, type Outcome } from "./asking.ts";
+import type { Authentication } from "./authentication.ts";
+import { keyOf, sdpOf, sdpOrNull, sipfragStatus, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
+import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
+import {
+  ALLOW, keyOfDialog, refreshTarget, setSdp, SUPPORTED, type DialogState, type InDialog,
+  type Signalling,
+} from "./dialog.ts";
+import { createInfoKeys, KEYS_TYPE, type InfoKeys } from "./info-keys.ts";
+import { parseCseq, responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
+import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
+import {
+  answerTerms, createSessionTimer, offerTerms, termsOfResponse, type SessionTerms,
+  type SessionTimer,
+} from "./session-timer.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+import { createUnacknowledged, type Unacknowledged } from "./unacknowledged.ts";
+
+export interface SessionParts {
+  signalling: Signalling;
+  dialog: DialogState;
+  authentication: Authentication;
+  /** Ours, as last sent. */
+  sdp: string;
+  terms: SessionTerms | null;
+  /** Of the INVITE or its 2xx: what the far end says it understands. */
+  allow: string[];
+  accept: string[];
+  /** We called: decides who waits longer after a collision. */
+  isCaller: boolean;
+}
+
+type Answer = (response: SipResponse) => void;
+
+const RETRY_S = 10;
+
+export class Session implements Dialog, InDialog {
+  readonly dialog: DialogState;
+  readonly #parts: SessionParts;
+  readonly #timer: SessionTimer;
+  readonly #unacknowledged: Unacknowledged;
+  readonly #keys: InfoKeys;
+  #events: DialogEvents | null = null;
+  #end: DialogEnd | null = null;
+  #sdp: string;
+  #sessionExpiresMinS: number = LIMITS.sessionExpiresMinS;
+  #canUpdate: boolean;
+  /** An offer of ours has no answer yet. */
+  #isOffering = false;
+  #glares = 0;
+  #isLeaving = false;
+  #tellTransfer: (status: number) => void = () => undefined;
+  #transfer: { isOver: boolean; patience: { cancel(): void } } | null = null;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+    this.dialog = parts.dialog;
+    this.#sdp = parts.sdp;
+    this.#canUpdate = parts.allow.includes("update");
+    const { system } = parts.signalling;
+    this.#timer = createSessionTimer(system, {
+      refresh: () => this.#refresh(),
+      expired: () => this.#hangUp({ by: "timeout", status: 408 }),
+    });
+    this.#unacknowledged = createUnacknowledged(system, {
+      acknowledged: (sdp) => {
+        if (!this.#end) this.#events?.confirmed(sdp);
+      },
+      lost: () => this.#hangUp({ by: "timeout", status: 408 }),
+      settled: () => {
+        if (this.#isLeaving) this.#sendBye();
+      },
+    });
+    this.#keys = createInfoKeys(system, (fill, done) => this.#ask("INFO", fill, done));
+    this.#timer.agree(parts.terms);
+    parts.signalling.sessions.add(keyOfDialog(parts.dialog), this);
+  }
+
+  get peerHost(): string {
+    return this.dialog.peer.host;
+  }
+
+  setEvents(events: DialogEvents): void {
+    this.#events = events;
+    if (this.#end) events.ended(this.#end);
+  }
+
+  bye(): void {
+    this.#hangUp({ by: "us", status: null });
+  }
+
+  refer(to: string): void {
+    if (this.#end) return;
+    this.#transfer?.patience.cancel();
+    const { system } = this.#parts.signalling;
+    const transfer = { isOver: false, patience: { cancel: () => undefined as void } };
+    const tell = (status: number) => {
+      if (transfer.isOver || this.#transfer !== transfer) return;
+      transfer.isOver = status >= 200;
+      transfer.patience.cancel();
+      if (!transfer.isOver) {
+        transfer.patience = system.after(LIMITS.referMs, () => tell(408));
+      }
+      this.#events?.referred(status);
+    };
+    this.#transfer = transfer;
+    this.#tellTransfer = tell;
+    const fill = ({ headers }: SipRequest) => {
+      headers.set("Refer-To", `<${to}>`).set("Referred-By", this.dialog.local.split(";tag=")[0] ?? "");
+    };
+    this.#ask("REFER", fill, (outcome) => {
+      const status = outcome.kind === "response" ? outcome.response.status : 408;
+      // Accepted is not done: NOTIFY says what became of it.
+      tell(status < 300 ? 100 : status);
+      if (status === 481) this.#over({ by: "far", status });
+    });
+  }
+
+  press(keys: string): boolean {
+    const { allow, accept } = this.#parts;
+    if (this.#end || !allow.includes("info") || !accept.includes(KEYS_TYPE)) return false;
+    this.#keys.add(keys);
+    return true;
+  }
+
+  reinvite(sdp: string): void {
+    if (this.#end) return;
+    if (this.#isOffering) {
+      this.#events?.reinvited?.(491, null);
+      return;
+    }
+    this.#offer("INVITE", sdp, (status, answer) => this.#events?.reinvited?.(status, answer));
+  }
+
+  /** The 2xx of an INVITE we answered: sent again until its ACK comes. */
+  promise(invite: SipRequest, response: SipResponse, send: Answer, wantsSdp: boolean): void {
+    send(response);
+    this.#unacknowledged.add(numberOf(invite), () => send(response), wantsSdp);
+  }
+
+  /** It ended before it began. */
+  abandon(end: DialogEnd): void {
+    this.#over(end);
+  }
+
+  acknowledged(request: SipRequest): void {
+    this.#unacknowledged.acknowledge(numberOf(request), sdpOrNull(request));
+  }
+
+  receive(request: SipRequest, peer: Peer, answer: Answer): void {
+    const number = numberOf(request);
+    if (this.dialog.remoteCseq !== null && number <= this.dialog.remoteCseq) {
+      return answer(responseTo(request, 500));
+    }
+    this.dialog.remoteCseq = number;
+    // A device behind a NAT, or its connection, may have moved to another port.
+    if (plainHost(peer.host) === plainHost(this.dialog.peer.host)) this.dialog.peer = peer;
+    if (request.method === "BYE") {
+      answer(responseTo(request, 200));
+      return this.#over({ by: "far", status: null });
+    }
+    if (this.#end) return answer(responseTo(request, 481));
+    switch (request.method) {
+      case "INVITE":
+      case "UPDATE":
+        return this.#offered(request, answer);
+      case "INFO":
+        return this.#informed(request, answer);
+      case "NOTIFY":
+        return this.#notified(request, answer);
+      default: {
+        const response = responseTo(request, 405);
+        response.headers.add("Allow", ALLOW);
+        return answer(response);
+      }
+    }
+  }
+
+  /** The call is over for whom we work; the far end is told as soon as the rules permit. */
+  #hangUp(end: DialogEnd): void {
+    if (this.#end) return;
+    this.#isLeaving = true;
+    this.#finish(end);
+    // A callee may not say goodbye before it knows that its answer was heard.
+    if (!this.#unacknowledged.isEmpty()) return;
+    this.#sendBye();
+  }
+
+  #sendBye(): void {
+    this.#isLeaving = false;
+    this.#forget();
+    this.#ask("BYE", () => undefined, () => undefined);
+  }
+
+  /** It ended without us. */
+  #over(end: DialogEnd): void {
+    this.#isLeaving = false;
+    this.#unacknowledged.stop();
+    this.#forget();
+    this.#finish(end);
+  }
+
+  #finish(end: DialogEnd): void {
+    this.#timer.stop();
+    this.#keys.stop();
+    this.#transfer?.patience.cancel();
+    if (this.#end) return;
+    this.#end = end;
+    this.#events?.ended(end);
+  }
+
+  #forget(): void {
+    this.#parts.signalling.sessions.remove(keyOfDialog(this.dialog));
+  }
+
+  #ask(method: string, fill: (request: SipRequest) => void, done: (it: Outcome) => void): void {
+    ask(this.#parts, method, fill, done);
+  }
+
+  #offered(request: SipRequest, answer: Answer): void {
+    const sdp = sdpOf(request);
+    const isInvite = request.method === "INVITE";
+    if (sdp !== null && typeof sdp !== "string") {
+      const refusal = responseTo(request, 415);
+      refusal.headers.add("Accept", "application/sdp");
+      return answer(refusal);
+    }
+    const exchangesSdp = isInvite || sdp !== null;
+    if (exchangesSdp && this.#isOffering) return answer(responseTo(request, 491));
+    if (exchangesSdp && this.#unacknowledged.wantsSdp()) return answer(retryLater(request));
+    const terms = answerTerms(request.headers);
+    if (terms.kind === "too_small") {
+      const refusal = responseTo(request, 422);
+      refusal.headers.add("Min-SE", String(LIMITS.sessionExpiresMinS));
+      return answer(refusal);
+    }
+    const reply = exchangesSdp ? this.#events?.reinvite(sdp) ?? 500 : null;
+    // Whoever answers may have hung up over it.
+    if (this.#end) return answer(responseTo(request, 481));
+    if (typeof reply === "number") return answer(responseTo(request, reply));
+    const response = responseTo(request, 200);
+    response.headers.add("Contact", this.dialog.contact).add("Allow", ALLOW)
+      .add("Supported", SUPPORTED);
+    for (const [name, value] of terms.headers) response.headers.add(name, value);
+    if (reply !== null) {
+      setSdp(response, reply);
+      this.#sdp = reply;
+    }
+    refreshTarget(this.dialog, request);
+    this.#timer.agree(terms.terms);
+    if (isInvite) this.promise(request, response, answer, sdp === null);
+    else answer(response);
+  }
+
+  #informed(request: SipRequest, answer: Answer): void {
+    const key = keyOf(request);
+    // An empty INFO only asks whether we are there.
+    answer(responseTo(request, key !== null || request.body.length === 0 ? 200 : 415));
+    if (key !== null) this.#events?.info(key);
+  }
+
+  #notified(request: SipRequest, answer: Answer): void {
+    const isOurs = tokensOf(request.headers, "Event")[0] === "refer" && this.#transfer !== null;
+    answer(responseTo(request, isOurs ? 200 : 481));
+    if (!isOurs) return;
+    const status = sipfragStatus(request);
+    if (status !== null) this.#tellTransfer(status);
+    // Told no more, and the last word was not a final one: nobody will ever know.
+    if (tokensOf(request.headers, "Subscription-State")[0] === "terminated") {
+      this.#tellTransfer(503);
+    }
+  }
+
+  #refresh(): void {
+    if (this.#end) return;
+    if (this.#isOffering) return this.#retry(() => this.#refresh());
+    if (!this.#canUpdate) return this.#offer("INVITE", this.#sdp, () => undefined);
+    this.#offer("UPDATE", null, (status) => {
+      if (status !== 405 && status !== 501) return;
+      this.#canUpdate = false;
+      this.#refresh();
+    });
+  }
+
+  /** INVITE with an offer, or UPDATE without one: both refresh the session. */
+  #offer(
+    method: "INVITE" | "UPDATE", sdp: string | null,
+    done: (status: number, answer: string | null) => void,
+  ): void {
+    this.#isOffering = sdp !== null;
+    const fill = (request: SipRequest) => {
+      if (this.#timer.terms) {
+        offerTerms(request.headers, this.#timer.terms, this.#sessionExpiresMinS);
+      }
+      if (sdp !== null) setSdp(request, sdp);
+    };
+    this.#ask(method, fill, (outcome) => {
+      if (sdp !== null) this.#isOffering = false;
+      if (this.#end) return;
+      if (endsDialog(outcome)) return this.#hangUp({ by: "timeout", status: statusOf(outcome) });
+      if (outcome.kind === "failed") return;
+      const { response } = outcome;
+      if (response.status === 491 && this.#glares < LIMITS.glareRetriesMax) {
+        this.#glares++;
+        return this.#retry(() => this.#offer(method, sdp, done));
+      }
+      this.#glares = 0;
+      if (response.status === 422) {
+        const minS = Number(response.headers.get("Min-SE")?.match(/^\d{1,6}/)?.[0] ?? 0);
+        if (minS > this.#sessionExpiresMinS && minS <= LIMITS.sessionExpiresMaxS) {
+          this.#sessionExpiresMinS = minS;
+          return this.#offer(method, sdp, done);
+        }
+      }
+      if (response.status < 300) {
+        refreshTarget(this.dialog, response);
+        this.#timer.agree(termsOfResponse(response.headers));
+        if (sdp !== null) this.#sdp = sdp;
+      }
+      done(response.status, sdpOrNull(response));
+    });
+  }
+
+  /** RFC 3261 14.1: the caller waits longer, so that they do not collide for ever. */
+  #retry(again: () => void): void {
+    const { system } = this.#parts.signalling;
+    const random = system.randomBytes(2).readUInt16BE() / 65_536;
+    const delayMs = this.#parts.isCaller ? 2100 + random * 1900 : random * 2000;
+    system.after(delayMs, () => {
+      if (this.#end) return;
+      again();
+    });
+  }
+}
+
+const numberOf = (request: SipRequest): number =>
+  parseCseq(request.headers.get("CSeq"))?.number ?? 0;
+
+const statusOf = (outcome: Outcome): number =>
+  outcome.kind === "response" ? outcome.response.status : 408;
+
+function retryLater(request: SipRequest): SipResponse {
+  const response = responseTo(request, 500);
+  response.headers.add("Retry-After", String(RETRY_S));
+  return response;
+}

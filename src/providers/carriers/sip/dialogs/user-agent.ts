@@ -1,0 +1,337 @@
+// The SIP user agent: decides what becomes of every request, and is what the carrier holds. Calls
+// themselves are in incoming.ts, outgoing.ts and session.ts.
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { CallEvents, IncomingInvite, OutgoingCall } from "./call-types.ts";
+import {
+  ALLOW, dialogKey, mayComeFrom, SUPPORTED, tagOf, type InDialog, type Signalling,
+} from "./dialog.ts";
+import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.ts";
+import { Incoming } from "./incoming.ts";
+import {
+  formatVia, responseTo, serialise, type Parsed, type SipRequest, type SipResponse,
+} from "#providers/carriers/sip/grammar/message.ts";
+import { Outgoing, type CallRequest } from "./outgoing.ts";
+import { answerPeer, uriHost, type MayReach, type Peer } from "#providers/carriers/sip/transport/peer.ts";
+import {
+  createRegistration, type Registration, type RegistrationRequest, type RegistrationState,
+} from "./registration.ts";
+import { inviteRefusalOf, refusalOf } from "./screening.ts";
+import type { ServerTransaction } from "#providers/carriers/sip/transport/server-transactions.ts";
+import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+import { createTransactions, newBranch, newTag, type Transactions } from "#providers/carriers/sip/transport/transactions.ts";
+import { createTransport, type Transport } from "#providers/carriers/sip/transport/transport.ts";
+
+export type { Credentials } from "./authentication.ts";
+export type {
+  CallEvents, Dialog, DialogEnd, DialogEvents, IncomingInvite, OutgoingCall,
+} from "./call-types.ts";
+export type { CallRequest } from "./outgoing.ts";
+export type { Peer } from "#providers/carriers/sip/transport/peer.ts";
+export type { Registration, RegistrationRequest, RegistrationState } from "./registration.ts";
+
+export interface UserAgentOptions {
+  /** Address and port to listen at; port 0: any. */
+  host: string;
+  port: number;
+  /** Written into Via, Contact and SDP; null: our address as the peer sees it. */
+  publicHost: string | null;
+  /** With it TLS is listened for on the next port. */
+  tls: { key: string; cert: string } | null;
+  /** Must a TLS peer prove who it is? True unless somebody knows better. */
+  tlsVerify?: boolean;
+  /** PEM of who is trusted in place of the well-known authorities. */
+  tlsCa?: string | undefined;
+  userAgent: string;
+  /** Asked about every address that a far end's answers or requests lead to. */
+  mayReach: MayReach;
+  system: System;
+  log: Logger;
+  /** Every INVITE that begins something. Refuses or rings or accepts, now or later. */
+  onInvite(invite: IncomingInvite): void;
+}
+
+export interface UserAgent {
+  readonly port: number;
+  readonly tlsPort: number | null;
+  /** The address for SDP towards the peer. */
+  localHost(peer: Peer): Promise<string>;
+  call(args: CallRequest, events: CallEvents): OutgoingCall;
+  register(args: RegistrationRequest, onState: (state: RegistrationState) => void): Registration;
+  /** What is held in memory, for tests and metrics. */
+  counts(): { transactions: number; sessions: number; connections: number; sources: number };
+  /** Hangs up and unregisters, waiting for answers a bounded time. Idempotent. */
+  close(): Promise<void>;
+}
+
+export async function createUserAgent(options: UserAgentOptions): Promise<UserAgent> {
+  // Nothing is received before this function has gone on: sockets speak in a later turn.
+  const agent: { current: Agent | null } = { current: null };
+  const transport = await createTransport({
+    ...options,
+    tlsVerify: options.tlsVerify ?? true,
+    onReceive: (parsed, peer) => agent.current?.receive(parsed, peer),
+  });
+  const current = new Agent(options, transport);
+  agent.current = current;
+  return {
+    port: transport.port,
+    tlsPort: transport.tlsPort,
+    localHost: (peer) => transport.localHost(peer),
+    call: (args, events) => current.call(args, events),
+    register: (args, onState) => current.register(args, onState),
+    counts: () => current.counts(),
+    close: () => current.close(),
+  };
+}
+
+class Agent {
+  readonly #options: UserAgentOptions;
+  readonly #transport: Transport;
+  readonly #transactions: Transactions;
+  readonly #guard: ReturnType<typeof createFloodGuard>;
+  readonly #signalling: Signalling;
+  readonly #sessions = new Map<string, InDialog>();
+  readonly #invites = new Map<ServerTransaction, { incoming: Incoming | null; tag: string }>();
+  readonly #calls = new Set<Outgoing>();
+  readonly #registrations = new Set<Registration>();
+  #closing: Promise<void> | null = null;
+
+  constructor(options: UserAgentOptions, transport: Transport) {
+    this.#options = options;
+    this.#transport = transport;
+    this.#guard = createFloodGuard(options.system);
+    this.#transactions = createTransactions({
+      system: options.system,
+      send: (peer, bytes, onFailed) => transport.send(peer, bytes, onFailed),
+      onRequest: (request, peer) => this.#requested(request, peer),
+    });
+    this.#signalling = this.#createSignalling();
+  }
+
+  receive(parsed: Parsed, peer: Peer): void {
+    if (parsed.kind === "message") this.#transactions.receive(parsed.message, peer);
+    else if (parsed.kind === "bad" && parsed.answer) {
+      const { status, reason, answer } = parsed;
+      this.#refuse(responseTo(answer, status, reason, newTag(this.#options.system)), answer, peer);
+    }
+  }
+
+  call(args: CallRequest, events: CallEvents): OutgoingCall {
+    const call = new Outgoing(this.#signalling, args, events, () => this.#calls.delete(call));
+    this.#calls.add(call);
+    void call.begin();
+    return call;
+  }
+
+  register(args: RegistrationRequest, onState: (state: RegistrationState) => void): Registration {
+    const ping = (peer: Peer) =>
+      this.#transport.send(peer, Buffer.from("\r\n\r\n"), () => undefined);
+    const parts = { signalling: this.#signalling, ping };
+    const inner = createRegistration(parts, args, onState);
+    const registration: Registration = {
+      close: async () => {
+        await inner.close();
+        this.#registrations.delete(registration);
+      },
+    };
+    this.#registrations.add(registration);
+    return registration;
+  }
+
+  counts() {
+    const { clients, servers } = this.#transactions;
+    return {
+      transactions: clients.size() + servers.size(),
+      sessions: this.#sessions.size,
+      connections: this.#transport.connections(),
+      sources: this.#guard.size(),
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      for (const { incoming } of [...this.#invites.values()]) incoming?.refuse(503);
+      for (const call of [...this.#calls]) call.cancel();
+      for (const session of [...this.#sessions.values()]) session.bye();
+      await Promise.all([...this.#registrations].map((registration) => registration.close()));
+      await this.#settled();
+      this.#transactions.close();
+      await this.#transport.close();
+    })();
+    return this.#closing;
+  }
+
+  async #settled(): Promise<void> {
+    let cancel = () => undefined as void;
+    const waited = new Promise<void>((resolve) => {
+      const timer = this.#options.system.after(LIMITS.farewellMs, resolve);
+      cancel = () => timer.cancel();
+    });
+    await Promise.race([waited, this.#transactions.clients.settled()]);
+    cancel();
+  }
+
+  #createSignalling(): Signalling {
+    const { system, log, mayReach } = this.#options;
+    const { clients } = this.#transactions;
+    const addVia = (request: SipRequest, peer: Peer, localHost: string) => {
+      request.headers.prepend("Via", formatVia({
+        transport: peer.transport.toUpperCase(),
+        host: localHost,
+        port: this.#portFor(peer),
+        branch: newBranch(system),
+        params: new Map([["rport", null]]),
+      }));
+      request.headers.set("User-Agent", this.#options.userAgent);
+    };
+    return {
+      system,
+      log,
+      mayReach,
+      contact: (peer, localHost, user) => {
+        const suffix = peer.transport === "udp" ? "" : `;transport=${peer.transport}`;
+        const name = user === null ? "" : `${user}@`;
+        return `<sip:${name}${uriHost(localHost)}:${this.#portFor(peer)}${suffix}>`;
+      },
+      localHost: (peer) => this.#transport.localHost(peer),
+      hasConnection: (peer) => this.#transport.has(peer),
+      begin: (request, peer, localHost, handlers) => {
+        addVia(request, peer, localHost);
+        return clients.start(request, peer, handlers);
+      },
+      beginAs: (request, peer, handlers) => clients.start(request, peer, handlers),
+      post: (request, peer, localHost) => {
+        if (request.headers.get("Via") === null) addVia(request, peer, localHost);
+        this.#transport.send(peer, serialise(request), () => undefined);
+      },
+      sessions: {
+        add: (key, session) => void this.#sessions.set(key, session),
+        remove: (key) => void this.#sessions.delete(key),
+      },
+    };
+  }
+
+  /** Without a port of our own for TLS they can only come back over the connection there is. */
+  #portFor({ transport }: Peer): number {
+    return transport === "tls" ? this.#transport.tlsPort ?? this.#transport.port + 1
+      : this.#transport.port;
+  }
+
+  #requested(request: SipRequest, peer: Peer): void {
+    const localTag = tagOf(request.headers.get("To"));
+    if (request.method === "ACK") this.#acknowledged(request, peer, localTag);
+    else if (request.method === "CANCEL") this.#cancelled(request, peer);
+    else if (localTag !== "") this.#within(request, peer, localTag);
+    else this.#without(request, peer);
+  }
+
+  #sessionOf(request: SipRequest, peer: Peer, localTag: string): InDialog | null {
+    const { headers } = request;
+    const key = dialogKey(headers.get("Call-ID") ?? "", localTag, tagOf(headers.get("From")));
+    const session = this.#sessions.get(key);
+    if (!session || mayComeFrom(session.dialog, peer.host)) return session ?? null;
+    this.#options.log.warn({ host: peer.host, method: request.method }, "SIP request forged");
+    return null;
+  }
+
+  #acknowledged(request: SipRequest, peer: Peer, localTag: string): void {
+    this.#sessionOf(request, peer, localTag)?.acknowledged(request);
+  }
+
+  #cancelled(request: SipRequest, peer: Peer): void {
+    const transaction = this.#transactions.servers.inviteOf(request, peer);
+    if (!transaction) return this.#refuse(responseTo(request, 481), request, peer);
+    const known = this.#invites.get(transaction);
+    this.#answer(responseTo(request, 200, undefined, known?.tag), request, peer);
+    if (!known) return;
+    if (known.incoming) return known.incoming.cancel();
+    // Nobody has been told of it yet.
+    this.#invites.delete(transaction);
+    transaction.respond(responseTo(transaction.request, 487, undefined, known.tag));
+  }
+
+  #within(request: SipRequest, peer: Peer, localTag: string): void {
+    const session = this.#sessionOf(request, peer, localTag);
+    if (!session) return this.#refuse(responseTo(request, 481), request, peer);
+    const refusal = refusalOf(request, undefined);
+    if (refusal) return this.#refuse(refusal, request, peer);
+    if (request.method === "OPTIONS") return this.#answer(optionsReply(request), request, peer);
+    if (this.#transactions.servers.size() >= LIMITS.serverTransactionsMax) {
+      return this.#refuse(this.#busy(request, undefined), request, peer);
+    }
+    const transaction = this.#transactions.servers.serve(request, peer);
+    session.receive(request, peer, (response) => transaction.respond(response));
+  }
+
+  #without(request: SipRequest, peer: Peer): void {
+    const tag = newTag(this.#options.system);
+    const refusal = this.#refusalWithout(request, peer, tag);
+    if (refusal) return this.#refuse(refusal, request, peer);
+    const transaction = this.#transactions.servers.serve(request, peer);
+    this.#invites.set(transaction, { incoming: null, tag });
+    void this.#invited(transaction, tag);
+  }
+
+  #refusalWithout(request: SipRequest, peer: Peer, tag: string): SipResponse | null {
+    const { servers } = this.#transactions;
+    const refusal = refusalOf(request, tag);
+    if (refusal) return refusal;
+    if (request.method === "OPTIONS") return optionsReply(request, tag);
+    if (request.method !== "INVITE") return responseTo(request, 481, undefined, tag);
+    if (this.#closing) return this.#busy(request, tag);
+    if (!this.#guard.admitInvite(peer.host) || servers.size() >= LIMITS.newTransactionsMax) {
+      return this.#busy(request, tag);
+    }
+    if (servers.isMerged(request)) return responseTo(request, 482, undefined, tag);
+    return inviteRefusalOf(request, tag);
+  }
+
+  async #invited(transaction: ServerTransaction, tag: string): Promise<void> {
+    const { peer, request } = transaction;
+    let localHost: string;
+    try {
+      localHost = await this.#transport.localHost(peer);
+    } catch (error) {
+      this.#options.log.warn({ host: peer.host, cause: String(error) }, "no way back to SIP peer");
+      this.#invites.delete(transaction);
+      return transaction.drop();
+    }
+    // Cancelled meanwhile.
+    if (!this.#invites.has(transaction)) return;
+    const incoming = new Incoming({
+      signalling: this.#signalling, transaction, tag, localHost,
+      done: () => void this.#invites.delete(transaction),
+    });
+    this.#invites.set(transaction, { incoming, tag });
+    try {
+      this.#options.onInvite(incoming);
+    } catch (error) {
+      this.#options.log.error({ err: error, callId: request.headers.get("Call-ID") }, "INVITE lost");
+      incoming.refuse(500);
+    }
+    incoming.keep();
+  }
+
+  #busy(request: SipRequest, tag: string | undefined): SipResponse {
+    const response = responseTo(request, 503, undefined, tag);
+    response.headers.add("Retry-After", String(LIMITS.retryAfterS));
+    return response;
+  }
+
+  /** Answered once, nothing kept; too many of them are not answered at all. */
+  #refuse(response: SipResponse, request: SipRequest, peer: Peer): void {
+    if (request.method === "ACK" || !this.#guard.mayAnswer(peer.host)) return;
+    this.#answer(response, request, peer);
+  }
+
+  #answer(response: SipResponse, request: SipRequest, peer: Peer): void {
+    this.#transport.send(answerPeer(request, peer), serialise(response), () => undefined);
+  }
+}
+
+function optionsReply(request: SipRequest, tag?: string): SipResponse {
+  const response = responseTo(request, 200, undefined, tag);
+  response.headers.add("Allow", ALLOW).add("Accept", "application/sdp").add("Supported", SUPPORTED);
+  return response;
+}

@@ -1,0 +1,66 @@
+// G.711 by table: mu-law (PCMU) and A-law (PCMA), exact to ITU-T G.191. The tables are made once,
+// when the media thread loads this file. Used by rtp-session.ts and, to decode, jitter-buffer.ts.
+import type { G711 } from "#providers/carriers/sip/grammar/sdp.ts";
+
+export interface Law {
+  /** Sample of every code. */
+  readonly samples: Int16Array;
+  /** Code of every sample; the index is the sample as an unsigned 16-bit number. */
+  readonly codes: Uint8Array;
+}
+
+const MU_BIAS = 33;
+const MU_MAX = 0x1fff;
+
+const highestBit = (value: number): number => 31 - Math.clz32(value);
+
+// Negative samples are complemented, not negated, in both laws: -1 is as far from zero as 0.
+
+function muCode(sample: number): number {
+  const magnitude = Math.min(((sample < 0 ? ~sample : sample) >> 2) + MU_BIAS, MU_MAX);
+  const segment = highestBit(magnitude) - 5;
+  const mantissa = (magnitude >> (segment + 1)) & 15;
+  return ((sample < 0 ? 0x7f : 0xff) ^ (segment << 4) ^ mantissa) & 0xff;
+}
+
+function muSample(code: number): number {
+  const segment = (~code >> 4) & 7;
+  const mantissa = ~code & 15;
+  const magnitude = ((((mantissa << 1) + MU_BIAS) << segment) - MU_BIAS) * 4;
+  return code & 0x80 ? magnitude : -magnitude;
+}
+
+function aCode(sample: number): number {
+  const magnitude = (sample < 0 ? ~sample : sample) >> 4;
+  const segment = Math.max(0, highestBit(magnitude) - 3);
+  const mantissa = segment > 1 ? (magnitude >> (segment - 1)) & 15 : magnitude & 15;
+  return ((sample < 0 ? 0 : 0x80) | (segment << 4) | mantissa) ^ 0x55;
+}
+
+function aSample(code: number): number {
+  const bits = code ^ 0x55;
+  const segment = (bits >> 4) & 7;
+  const middle = ((bits & 15) << 4) + 8;
+  const magnitude = segment === 0 ? middle : (middle + 0x100) << (segment - 1);
+  return bits & 0x80 ? magnitude : -magnitude;
+}
+
+function lawOf(codeOf: (sample: number) => number, sampleOf: (code: number) => number): Law {
+  return {
+    samples: Int16Array.from({ length: 0x100 }, (_, code) => sampleOf(code)),
+    codes: Uint8Array.from({ length: 0x10000 }, (_, bits) => codeOf((bits << 16) >> 16)),
+  };
+}
+
+export const LAWS: Record<G711, Law> = {
+  PCMU: lawOf(muCode, muSample),
+  PCMA: lawOf(aCode, aSample),
+};
+
+/** Writes one byte a sample into `target` from `at` on. */
+export function encodeG711(law: Law, pcm: Int16Array, target: Uint8Array, at: number): void {
+  const { codes } = law;
+  for (let index = 0; index < pcm.length; index += 1) {
+    target[at + index] = codes[(pcm[index] ?? 0) & 0xffff] ?? 0;
+  }
+}

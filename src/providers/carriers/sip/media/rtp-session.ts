@@ -1,0 +1,359 @@
+// The media of one call: a pair of UDP sockets, what is sent every 20 ms, what comes back, keys,
+// reports, encryption. Made by the SIP carrier for each leg, in the media thread. `send` is the
+// clock of both directions (jitter-buffer.ts says why); the only timer looks once a second whether
+// a report is due and whether the far end is still there.
+import type { RemoteInfo, Socket } from "node:dgram";
+import { isIP } from "node:net";
+import type { Logger } from "#core/logger.ts";
+import { mayBeTelephone } from "#core/networks.ts";
+import type { Timer } from "#core/system.ts";
+import { encodeG711, LAWS } from "./g711.ts";
+import { JitterBuffer } from "./jitter-buffer.ts";
+import { isSame, Latch, type Place } from "./latch.ts";
+import { forSocket, plainHost, type MayReach } from "#providers/carriers/sip/transport/peer.ts";
+import { buildRtcp, parseRtcp, Reception } from "./rtcp.ts";
+import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "./rtp.ts";
+import { openPair, type PairOptions } from "./rtp-sockets.ts";
+import type { Agreed, SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
+import {
+  createSrtpReceiver, createSrtpSender, type SrtpReceiver, type SrtpSender,
+} from "./srtp.ts";
+import {
+  createDtmfReceiver, DtmfSender, dtmfTone, EVENT_BYTES, writeTelephoneEvent, type DtmfFrame,
+} from "./telephone-event.ts";
+
+export interface RtpSessionOptions extends PairOptions {
+  log: Logger;
+  /** Whether sound may be sent to the IP address; asked about each it seems to come from. */
+  mayReach: MayReach;
+  /** 160 samples at 8 kHz, to keep, once per `send`; gaps concealed for 60 ms, then silence. */
+  onAudio(pcm: Int16Array): void;
+  /** Once per key, at its beginning. */
+  onDtmf(digit: string): void;
+  /** Nothing came for 60 s while not held; once, until something comes again. */
+  onTimeout(): void;
+}
+
+export interface RtpSession {
+  /** Of RTP, even; RTCP is the next one. */
+  readonly port: number;
+  /** Again after a re-INVITE. */
+  agree(agreed: Agreed): void;
+  /** 160 samples, every 20 ms; the array is not kept. */
+  send(pcm: Int16Array): void;
+  sendDtmf(digits: string): void;
+  stats(): { received: number; lost: number; jitterMs: number; sent: number };
+  /** Idempotent. */
+  close(): void;
+}
+
+const FRAME = 160;
+const SILENCE = new Int16Array(FRAME);
+const COMFORT_NOISE = 13;
+const CHECK_MS = 1000;
+const TIMEOUT_MS = 60_000;
+const REPORT_MS = 5000;
+
+/** Opens the two sockets; rejects when there is no pair of ports. */
+export async function openRtpSession(options: RtpSessionOptions): Promise<RtpSession> {
+  const sockets = await openPair(options);
+  return new Session(options, sockets);
+}
+
+class Session implements RtpSession {
+  readonly port: number;
+  readonly #options: RtpSessionOptions;
+  readonly #rtp: Socket;
+  readonly #rtcp: Socket;
+  readonly #timer: Timer;
+  readonly #latch: Latch;
+  readonly #jitter = new JitterBuffer();
+  readonly #reception = new Reception();
+  readonly #keysIn: ReturnType<typeof createDtmfReceiver>;
+  readonly #keysOut = new DtmfSender();
+  readonly #ssrc: number;
+  readonly #cname: string;
+  #agreed: Agreed | null = null;
+  #sender: { key: SrtpKey; srtp: SrtpSender } | null = null;
+  #receiver: { key: SrtpKey; srtp: SrtpReceiver } | null = null;
+  #isClosed = false;
+  #sequence: number;
+  #timestamp: number;
+  #keyTimestamp = 0;
+  /** The next packet of audio is the first after a pause. */
+  #isFirst = true;
+  #sent = 0;
+  #sentOctets = 0;
+  #streamIn: number | null = null;
+  #nextStreamIn: number | null = null;
+  #lastMs = 0;
+  #isTimedOut = false;
+  #reportAtMs: number;
+  #reportFrom: Place | null = null;
+  #lastReport: { ntpMiddle: number; atMs: number } | null = null;
+
+  constructor(options: RtpSessionOptions, { rtp, rtcp }: { rtp: Socket; rtcp: Socket }) {
+    const { system } = options;
+    this.#options = options;
+    this.#rtp = rtp;
+    this.#rtcp = rtcp;
+    this.port = rtp.address().port;
+    this.#latch = new Latch(
+      ({ address, port }) => isPlace(address, port) && options.mayReach(address));
+    this.#keysIn = createDtmfReceiver((digit) => options.onDtmf(digit));
+    const random = system.randomBytes(10);
+    this.#ssrc = random.readUInt32BE(0);
+    this.#timestamp = random.readUInt32BE(4);
+    // From the lower half: no receiver of SRTP can be wrong about the first roll-over.
+    this.#sequence = random.readUInt16BE(8) >> 1;
+    this.#cname = system.uuid();
+    this.#reportAtMs = this.#nextReportMs();
+    rtp.on("message", (bytes, from) => this.#received(bytes, placeOf(from)));
+    rtcp.on("message", (bytes, from) => this.#reported(bytes, placeOf(from)));
+    for (const socket of [rtp, rtcp]) {
+      socket.on("error", (error) => options.log.warn({ err: error }, "media socket failed"));
+    }
+    this.#timer = system.every(CHECK_MS, () => this.#check());
+  }
+
+  agree(agreed: Agreed): void {
+    if (this.#isClosed) return;
+    const { remote, srtp } = agreed;
+    this.#agreed = agreed;
+    this.#latch.name(
+      isPlace(remote.host, remote.port) ? { address: remote.host, port: remote.port } : null);
+    // A key that stays keeps its roll-over counter and what came already.
+    if (!srtp) this.#sender = this.#receiver = null;
+    else {
+      if (!isSameKey(this.#sender?.key, srtp.local)) {
+        this.#sender = { key: srtp.local, srtp: createSrtpSender(srtp.local) };
+      }
+      if (!isSameKey(this.#receiver?.key, srtp.remote)) {
+        this.#receiver = { key: srtp.remote, srtp: createSrtpReceiver(srtp.remote) };
+      }
+    }
+    this.#alive();
+  }
+
+  send(pcm: Int16Array): void {
+    if (this.#isClosed) return;
+    this.#sendFrame(pcm);
+    this.#options.onAudio(this.#jitter.pull());
+  }
+
+  sendDtmf(digits: string): void {
+    this.#keysOut.add(digits);
+  }
+
+  stats(): ReturnType<RtpSession["stats"]> {
+    const { received, lost, jitterMs } = this.#reception;
+    return { received, lost, jitterMs, sent: this.#sent };
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    if (this.#sent > 0) this.#report(true);
+    this.#isClosed = true;
+    this.#timer.cancel();
+    this.#rtp.close();
+    this.#rtcp.close();
+  }
+
+  // What goes out
+
+  #sendFrame(pcm: Int16Array): void {
+    const timestamp = this.#timestamp;
+    this.#timestamp = (timestamp + FRAME) >>> 0;
+    const agreed = this.#agreed;
+    const to = this.#target();
+    if (!agreed || !to || agreed.isHeld) {
+      this.#isFirst = true;
+      return;
+    }
+    const key = this.#keysOut.next();
+    if (key && agreed.telephoneEvent !== null) {
+      return this.#sendKey(key, agreed.telephoneEvent, timestamp, to);
+    }
+    const frame = !key ? pcm : key.isTone ? dtmfTone(key.digit, key.duration) : SILENCE;
+    const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + frame.length);
+    encodeG711(LAWS[agreed.codec], frame, packet, RTP_HEADER_BYTES);
+    this.#sendPacket(packet, agreed.payloadType, this.#isFirst, timestamp, to);
+    this.#isFirst = false;
+  }
+
+  #sendKey(key: DtmfFrame, payloadType: number, timestamp: number, to: Place): void {
+    if (key.isFirst) this.#keyTimestamp = timestamp;
+    this.#isFirst = true;
+    if (!key.event) return;
+    const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + EVENT_BYTES);
+    writeTelephoneEvent(packet, RTP_HEADER_BYTES, key.event);
+    this.#sendPacket(packet, payloadType, key.isFirst, this.#keyTimestamp, to);
+  }
+
+  #sendPacket(
+    packet: Buffer, payloadType: number, marker: boolean, timestamp: number, to: Place,
+  ): void {
+    writeRtpHeader(packet, {
+      payloadType, marker, sequence: this.#sequence, timestamp, ssrc: this.#ssrc,
+    });
+    this.#sequence = (this.#sequence + 1) & 0xffff;
+    this.#sent += 1;
+    this.#sentOctets += packet.length - RTP_HEADER_BYTES;
+    const bytes = this.#sender ? this.#sender.srtp.protect(packet) : packet;
+    this.#rtp.send(bytes, to.port, forSocket(this.#options.host, to.address));
+  }
+
+  /** A name is never looked up: SDP from telephones has addresses, and a look-up would leak. */
+  #target(): Place | null {
+    if (this.#latch.current) return this.#latch.current;
+    const remote = this.#agreed?.remote;
+    return remote && isPlace(remote.host, remote.port)
+      ? { address: remote.host, port: remote.port }
+      : null;
+  }
+
+  // What comes in
+
+  #received(bytes: Buffer, from: Place): void {
+    const agreed = this.#agreed;
+    const nowMs = this.#options.system.monotonicMs();
+    // A forged source port of 0 could not be answered.
+    if (!agreed || this.#isClosed || from.port === 0) return;
+    if (!this.#latch.mayBe(from, nowMs)) return;
+    const plain = this.#receiver ? this.#receiver.srtp.unprotect(bytes) : bytes;
+    const packet = plain && parseRtp(plain);
+    if (!packet) return;
+    const kind = kindOf(packet.payloadType, agreed);
+    if (!kind) return;
+    const before = this.#latch.current;
+    if (!this.#latch.believes(from, packet.ssrc, nowMs)) return;
+    if (!before || !isSame(before, from)) this.#streamIn = null;
+    this.#alive();
+    if (kind === "key") {
+      if (packet.ssrc === this.#streamIn) this.#count(packet, null, nowMs);
+      return this.#keysIn.push(packet.timestamp, packet.payload);
+    }
+    if (!this.#isOfStream(packet.ssrc)) return;
+    this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
+    if (kind === "noise") return;
+    this.#jitter.push(packet, LAWS[agreed.codec].samples);
+  }
+
+  /** A new stream (a transfer at the far end) has to come twice: a stray packet resets nothing. */
+  #isOfStream(ssrc: number): boolean {
+    if (ssrc === this.#streamIn) {
+      this.#nextStreamIn = null;
+      return true;
+    }
+    if (this.#streamIn !== null && ssrc !== this.#nextStreamIn) {
+      this.#nextStreamIn = ssrc;
+      return false;
+    }
+    this.#streamIn = ssrc;
+    this.#nextStreamIn = null;
+    this.#lastReport = null;
+    this.#jitter.reset();
+    return true;
+  }
+
+  #count({ ssrc, sequence }: RtpPacket, timestamp: number | null, nowMs: number): void {
+    this.#reception.push(ssrc, sequence, timestamp, nowMs);
+  }
+
+  #alive(): void {
+    this.#lastMs = this.#options.system.monotonicMs();
+    this.#isTimedOut = false;
+  }
+
+  // Once a second
+
+  #check(): void {
+    const { system, onTimeout } = this.#options;
+    const nowMs = system.monotonicMs();
+    if (nowMs >= this.#reportAtMs) {
+      this.#reportAtMs = this.#nextReportMs();
+      this.#report(false);
+    }
+    if (!this.#agreed || this.#isTimedOut) return;
+    if (this.#agreed.isHeld) this.#lastMs = nowMs;
+    if (nowMs - this.#lastMs < TIMEOUT_MS) return;
+    this.#isTimedOut = true;
+    onTimeout();
+  }
+
+  // Reports
+
+  /** Between half and one and a half times the interval, so that calls do not report in step. */
+  #nextReportMs(): number {
+    const { system } = this.#options;
+    const share = system.randomBytes(2).readUInt16BE(0) / 0x1_0000;
+    return system.monotonicMs() + REPORT_MS * (0.5 + share);
+  }
+
+  #report(isGoodbye: boolean): void {
+    const to = this.#reportTarget();
+    if (!to || (this.#sent === 0 && this.#streamIn === null)) return;
+    const { system } = this.#options;
+    const block = this.#reception.block();
+    const last = this.#lastReport;
+    const sinceMs = last ? system.monotonicMs() - last.atMs : 0;
+    const packet = buildRtcp({
+      ssrc: this.#ssrc,
+      cname: this.#cname,
+      now: system.now(),
+      sent: this.#sent === 0
+        ? null
+        : { timestamp: this.#timestamp, packets: this.#sent, octets: this.#sentOctets },
+      block: block && {
+        ...block,
+        lastReport: last?.ntpMiddle ?? 0,
+        sinceLastReport: Math.round((sinceMs / 1000) * 65_536),
+      },
+      isGoodbye,
+    });
+    const bytes = this.#sender ? this.#sender.srtp.protectRtcp(packet) : packet;
+    this.#rtcp.send(bytes, to.port, forSocket(this.#options.host, to.address));
+  }
+
+  #reportTarget(): Place | null {
+    const target = this.#target();
+    const remote = this.#agreed?.remote;
+    if (!target || !remote) return null;
+    if (this.#reportFrom?.address === target.address) return this.#reportFrom;
+    const isNamed = target.address === remote.host && target.port === remote.port;
+    const named = isNamed ? remote.rtcpPort : null;
+    const port = named !== null && mayBeTelephone(named) ? named : target.port + 1;
+    return isPlace(target.address, port) ? { address: target.address, port } : null;
+  }
+
+  #reported(bytes: Buffer, from: Place): void {
+    if (this.#isClosed || from.port === 0) return;
+    if (this.#target()?.address !== from.address) return;
+    const plain = this.#receiver ? this.#receiver.srtp.unprotectRtcp(bytes) : bytes;
+    const parts = plain && parseRtcp(plain);
+    if (!parts) return;
+    if (isPlace(from.address, from.port)) this.#reportFrom = from;
+    // A far end that is silent and sends no audio meanwhile still reports.
+    this.#alive();
+    for (const part of parts) {
+      if (part.kind !== "sender_report" || part.ssrc !== this.#streamIn) continue;
+      this.#lastReport = { ntpMiddle: part.ntpMiddle, atMs: this.#lastMs };
+    }
+  }
+}
+
+function kindOf(payloadType: number, agreed: Agreed): "audio" | "key" | "noise" | null {
+  if (payloadType === agreed.payloadType) return "audio";
+  if (payloadType === agreed.telephoneEvent) return "key";
+  return payloadType === COMFORT_NOISE || payloadType === agreed.comfortNoise ? "noise" : null;
+}
+
+/** IPv4 as itself, also where it comes through IPv6. */
+const placeOf = ({ address, port }: RemoteInfo): Place =>
+  ({ address: address.startsWith("::ffff:") ? plainHost(address) : address, port });
+
+const isSameKey = (one: SrtpKey | undefined, other: SrtpKey): boolean =>
+  one !== undefined && one.suite === other.suite && one.key.equals(other.key);
+
+const isPlace = (address: string, port: number): boolean =>
+  isIP(address) !== 0 && address !== "0.0.0.0" && address !== "::" && mayBeTelephone(port);

@@ -1,0 +1,61 @@
+// The two UDP sockets of a call: RTP on an even port, RTCP on the next one. Used by rtp-session.ts.
+import { createSocket, type Socket } from "node:dgram";
+import { isIP, isIPv6 } from "node:net";
+import { ProviderError } from "#core/faults.ts";
+import type { System } from "#core/system.ts";
+
+const PORT_TRIES = 200;
+
+export interface PairOptions {
+  /** Address to bind. */
+  host: string;
+  /** Null: any. */
+  ports: { min: number; max: number } | null;
+  system: System;
+}
+
+/** Rejects when there is no pair. */
+export async function openPair(
+  { host, ports, system }: PairOptions,
+): Promise<{ rtp: Socket; rtcp: Socket }> {
+  const first = ports ? ports.min + (ports.min % 2) : 0;
+  const pairs = ports ? Math.floor((ports.max - first + 1) / 2) : PORT_TRIES;
+  // Not always the lowest: packets still under way to a call that ended would come to the next one.
+  const start = system.randomBytes(4).readUInt32BE(0);
+  for (let tried = 0; tried < Math.min(pairs, PORT_TRIES); tried += 1) {
+    const port = ports ? first + 2 * ((start + tried) % pairs) : await evenPort(host);
+    const rtp = await bind(host, port);
+    const rtcp = rtp && await bind(host, port + 1);
+    if (rtcp) return { rtp, rtcp };
+    rtp?.close();
+  }
+  throw new ProviderError("no pair of UDP ports is free for a call", { retryable: true });
+}
+
+/** One that was free a moment ago. */
+async function evenPort(host: string): Promise<number> {
+  const socket = await bind(host, 0);
+  const port = socket?.address().port ?? 0;
+  socket?.close();
+  return port - (port % 2);
+}
+
+/** Null when the port is taken; other errors are the configuration's. */
+function bind(host: string, port: number): Promise<Socket | null> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket({
+      type: isIPv6(host) ? "udp6" : "udp4",
+      // Only addresses come here; asking the resolver about each packet costs more than sending it.
+      lookup: (address, _options, done) => done(null, address, isIP(address)),
+    });
+    socket.once("error", (error: NodeJS.ErrnoException) => {
+      socket.close();
+      if (error.code === "EADDRINUSE") resolve(null);
+      else reject(new ProviderError("a media port cannot be opened", { retryable: false, cause: error }));
+    });
+    socket.bind({ port, address: host, exclusive: true }, () => {
+      socket.removeAllListeners("error");
+      resolve(socket);
+    });
+  });
+}

@@ -1,0 +1,88 @@
+// Where a SIP message comes from or goes to: address, port and transport; how addresses are written
+// in URIs; and where what a far end says may lead. Used by the signalling and by the sound.
+import ipaddr from "ipaddr.js";
+import { isIP } from "node:net";
+import { isInside, mayBeTelephone, parseNetworks } from "#core/networks.ts";
+import { parseVia, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
+
+export type TransportName = "udp" | "tcp" | "tls";
+
+export interface Peer {
+  /** An IP address. */
+  host: string;
+  port: number;
+  transport: TransportName;
+  /** The name a TLS certificate is to be for; absent: the address itself. */
+  serverName?: string | undefined;
+}
+
+const PRIVATE = parseNetworks([
+  "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8",
+  "169.254.0.0/16", "fc00::/7", "fe80::/10", "::1",
+]);
+
+/** One spelling per address: no brackets, and IPv4 as itself when it came in through IPv6. */
+export function plainHost(host: string): string {
+  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
+  return isIP(bare) === 6 ? ipaddr.process(bare).toString() : bare;
+}
+
+/** As a socket bound to `bound` takes it: one of IPv6 reaches IPv4 by mapped addresses alone. */
+export const forSocket = (bound: string, host: string): string =>
+  isIP(bound) === 6 && isIP(host) === 4 ? `::ffff:${host}` : host;
+
+export const isAddress = (host: string): boolean => isIP(plainHost(host)) !== 0;
+
+export const uriHost = (host: string): string => (host.includes(":") ? `[${host}]` : host);
+
+export const peerKey = (peer: Peer): string =>
+  `${peer.transport}|${plainHost(peer.host)}|${peer.port}|${peer.serverName ?? ""}`;
+
+/** The first address a URI or a Route value leads to, when it is an address. */
+export function addressOf(uriText: string): string | null {
+  const uri = parseUri(uriText);
+  return uri && isAddress(uri.host) ? plainHost(uri.host) : null;
+}
+
+/** Whether the server may send to the IP address, whoever names it. */
+export type MayReach = (address: string) => boolean;
+
+/**
+ * Whether what a peer says of itself may lead to this address: its own, or one that the server may
+ * reach. Not to a private one where the peer has a public one, because that is a device that does
+ * not know its own address.
+ */
+export function mayLeadTo(address: string, peerHost: string, mayReach: MayReach): boolean {
+  const [host, own] = [plainHost(address), plainHost(peerHost)];
+  return host === own || ((!isInside(host, PRIVATE) || isInside(own, PRIVATE)) && mayReach(host));
+}
+
+/**
+ * Where a request for this URI goes. Names are not looked up within a dialog: what cannot be told
+ * goes to whom the dialog was begun with, and so does what may not be led to.
+ */
+export function nextHop(uriText: string, peer: Peer, mayReach: MayReach): Peer {
+  const uri = parseUri(uriText);
+  if (!uri || !isAddress(uri.host)) return peer;
+  const host = plainHost(uri.host);
+  const isPeer = host === plainHost(peer.host);
+  if (!mayLeadTo(host, peer.host, mayReach)) return peer;
+  const named = (uri.scheme === "sips" ? "tls" : uri.params.get("transport") ?? "").toLowerCase();
+  const transport = named === "udp" || named === "tcp" || named === "tls"
+    ? named
+    : isPeer ? peer.transport : "udp";
+  const port = uri.port ?? (transport === "tls" ? 5061 : 5060);
+  if (!mayBeTelephone(port) && !(isPeer && port === peer.port)) return peer;
+  const serverName = isPeer && transport === "tls" ? peer.serverName : undefined;
+  return { host, port, transport, ...(serverName === undefined ? {} : { serverName }) };
+}
+
+/** Where the answer to a request goes: over UDP the source, at the port its Via asks for. */
+export function answerPeer(request: SipRequest, peer: Peer): Peer {
+  if (peer.transport !== "udp") return peer;
+  const via = parseVia(request.headers.get("Via") ?? "");
+  if (!via || via.params.has("rport")) return peer;
+  const port = via.port ?? 5060;
+  return mayBeTelephone(port) ? { ...peer, port } : peer;
+}

@@ -1,0 +1,103 @@
+// Who brings a call: by the registration it came through, the address it comes from, or the name
+// and password it shows. And what the call says about both ends. Used by sip.ts.
+import type { FailedAuthentications } from "#core/failed-authentications.ts";
+import type { createDigestServer } from "#providers/carriers/sip/grammar/digest.ts";
+import { parseNameAddr, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { contactUserOf, identityOf, type TrunkRoster } from "./trunk-roster.ts";
+import type { TrunkSetup } from "./trunk.ts";
+import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
+import type { IncomingInvite } from "#providers/carriers/sip/dialogs/user-agent.ts";
+
+export type Sender =
+  /** Null: its address is one that calls may come from; which trunk is meant, its number tells. */
+  | { kind: "known"; trunk: TrunkSetup | null }
+  | { kind: "refused"; status: number; headers: [string, string][] };
+
+const NUMBER_CHARS_MAX = 64;
+
+const userOf = (uri: string): string | null => parseUri(uri)?.user ?? null;
+
+export interface Identification {
+  roster: TrunkRoster;
+  digest: ReturnType<typeof createDigestServer>;
+  failures: FailedAuthentications;
+  /** Tells the operator that the number is several accounts'. */
+  tellTied(called: string | null, source: string): void;
+}
+
+const refused = (status: number, ...headers: [string, string][]): Sender =>
+  ({ kind: "refused", status, headers });
+
+export function identify(
+  { roster, digest, failures, tellTied }: Identification, invite: IncomingInvite,
+): Sender {
+  const { request, peer } = invite;
+  const called = userOf(request.uri);
+  const registered = roster.registeredAt(peer.host, called);
+  // Nobody hears what may be meant for somebody else.
+  if (registered === "tied") {
+    tellTied(called, peer.host);
+    return refused(404);
+  }
+  if (registered) return { kind: "known", trunk: registered };
+  if (roster.admits(peer.host, called)) return { kind: "known", trunk: null };
+  // Answers to challenges of others may stand beside the one to ours.
+  const shown = request.headers.all("Authorization").find((value) => digest.isForUs(value)) ?? null;
+  if (shown === null) return challenge(digest, false);
+  // A password can be guessed: whoever has shown many wrong ones waits until his are judged again.
+  const waitMs = failures.waitMs(peer.host);
+  if (waitMs > 0) return refused(503, ["Retry-After", String(Math.ceil(waitMs / 1000))]);
+  const found = judge(roster, digest, shown, request);
+  switch (found) {
+    case "stale":
+      return challenge(digest, true);
+    case "mismatched":
+      return refused(400);
+    case "wrong":
+      failures.record(peer.host, "sip");
+      return refused(403);
+    default:
+      return { kind: "known", trunk: found };
+  }
+}
+
+/** Two accounts may have lines of the same name: the password tells which is meant. */
+function judge(
+  roster: TrunkRoster, digest: Identification["digest"], shown: string, request: SipRequest,
+): TrunkSetup | "stale" | "mismatched" | "wrong" {
+  const username = /\busername="([^"]{1,256})"/i.exec(shown)?.[1] ?? "";
+  let verdict: "stale" | "mismatched" | "wrong" = "wrong";
+  for (const trunk of roster.named(username)) {
+    const { kind } = digest.verify(shown, request, () => trunk.password);
+    if (kind === "ok") return trunk;
+    if (kind === "stale" || kind === "mismatched") verdict = kind;
+  }
+  return verdict;
+}
+
+/** The best algorithm first, as RFC 8760 has it. */
+const challenge = (digest: Identification["digest"], isStale: boolean): Sender =>
+  refused(401, ...digest.challenges(isStale)
+    .map((value): [string, string] => ["WWW-Authenticate", value]));
+
+/**
+ * Registrars call what was registered, and some put only that, or the name of the line, in To as
+ * well: then the trunk's own number is meant.
+ */
+export function calledNumber({ request }: IncomingInvite, trunk: TrunkSetup | null): string {
+  const to = userOf(parseNameAddr(request.headers.get("To") ?? "")?.uri ?? "");
+  const names = trunk ? [contactUserOf(trunk), identityOf(trunk).user] : [];
+  const number = [userOf(request.uri), to].find((user) => user !== null && !names.includes(user));
+  return (number ?? trunk?.phoneNumber ?? "").slice(0, NUMBER_CHARS_MAX);
+}
+
+/** Null: withheld. What a trusted network asserts comes before what the caller says. */
+export function callerNumber({ request: { headers } }: IncomingInvite): string | null {
+  for (const name of ["P-Asserted-Identity", "From"]) {
+    const user = userOf(parseNameAddr(headers.get(name) ?? "")?.uri ?? "");
+    if (user !== null && user !== "" && user.toLowerCase() !== "anonymous") {
+      return user.slice(0, NUMBER_CHARS_MAX);
+    }
+  }
+  return null;
+}

@@ -1,0 +1,211 @@
+// Recognition by Deepgram Flux (`/v2/listen`), which finds the ends of turns itself. It transcribes
+// whole turns and the port wants pieces, so what was told as final is counted in words.
+import { Type, type Static } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { Timer } from "#core/system.ts";
+import {
+  boundedHints, createComplaints, DeepgramLink, type DeepgramOptions,
+} from "./deepgram-link.ts";
+import type {
+  Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
+} from "#providers/speech/port.ts";
+import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
+
+/** What Flux is made for. */
+const CHUNK_MS = 80;
+/** Without audio time stands still for Flux, and a turn would never end. */
+const STALL_MS = 500;
+const KEEP_ALIVE_MS = 4000;
+const END_THRESHOLD = 0.7;
+const EAGER_THRESHOLD = 0.5;
+const TEXT_CHARS_MAX = 8192;
+
+const TurnInfo = Type.Object({
+  type: Type.Literal("TurnInfo"),
+  event: Type.Union([
+    Type.Literal("StartOfTurn"),
+    Type.Literal("Update"),
+    Type.Literal("EagerEndOfTurn"),
+    Type.Literal("TurnResumed"),
+    Type.Literal("EndOfTurn"),
+  ]),
+  transcript: Type.String(),
+  languages: Type.Optional(Type.Array(Type.String())),
+  words: Type.Optional(Type.Array(Type.Object({ confidence: Type.Number() }))),
+});
+type TurnInfo = Static<typeof TurnInfo>;
+const turnInfoCheck = TypeCompiler.Compile(TurnInfo);
+
+export function createDeepgramFlux(args: DeepgramOptions): Transcriber {
+  assertKey(args.key);
+  listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
+  return {
+    name: `Deepgram Flux (${args.model})`,
+    detectsTurns: true,
+    open: (options, tell) => new FluxStream(args, options, tell),
+  };
+}
+
+function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOptions): URL {
+  const query: [string, string][] = [
+    ["model", model],
+    ["encoding", "linear16"],
+    ["sample_rate", String(options.rate)],
+    ["eot_threshold", String(END_THRESHOLD)],
+    ["eager_eot_threshold", String(EAGER_THRESHOLD)],
+  ];
+  // The models of one language refuse to be told it.
+  const languages = options.languages.length > 1 ? options.languages : [options.language];
+  if (/-multi$/.test(model)) {
+    for (const language of languages) query.push(["language_hint", language]);
+  }
+  for (const hint of boundedHints(options.hints)) query.push(["keyterm", hint]);
+  return socketUrl(url, "/v2/listen", query);
+}
+
+class FluxStream implements TranscriberStream {
+  readonly #args: DeepgramOptions;
+  readonly #tell: (event: TranscriptEvent) => void;
+  readonly #link: DeepgramLink;
+  readonly #chunk: Pcm;
+  readonly #stalls: Timer;
+  #filled = 0;
+  #writtenMs: number;
+  #isOpen = true;
+  #inTurn = false;
+  #partial = "";
+  /** Words of the turn that were told as final. */
+  #wordsTold = 0;
+
+  constructor(
+    args: DeepgramOptions, options: TranscriptionOptions, tell: (event: TranscriptEvent) => void,
+  ) {
+    this.#args = args;
+    this.#tell = tell;
+    const complain = createComplaints(args);
+    this.#chunk = new Int16Array((options.rate * CHUNK_MS) / 1000);
+    this.#writtenMs = args.system.monotonicMs();
+    this.#stalls = args.system.every(STALL_MS, () => this.#fillStall());
+    this.#link = new DeepgramLink({
+      ...args,
+      rate: options.rate,
+      listenUrl: listenUrl(args, options),
+      keepAlive: { afterMs: KEEP_ALIVE_MS, send: () => this.#sendSilence(1) },
+      onMessage: (message) => {
+        if (turnInfoCheck.Check(message)) this.#turn(message);
+        else complain(message);
+      },
+      onLost: () => this.#lost(),
+      onFailed: (error) => {
+        this.#lost();
+        if (this.#end()) this.#tell({ kind: "failed", error });
+      },
+    });
+  }
+
+  write(pcm: Pcm): void {
+    if (!this.#isOpen) return;
+    this.#writtenMs = this.#args.system.monotonicMs();
+    for (let at = 0; at < pcm.length;) {
+      const take = Math.min(this.#chunk.length - this.#filled, pcm.length - at);
+      this.#chunk.set(pcm.subarray(at, at + take), this.#filled);
+      this.#filled += take;
+      at += take;
+      if (this.#filled === this.#chunk.length) this.#flush();
+    }
+  }
+
+  /** Flux cannot be asked to finish: what it has understood by now closes the piece. */
+  finalize(): void {
+    if (!this.#isOpen) return;
+    this.#flush();
+    this.#closePiece(this.#partial, null);
+  }
+
+  close(): void {
+    this.#flush();
+    this.#end();
+    this.#link.close();
+  }
+
+  #turn({ event, transcript, words, languages }: TurnInfo): void {
+    const text = transcript.slice(0, TEXT_CHARS_MAX);
+    const isStart = !this.#inTurn && event !== "EndOfTurn";
+    // A turn whose end got lost.
+    if (event === "StartOfTurn" && this.#inTurn) this.#lost();
+    if (event === "StartOfTurn" || (isStart && text !== "")) {
+      this.#inTurn = true;
+      this.#wordsTold = 0;
+      this.#tell({ kind: "speech_start" });
+    }
+    if (!this.#isOpen) return;
+    const fresh = withoutWords(text, this.#wordsTold);
+    if (event === "EndOfTurn") {
+      return this.#turnEnded(fresh, confidenceOf(words), languages?.[0]);
+    }
+    if (fresh !== this.#partial) {
+      this.#partial = fresh;
+      this.#tell({ kind: "partial", text: fresh });
+    }
+    if (!this.#isOpen) return;
+    if (event === "EagerEndOfTurn") this.#tell({ kind: "eager_end_of_turn", text });
+    if (event === "TurnResumed") this.#tell({ kind: "turn_resumed" });
+  }
+
+  #turnEnded(fresh: string, confidence: number | null, language?: string): void {
+    const isHeard = this.#inTurn || fresh !== "";
+    this.#inTurn = false;
+    if (fresh !== "" || this.#partial !== "") this.#closePiece(fresh, confidence, language);
+    this.#wordsTold = 0;
+    if (isHeard && this.#isOpen) this.#tell({ kind: "end_of_turn" });
+  }
+
+  /** The next connection knows nothing of the turn: what was understood of it is kept. */
+  #lost(): void {
+    this.#inTurn = false;
+    if (this.#partial !== "") this.#closePiece(this.#partial, null);
+    this.#wordsTold = 0;
+  }
+
+  #closePiece(text: string, confidence: number | null, language?: string): void {
+    this.#partial = "";
+    this.#wordsTold += wordsOf(text).length;
+    this.#tell({ kind: "final", text, confidence, ...(language ? { language } : {}) });
+  }
+
+  #fillStall(): void {
+    const stalledMs = this.#args.system.monotonicMs() - this.#writtenMs;
+    if (this.#inTurn && stalledMs >= STALL_MS) this.#sendSilence(Math.ceil(STALL_MS / CHUNK_MS));
+  }
+
+  #sendSilence(chunks: number): void {
+    this.#flush();
+    const silence = new Int16Array(this.#chunk.length);
+    for (let count = 0; count < chunks; count += 1) this.#link.audio(silence);
+  }
+
+  #flush(): void {
+    if (this.#filled > 0) this.#link.audio(this.#chunk.subarray(0, this.#filled));
+    this.#filled = 0;
+  }
+
+  /** False when it is over already. */
+  #end(): boolean {
+    const wasOpen = this.#isOpen;
+    this.#isOpen = false;
+    this.#stalls.cancel();
+    return wasOpen;
+  }
+}
+
+const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
+
+/** The text behind its first words; their spelling may have changed since they were told. */
+const withoutWords = (text: string, count: number): string =>
+  count === 0 ? text : wordsOf(text).slice(count).join(" ");
+
+function confidenceOf(words: TurnInfo["words"]): number | null {
+  if (!words || words.length === 0) return null;
+  const mean = words.reduce((sum, { confidence }) => sum + confidence, 0) / words.length;
+  return Math.min(1, Math.max(0, mean));
+}

@@ -1,0 +1,230 @@
+// Recognition by Deepgram's streaming interface (`/v1/listen`). It is told not to look for ends of
+// speech: the call's own taking of turns asks for the final text when it wants it.
+import { Type, type Static } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { Timer } from "#core/system.ts";
+import {
+  boundedHints, createComplaints, DeepgramLink, type DeepgramOptions,
+} from "./deepgram-link.ts";
+import type {
+  Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
+} from "#providers/speech/port.ts";
+import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
+
+/** Deepgram hangs up after 10 s without audio or a sign of life. */
+const KEEP_ALIVE_MS = 4000;
+/** From asking for the final text until what there is is taken for it. */
+export const FINALIZE_WAIT_MS = 1000;
+/** Deepgram rounds its times. */
+const ROUNDING_S = 0.03;
+/** How far before the asking an answer to it may end. */
+const ANSWER_SLACK_S = 0.25;
+const TEXT_CHARS_MAX = 8192;
+
+const Results = Type.Object({
+  type: Type.Literal("Results"),
+  start: Type.Number({ minimum: 0 }),
+  duration: Type.Number({ minimum: 0 }),
+  is_final: Type.Optional(Type.Boolean()),
+  from_finalize: Type.Optional(Type.Boolean()),
+  channel: Type.Object({
+    alternatives: Type.Array(Type.Object({
+      transcript: Type.String(),
+      confidence: Type.Optional(Type.Number()),
+      // Models that hear several name the most spoken first.
+      languages: Type.Optional(Type.Array(Type.String())),
+      words: Type.Optional(Type.Array(Type.Object({
+        word: Type.String(),
+        punctuated_word: Type.Optional(Type.String()),
+        start: Type.Number(),
+      }))),
+    })),
+  }),
+});
+type Results = Static<typeof Results>;
+const resultsCheck = TypeCompiler.Compile(Results);
+
+/** Whether the model follows a speaker from one language into another. */
+export const deepgramHearsSeveral = (model: string): boolean =>
+  /^nova-3|^flux-.*-multi$/.test(model);
+
+export function createDeepgram(args: DeepgramOptions): Transcriber {
+  assertKey(args.key);
+  listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
+  return {
+    name: `Deepgram (${args.model})`,
+    detectsTurns: false,
+    open: (options, tell) => new DeepgramStream(args, options, tell),
+  };
+}
+
+function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOptions): URL {
+  // Before nova-3 hints had another name.
+  const hintName = /^(nova-3|flux)/.test(model) ? "keyterm" : "keywords";
+  const hearsSeveral = options.languages.length > 1 && deepgramHearsSeveral(model);
+  return socketUrl(url, "/v1/listen", [
+    ["model", model],
+    ["language", hearsSeveral ? "multi" : options.language],
+    ...(hearsSeveral
+      ? options.languages.map((language): [string, string] => ["language_hint", language])
+      : []),
+    ["encoding", "linear16"],
+    ["sample_rate", String(options.rate)],
+    ["channels", "1"],
+    ["interim_results", "true"],
+    ["punctuate", "true"],
+    ["smart_format", "true"],
+    // Numbers and dates are otherwise held back for seconds, in case they go on.
+    ["no_delay", "true"],
+    ["endpointing", "false"],
+    ["vad_events", "false"],
+    ...boundedHints(options.hints).map((hint): [string, string] => [hintName, hint]),
+  ]);
+}
+
+class DeepgramStream implements TranscriberStream {
+  readonly #args: DeepgramOptions;
+  readonly #tell: (event: TranscriptEvent) => void;
+  readonly #link: DeepgramLink;
+  #isOpen = true;
+  #partial = "";
+  #partialEndS = 0;
+  /** Askings for the final text that are unanswered, and those given up whose answer may come. */
+  #asked = 0;
+  #givenUp = 0;
+  #askedAtS = 0;
+  /** Where the audio ends that final texts were told of: what lies before is stale. */
+  #coveredS = 0;
+  #timer: Timer | null = null;
+
+  constructor(
+    args: DeepgramOptions, options: TranscriptionOptions, tell: (event: TranscriptEvent) => void,
+  ) {
+    this.#args = args;
+    this.#tell = tell;
+    const complain = createComplaints(args);
+    const link = new DeepgramLink({
+      ...args,
+      rate: options.rate,
+      listenUrl: listenUrl(args, options),
+      keepAlive: { afterMs: KEEP_ALIVE_MS, send: () => link.control("KeepAlive") },
+      onMessage: (message) => {
+        if (resultsCheck.Check(message)) this.#result(message);
+        else complain(message);
+      },
+      onLost: () => this.#lost(),
+      onFailed: (error) => {
+        this.#lost();
+        if (!this.#isOpen) return;
+        this.#isOpen = false;
+        this.#tell({ kind: "failed", error });
+      },
+    });
+    this.#link = link;
+  }
+
+  write(pcm: Pcm): void {
+    // An empty message would end the stream.
+    if (this.#isOpen && pcm.length > 0) this.#link.audio(pcm);
+  }
+
+  finalize(): void {
+    if (!this.#isOpen) return;
+    this.#askedAtS = this.#link.positionS;
+    const openS = this.#askedAtS - this.#coveredS;
+    // Deepgram leaves an asking unanswered that finds nothing to finish.
+    if (this.#asked === 0 && this.#partial === "" && openS <= ROUNDING_S) {
+      return this.#closePiece("", null);
+    }
+    this.#asked += 1;
+    this.#timer ??= this.#args.system.after(FINALIZE_WAIT_MS, () => this.#giveUp());
+    this.#link.control("Finalize");
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.#settle(this.#asked);
+    this.#link.close();
+  }
+
+  #result(results: Results): void {
+    const endS = Math.min(results.start + results.duration, this.#link.positionS);
+    const text = freshText(results, this.#coveredS);
+    if (results.is_final !== true) {
+      if (text === this.#partial) return;
+      this.#partial = text;
+      this.#partialEndS = endS;
+      return this.#tell({ kind: "partial", text });
+    }
+    const answered = this.#answeredBy(results.from_finalize === true, endS);
+    this.#coveredS = Math.max(this.#coveredS, endS);
+    this.#settle(answered);
+    if (text === "" && this.#partial === "" && answered === 0) return;
+    const confidence = results.channel.alternatives[0]?.confidence;
+    const [language] = results.channel.alternatives[0]?.languages ?? [];
+    this.#closePiece(text, text === "" ? null : shareOf(confidence), language);
+  }
+
+  /** How many askings a final result answers. */
+  #answeredBy(isFromFinalize: boolean, endS: number): number {
+    const isLate = isFromFinalize && this.#givenUp > 0 && endS < this.#askedAtS - ANSWER_SLACK_S;
+    if (isLate) {
+      this.#givenUp -= 1;
+      return 0;
+    }
+    if (isFromFinalize) {
+      this.#givenUp = 0;
+      return Math.min(1, this.#asked);
+    }
+    // All that was written is final now; whether the asking still gets an answer is not certain.
+    if (endS < this.#askedAtS - ROUNDING_S) return 0;
+    this.#givenUp += this.#asked;
+    return this.#asked;
+  }
+
+  /** The answer is late: what there is has to do, and is not told again when it comes. */
+  #giveUp(): void {
+    this.#givenUp += this.#asked;
+    if (this.#partial !== "") this.#coveredS = Math.max(this.#coveredS, this.#partialEndS);
+    this.#settle(this.#asked);
+    this.#closePiece(this.#partial, null);
+  }
+
+  /** What the connection had not finished is lost; what it had understood is kept. */
+  #lost(): void {
+    const isDue = this.#asked > 0 || this.#partial !== "";
+    this.#settle(this.#asked);
+    this.#givenUp = 0;
+    this.#coveredS = 0;
+    this.#askedAtS = 0;
+    if (isDue) this.#closePiece(this.#partial, null);
+  }
+
+  #settle(answered: number): void {
+    if (answered === 0) return;
+    this.#asked -= answered;
+    this.#timer?.cancel();
+    this.#timer = this.#asked > 0
+      ? this.#args.system.after(FINALIZE_WAIT_MS, () => this.#giveUp())
+      : null;
+  }
+
+  #closePiece(text: string, confidence: number | null, language?: string): void {
+    this.#partial = "";
+    this.#tell({ kind: "final", text, confidence, ...(language ? { language } : {}) });
+  }
+}
+
+/** What a result says of audio behind `coveredS`. */
+function freshText({ start, duration, channel }: Results, coveredS: number): string {
+  const best = channel.alternatives[0];
+  const text = best?.transcript.slice(0, TEXT_CHARS_MAX) ?? "";
+  if (start >= coveredS - ROUNDING_S) return text;
+  if (start + duration <= coveredS + ROUNDING_S) return "";
+  const fresh = best?.words?.filter((word) => word.start >= coveredS - ROUNDING_S);
+  const spoken = fresh?.map((word) => word.punctuated_word ?? word.word).join(" ");
+  return spoken?.slice(0, TEXT_CHARS_MAX) ?? text;
+}
+
+const shareOf = (value: number | undefined): number | null =>
+  value === undefined ? null : Math.min(1, Math.max(0, value));

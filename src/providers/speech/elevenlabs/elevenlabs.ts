@@ -1,0 +1,370 @@
+// Speech by ElevenLabs over its `multi-stream-input` WebSocket, sentence by sentence as the text
+// comes. (The vendor does not serve its v3 models there.)
+//
+// Every utterance has a connection of its own: cancelling it is closing that, and nothing of it can
+// reach the next one. As a reply opens its stream when its first sentence is there, the handshake
+// would be waited for before every first audio. So once an utterance has audio, a connection for
+// the next one in the same voice is opened and kept; it is there after an interruption, too. The
+// vendor counts connections only while they speak. One for several utterances was rejected: the
+// vendor takes five contexts at a time and goes on with those that were closed.
+//
+// Where the vendor sends no alignment, or one of another text, only the end of it all is told as
+// spoken: nothing else says which text the audio belongs to.
+import { createResampler, type Resampler } from "#audio/resampler.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import { jsonOf } from "#core/values.ts";
+import { errorText, recordOf, textOf } from "#providers/models/openai-reply.ts";
+import { bytesOf, messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
+import type {
+  Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
+} from "#providers/speech/port.ts";
+import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
+
+/** From text sent, or from its end, until something of it must have come. */
+export const ANSWER_MS = 8000;
+/** Audio one utterance may bring. */
+export const UTTERANCE_MS_MAX = 360_000;
+/** A whole sentence may come in one message: more than two minutes at 24 kHz. */
+export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
+/** How long a connection is kept for the next utterance. */
+export const SPARE_MS = 60_000;
+/** Connections kept, one for each voice, rate and language. */
+export const SPARES_MAX = 8;
+/** Silence of ours after which the vendor closes; the most it allows. */
+const INACTIVITY_S = 180;
+/** Premade, and there for every account: Sarah and George. */
+const DEFAULT_VOICES = { female: "EXAVITQu4vr4xnSDxMaL", male: "JBFqnCBsd6RMkjVDRZzb" } as const;
+/** Samples per second the vendor sends as they are wanted; for others it is asked for the last. */
+const RATES = [8000, 16_000, 24_000];
+const RESAMPLED_RATE = 24_000;
+/** How far the voice exaggerates what the text calls for; 0 unless told. */
+const EMOTION_STYLE = 0.3;
+/** Each connection has this one context. */
+const CONTEXT = "utterance";
+/** Others hear the language from the text, and refuse to be told. */
+const TOLD_LANGUAGE = /^eleven_(flash|turbo)_v2_5/;
+/** What those models know; one they do not is refused, so it is left for them to guess. */
+const LANGUAGES = new Set([
+  "ar", "bg", "cs", "da", "de", "el", "en", "es", "fi", "fil", "fr", "hi", "hr", "hu", "id", "it",
+  "ja", "ko", "ms", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sv", "ta", "tr", "uk", "vi", "zh",
+]);
+/** `error` of messages that end a connection for a reason that passes. */
+const PASSING_ERRORS = new Set([
+  "rate_limit_exceeded", "too_many_concurrent_requests", "concurrent_limit_exceeded",
+  "system_busy", "max_active_conversations", "input_timeout_exceeded", "internal_server_error",
+]);
+const INTERNAL_ERROR = 1011;
+
+export interface ElevenLabsOptions {
+  /** Base such as `wss://api.elevenlabs.io`; `https:` means the same. */
+  url: string;
+  /** Null: the server asks for none. */
+  key: string | null;
+  model: string;
+  system: System;
+  log: Logger;
+  limits?: Partial<VendorSocketLimits>;
+}
+
+export function createElevenLabs(args: ElevenLabsOptions): Synthesizer {
+  assertKey(args.key);
+  socketUrl(args.url, "/", []);
+  const lines = createLines(args);
+  return {
+    name: `ElevenLabs (${args.model})`,
+    open: (options, tell) => new ElevenLabsStream(args, lines, options, tell),
+  };
+}
+
+/** Whether the model is known to speak the language; of models not known here it is believed. */
+export const elevenLabsSpeaks = (model: string, language: string): boolean =>
+  !TOLD_LANGUAGE.test(model) || LANGUAGES.has(language);
+
+const wireRate = (rate: number): number => (RATES.includes(rate) ? rate : RESAMPLED_RATE);
+
+function speakUrl({ url, model }: ElevenLabsOptions, options: SynthesisOptions): URL {
+  const voice = options.voice ?? DEFAULT_VOICES[options.gender];
+  const language = options.language === "tl" ? "fil" : options.language;
+  const isTold = TOLD_LANGUAGE.test(model) && elevenLabsSpeaks(model, language);
+  return socketUrl(url, `/v1/text-to-speech/${encodeURIComponent(voice)}/multi-stream-input`, [
+    ["model_id", model],
+    ...(isTold ? [["language_code", language] as [string, string]] : []),
+    ["output_format", `pcm_${wireRate(options.rate)}`],
+    // Whole sentences are written: none is held back for more to come.
+    ["auto_mode", "true"],
+    ["inactivity_timeout", String(INACTIVITY_S)],
+    ["sync_alignment", "true"],
+  ]);
+}
+
+interface LineHandlers {
+  onOpen(): void;
+  onText(text: string): void;
+  onClose(error: ProviderError): void;
+}
+
+interface Line {
+  socket: VendorSocket;
+  /** Null while nobody speaks over it. */
+  handlers: LineHandlers | null;
+}
+
+interface Lines {
+  /** A connection, open or being opened; `isSpare`: it was there before. */
+  take(url: URL, handlers: LineHandlers): { socket: VendorSocket; isSpare: boolean };
+  /** Has one ready for the next `take`. */
+  prepare(url: URL): void;
+}
+
+function createLines({ key, limits, log, system }: ElevenLabsOptions): Lines {
+  const spares = new Map<string, { line: Line; expiry: Timer }>();
+  const connect = (url: URL, handlers: LineHandlers | null): Line => {
+    const line: Line = {
+      handlers,
+      socket: new VendorSocket({
+        vendor: "ElevenLabs",
+        url,
+        headers: key === null ? {} : { "xi-api-key": key },
+        key,
+        system,
+        limits: { messageBytesMax: MESSAGE_BYTES_MAX, ...limits },
+      }, {
+        onOpen: () => line.handlers?.onOpen(),
+        onText: (text) => line.handlers?.onText(text),
+        onClose: (error) => {
+          if (line.handlers) return line.handlers.onClose(error);
+          log.debug({ err: error }, "a connection kept for the next utterance is gone");
+          drop(url.href);
+        },
+      }),
+    };
+    return line;
+  };
+  const drop = (href: string): Line | null => {
+    const spare = spares.get(href);
+    spares.delete(href);
+    spare?.expiry.cancel();
+    return spare?.line ?? null;
+  };
+  return {
+    take: (url, handlers) => {
+      const spare = drop(url.href);
+      if (!spare) return { socket: connect(url, handlers).socket, isSpare: false };
+      spare.handlers = handlers;
+      return { socket: spare.socket, isSpare: true };
+    },
+    prepare: (url) => {
+      if (spares.has(url.href) || spares.size >= SPARES_MAX) return;
+      const expiry = system.after(SPARE_MS, () => drop(url.href)?.socket.close());
+      spares.set(url.href, { line: connect(url, null), expiry });
+    },
+  };
+}
+
+class ElevenLabsStream implements SynthesisStream {
+  readonly #args: ElevenLabsOptions;
+  readonly #lines: Lines;
+  readonly #options: SynthesisOptions;
+  readonly #tell: (event: SynthesisEvent) => void;
+  readonly #url: URL;
+  readonly #resampler: Resampler;
+  readonly #words: SpokenWords;
+  #socket: VendorSocket;
+  #isSpare: boolean;
+  /** All that was sent, for when the connection opens or another is needed; null: it has worked. */
+  #script: string[] | null = [];
+  #hasText = false;
+  #hasEnded = false;
+  #hasWarned = false;
+  #isOver = false;
+  /** Samples heard of the vendor. */
+  #samples = 0;
+  /** A sample may be split between two messages. */
+  #odd: Buffer | null = null;
+  #spokenChars = 0;
+  #answer: Timer | null = null;
+
+  constructor(
+    args: ElevenLabsOptions,
+    lines: Lines,
+    options: SynthesisOptions,
+    tell: (event: SynthesisEvent) => void,
+  ) {
+    this.#args = args;
+    this.#lines = lines;
+    this.#options = options;
+    this.#tell = tell;
+    this.#url = speakUrl(args, options);
+    this.#resampler = createResampler(wireRate(options.rate), options.rate);
+    this.#words = new SpokenWords(wireRate(options.rate));
+    ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
+  }
+
+  write(text: string): void {
+    if (this.#isOver || this.#hasEnded) return;
+    this.#words.text += text;
+    // An empty text would be a sign of life, and has no audio to wait for.
+    if (text.trim() === "") return;
+    if (!this.#hasText) {
+      const { hasEmotion, similarity, speed, stability } = this.#options;
+      const style = hasEmotion ? { style: EMOTION_STYLE } : {};
+      const voice = { stability, similarity_boost: similarity, speed, ...style };
+      this.#send({ text: " ", context_id: CONTEXT, voice_settings: voice });
+    }
+    this.#hasText = true;
+    this.#send({ text: `${text.trimEnd()} `, context_id: CONTEXT, flush: true });
+    this.#expectAnswer();
+  }
+
+  end(): void {
+    if (this.#isOver || this.#hasEnded) return;
+    this.#hasEnded = true;
+    if (!this.#hasText) return this.#finish();
+    this.#send({ context_id: CONTEXT, close_context: true });
+    this.#expectAnswer();
+  }
+
+  cancel(): void {
+    if (this.#isOver) return;
+    if (this.#hasText) this.#send({ context_id: CONTEXT, close_context: true });
+    this.#close();
+  }
+
+  #connect(): { socket: VendorSocket; isSpare: boolean } {
+    return this.#lines.take(this.#url, {
+      onOpen: () => {
+        for (const message of this.#script ?? []) this.#socket.send(message);
+      },
+      onText: (text) => this.#hear(text),
+      onClose: (error) => this.#lost(error),
+    });
+  }
+
+  #send(message: object): void {
+    const text = JSON.stringify(message);
+    this.#script?.push(text);
+    // Without effect while it is not open.
+    this.#socket.send(text);
+  }
+
+  #lost(error: ProviderError): void {
+    if (this.#isOver) return;
+    // A connection that was kept may have died unnoticed; a new one's failure is the truth.
+    if (!this.#isSpare || this.#script === null) return this.#fail(error);
+    ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
+  }
+
+  #hear(text: string): void {
+    if (this.#isOver) return;
+    const message = jsonOf(text);
+    if (!messageCheck.Check(message)) return this.#complain(message);
+    const { alignment, audio, contextId, error, isFinal } = message;
+    if (textOf(error) !== "" || recordOf(error)) return this.#fail(this.#refusal(message));
+    if ((contextId ?? CONTEXT) !== CONTEXT) return;
+    if (typeof audio === "string") this.#audio(audio, alignment);
+    if (isFinal === true && this.#hasEnded) this.#finish();
+  }
+
+  #audio(base64: string, alignment: unknown): void {
+    const bytes = bytesOf(base64);
+    if (!bytes) return this.#complain(null);
+    const from = this.#samples;
+    const pcm = this.#pcmOf(bytes);
+    this.#samples += pcm.length;
+    if (this.#samples * 1000 > UTTERANCE_MS_MAX * wireRate(this.#options.rate)) {
+      return this.#fail(new ProviderError("ElevenLabs sends more audio than any text can have", {
+        retryable: false,
+      }));
+    }
+    if (pcm.length > 0) this.#worked();
+    this.#words.align(alignment, from);
+    let at = 0;
+    for (const { sample, chars } of this.#words.due(this.#samples)) {
+      const to = Math.min(Math.max(sample - from, at), pcm.length);
+      this.#tellAudio(pcm.subarray(at, to));
+      this.#tellSpoken(chars);
+      at = to;
+    }
+    this.#tellAudio(pcm.subarray(at));
+  }
+
+  #pcmOf(received: Buffer): Pcm {
+    const bytes = this.#odd ? Buffer.concat([this.#odd, received]) : received;
+    // A copy, so that one byte does not keep them all.
+    this.#odd = bytes.length % 2 === 1 ? Buffer.from(bytes.subarray(-1)) : null;
+    const pcm = new Int16Array(bytes.length >> 1);
+    Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
+    return pcm;
+  }
+
+  /** There is audio: nothing is sent twice from now on, and there is time to open another. */
+  #worked(): void {
+    if (this.#script) this.#lines.prepare(this.#url);
+    this.#script = null;
+    this.#answer?.cancel();
+    this.#answer = null;
+    // Before the end nobody says whether more of it is to come.
+    if (this.#hasEnded) this.#expectAnswer();
+  }
+
+  #expectAnswer(): void {
+    this.#answer ??= this.#args.system.after(ANSWER_MS, () => {
+      const text = `ElevenLabs sent no speech for ${ANSWER_MS} ms`;
+      this.#fail(new ProviderError(text, { retryable: true }));
+    });
+  }
+
+  #tellAudio(pcm: Pcm): void {
+    const resampled = this.#resampler.process(pcm);
+    if (resampled.length > 0 && !this.#isOver) this.#tell({ kind: "audio", pcm: resampled });
+  }
+
+  #tellSpoken(chars: number): void {
+    if (this.#isOver || chars <= this.#spokenChars) return;
+    this.#spokenChars = chars;
+    this.#tell({ kind: "spoken", chars });
+  }
+
+  #finish(): void {
+    this.#tellSpoken(this.#words.text.length);
+    if (this.#isOver) return;
+    this.#close();
+    this.#tell({ kind: "done" });
+  }
+
+  #fail(error: ProviderError): void {
+    if (this.#isOver) return;
+    this.#close();
+    const isHeard = this.#samples > 0 && error.retryable;
+    this.#tell({
+      kind: "failed",
+      // To ask again is to say again what was heard.
+      error: isHeard ? new ProviderError(error.message, { retryable: false, cause: error }) : error,
+    });
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    this.#answer?.cancel();
+    this.#script = null;
+    this.#socket.close();
+  }
+
+  #refusal({ code, error, message }: Message): ProviderError {
+    const { key } = this.#args;
+    const why = [errorText(error, key), errorText(message, key)].filter((text) => text !== "");
+    const retryable = code === INTERNAL_ERROR || PASSING_ERRORS.has(textOf(error));
+    return new ProviderError(["ElevenLabs refuses the text", ...why].join(": "), { retryable });
+  }
+
+  /** Once: what is no message is passed over. */
+  #complain(message: unknown): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const complaint = errorText(recordOf(message), this.#args.key);
+    this.#args.log.warn(
+      { vendor: "ElevenLabs", complaint }, "synthesis was sent what it does not understand");
+  }
+}

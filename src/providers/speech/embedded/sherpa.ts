@@ -1,0 +1,43 @@
+// Recognition on this machine by sherpa-onnx with a streaming model the operator has put into a
+// folder (PARLEY_SHERPA_DIR). The native code ends the process over files that are no model of its
+// kind, so the folder is looked through when the server starts.
+import { createRequire } from "node:module";
+import { createResampler } from "#audio/resampler.ts";
+import type { Logger } from "#core/logger.ts";
+import {
+  createThreadRecogniser, RECOGNISER_RATE, type ThreadRecogniser,
+} from "./recogniser-thread.ts";
+import type { SherpaModel } from "#config/sherpa-model.ts";
+
+export interface SherpaConfig {
+  model: SherpaModel;
+  /** `iso_2` codes of the languages the model understands. */
+  languages: string[];
+}
+
+/** Streams the thread decodes together; a core follows about this many with a small model. */
+const STREAMS_MAX = 16;
+
+/** In one sentence what is missing; null: the package is there. */
+export function sherpaMissing(): string | null {
+  try {
+    createRequire(import.meta.url).resolve("sherpa-onnx-node");
+    return null;
+  } catch {
+    return "The optional package sherpa-onnx-node is not installed.";
+  }
+}
+
+export function createSherpa({ model }: SherpaConfig, log: Logger): ThreadRecogniser {
+  return createThreadRecogniser({
+    name: "sherpa-onnx",
+    workerFile: new URL("../../../../workers/transcribe-sherpa.ts", import.meta.url),
+    workerData: model,
+    streamsMax: STREAMS_MAX,
+    converter: (rate) => {
+      const resampler = createResampler(rate, RECOGNISER_RATE);
+      return (pcm) => resampler.process(pcm);
+    },
+    log,
+  });
+}

@@ -1,0 +1,282 @@
+// The replies of one session over the Realtime protocol: which is under way, which functions it
+// called, and what is to be asked for once it has ended, for the server makes one at a time. Used
+// by openai-realtime.ts.
+import { createResampler } from "#audio/resampler.ts";
+import type { Logger } from "#core/logger.ts";
+import {
+  speakingOf, WIRE_RATE, type CalledFunction, type RealtimeEvent,
+} from "./openai-realtime-wire.ts";
+import type { Pcm, SpeechToSpeechEvent } from "#providers/speech/port.ts";
+
+const WAITING_MAX = 16;
+const CALLS_PER_REPLY_MAX = 32;
+const CALLS_UNANSWERED_MAX = 64;
+const REPLY_SECONDS_MAX = 600;
+const REPLY_CHARS_MAX = 64 * 1024;
+const ITEMS_KEPT = 16;
+
+/** Why a reply is asked for: to say a text, to go on after what was added, to answer speech. */
+type Wish = { kind: "say"; text: string } | { kind: "go_on" } | { kind: "answer" };
+
+interface Asked {
+  eventId: string;
+  wish: Wish;
+}
+
+interface Reply {
+  readonly id: string;
+  readonly resampler: { process(pcm: Pcm): Pcm };
+  /** Ids of the functions told, and of those of them not answered. */
+  readonly called: Set<string>;
+  readonly unanswered: Set<string>;
+  readonly names: Map<string, string>;
+  oddByte: Buffer;
+  samples: number;
+  chars: number;
+  isDone: boolean;
+  /** The person was heard over it: nothing more of it is told, and it is not gone on with. */
+  isCut: boolean;
+}
+
+export interface RepliesOptions {
+  rate: number;
+  speaks: boolean;
+  log: Logger;
+  tell(event: SpeechToSpeechEvent): void;
+  /** Gives the event an id and returns it. */
+  send(event: { type: string; [field: string]: unknown }): string;
+}
+
+export class Replies {
+  readonly #options: RepliesOptions;
+  #active: Reply | null = null;
+  /** Asked for and not begun. */
+  #asked: Asked | null = null;
+  /** The last that seems to have begun; what began may have been a reply nobody asked for. */
+  #begun: Asked | null = null;
+  #waiting: Wish[] = [];
+  /** The person said something while a reply was under way, and it is not being answered yet. */
+  #owesAnswer = false;
+  #isReady = false;
+  /** Texts of the person from before the session was ready. */
+  #early: string[] = [];
+  readonly #byCall = new Map<string, Reply>();
+  /** Samples on the wire of the last items. */
+  readonly #itemSamples = new Map<string, number>();
+
+  constructor(options: RepliesOptions) {
+    this.#options = options;
+  }
+
+  ready(): void {
+    this.#isReady = true;
+    const texts = this.#early;
+    this.#early = [];
+    for (const text of texts) this.heard(text);
+    this.#pump();
+  }
+
+  say(text: string): void {
+    this.#wish({ kind: "say", text });
+  }
+
+  /** Words of the person that were not spoken. */
+  heard(text: string): void {
+    if (!this.#isReady) {
+      if (this.#early.length < WAITING_MAX) this.#early.push(text);
+      return;
+    }
+    const item = { type: "message", role: "user", content: [{ type: "input_text", text }] };
+    this.#options.send({ type: "conversation.item.create", item });
+    this.#wish({ kind: "go_on" });
+  }
+
+  /** What was said is to be answered; a server that is still replying may leave it be. */
+  committed(): void {
+    if (this.#active !== null) this.#owesAnswer = true;
+  }
+
+  started(id: string): void {
+    if (this.#active?.id === id) return;
+    this.#begun = this.#asked;
+    this.#asked = null;
+    this.#owesAnswer = false;
+    if (this.#active) this.#finish(this.#active, null, null);
+    this.#active = {
+      id,
+      resampler: createResampler(WIRE_RATE, this.#options.rate),
+      called: new Set(),
+      unanswered: new Set(),
+      names: new Map(),
+      oddByte: Buffer.alloc(0),
+      samples: 0,
+      chars: 0,
+      isDone: false,
+      isCut: false,
+    };
+    this.#options.tell({ kind: "reply_start" });
+  }
+
+  audio({ responseId, itemId, base64 }: Extract<RealtimeEvent, { kind: "audio" }>): void {
+    const reply = this.#heard(responseId);
+    if (!reply || !this.#options.speaks) return;
+    const bytes = Buffer.concat([reply.oddByte, Buffer.from(base64, "base64")]);
+    const samples = bytes.length >> 1;
+    reply.oddByte = bytes.subarray(samples * 2);
+    reply.samples += samples;
+    if (samples === 0 || reply.samples > REPLY_SECONDS_MAX * WIRE_RATE) return;
+    this.#countItem(itemId, samples);
+    const wire = new Int16Array(samples);
+    Buffer.from(wire.buffer).set(bytes.subarray(0, samples * 2));
+    const pcm = reply.resampler.process(wire);
+    if (pcm.length > 0) this.#options.tell({ kind: "audio", itemId, pcm });
+  }
+
+  text({ responseId, itemId, text }: Extract<RealtimeEvent, { kind: "text" }>): void {
+    const reply = this.#heard(responseId);
+    if (!reply || text === "") return;
+    reply.chars += text.length;
+    if (reply.chars > REPLY_CHARS_MAX) return;
+    this.#options.tell({ kind: "text", itemId, text });
+  }
+
+  functionNamed(itemId: string, name: string): void {
+    const names = this.#active?.names;
+    if (names && names.size < CALLS_PER_REPLY_MAX) names.set(itemId, name);
+  }
+
+  /** Told once, though the server has up to three events for it. */
+  functionCalled(responseId: string | null, call: CalledFunction): void {
+    const reply = this.#heard(responseId);
+    const { callId, argumentsJson } = call;
+    const name = call.name ?? reply?.names.get(call.itemId);
+    // Its item follows, with the name.
+    if (!reply || name === undefined || this.#byCall.has(callId)) return;
+    if (reply.called.has(callId) || reply.called.size >= CALLS_PER_REPLY_MAX) return;
+    if (this.#byCall.size >= CALLS_UNANSWERED_MAX) return;
+    reply.called.add(callId);
+    reply.unanswered.add(callId);
+    this.#byCall.set(callId, reply);
+    this.#options.tell({ kind: "tool_call", callId, name, argumentsJson });
+  }
+
+  functionAnswered(callId: string, output: string): void {
+    const reply = this.#byCall.get(callId);
+    if (!reply) return;
+    this.#byCall.delete(callId);
+    reply.unanswered.delete(callId);
+    const item = { type: "function_call_output", call_id: callId, output };
+    this.#options.send({ type: "conversation.item.create", item });
+    this.#goOn(reply);
+  }
+
+  ended(event: Extract<RealtimeEvent, { kind: "response_end" }>): void {
+    const reply = this.#active;
+    if (reply?.id !== event.responseId) return;
+    for (const call of event.calls) this.functionCalled(reply.id, call);
+    this.#finish(reply, event.inputTokens, event.outputTokens);
+  }
+
+  /** Whether the complaint was about a reply and is dealt with. */
+  failed({ eventId, code, type }: Extract<RealtimeEvent, { kind: "error" }>): boolean {
+    const refused = [this.#asked, this.#begun].find((asked) => asked?.eventId === eventId);
+    if (refused) {
+      if (refused === this.#asked) this.#asked = null;
+      this.#begun = null;
+      // The server has begun one of its own, which is the answer if an answer was wished for.
+      const isBusy = code === "conversation_already_has_active_response";
+      if (isBusy && refused.wish.kind !== "answer") this.#waiting.unshift(refused.wish);
+      if (!isBusy) this.#pump();
+      return isBusy;
+    }
+    // Some servers end a reply with nothing but this.
+    if (eventId !== null || type !== "server_error" || !this.#active) return false;
+    this.#finish(this.#active, null, null);
+    return false;
+  }
+
+  interrupted(heard: { itemId: string; playedMs: number; text: string } | null): void {
+    const active = this.#active;
+    if (active && !active.isCut) {
+      active.isCut = true;
+      this.#options.send({ type: "response.cancel", response_id: active.id });
+    }
+    if (!heard) return;
+    if (this.#options.speaks) this.#truncate(heard.itemId, heard.playedMs);
+    else this.#shorten(heard.itemId, heard.text);
+  }
+
+  /** The protocol shortens audio only: of a text, what was heard takes the place of all of it. */
+  #shorten(itemId: string, text: string): void {
+    this.#options.send({ type: "conversation.item.delete", item_id: itemId });
+    if (text === "") return;
+    const item = { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
+    this.#options.send({ type: "conversation.item.create", item });
+  }
+
+  #truncate(itemId: string, playedMs: number): void {
+    const samples = this.#itemSamples.get(itemId);
+    if (samples === undefined) return;
+    // Past the end of the item would be refused.
+    const toldMs = Math.floor((samples * 1000) / WIRE_RATE);
+    const audioEndMs = Math.min(toldMs, Math.max(0, Math.floor(playedMs)));
+    this.#options.send({
+      type: "conversation.item.truncate",
+      item_id: itemId,
+      content_index: 0,
+      audio_end_ms: audioEndMs,
+    });
+  }
+
+  /** The reply an event belongs to, unless nothing of it is told any more. */
+  #heard(responseId: string | null): Reply | null {
+    const reply = this.#active;
+    if (!reply || reply.isCut) return null;
+    return responseId === null || responseId === reply.id ? reply : null;
+  }
+
+  #countItem(itemId: string, samples: number): void {
+    const before = this.#itemSamples.get(itemId) ?? 0;
+    this.#itemSamples.delete(itemId);
+    this.#itemSamples.set(itemId, before + samples);
+    const [oldest] = this.#itemSamples.keys();
+    if (this.#itemSamples.size > ITEMS_KEPT && oldest !== undefined) {
+      this.#itemSamples.delete(oldest);
+    }
+  }
+
+  #finish(reply: Reply, inputTokens: number | null, outputTokens: number | null): void {
+    reply.isDone = true;
+    this.#active = null;
+    this.#options.tell({ kind: "reply_end", inputTokens, outputTokens });
+    if (this.#owesAnswer) this.#wish({ kind: "answer" });
+    this.#owesAnswer = false;
+    this.#goOn(reply);
+    this.#pump();
+  }
+
+  #goOn(reply: Reply): void {
+    if (!reply.isDone || reply.isCut) return;
+    if (reply.called.size > 0 && reply.unanswered.size === 0) this.#wish({ kind: "go_on" });
+  }
+
+  #wish(wish: Wish): void {
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#options.log.warn({ wish: wish.kind }, "a reply asked for is dropped: too many wait");
+      return;
+    }
+    this.#waiting.push(wish);
+    this.#pump();
+  }
+
+  #pump(): void {
+    if (!this.#isReady || this.#active || this.#asked) return;
+    const wish = this.#waiting.shift();
+    if (!wish) return;
+    // Any reply answers all that was said and all that functions returned before it.
+    if (wish.kind !== "say") this.#waiting = this.#waiting.filter(({ kind }) => kind === "say");
+    const response = wish.kind === "say" ? { response: speakingOf(wish.text) } : {};
+    const eventId = this.#options.send({ type: "response.create", ...response });
+    this.#asked = { eventId, wish };
+  }
+}

@@ -1,0 +1,254 @@
+// What is said over OpenAI's Realtime protocol: the settings sent, and the server's events as one
+// union, whichever of its two sets of names the server uses. Used by openai-realtime.ts.
+// `released` are the names OpenAI uses today, `beta` those before, which compatible servers kept.
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { SpeechToSpeechOptions } from "#providers/speech/port.ts";
+
+/** Of the audio on the wire, both ways. */
+export const WIRE_RATE = 24_000;
+/** Audio before the recognised beginning of speech that belongs to it. */
+const PREFIX_MS = 300;
+const SILENCE_MS_MIN = 200;
+const TRANSCRIPTION_MODEL = "gpt-4o-mini-transcribe";
+const TRANSCRIPTION_MODEL_BETA = "whisper-1";
+const TEMPERATURE_BETA = { min: 0.6, max: 1.2 };
+
+export type Dialect = "released" | "beta";
+
+export interface CalledFunction {
+  callId: string;
+  itemId: string;
+  /** Null where only the item has it. */
+  name: string | null;
+  argumentsJson: string;
+}
+
+export type RealtimeEvent =
+  /** `transcriptionModel`: the one the server uses unless told. */
+  | { kind: "created"; dialect: Dialect; transcriptionModel: string | null }
+  | { kind: "updated" }
+  | { kind: "speech_start" }
+  | { kind: "speech_end" }
+  /** What was said is an item of the conversation now, and to be answered. */
+  | { kind: "committed" }
+  | { kind: "user_delta"; itemId: string; text: string }
+  | { kind: "user_text"; itemId: string; text: string }
+  | { kind: "response_start"; responseId: string }
+  | { kind: "audio"; responseId: string | null; itemId: string; base64: string }
+  | { kind: "text"; responseId: string | null; itemId: string; text: string }
+  | { kind: "function"; responseId: string | null; call: CalledFunction }
+  | { kind: "function_named"; itemId: string; name: string }
+  | {
+    kind: "response_end";
+    responseId: string;
+    calls: CalledFunction[];
+    inputTokens: number | null;
+    outputTokens: number | null;
+  }
+  /** `eventId`: of the event of ours that it answers. */
+  | { kind: "error"; eventId: string | null; type: string; code: string; detail: unknown };
+
+type Reader = (event: unknown) => RealtimeEvent | null;
+
+function reader<Schema extends TSchema>(
+  schema: Schema, map: (event: Static<Schema>) => RealtimeEvent | null,
+): Reader {
+  const check = TypeCompiler.Compile(schema);
+  return (event) => (check.Check(event) ? map(event) : null);
+}
+
+const plain = (kind: "updated" | "speech_start" | "speech_end" | "committed"): Reader =>
+  () => ({ kind });
+
+const Text = Type.String();
+const Nullable = <Schema extends TSchema>(schema: Schema) =>
+  Type.Optional(Type.Union([schema, Type.Null()]));
+const Count = Type.Integer({ minimum: 0 });
+
+const created = reader(
+  Type.Object({
+    session: Type.Object({
+      modalities: Type.Optional(Type.Unknown()),
+      input_audio_format: Type.Optional(Type.Unknown()),
+      input_audio_transcription: Nullable(Type.Object({ model: Nullable(Text) })),
+    }),
+  }),
+  ({ session }) => {
+    const isBeta = session.modalities !== undefined || session.input_audio_format !== undefined;
+    return {
+      kind: "created",
+      dialect: isBeta ? "beta" : "released",
+      transcriptionModel: session.input_audio_transcription?.model ?? null,
+    };
+  });
+
+const Delta = Type.Object({ response_id: Nullable(Text), item_id: Text, delta: Text });
+
+const audioDelta = reader(Delta, ({ response_id, item_id, delta }) =>
+  ({ kind: "audio", responseId: response_id ?? null, itemId: item_id, base64: delta }));
+
+const textDelta = reader(Delta, ({ response_id, item_id, delta }) =>
+  ({ kind: "text", responseId: response_id ?? null, itemId: item_id, text: delta }));
+
+const FunctionItem = Type.Object({
+  id: Nullable(Text),
+  type: Type.Literal("function_call"),
+  call_id: Text,
+  name: Text,
+  arguments: Text,
+});
+const functionItem = TypeCompiler.Compile(FunctionItem);
+
+const callOf = (item: Static<typeof FunctionItem>): CalledFunction =>
+  ({ callId: item.call_id, itemId: item.id ?? "", name: item.name, argumentsJson: item.arguments });
+
+const READERS = new Map<string, Reader>([
+  ["session.created", created],
+  ["session.updated", plain("updated")],
+  ["input_audio_buffer.speech_started", plain("speech_start")],
+  ["input_audio_buffer.speech_stopped", plain("speech_end")],
+  ["input_audio_buffer.committed", plain("committed")],
+  ["conversation.item.input_audio_transcription.delta", reader(
+    Type.Object({ item_id: Text, delta: Text }),
+    ({ item_id, delta }) => ({ kind: "user_delta", itemId: item_id, text: delta }))],
+  ["conversation.item.input_audio_transcription.completed", reader(
+    Type.Object({ item_id: Text, transcript: Text }),
+    ({ item_id, transcript }) => ({ kind: "user_text", itemId: item_id, text: transcript }))],
+  ["response.created", reader(
+    Type.Object({ response: Type.Object({ id: Text }) }),
+    ({ response }) => ({ kind: "response_start", responseId: response.id }))],
+  ["response.output_audio.delta", audioDelta],
+  ["response.audio.delta", audioDelta],
+  ["response.output_audio_transcript.delta", textDelta],
+  ["response.audio_transcript.delta", textDelta],
+  ["response.output_text.delta", textDelta],
+  ["response.text.delta", textDelta],
+  ["response.output_item.added", reader(
+    Type.Object({ item: Type.Pick(FunctionItem, ["id", "type", "name"]) }),
+    ({ item }) => ({ kind: "function_named", itemId: item.id ?? "", name: item.name }))],
+  ["response.function_call_arguments.done", reader(
+    Type.Object({
+      response_id: Nullable(Text), item_id: Text, call_id: Text, name: Nullable(Text),
+      arguments: Text,
+    }),
+    (event) => ({
+      kind: "function",
+      responseId: event.response_id ?? null,
+      call: {
+        callId: event.call_id,
+        itemId: event.item_id,
+        name: event.name ?? null,
+        argumentsJson: event.arguments,
+      },
+    }))],
+  ["response.output_item.done", reader(
+    Type.Object({ response_id: Nullable(Text), item: FunctionItem }),
+    ({ response_id, item }) =>
+      ({ kind: "function", responseId: response_id ?? null, call: callOf(item) }))],
+  ["response.done", reader(
+    Type.Object({
+      response: Type.Object({
+        id: Text,
+        output: Nullable(Type.Array(Type.Unknown())),
+        usage: Nullable(Type.Object({
+          input_tokens: Nullable(Count),
+          output_tokens: Nullable(Count),
+        })),
+      }),
+    }),
+    ({ response: { id, output, usage } }) => ({
+      kind: "response_end",
+      responseId: id,
+      calls: (output ?? []).filter((item) => functionItem.Check(item)).map(callOf),
+      inputTokens: usage?.input_tokens ?? null,
+      outputTokens: usage?.output_tokens ?? null,
+    }))],
+  ["error", reader(
+    Type.Object({
+      error: Type.Object({
+        type: Nullable(Text), code: Nullable(Text), event_id: Nullable(Text),
+      }),
+    }),
+    ({ error }) => ({
+      kind: "error",
+      eventId: error.event_id ?? null,
+      type: error.type ?? "",
+      code: error.code ?? "",
+      detail: error,
+    }))],
+]);
+
+const Named = TypeCompiler.Compile(Type.Object({ type: Type.String() }));
+
+/** Null for what is no event, or of no interest. */
+export function readEvent(value: unknown): RealtimeEvent | null {
+  if (!Named.Check(value)) return null;
+  return READERS.get(value.type)?.(value) ?? null;
+}
+
+/**
+ * Speech of the person never stops a reply by itself: the server does not know what was played, so
+ * the call decides, and then cancels and truncates.
+ */
+function turnDetection({ threshold, silenceMs }: SpeechToSpeechOptions): object {
+  return {
+    type: "server_vad",
+    threshold: Math.min(1, Math.max(0, threshold)),
+    prefix_padding_ms: PREFIX_MS,
+    silence_duration_ms: Math.max(SILENCE_MS_MIN, Math.round(silenceMs)),
+    create_response: true,
+    interrupt_response: false,
+  };
+}
+
+export interface SettingsOptions {
+  dialect: Dialect;
+  transcriptionModel: string | null;
+  session: SpeechToSpeechOptions;
+}
+
+/** The `session` of `session.update`. The temperature is an option of the beta only. */
+export function settingsOf({ dialect, transcriptionModel, session }: SettingsOptions): object {
+  const { instructions, language, speaks, temperature, voice } = session;
+  const tools = session.tools.map((tool) => ({ type: "function", ...tool }));
+  const common = { instructions, tools, tool_choice: "auto" };
+  const spokenLanguage = language === "" ? {} : { language };
+  if (dialect === "beta") {
+    const model = transcriptionModel ?? TRANSCRIPTION_MODEL_BETA;
+    const { min, max } = TEMPERATURE_BETA;
+    return {
+      ...common,
+      modalities: speaks ? ["text", "audio"] : ["text"],
+      input_audio_format: "pcm16",
+      output_audio_format: "pcm16",
+      input_audio_transcription: { model, ...spokenLanguage },
+      turn_detection: turnDetection(session),
+      temperature: Math.min(max, Math.max(min, temperature)),
+      ...(voice === null ? {} : { voice }),
+    };
+  }
+  const format = { type: "audio/pcm", rate: WIRE_RATE };
+  const model = transcriptionModel ?? TRANSCRIPTION_MODEL;
+  return {
+    ...common,
+    type: "realtime",
+    output_modalities: [speaks ? "audio" : "text"],
+    audio: {
+      input: {
+        format,
+        transcription: { model, ...spokenLanguage },
+        turn_detection: turnDetection(session),
+      },
+      output: { format, ...(voice === null ? {} : { voice }) },
+    },
+  };
+}
+
+export function speakingOf(text: string): object {
+  return {
+    instructions: "Say exactly the following text, word for word, in the language it is written in."
+      + ` Add nothing, leave nothing out, do not answer it:\n\n${text}`,
+    tool_choice: "none",
+  };
+}

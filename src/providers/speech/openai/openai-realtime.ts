@@ -1,0 +1,267 @@
+// Speech to speech over OpenAI's Realtime protocol: OpenAI itself, and servers that speak it with
+// today's names or the earlier ones (Speaches). A session that loses its connection has failed: the
+// conversation is kept by the server and goes with it.
+import { createResampler } from "#audio/resampler.ts";
+import { ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { ModelTool } from "#providers/models/port.ts";
+import { jsonOf } from "#core/values.ts";
+import { errorText } from "#providers/models/openai-reply.ts";
+import { Replies } from "./openai-realtime-replies.ts";
+import {
+  readEvent, settingsOf, WIRE_RATE, type RealtimeEvent, type SettingsOptions,
+} from "./openai-realtime-wire.ts";
+import type {
+  Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
+} from "#providers/speech/port.ts";
+import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
+
+/** From the connection to the settings being taken. */
+const READY_MS = 10_000;
+/** Audio kept until the settings are taken; older audio is dropped. */
+const BACKLOG_MS = 3000;
+const BACKLOG_ENTRIES_MAX = 1000;
+const USER_TEXT_CHARS_MAX = 8192;
+const COMPLAINTS_LOGGED_MAX = 20;
+const SETTINGS_EVENT = "settings";
+
+export interface OpenAiRealtimeOptions {
+  /** Base such as `https://api.openai.com/v1`; `wss:` means the same. */
+  url: string;
+  /** Null: the server asks for none. */
+  key: string | null;
+  model: string;
+  system: System;
+  log: Logger;
+  /** What turns the person's speech into text; null: what the server offers. */
+  transcriptionModel?: string | null;
+  limits?: Partial<VendorSocketLimits>;
+}
+
+export function createOpenAiRealtime(args: OpenAiRealtimeOptions): SpeechToSpeech {
+  assertKey(args.key);
+  realtimeUrl(args, args.model);
+  return {
+    name: `OpenAI Realtime (${args.model})`,
+    open: (options, tell) => new RealtimeSession(args, options, tell),
+  };
+}
+
+function realtimeUrl({ url }: OpenAiRealtimeOptions, model: string): URL {
+  const { pathname } = new URL(url);
+  return socketUrl(url, pathname === "/" ? "/v1/realtime" : "/realtime", [["model", model]]);
+}
+
+class RealtimeSession implements SpeechToSpeechSession {
+  readonly #args: OpenAiRealtimeOptions;
+  #options: SpeechToSpeechOptions;
+  readonly #tell: (event: SpeechToSpeechEvent) => void;
+  readonly #socket: VendorSocket;
+  readonly #replies: Replies;
+  readonly #resampler: { process(pcm: Pcm): Pcm };
+  #deadline: Timer | null = null;
+  #isOpen = true;
+  #isReady = false;
+  #backlog: Pcm[] = [];
+  #backlogSamples = 0;
+  #events = 0;
+  #heard = { itemId: "", text: "" };
+  /** Null until the server has introduced itself. */
+  #wire: Omit<SettingsOptions, "session"> | null = null;
+  #complaint = "";
+  #complaints = 0;
+
+  constructor(
+    args: OpenAiRealtimeOptions,
+    options: SpeechToSpeechOptions,
+    tell: (event: SpeechToSpeechEvent) => void,
+  ) {
+    const { key, limits, log, system } = args;
+    this.#args = args;
+    this.#options = options;
+    this.#tell = (event) => {
+      if (this.#isOpen) tell(event);
+    };
+    this.#resampler = createResampler(options.rate, WIRE_RATE);
+    this.#replies = new Replies({
+      rate: options.rate,
+      speaks: options.speaks,
+      log,
+      tell: this.#tell,
+      send: (event) => this.#send(event),
+    });
+    this.#socket = new VendorSocket({
+      vendor: "The realtime model",
+      url: realtimeUrl(args, options.model ?? args.model),
+      headers: key === null ? {} : { authorization: `Bearer ${key}` },
+      key,
+      system,
+      ...(limits ? { limits } : {}),
+    }, {
+      onOpen: () => this.#opened(),
+      onText: (text) => this.#read(text),
+      onClose: (error) => this.#fail(error),
+    });
+  }
+
+  write(pcm: Pcm): void {
+    if (!this.#isOpen || pcm.length === 0) return;
+    const wire = this.#resampler.process(pcm);
+    if (this.#isReady) return this.#append(wire);
+    this.#backlog.push(wire.slice());
+    this.#backlogSamples += wire.length;
+    const samplesMax = (WIRE_RATE * BACKLOG_MS) / 1000;
+    while (this.#backlogSamples > samplesMax || this.#backlog.length > BACKLOG_ENTRIES_MAX) {
+      this.#backlogSamples -= this.#backlog.shift()?.length ?? this.#backlogSamples;
+    }
+  }
+
+  toolResult(callId: string, resultJson: string): void {
+    if (this.#isOpen) this.#replies.functionAnswered(callId, resultJson);
+  }
+
+  interrupt(heard: Parameters<SpeechToSpeechSession["interrupt"]>[0]): void {
+    if (this.#isOpen) this.#replies.interrupted(heard);
+  }
+
+  instruct(instructions: string, tools: ModelTool[]): void {
+    this.#options = { ...this.#options, instructions, tools };
+    if (this.#isOpen && this.#wire) {
+      this.#send({ type: "session.update", session: this.#settings(this.#wire) });
+    }
+  }
+
+  say(text: string): void {
+    if (this.#isOpen) this.#replies.say(text);
+  }
+
+  hear(text: string): void {
+    if (this.#isOpen) this.#replies.heard(text);
+  }
+
+  close(): void {
+    this.#end();
+    this.#socket.close();
+  }
+
+  #opened(): void {
+    this.#deadline = this.#args.system.after(READY_MS, () => {
+      const why = this.#complaint === "" ? `within ${READY_MS} ms` : `(${this.#complaint})`;
+      const message = `The realtime model did not take the settings of the call ${why}`;
+      this.#fail(new ProviderError(message, { retryable: this.#complaint === "" }));
+    });
+  }
+
+  #read(text: string): void {
+    const event = readEvent(jsonOf(text));
+    if (event && this.#isOpen) this.#take(event);
+  }
+
+  #take(event: RealtimeEvent): void {
+    switch (event.kind) {
+      case "created":
+        return this.#created(event);
+      case "updated":
+        return this.#ready();
+      case "speech_start":
+      case "speech_end":
+        return this.#tell({ kind: event.kind });
+      case "committed":
+        return this.#replies.committed();
+      case "user_delta":
+      case "user_text":
+        return this.#userText(event);
+      case "response_start":
+        return this.#replies.started(event.responseId);
+      case "audio":
+        return this.#replies.audio(event);
+      case "text":
+        return this.#replies.text(event);
+      case "function_named":
+        return this.#replies.functionNamed(event.itemId, event.name);
+      case "function":
+        return this.#replies.functionCalled(event.responseId, event.call);
+      case "response_end":
+        return this.#replies.ended(event);
+      case "error":
+        return this.#complained(event);
+    }
+  }
+
+  #created({ dialect, transcriptionModel }: Extract<RealtimeEvent, { kind: "created" }>): void {
+    if (this.#isReady) return;
+    const wanted = this.#args.transcriptionModel ?? transcriptionModel;
+    this.#wire = { dialect, transcriptionModel: wanted };
+    const session = this.#settings(this.#wire);
+    this.#socket.send(
+      JSON.stringify({ type: "session.update", event_id: SETTINGS_EVENT, session }));
+  }
+
+  #settings(wire: Omit<SettingsOptions, "session">): object {
+    return settingsOf({ ...wire, session: this.#options });
+  }
+
+  #ready(): void {
+    if (this.#isReady) return;
+    this.#isReady = true;
+    this.#deadline?.cancel();
+    const waiting = this.#backlog;
+    this.#backlog = [];
+    for (const pcm of waiting) this.#append(pcm);
+    this.#tell({ kind: "ready" });
+    this.#replies.ready();
+  }
+
+  #append(wire: Pcm): void {
+    if (wire.length === 0) return;
+    const audio = Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).toString("base64");
+    this.#socket.send(JSON.stringify({ type: "input_audio_buffer.append", audio }));
+  }
+
+  #send(event: { type: string; [field: string]: unknown }): string {
+    this.#events += 1;
+    const eventId = `e${this.#events}`;
+    this.#socket.send(JSON.stringify({ ...event, event_id: eventId }));
+    return eventId;
+  }
+
+  /** Pieces are joined: each partial text is all that was heard of the item. */
+  #userText(event: Extract<RealtimeEvent, { kind: "user_delta" | "user_text" }>): void {
+    if (event.kind === "user_text") {
+      this.#heard = { itemId: "", text: "" };
+      const text = event.text.slice(0, USER_TEXT_CHARS_MAX);
+      return this.#tell({ kind: "user_text", text, isFinal: true });
+    }
+    const before = this.#heard.itemId === event.itemId ? this.#heard.text : "";
+    const text = `${before}${event.text}`.slice(0, USER_TEXT_CHARS_MAX);
+    this.#heard = { itemId: event.itemId, text };
+    if (text !== before) this.#tell({ kind: "user_text", text, isFinal: false });
+  }
+
+  /** Most complaints leave the session as it is; only refused settings end it. */
+  #complained(event: Extract<RealtimeEvent, { kind: "error" }>): void {
+    const complaint = errorText(event.detail, this.#args.key);
+    if (!this.#isReady && event.eventId === SETTINGS_EVENT) {
+      const message = `The realtime model refuses the settings of the call: ${complaint}`;
+      return this.#fail(new ProviderError(message, { retryable: false }));
+    }
+    if (!this.#isReady) this.#complaint = complaint;
+    if (this.#replies.failed(event)) return;
+    this.#complaints += 1;
+    if (this.#complaints > COMPLAINTS_LOGGED_MAX) return;
+    this.#args.log.warn({ code: event.code, complaint }, "the realtime model complains");
+  }
+
+  #fail(error: ProviderError): void {
+    if (!this.#isOpen) return;
+    this.#tell({ kind: "failed", error });
+    this.close();
+  }
+
+  #end(): void {
+    this.#isOpen = false;
+    this.#deadline?.cancel();
+    this.#backlog = [];
+  }
+}

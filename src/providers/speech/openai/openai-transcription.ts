@@ -1,0 +1,212 @@
+// Recognition by any server with OpenAI's `/audio/transcriptions`, which takes whole recordings:
+// what was said since the last pause is sent when the call asks for its final text (after a fifth
+// of a second of silence, well before the end of the turn). While somebody goes on talking, what
+// there is so far is sent after 1, 2, 4 … seconds, so that words can interrupt: together less than
+// twice the audio. Silence is never sent, as models of this kind hear words in it.
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { FormData } from "undici";
+import { createResampler, type Resampler } from "#audio/resampler.ts";
+import { monoWav } from "#audio/wav.ts";
+import { ProviderError } from "#core/faults.ts";
+import { jsonOf } from "#core/values.ts";
+import {
+  asProviderError, createAudioApi, type AudioApi, type OpenAiAudioOptions,
+} from "./openai-audio.ts";
+import type {
+  Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions, Vad, VadStream,
+} from "#providers/speech/port.ts";
+
+const RATE = 16_000;
+const PRE_ROLL_MS = 400;
+/** Less than this is no speech. */
+const SPEECH_MS_MIN = 80;
+const SPEECH_PROBABILITY = 0.5;
+const FIRST_INTERIM_MS = 1000;
+/** Longer speech without a pause is recognised in parts. */
+const PIECE_MS_MAX = 30_000;
+const ATTEMPTS = 2;
+/** Pieces that fail one after the other until the stream does. */
+const FAILURES_MAX = 3;
+const TEXT_CHARS_MAX = 8192;
+const HINTS_CHARS_MAX = 800;
+
+const Answer = TypeCompiler.Compile(Type.Object({ text: Type.String() }));
+const samplesOf = (ms: number): number => (ms * RATE) / 1000;
+
+export interface OpenAiTranscriptionOptions extends OpenAiAudioOptions {
+  vad: Vad;
+}
+
+export function createOpenAiTranscription(options: OpenAiTranscriptionOptions): Transcriber {
+  const api = createAudioApi(options);
+  return {
+    name: `OpenAI-compatible (${options.model})`,
+    detectsTurns: false,
+    open: (wanted, tell) => new OpenAiTranscriptionStream(options, api, wanted, tell),
+  };
+}
+
+class OpenAiTranscriptionStream implements TranscriberStream {
+  readonly #options: OpenAiTranscriptionOptions;
+  readonly #api: AudioApi;
+  readonly #wanted: TranscriptionOptions;
+  readonly #tell: (event: TranscriptEvent) => void;
+  readonly #abort = new AbortController();
+  readonly #resampler: Resampler;
+  readonly #vad: VadStream;
+  readonly #frame: Pcm;
+  #filled = 0;
+  /** Since the last pause, with what came just before the speech. */
+  #heard: Pcm[] = [];
+  #heardSamples = 0;
+  #speechMs = 0;
+  #interimMs = FIRST_INTERIM_MS;
+  #interim: AbortController | null = null;
+  /** Final texts come in the order they were asked for. */
+  #finals: Promise<void> = Promise.resolve();
+  #failures = 0;
+
+  constructor(
+    options: OpenAiTranscriptionOptions,
+    api: AudioApi,
+    wanted: TranscriptionOptions,
+    tell: (event: TranscriptEvent) => void,
+  ) {
+    this.#options = options;
+    this.#api = api;
+    this.#wanted = wanted;
+    this.#tell = tell;
+    this.#resampler = createResampler(wanted.rate, RATE);
+    this.#frame = new Int16Array(options.vad.frameSamples(RATE));
+    const frameMs = (this.#frame.length * 1000) / RATE;
+    this.#vad = options.vad.open(RATE, (probability) => {
+      if (probability >= SPEECH_PROBABILITY) this.#speechMs += frameMs;
+      // A click is not the beginning of what is said later.
+      else if (this.#speechMs < SPEECH_MS_MIN) this.#speechMs = 0;
+    });
+  }
+
+  write(pcm: Pcm): void {
+    if (this.#isOver) return;
+    const samples = this.#resampler.process(pcm).slice();
+    this.#watch(samples);
+    this.#heard.push(samples);
+    this.#heardSamples += samples.length;
+    if (this.#speechMs < SPEECH_MS_MIN) return this.#forgetSilence();
+    if (this.#heardSamples >= samplesOf(PIECE_MS_MAX)) return this.finalize();
+    if (this.#heardSamples >= samplesOf(this.#interimMs)) void this.#recogniseSoFar();
+  }
+
+  finalize(): void {
+    if (this.#isOver) return;
+    const isSpeech = this.#speechMs >= SPEECH_MS_MIN;
+    const heard = isSpeech ? this.#heard : [];
+    this.#heard = isSpeech ? [] : this.#heard;
+    this.#heardSamples = isSpeech ? 0 : this.#heardSamples;
+    this.#speechMs = 0;
+    this.#interimMs = FIRST_INTERIM_MS;
+    this.#interim?.abort();
+    this.#interim = null;
+    const recognised = isSpeech ? this.#recognise(heard) : Promise.resolve("");
+    this.#finals = this.#finals.then(() => this.#tellFinal(recognised));
+  }
+
+  close(): void {
+    this.#abort.abort();
+    this.#interim?.abort();
+    this.#vad.close();
+    this.#heard = [];
+  }
+
+  get #isOver(): boolean {
+    return this.#abort.signal.aborted;
+  }
+
+  #watch(samples: Pcm): void {
+    for (let at = 0; at < samples.length;) {
+      const take = Math.min(this.#frame.length - this.#filled, samples.length - at);
+      this.#frame.set(samples.subarray(at, at + take), this.#filled);
+      this.#filled += take;
+      at += take;
+      if (this.#filled < this.#frame.length) return;
+      this.#filled = 0;
+      this.#vad.push(this.#frame);
+    }
+  }
+
+  #forgetSilence(): void {
+    for (let first = this.#heard[0]; first; first = this.#heard[0]) {
+      if (this.#heardSamples - first.length < samplesOf(PRE_ROLL_MS)) return;
+      this.#heard.shift();
+      this.#heardSamples -= first.length;
+    }
+  }
+
+  async #recogniseSoFar(): Promise<void> {
+    this.#interimMs *= 2;
+    if (this.#interim) return;
+    const asked = (this.#interim = new AbortController());
+    const heard = [...this.#heard];
+    try {
+      const text = await this.#ask(heard, asked.signal);
+      if (!asked.signal.aborted && text !== "") this.#tell({ kind: "partial", text });
+    } catch (error) {
+      if (asked.signal.aborted) return;
+      this.#options.log.warn({ err: error }, "speech so far could not be recognised");
+    } finally {
+      if (this.#interim === asked) this.#interim = null;
+    }
+  }
+
+  /** Null: it could not be; never rejects. */
+  async #recognise(heard: Pcm[]): Promise<string | null> {
+    const { signal } = this.#abort;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const text = await this.#ask(heard, signal);
+        this.#failures = 0;
+        return text;
+      } catch (error) {
+        if (this.#isOver) return null;
+        if (!(error instanceof ProviderError)) throw error;
+        if (error.retryable && attempt < ATTEMPTS) continue;
+        this.#failures += 1;
+        this.#options.log.warn({ err: error }, "a piece of speech could not be recognised");
+        if (!error.retryable || this.#failures >= FAILURES_MAX) this.#fail(error);
+        return null;
+      }
+    }
+  }
+
+  #fail(error: ProviderError): void {
+    if (this.#isOver) return;
+    this.close();
+    this.#tell({ kind: "failed", error });
+  }
+
+  async #tellFinal(recognised: Promise<string | null>): Promise<void> {
+    const text = await recognised;
+    if (!this.#isOver) this.#tell({ kind: "final", text: text ?? "", confidence: null });
+  }
+
+  async #ask(heard: Pcm[], signal: AbortSignal): Promise<string> {
+    const { model } = this.#options;
+    const form = new FormData();
+    form.set("file", new Blob([monoWav(heard, RATE)], { type: "audio/wav" }), "speech.wav");
+    form.set("model", model);
+    // A model that is told one language hears every other as that one.
+    if (this.#wanted.languages.length < 2) form.set("language", this.#wanted.language);
+    form.set("response_format", "json");
+    const prompt = this.#wanted.hints.join(", ").slice(0, HINTS_CHARS_MAX);
+    if (prompt !== "") form.set("prompt", prompt);
+    try {
+      const body = await this.#api.post("/audio/transcriptions", form, signal);
+      const answer = jsonOf(await body.text());
+      if (Answer.Check(answer)) return answer.text.trim().slice(0, TEXT_CHARS_MAX);
+      throw new ProviderError("the speech server sent something else", { retryable: false });
+    } catch (error) {
+      throw asProviderError(error, signal);
+    }
+  }
+}

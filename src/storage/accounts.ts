@@ -1,0 +1,144 @@
+// Accounts and API keys in SQLite: commands for the writer, reads for the main thread.
+import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey, Trouble } from "#features/accounts/accounts.ts";
+import type { Micros } from "#core/money.ts";
+import type { Instant } from "#core/system.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import { createLedger } from "./ledger.ts";
+import type { Writer } from "./writer.ts";
+
+interface AccountRow {
+  id: number;
+  name: string;
+  email: string;
+  plan: string;
+  balance_micros: number;
+  reserved_micros: number;
+  created_at: number;
+  trouble_at: number | null;
+  trouble_reason: Trouble["reason"] | null;
+  trouble_conversation: string | null;
+}
+interface KeyRow {
+  id: number;
+  account_id: number;
+  name: string;
+  secret_hash: string;
+  scopes: string;
+  expires_at: number | null;
+  last_used_at: number | null;
+  revoked_at: number | null;
+  created_at: number;
+}
+
+const ACCOUNT = `id, name, email, plan, balance_micros, reserved_micros, created_at, trouble_at,
+  trouble_reason, trouble_conversation`;
+const KEY = `id, account_id, name, secret_hash, scopes, expires_at, last_used_at, revoked_at, created_at`;
+
+function accountFromRow(row: AccountRow): Account {
+  return {
+    id: row.id,
+    name: row.name,
+    email: row.email,
+    plan: row.plan,
+    balanceMicros: row.balance_micros,
+    reservedMicros: row.reserved_micros,
+    createdAt: row.created_at,
+    trouble: row.trouble_at === null || row.trouble_reason === null ? null : {
+      reason: row.trouble_reason, conversationUuid: row.trouble_conversation, at: row.trouble_at,
+    },
+  };
+}
+
+function keyFromRow(row: KeyRow): ApiKey {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    scopes: row.scopes.split(",") as Scope[],
+    expiresAt: row.expires_at,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+    createdAt: row.created_at,
+  };
+}
+
+export function accountCommands(db: Db) {
+  const ledger = createLedger(db);
+  const insertAccount = db.prepare<[object], AccountRow>(`
+    INSERT INTO accounts (name, email, plan, created_at) VALUES (@name, @email, @plan, @now)
+    RETURNING ${ACCOUNT}`);
+  const setPlan = db.prepare("UPDATE accounts SET plan = @plan WHERE id = @accountId");
+  const insertKey = db.prepare<[object], KeyRow>(`
+    INSERT INTO api_keys (account_id, name, secret_hash, scopes, expires_at, created_at)
+    VALUES (@accountId, @name, @secretHash, @scopes, @expiresAt, @now) RETURNING ${KEY}`);
+  const revoke = db.prepare(`
+    UPDATE api_keys SET revoked_at = @now
+    WHERE id = @keyId AND account_id = @accountId AND revoked_at IS NULL`);
+  const touch = db.prepare("UPDATE api_keys SET last_used_at = @at WHERE id = @keyId");
+  const balance = db.prepare<[object], { balance_micros: number }>(
+    "SELECT balance_micros FROM accounts WHERE id = @accountId");
+  const entered = db.prepare<[object], { account_id: number }>(
+    "SELECT account_id FROM ledger WHERE reference = @reference");
+
+  return {
+    "accounts.create": (args: { name: string; email: string; plan: string; now: Instant }) => {
+      const row = insertAccount.get(args);
+      if (!row) throw new Error("an insert returned no row");
+      return accountFromRow(row);
+    },
+    "accounts.setPlan": (args: { accountId: number; plan: string }) =>
+      setPlan.run(args).changes > 0,
+    "accounts.createKey": (args: NewKey) => {
+      const row = insertKey.get({ ...args, scopes: args.scopes.join(",") });
+      if (!row) throw new Error("an insert returned no row");
+      return keyFromRow(row);
+    },
+    "accounts.revokeKey": (args: { accountId: number; keyId: number; now: Instant }) =>
+      revoke.run(args).changes > 0,
+    "accounts.touchKeys": (uses: { keyId: number; at: Instant }[]) => {
+      for (const use of uses) touch.run(use);
+    },
+    "accounts.credit": (args: {
+      accountId: number;
+      amountMicros: Micros;
+      reference: string;
+      now: Instant;
+    }): CreditOutcome => {
+      const account = balance.get({ accountId: args.accountId });
+      if (!account) return { kind: "not_found" };
+      if (entered.get({ reference: args.reference })) {
+        return { kind: "repeated", balanceMicros: account.balance_micros };
+      }
+      const posted = ledger.enter({ ...args, kind: "credit" });
+      if (!posted) return { kind: "below_zero" };
+      return { kind: "entered", balanceMicros: posted.balanceMicros, events: posted.events };
+    },
+  };
+}
+
+export function createAccountStore(db: Db, writer: Writer): AccountStore {
+  const list = db.prepare<[], AccountRow>(`SELECT ${ACCOUNT} FROM accounts ORDER BY id`);
+  const find = db.prepare<[object], AccountRow>(
+    `SELECT ${ACCOUNT} FROM accounts WHERE id = @accountId`);
+  const keys = db.prepare<[object], KeyRow>(`
+    SELECT ${KEY} FROM api_keys WHERE account_id = @accountId AND revoked_at IS NULL ORDER BY id`);
+  const key = db.prepare<[object], KeyRow>(`SELECT ${KEY} FROM api_keys WHERE id = @keyId`);
+  return {
+    createAccount: (args) => writer.write("accounts.create", args),
+    setPlan: (args) => writer.write("accounts.setPlan", args),
+    listAccounts: () => list.all().map(accountFromRow),
+    findAccount: (accountId) => {
+      const row = find.get({ accountId });
+      return row ? accountFromRow(row) : null;
+    },
+    createKey: (args) => writer.write("accounts.createKey", args),
+    listKeys: (accountId) => keys.all({ accountId }).map(keyFromRow),
+    findKey: (keyId): StoredKey | null => {
+      const row = key.get({ keyId });
+      return row ? { ...keyFromRow(row), secretHash: row.secret_hash } : null;
+    },
+    revokeKey: (args) => writer.write("accounts.revokeKey", args),
+    touchKeys: (uses) => writer.write("accounts.touchKeys", uses),
+    credit: (args) => writer.write("accounts.credit", args),
+  };
+}

@@ -1,0 +1,168 @@
+// Calendars and appointments in SQLite. Booking is one command: what is in the way and the new row
+// are seen in the same transaction, so that one time is never given twice.
+import type {
+  Appointment, Calendar, CalendarChanges, CalendarStore, NewAppointment,
+} from "#features/calendar/calendar.ts";
+import type { Period, WorkingHours } from "#features/calendar/slots.ts";
+import type { Instant } from "#core/system.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import type { Writer } from "./writer.ts";
+
+interface CalendarRow {
+  assistant_id: number;
+  account_id: number;
+  feed_uuid: string;
+  time_zone: string | null;
+  slot_minutes: number;
+  buffer_minutes: number;
+  lead_minutes: number;
+  days_ahead: number;
+  working_hours: string;
+}
+
+interface AppointmentRow {
+  id: number;
+  uuid: string;
+  starts_at: number;
+  ends_at: number;
+  name: string;
+  email: string | null;
+  phone: string | null;
+  notes: string | null;
+  state: Appointment["state"];
+  created_at: number;
+  updated_at: number;
+}
+
+const MINUTE = 60_000_000;
+
+const calendarFromRow = (row: CalendarRow): Calendar => ({
+  assistantId: row.assistant_id,
+  accountId: row.account_id,
+  feedUuid: row.feed_uuid,
+  timeZone: row.time_zone,
+  slotMinutes: row.slot_minutes,
+  bufferMinutes: row.buffer_minutes,
+  leadMinutes: row.lead_minutes,
+  daysAhead: row.days_ahead,
+  workingHours: JSON.parse(row.working_hours) as WorkingHours,
+});
+
+const appointmentFromRow = (row: AppointmentRow): Appointment => ({
+  id: row.id,
+  uuid: row.uuid,
+  start: row.starts_at,
+  end: row.ends_at,
+  name: row.name,
+  email: row.email,
+  phone: row.phone,
+  notes: row.notes,
+  state: row.state,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+const FIND_CALENDAR = "SELECT * FROM calendars WHERE assistant_id = @assistantId";
+const FIND_BOOKING = `
+  SELECT * FROM appointments WHERE assistant_id = @assistantId AND booking_key = @bookingKey`;
+const INSERT_CALENDAR = `
+  INSERT INTO calendars (assistant_id, account_id, feed_uuid, time_zone, slot_minutes,
+    buffer_minutes, lead_minutes, days_ahead, working_hours, updated_at)
+  VALUES (@assistantId, @accountId, @feedUuid, @timeZone, @slotMinutes, @bufferMinutes,
+    @leadMinutes, @daysAhead, @workingHours, @now)`;
+
+export function calendarCommands(db: Db) {
+  const create = db.prepare(`${INSERT_CALENDAR} ON CONFLICT (assistant_id) DO NOTHING`);
+  const save = db.prepare(`${INSERT_CALENDAR}
+    ON CONFLICT (assistant_id) DO UPDATE SET feed_uuid = excluded.feed_uuid,
+      time_zone = excluded.time_zone, slot_minutes = excluded.slot_minutes,
+      buffer_minutes = excluded.buffer_minutes, lead_minutes = excluded.lead_minutes,
+      days_ahead = excluded.days_ahead, working_hours = excluded.working_hours,
+      updated_at = excluded.updated_at`);
+  const find = db.prepare<[object], CalendarRow>(FIND_CALENDAR);
+  const earlier = db.prepare<[object], AppointmentRow>(FIND_BOOKING);
+  const inTheWay = db.prepare(`
+    SELECT 1 FROM appointments WHERE assistant_id = @assistantId AND state = 'booked'
+      AND starts_at < @until AND ends_at > @from LIMIT 1`);
+  const insert = db.prepare<[object], AppointmentRow>(`
+    INSERT INTO appointments (account_id, assistant_id, uuid, booking_key, starts_at, ends_at, name,
+      email, phone, notes, state, created_at, updated_at)
+    VALUES (@accountId, @assistantId, @uuid, @bookingKey, @start, @end, @name, @email, @phone,
+      @notes, 'booked', @now, @now) RETURNING *`);
+  const cancel = db.prepare(`
+    UPDATE appointments SET state = 'cancelled', updated_at = @now
+    WHERE id = @appointmentId AND account_id = @accountId AND state = 'booked'`);
+  const columnsOf = ({ calendar, now }: { calendar: Calendar; now: Instant }) => ({
+    ...calendar, workingHours: JSON.stringify(calendar.workingHours), now,
+  });
+  return {
+    "calendars.create": (args: Parameters<typeof columnsOf>[0]): void => {
+      create.run(columnsOf(args));
+    },
+    "calendars.save": (
+      args: { assistantId: number; changes: CalendarChanges; now: Instant },
+    ): Calendar => {
+      const { assistantId, changes, now } = args;
+      const row = find.get({ assistantId });
+      if (!row) throw new Error("a calendar is opened before it is changed");
+      const calendar = { ...calendarFromRow(row), ...changes };
+      save.run(columnsOf({ calendar, now }));
+      return calendar;
+    },
+    "calendars.book": (args: NewAppointment): Appointment | null => {
+      const same = earlier.get(args);
+      if (same) return appointmentFromRow(same);
+      const { assistantId, start, end, bufferMinutes } = args;
+      const buffer = bufferMinutes * MINUTE;
+      const from = start - buffer;
+      if (inTheWay.get({ assistantId, from, until: end + buffer })) return null;
+      const row = insert.get(args);
+      if (!row) throw new Error("an insert returned no row");
+      return appointmentFromRow(row);
+    },
+    "calendars.cancel": (
+      args: { accountId: number; appointmentId: number; now: Instant },
+    ): boolean => cancel.run(args).changes > 0,
+  };
+}
+
+export function createCalendarStore(db: Db, writer: Writer): CalendarStore {
+  const find = db.prepare<[object], CalendarRow>(FIND_CALENDAR);
+  const findBooking = db.prepare<[object], AppointmentRow>(FIND_BOOKING);
+  const findByFeed = db.prepare<[object], CalendarRow>(
+    "SELECT * FROM calendars WHERE feed_uuid = @feedUuid");
+  // A day more on either side covers any buffer.
+  const busy = db.prepare<[object], { start: number; end: number }>(`
+    SELECT starts_at AS start, ends_at AS end FROM appointments
+    WHERE assistant_id = @assistantId AND state = 'booked'
+      AND starts_at < @end + 86400000000 AND ends_at > @start - 86400000000 ORDER BY starts_at`);
+  const list = db.prepare<[object], AppointmentRow>(`
+    SELECT * FROM appointments WHERE assistant_id = @assistantId
+      AND starts_at >= @start AND starts_at < @end ORDER BY starts_at, id LIMIT @rows`);
+  const latest = db.prepare<[object], AppointmentRow>(`
+    SELECT * FROM appointments WHERE assistant_id = @assistantId
+      AND starts_at >= @start AND starts_at < @end ORDER BY starts_at DESC, id DESC LIMIT @rows`);
+  return {
+    find: (assistantId) => {
+      const row = find.get({ assistantId });
+      return row ? calendarFromRow(row) : null;
+    },
+    findByFeed: (feedUuid) => {
+      const row = findByFeed.get({ feedUuid });
+      return row ? calendarFromRow(row) : null;
+    },
+    create: (calendar, now) => writer.write("calendars.create", { calendar, now }),
+    save: (args) => writer.write("calendars.save", args),
+    findBooking: (assistantId, bookingKey) => {
+      const row = findBooking.get({ assistantId, bookingKey });
+      return row ? appointmentFromRow(row) : null;
+    },
+    book: (appointment) => writer.write("calendars.book", appointment),
+    cancel: (args) => writer.write("calendars.cancel", args),
+    busy: (assistantId, within: Period) => busy.all({ assistantId, ...within }),
+    list: (assistantId, within, rows) =>
+      list.all({ assistantId, ...within, rows }).map(appointmentFromRow),
+    latest: (assistantId, within, rows) =>
+      latest.all({ assistantId, ...within, rows }).map(appointmentFromRow).reverse(),
+  };
+}

@@ -1,0 +1,308 @@
+// The commands of campaigns. `claim` and `settle` are the two halves of every attempt: one takes a
+// lead out of the queue together with the record of its call, the other puts it where the end of
+// that call means it to be. Each is one transaction, so a crash finds a lead in one place.
+import { isFinal } from "#features/calls/status.ts";
+import type { Call } from "#features/calls/records.ts";
+import type {
+  Campaign, CampaignFields, CampaignStatus, CampaignStore, ClaimArgs, ClaimOutcome, StartOutcome,
+} from "#features/campaigns/campaigns.ts";
+import { isOpenAt } from "#features/campaigns/hours.ts";
+import { breakerAfter, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+import type { CampaignReason, CommittedEvent } from "#events/events.ts";
+import type { Lead } from "#features/leads/leads.ts";
+import { createCallBegin } from "./call-commands.ts";
+import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
+import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import { createAccountSequence, createEventAppender } from "./events.ts";
+import { createLeadRows, type LeadRows } from "./lead-commands.ts";
+import { leadFromRow, type LeadRow } from "./leads.ts";
+
+type Args<Name extends keyof CampaignStore> = Parameters<CampaignStore[Name]>[0];
+
+const MINUTE = 60_000_000;
+
+export function campaignCommands(db: Db) {
+  const rows = createCampaignRows(db);
+  const leads = createLeadRows(db);
+  return {
+    "campaigns.create": createCreate(db),
+    "campaigns.update": createUpdate(db, rows),
+    "campaigns.start": createStart(db, rows),
+    "campaigns.stop": ({ campaignId, reason, now }: Args<"stop">): CommittedEvent[] | null => {
+      const campaign = rows.read(campaignId);
+      if (campaign?.status !== "in-progress") return null;
+      return [rows.change(campaign, "stopped", reason, now)];
+    },
+    "campaigns.remove": createRemove(db, rows),
+    "campaigns.claim": createClaim(db, rows, leads),
+    "campaigns.settle": createSettle(db, rows, leads),
+  };
+}
+
+/** Steps more than one command takes. */
+function createCampaignRows(db: Db) {
+  const append = createEventAppender(db);
+  const nextAccountSequence = createAccountSequence(db);
+  const find = db.prepare<[object], CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
+  const setStatus = db.prepare(`
+    UPDATE campaigns SET status = @status, failures = 0, paused_until = NULL, updated_at = @now
+    WHERE id = @campaignId`);
+  const tell = (
+    campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
+  ): CommittedEvent => append({
+    accountId: campaign.accountId,
+    accountSequence: nextAccountSequence(campaign.accountId, 1),
+    conversation: null,
+    data: {
+      type: "campaign_status_changed",
+      campaign_id: campaign.id,
+      name: campaign.name,
+      status,
+      previous_status: campaign.status,
+      reason,
+      paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+    },
+    now,
+  });
+  return {
+    tell,
+    read: (campaignId: number): Campaign | null => {
+      const row = find.get({ campaignId });
+      return row ? campaignFromRow(row) : null;
+    },
+    /** Also closes the breaker. */
+    change: (
+      campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
+    ): CommittedEvent => {
+      setStatus.run({ campaignId: campaign.id, status, now });
+      return tell({ ...campaign, pausedUntil: null }, status, reason, now);
+    },
+  };
+}
+
+type CampaignRows = ReturnType<typeof createCampaignRows>;
+
+const columnsOf = (fields: CampaignFields) => ({
+  assistantId: fields.assistantId,
+  name: fields.name,
+  timeZone: fields.timeZone,
+  parallelMax: fields.parallelMax,
+  startMinute: fields.startMinute,
+  endMinute: fields.endMinute,
+  days: JSON.stringify(fields.days),
+  maxRetries: fields.maxRetries,
+  retryIntervalMinutes: fields.retryIntervalMinutes,
+  retryOnVoicemail: fields.retryOnVoicemail ? 1 : 0,
+  retryOnGoalIncomplete: fields.retryOnGoalIncomplete ? 1 : 0,
+  goalVariable: fields.goalVariable,
+  completesWhenDone: fields.completesWhenDone ? 1 : 0,
+  phoneNumberIds: JSON.stringify(fields.phoneNumberIds),
+});
+
+function createCreate(db: Db) {
+  const count = db.prepare<[object], { campaigns: number }>(
+    "SELECT count(*) AS campaigns FROM campaigns WHERE account_id = @accountId");
+  const insert = db.prepare<[object], CampaignRow>(`
+    INSERT INTO campaigns (account_id, assistant_id, name, status, timezone, max_calls_in_parallel,
+      start_minute, end_minute, allowed_days, max_retries, retry_interval_minutes,
+      retry_on_voicemail, retry_on_goal_incomplete, goal_completion_variable,
+      mark_complete_when_no_leads, phone_number_ids, created_at, updated_at)
+    VALUES (@accountId, @assistantId, @name, 'draft', @timeZone, @parallelMax, @startMinute,
+      @endMinute, @days, @maxRetries, @retryIntervalMinutes, @retryOnVoicemail,
+      @retryOnGoalIncomplete, @goalVariable, @completesWhenDone, @phoneNumberIds, @now, @now)
+    RETURNING *`);
+  return ({ accountId, fields, campaignsMax, now }: Args<"create">): Campaign | null => {
+    if ((count.get({ accountId })?.campaigns ?? 0) >= campaignsMax) return null;
+    const row = insert.get({ ...columnsOf(fields), accountId, now });
+    if (!row) throw new Error("an insert returned no row");
+    return campaignFromRow(row);
+  };
+}
+
+function createUpdate(db: Db, rows: CampaignRows) {
+  const set = db.prepare<[object], CampaignRow>(`
+    UPDATE campaigns SET assistant_id = @assistantId, name = @name, timezone = @timeZone,
+      max_calls_in_parallel = @parallelMax, start_minute = @startMinute, end_minute = @endMinute,
+      allowed_days = @days, max_retries = @maxRetries,
+      retry_interval_minutes = @retryIntervalMinutes, retry_on_voicemail = @retryOnVoicemail,
+      retry_on_goal_incomplete = @retryOnGoalIncomplete, goal_completion_variable = @goalVariable,
+      mark_complete_when_no_leads = @completesWhenDone, phone_number_ids = @phoneNumberIds,
+      updated_at = @now
+    WHERE id = @campaignId RETURNING *`);
+  return ({ accountId, campaignId, changes, now }: Args<"update">): Campaign | null => {
+    const before = rows.read(campaignId);
+    if (before?.accountId !== accountId) return null;
+    const row = set.get({ ...columnsOf({ ...before, ...changes }), campaignId, now });
+    return row ? campaignFromRow(row) : null;
+  };
+}
+
+function createStart(db: Db, rows: CampaignRows) {
+  const free = db.prepare<[object], { micros: number }>(
+    "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
+  const hasWork = createWorkCheck(db);
+  return ({ campaignId, reserveMinMicros, now }: Args<"start">): StartOutcome => {
+    const campaign = rows.read(campaignId);
+    if (!campaign || campaign.status === "in-progress") return { kind: "running" };
+    const { accountId } = campaign;
+    if (campaign.completesWhenDone && !hasWork(campaignId)) return { kind: "no_leads" };
+    if ((free.get({ accountId })?.micros ?? 0) < reserveMinMicros) {
+      return { kind: "balance_too_low" };
+    }
+    return { kind: "started", events: [rows.change(campaign, "in-progress", "requested", now)] };
+  };
+}
+
+/** Whether anybody is in the queue or being called. */
+function createWorkCheck(db: Db) {
+  const queued = db.prepare(`
+    SELECT 1 FROM leads WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL LIMIT 1`);
+  const processing = db.prepare(`
+    SELECT 1 FROM leads WHERE campaign_id = @campaignId AND status = 'processing' LIMIT 1`);
+  return (campaignId: number): boolean =>
+    queued.get({ campaignId }) !== undefined || processing.get({ campaignId }) !== undefined;
+}
+
+function createRemove(db: Db, rows: CampaignRows) {
+  // Leads go with it; calls under way go on as calls of no campaign.
+  const remove = db.prepare("DELETE FROM campaigns WHERE id = @campaignId");
+  return ({ accountId, campaignId, now }: Args<"remove">): CommittedEvent[] | null => {
+    const campaign = rows.read(campaignId);
+    if (campaign?.accountId !== accountId) return null;
+    const events = campaign.status === "in-progress"
+      ? [rows.change(campaign, "stopped", "deleted", now)]
+      : [];
+    remove.run({ campaignId });
+    return events;
+  };
+}
+
+/** The lead whose turn it is, or when somebody's will be. Zones are few, leads are many. */
+function createNextLead(db: Db) {
+  const nextZone = db.prepare<[object], { zone: string | null }>(`
+    SELECT min(timezone) AS zone FROM leads
+    WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL AND timezone > @zone`);
+  const first = db.prepare<[object], LeadRow>(`
+    SELECT * FROM leads
+    WHERE campaign_id = +@campaignId AND timezone = +@zone AND next_try_at IS NOT NULL
+    ORDER BY next_try_at, id LIMIT 1`);
+  const isBefore = (a: Lead, b: Lead | null): boolean =>
+    b === null || (a.nextTryAt ?? 0) < (b.nextTryAt ?? 0)
+      || (a.nextTryAt === b.nextTryAt && a.id < b.id);
+  return (campaign: Campaign, now: Instant): Lead | null => {
+    const campaignId = campaign.id;
+    let found: Lead | null = null;
+    let zone: string | null = "";
+    while (zone !== null) {
+      if (isOpenAt(campaign, zone === "" ? campaign.timeZone : zone, now)) {
+        const row = first.get({ campaignId, zone });
+        const lead: Lead | null = row ? leadFromRow(row) : null;
+        if (lead && isBefore(lead, found)) found = lead;
+      }
+      zone = nextZone.get({ campaignId, zone })?.zone ?? null;
+    }
+    return found;
+  };
+}
+
+function createClaim(db: Db, rows: CampaignRows, leads: LeadRows) {
+  const begin = createCallBegin(db);
+  const nextLead = createNextLead(db);
+  const hasWork = createWorkCheck(db);
+  const live = db.prepare<[object], { calls: number }>(`
+    SELECT count(*) AS calls FROM calls
+    WHERE account_id = @accountId AND ${IS_LIVE} AND campaign_id = @campaignId`);
+  const count = db.prepare(
+    "UPDATE campaigns SET calls_made = calls_made + 1 WHERE id = @campaignId");
+  const over = (...events: CommittedEvent[]): ClaimOutcome => ({ kind: "over", events });
+  return ({ campaignId, assistant, numbers, terms, now }: ClaimArgs): ClaimOutcome => {
+    const campaign = rows.read(campaignId);
+    if (campaign?.status !== "in-progress") return over();
+    const { accountId, pausedUntil, callsMade } = campaign;
+    if (pausedUntil !== null && now < pausedUntil) return { kind: "idle", until: pausedUntil };
+    if ((live.get({ accountId, campaignId })?.calls ?? 0) >= parallelNow(campaign)) {
+      return { kind: "full" };
+    }
+    const lead = nextLead(campaign, now);
+    if (!lead && campaign.completesWhenDone && !hasWork(campaignId)) {
+      return over(rows.change(campaign, "completed", "no_leads", now));
+    }
+    if (!lead || (lead.nextTryAt ?? 0) > now) {
+      return { kind: "idle", until: lead?.nextTryAt ?? null };
+    }
+    const begun = begin({
+      accountId, assistant, ...terms, now,
+      type: "outbound",
+      conversationUuid: null,
+      assistantPhone: numbers[callsMade % numbers.length] ?? null,
+      customerPhone: lead.phoneNumber,
+      variables: lead.variables,
+      origin: { campaignId, leadId: lead.id },
+    });
+    switch (begun.kind) {
+      case "too_many_calls":
+        return { kind: "full" };
+      case "blocked":
+        return { kind: "again", events: leads.blacklist(lead, now) };
+      case "too_fast":
+        return { kind: "idle", until: begun.until };
+      case "barred": {
+        // It waits for the operator, and those behind it do not wait for it.
+        const nextTryAt = now + LIMITS.barredLeadMs * 1000;
+        const put = leads.change(lead, { status: "rescheduled", nextTryAt }, now);
+        return { kind: "again", events: [put] };
+      }
+      case "balance_too_low":
+        return over(rows.change(campaign, "stopped", "balance_too_low", now));
+      case "created": {
+        const { call, reservedMicros, events } = begun;
+        count.run({ campaignId });
+        const claimed = leads.change(lead, {
+          status: "processing", nextTryAt: null, callTries: lead.callTries + 1, callId: call.id,
+        }, now);
+        return { kind: "claimed", call, reservedMicros, events: [...events, claimed] };
+      }
+    }
+  };
+}
+
+function createSettle(db: Db, rows: CampaignRows, leads: LeadRows) {
+  const findCall = db.prepare<[object], CallRow>(`${CALL} WHERE c.id = @callId`);
+  const setBreaker = db.prepare(`
+    UPDATE campaigns SET failures = @failures, paused_until = @pausedUntil WHERE id = @campaignId`);
+  /** What the call says about the carrier. */
+  const judge = (campaign: Campaign, call: Call | null, now: Instant): CommittedEvent[] => {
+    const { failures, pausedUntil } = breakerAfter(campaign, call, now);
+    if (failures === campaign.failures && pausedUntil === campaign.pausedUntil) return [];
+    setBreaker.run({ campaignId: campaign.id, failures, pausedUntil });
+    const isNew = pausedUntil !== null && campaign.status === "in-progress";
+    return isNew
+      ? [rows.tell({ ...campaign, pausedUntil }, campaign.status, "carrier_failures", now)]
+      : [];
+  };
+  const place = (
+    lead: Lead, campaign: Campaign, call: Call | null, now: Instant,
+  ): CommittedEvent[] => {
+    if (leads.isBlocked(lead.accountId, lead.phoneNumber)) return leads.blacklist(lead, now);
+    const outcome = outcomeOf(campaign, call);
+    if (outcome === "reached") {
+      return [leads.change(lead, { status: "completed", nextTryAt: null }, now)];
+    }
+    const callTries = outcome === "uncounted" ? lead.callTries - 1 : lead.callTries;
+    if (callTries > campaign.maxRetries) return leads.exhaust(lead, now, callTries);
+    const nextTryAt = now + campaign.retryIntervalMinutes * MINUTE;
+    return [leads.change(lead, { status: "rescheduled", nextTryAt, callTries }, now)];
+  };
+  return ({ leadId, now }: Args<"settle">): CommittedEvent[] => {
+    const lead = leads.read(leadId);
+    const campaign = lead && rows.read(lead.campaignId);
+    if (!campaign || lead.status !== "processing") return [];
+    const row = lead.callId === null ? undefined : findCall.get({ callId: lead.callId });
+    const call = row ? callFromRow(row) : null;
+    if (call && !isFinal(call.status)) return [];
+    return [...place(lead, campaign, call, now), ...judge(campaign, call, now)];
+  };
+}

@@ -1,0 +1,95 @@
+// Campaigns in SQLite: reads on the main thread. The commands are in campaign-commands.ts.
+import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaigns/campaigns.ts";
+import { CALL_STATUSES, isFinal } from "#features/calls/status.ts";
+import type { LeadStatus } from "#features/leads/leads.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import type { Writer } from "./writer.ts";
+
+export interface CampaignRow {
+  id: number;
+  account_id: number;
+  assistant_id: number;
+  name: string;
+  status: CampaignStatus;
+  timezone: string;
+  max_calls_in_parallel: number;
+  start_minute: number;
+  end_minute: number;
+  allowed_days: string;
+  max_retries: number;
+  retry_interval_minutes: number;
+  retry_on_voicemail: number;
+  retry_on_goal_incomplete: number;
+  goal_completion_variable: string | null;
+  mark_complete_when_no_leads: number;
+  phone_number_ids: string;
+  calls_made: number;
+  failures: number;
+  paused_until: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export function campaignFromRow(row: CampaignRow): Campaign {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    assistantId: row.assistant_id,
+    name: row.name,
+    status: row.status,
+    timeZone: row.timezone,
+    parallelMax: row.max_calls_in_parallel,
+    startMinute: row.start_minute,
+    endMinute: row.end_minute,
+    days: JSON.parse(row.allowed_days) as Campaign["days"],
+    maxRetries: row.max_retries,
+    retryIntervalMinutes: row.retry_interval_minutes,
+    retryOnVoicemail: row.retry_on_voicemail === 1,
+    retryOnGoalIncomplete: row.retry_on_goal_incomplete === 1,
+    goalVariable: row.goal_completion_variable,
+    completesWhenDone: row.mark_complete_when_no_leads === 1,
+    phoneNumberIds: JSON.parse(row.phone_number_ids) as number[],
+    callsMade: row.calls_made,
+    failures: row.failures,
+    pausedUntil: row.paused_until,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+const OVER = CALL_STATUSES.filter(isFinal).map((status) => `'${status}'`).join(", ");
+
+export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
+  const find = db.prepare<[object], CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
+  const list = db.prepare<[object], CampaignRow>(
+    "SELECT * FROM campaigns WHERE account_id = @accountId ORDER BY id");
+  const running = db.prepare<[], CampaignRow>(
+    "SELECT * FROM campaigns WHERE status = 'in-progress' ORDER BY id");
+  const counts = db.prepare<[object], { status: LeadStatus; leads: number }>(`
+    SELECT status, count(*) AS leads FROM leads
+    WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status`);
+  const unsettled = db.prepare<[], { id: number }>(`
+    SELECT l.id FROM leads l LEFT JOIN calls c ON c.id = l.call_id
+    WHERE l.status = 'processing' AND (c.id IS NULL OR c.status IN (${OVER})) ORDER BY l.id`);
+  const calling = db.prepare<[], { id: number }>(
+    "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
+  return {
+    create: (args) => writer.write("campaigns.create", args),
+    update: (args) => writer.write("campaigns.update", args),
+    start: (args) => writer.write("campaigns.start", args),
+    stop: (args) => writer.write("campaigns.stop", args),
+    remove: (args) => writer.write("campaigns.remove", args),
+    claim: (args) => writer.write("campaigns.claim", args),
+    settle: (args) => writer.write("campaigns.settle", args),
+    findById: (campaignId) => {
+      const row = find.get({ campaignId });
+      return row ? campaignFromRow(row) : null;
+    },
+    list: (accountId) => list.all({ accountId }).map(campaignFromRow),
+    leadCounts: (campaignId) => Object.fromEntries(
+      counts.all({ campaignId }).map(({ status, leads }) => [status, leads])),
+    running: () => running.all().map(campaignFromRow),
+    unsettled: () => unsettled.all().map(({ id }) => id),
+    callingAccounts: () => calling.all().map(({ id }) => id),
+  };
+}

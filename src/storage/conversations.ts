@@ -1,0 +1,171 @@
+// Text conversations in SQLite: reads on the main thread. The commands are in turns.ts (begin,
+// complete, fail, recover) and conversation-commands.ts (create, toggle, end).
+import type {
+  Conversation,
+  ConversationFilter,
+  ConversationStore,
+  ConversationSummary,
+  ConversationType,
+  Message,
+} from "#features/conversations/records.ts";
+import type { FailureClass, FunctionCall } from "#events/events.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import type { Writer } from "./writer.ts";
+
+export interface ConversationRow {
+  id: number;
+  uuid: string;
+  account_id: number;
+  assistant_id: number;
+  type: ConversationType;
+  state: "open" | "ended";
+  ai_enabled: number;
+  variables: string;
+  external_identifier: string | null;
+  created_at: number;
+}
+
+interface SummaryRow extends ConversationRow {
+  assistant_uuid: string;
+  assistant_name: string;
+  message_count: number;
+  total_cost_micros: number;
+  evaluation: string | null;
+  evaluation_error: string | null;
+  updated_at: number;
+}
+
+export interface MessageRow {
+  role: "user" | "assistant";
+  content: string;
+  function_calls: string | null;
+  stopped: number;
+  truncated: number;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  created_at: number;
+}
+
+interface FailureRow {
+  id: number;
+  failure: FailureClass | null;
+  error: string | null;
+  finished_at: number | null;
+}
+
+export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ai_enabled, variables,
+  external_identifier, created_at`;
+export const MESSAGE =
+  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, created_at";
+
+export function conversationFromRow(row: ConversationRow): Conversation {
+  return {
+    id: row.id,
+    uuid: row.uuid,
+    accountId: row.account_id,
+    assistantId: row.assistant_id,
+    type: row.type,
+    state: row.state,
+    aiEnabled: row.ai_enabled === 1,
+    variables: JSON.parse(row.variables) as Record<string, string>,
+    externalIdentifier: row.external_identifier,
+    createdAt: row.created_at,
+  };
+}
+
+export function messageFromRow(row: MessageRow): Message {
+  return {
+    role: row.role,
+    content: row.content,
+    functionCalls: row.function_calls === null
+      ? []
+      : (JSON.parse(row.function_calls) as FunctionCall[]),
+    stopped: row.stopped === 1,
+    truncated: row.truncated === 1,
+    usage: row.input_tokens === null || row.output_tokens === null
+      ? null
+      : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+    createdAt: row.created_at,
+  };
+}
+
+function summaryFromRow(row: SummaryRow): ConversationSummary {
+  return {
+    ...conversationFromRow(row),
+    assistantUuid: row.assistant_uuid,
+    assistantName: row.assistant_name,
+    messageCount: row.message_count,
+    totalCostMicros: row.total_cost_micros,
+    evaluation: row.evaluation === null
+      ? null
+      : (JSON.parse(row.evaluation) as Record<string, unknown>),
+    evaluationError: row.evaluation_error,
+    updatedAt: row.updated_at,
+  };
+}
+
+export function createConversationStore(db: Db, writer: Writer): ConversationStore {
+  const find = db.prepare<[object], ConversationRow>(
+    `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
+  const history = db.prepare<[object], MessageRow>(
+    `SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId ORDER BY id`);
+  const recent = db.prepare<[object], MessageRow>(`
+    SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
+    ORDER BY id DESC LIMIT (@rows + 0)`);
+  const failures = db.prepare<[object], FailureRow>(`
+    SELECT id, failure, error, finished_at FROM turns
+    WHERE conversation_id = @conversationId AND state = 'failed' ORDER BY id DESC LIMIT (@rows + 0)`);
+  const summaries = `
+    SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
+      c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
+      c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
+    FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
+  const summary = db.prepare<[object], SummaryRow>(`
+    ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
+  const list = db.prepare<[object], SummaryRow>(`
+    ${summaries}
+    WHERE c.account_id = @accountId AND (@before = 0 OR c.id < @before)
+      AND (@type IS NULL OR c.type = @type)
+      AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
+      AND (@externalIdentifier IS NULL OR c.external_identifier = @externalIdentifier)
+    ORDER BY c.id DESC LIMIT (@rows + 0)`);
+
+  return {
+    create: (args) => writer.write("conversations.create", args),
+    find: (uuid) => {
+      const row = find.get({ uuid });
+      return row ? conversationFromRow(row) : null;
+    },
+    history: (conversationId) => history.all({ conversationId }).map(messageFromRow),
+    recent: (conversationId, rows) => recent.all({ conversationId, rows }).map(messageFromRow),
+    failedReplies: (conversationId, rows) =>
+      failures.all({ conversationId, rows }).map((row) => ({
+        turnId: row.id,
+        failure: row.failure,
+        error: row.error ?? "",
+        failedAt: row.finished_at ?? 0,
+      })),
+    summary: (accountId, uuid) => {
+      const row = summary.get({ accountId, uuid });
+      return row ? summaryFromRow(row) : null;
+    },
+    list: (accountId, filter: ConversationFilter, before, rows) =>
+      list
+        .all({
+          accountId,
+          before,
+          rows,
+          type: filter.type ?? null,
+          assistantId: filter.assistantId ?? null,
+          externalIdentifier: filter.externalIdentifier ?? null,
+        })
+        .map(summaryFromRow),
+    beginTurn: (args) => writer.write("turns.begin", args),
+    completeTurn: (args) => writer.write("turns.complete", args),
+    failTurn: (args) => writer.write("turns.fail", args),
+    tellRefused: (args) => writer.write("conversations.tellRefused", args),
+    setAi: (args) => writer.write("conversations.setAi", args),
+    endInactive: (args) => writer.write("conversations.endInactive", args),
+    recover: (args) => writer.write("turns.recover", args),
+  };
+}

@@ -1,0 +1,72 @@
+// Backup of the database file, and what tells whether a copy is sound. A copy counts only once it
+// has been opened, checked page by page and audited; until then it has another name beside its
+// target.
+import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { auditAccount } from "#features/accounts/ledger.ts";
+import {
+  databasePath,
+  openForInspection,
+  schemaVersion,
+  shippedMigrations,
+  type Db,
+} from "./database.ts";
+import { createLedgerReader } from "#storage/ledger.ts";
+
+export interface Audit {
+  accounts: number;
+  entries: number;
+  problems: string[];
+}
+
+/** Recomputes every account from its ledger, over one snapshot. */
+export function auditDatabase(db: Db): Audit {
+  const audit: Audit = { accounts: 0, entries: 0, problems: [] };
+  const reader = createLedgerReader(db);
+  reader.audit((totals, entries, openMicros) => {
+    audit.accounts += 1;
+    audit.entries += totals.ledgerEntries;
+    audit.problems.push(...auditAccount(totals, entries, openMicros));
+  });
+  audit.problems.push(...reader.strayReferences());
+  return audit;
+}
+
+/** Everything wrong with a copy, in words; empty when it can be trusted. */
+export function inspectDatabase(path: string): string[] {
+  const db = openForInspection(path);
+  try {
+    const newest = shippedMigrations().at(-1)?.version ?? 0;
+    const version = schemaVersion(db);
+    if (version === 0) return ["it is not a Parley database"];
+    if (version > newest) return [`its schema ${version} is newer than this program`];
+    const check = db.pragma("quick_check", { simple: true });
+    if (check !== "ok") return [`the file is damaged: ${String(check)}`];
+    return version === newest ? auditDatabase(db).problems : [];
+  } catch (error) {
+    return [(error as Error).message];
+  } finally {
+    db.close();
+  }
+}
+
+/** Copies the live database, whoever writes to it meanwhile. Throws when the copy is not sound. */
+export async function backupDatabase(dataDir: string, target: string): Promise<void> {
+  const partial = `${resolve(target)}.partial`;
+  mkdirSync(dirname(partial), { recursive: true });
+  rmSync(partial, { force: true });
+  const db = openForInspection(databasePath(dataDir));
+  try {
+    await db.backup(partial);
+  } finally {
+    db.close();
+  }
+  try {
+    chmodSync(partial, 0o600);
+    const problems = inspectDatabase(partial);
+    if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
+    renameSync(partial, resolve(target));
+  } finally {
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(partial + suffix, { force: true });
+  }
+}

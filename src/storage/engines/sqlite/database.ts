@@ -1,0 +1,168 @@
+// Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
+// better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
+import Database from "better-sqlite3";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { load as loadVectors } from "sqlite-vec";
+import { finishRestore } from "./restoring.ts";
+
+/**
+ * In statements that run often, a parameter of an ORDER BY query is written `+@id`, of a LIMIT
+ * `(@rows + 0)`: SQLite looks at the values of bare ones to plan anew, at every single run.
+ */
+export type Db = Database.Database;
+export type Statement<Parameters extends object = Record<string, unknown>, Row = unknown> =
+  Database.Statement<[Parameters], Row>;
+
+const MIGRATIONS = join(import.meta.dirname, "../../schema");
+const BUSY_TIMEOUT_MS = 5000;
+/** Pages written again and again cost the checkpoint once, so it comes round seldom (16 MiB). */
+const WAL_PAGES_MAX = 4000;
+const WRITER_CACHE_KIB = 16_384;
+
+export function databasePath(dataDir: string): string {
+  return join(dataDir, "parley.db");
+}
+
+export interface Migration {
+  version: number;
+  name: string;
+  sql: string;
+}
+
+/** Shipped migrations, oldest first; file `0007_x.sql` makes schema version 7. */
+export function shippedMigrations(): Migration[] {
+  return readdirSync(MIGRATIONS)
+    .filter((file) => /^\d{4}_\w+\.sql$/.test(file))
+    .sort()
+    .map((name) => ({
+      version: Number(name.slice(0, 4)),
+      name,
+      sql: readFileSync(join(MIGRATIONS, name), "utf8"),
+    }));
+}
+
+function setPragmas(db: Db): void {
+  db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  db.pragma("foreign_keys = ON");
+  db.pragma("trusted_schema = OFF");
+  db.pragma("cell_size_check = ON");
+}
+
+/**
+ * The connection that may write. `synchronous=FULL`: a commit that returned survives a power cut.
+ * Throws when the file was made by a newer program.
+ */
+export function openWriter(dataDir: string, options: { migrate: boolean }): Db {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const path = databasePath(dataDir);
+  const db = new Database(path);
+  chmodSync(path, 0o600);
+  setPragmas(db);
+  db.pragma("journal_mode = WAL");
+  db.pragma("synchronous = FULL");
+  db.pragma("journal_size_limit = 67108864");
+  db.pragma(`wal_autocheckpoint = ${WAL_PAGES_MAX}`);
+  db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
+  if (options.migrate) migrate(db);
+  else assertCurrent(db);
+  return db;
+}
+
+/** A connection for reads on the main thread; the file must exist and be migrated. */
+export function openReader(dataDir: string): Db {
+  const db = new Database(databasePath(dataDir), { readonly: true, fileMustExist: true });
+  setPragmas(db);
+  loadVectors(db);
+  assertCurrent(db);
+  return db;
+}
+
+export function schemaVersion(db: Db): number {
+  return db.pragma("user_version", { simple: true }) as number;
+}
+
+/** Opens any copy of the database read-only, whatever its version (backup, restore, doctor). */
+export function openForInspection(path: string): Db {
+  const db = new Database(path, { readonly: true, fileMustExist: true });
+  setPragmas(db);
+  return db;
+}
+
+/** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
+export function migrate(db: Db, migrations = shippedMigrations()): void {
+  const newest = migrations.at(-1)?.version ?? 0;
+  refuseNewer(schemaVersion(db), newest);
+  for (const migration of migrations) {
+    db.transaction(() => {
+      if (schemaVersion(db) >= migration.version) return;
+      db.exec(migration.sql);
+      db.pragma(`user_version = ${migration.version}`);
+    }).immediate();
+  }
+}
+
+function assertCurrent(db: Db): void {
+  const newest = shippedMigrations().at(-1)?.version ?? 0;
+  const version = schemaVersion(db);
+  refuseNewer(version, newest);
+  if (version < newest) {
+    throw new Error(`the database has schema ${version}, this program needs ${newest}: start the server once`);
+  }
+}
+
+function refuseNewer(version: number, newest: number): void {
+  if (version > newest) {
+    throw new Error(
+      `the database has schema ${version}, newer than the ${newest} this program knows: use a newer Parley`,
+    );
+  }
+}
+
+/**
+ * Holds the data folder for one server process. The lock is SQLite's own on a file beside the
+ * database, so the operating system frees it however the process ends. Null when it is taken. A
+ * restore that died is brought to its end first.
+ */
+export function lockDataDir(dataDir: string): { release(): void } | null {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const db = new Database(join(dataDir, "server.lock"), { timeout: 0 });
+  try {
+    db.pragma("journal_mode = DELETE");
+    db.exec("BEGIN EXCLUSIVE");
+    finishRestore(dataDir);
+  } catch (error) {
+    db.close();
+    if (isBusy(error)) return null;
+    throw error;
+  }
+  return {
+    release: () => {
+      if (db.open) db.close();
+    },
+  };
+}
+
+export function databaseExists(dataDir: string): boolean {
+  return existsSync(databasePath(dataDir)) && existsSync(dirname(databasePath(dataDir)));
+}
+
+function sqliteCode(error: unknown): string {
+  return error instanceof Database.SqliteError ? error.code : "";
+}
+
+function isBusy(error: unknown): boolean {
+  return sqliteCode(error).startsWith("SQLITE_BUSY");
+}
+
+export function isConstraint(error: unknown): boolean {
+  return sqliteCode(error).startsWith("SQLITE_CONSTRAINT");
+}
+
+/**
+ * True when the disk, not the command, is at fault. After such an error the state of the page
+ * cache is unknown, so the writer stops for good instead of trying again.
+ */
+export function isDiskFailure(error: unknown): boolean {
+  return /^SQLITE_(IOERR|FULL|CORRUPT|NOTADB|CANTOPEN|READONLY|PROTOCOL)/.test(sqliteCode(error));
+}

@@ -1,0 +1,61 @@
+// The embedded storage engine as a whole: opens the file and builds every store over it. Called by
+// app.ts and the command line.
+import type { Storage } from "#storage/storage.ts";
+import { createAccountStore } from "#storage/accounts.ts";
+import { createAssistantStore } from "#storage/assistants.ts";
+import { createCalendarStore } from "#storage/calendar.ts";
+import { createCallStore } from "#storage/calls.ts";
+import { createCampaignStore } from "#storage/campaigns.ts";
+import { createConversationStore } from "#storage/conversations.ts";
+import { openReader } from "./database.ts";
+import { createEventLog } from "#storage/events.ts";
+import { createGroupStores } from "#storage/groups.ts";
+import { createKnowledgebaseStore } from "#storage/knowledgebases.ts";
+import { createLeadStore } from "#storage/leads.ts";
+import { createLedgerReader, createStatementStore } from "#storage/ledger.ts";
+import { createOverviewStore } from "#storage/overview.ts";
+import { createNumberInventory, createPhoneNumberStore } from "#storage/phone-numbers.ts";
+import { createSipTrunkStore } from "#storage/sip-trunks.ts";
+import { createToolJournal, createToolStore } from "#storage/tools.ts";
+import { createEvaluationStore } from "#storage/conversation-evaluations.ts";
+import { createWebhookStore } from "#storage/webhooks.ts";
+import type { Writer } from "#storage/writer.ts";
+import { createInlineWriter, startThreadWriter } from "./writer.ts";
+
+/** `thread`: writes in a thread of their own (the server). `inline`: on the caller's (the CLI). */
+export async function openStorage(dataDir: string, mode: "thread" | "inline"): Promise<Storage> {
+  const writer: Writer = mode === "thread"
+    ? await startThreadWriter(dataDir)
+    : createInlineWriter(dataDir, { migrate: true });
+  const reader = openReader(dataDir);
+  return {
+    accounts: createAccountStore(reader, writer),
+    assistants: createAssistantStore(reader, writer),
+    ...createGroupStores(reader, writer),
+    phoneNumbers: createPhoneNumberStore(reader, writer),
+    numberInventory: createNumberInventory(reader, writer),
+    sipTrunks: createSipTrunkStore(reader, writer),
+    knowledgebases: createKnowledgebaseStore(reader, writer),
+    tools: createToolStore(reader, writer),
+    toolJournal: createToolJournal(writer),
+    calendars: createCalendarStore(reader, writer),
+    calls: createCallStore(reader, writer),
+    leads: createLeadStore(reader, writer),
+    campaigns: createCampaignStore(reader, writer),
+    conversations: createConversationStore(reader, writer),
+    webhooks: createWebhookStore(reader, writer),
+    evaluations: createEvaluationStore(reader, writer),
+    events: createEventLog(reader),
+    ledger: createLedgerReader(reader),
+    overview: createOverviewStore(reader),
+    statements: createStatementStore(reader),
+    trimLog: async (before, rows) =>
+      await writer.write("events.trim", { before, rows })
+        + await writer.write("tools.trimCalls", { before, rows }),
+    failure: () => writer.failure(),
+    close: async () => {
+      if (reader.open) reader.close();
+      await writer.close();
+    },
+  };
+}

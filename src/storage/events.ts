@@ -1,0 +1,139 @@
+// The event log's rows. Commands of other features append here inside their own transaction;
+// realtime sessions read from here by sequence number.
+import type { CommittedData, CommittedEvent } from "#events/events.ts";
+import type { EventLog } from "#events/log.ts";
+import type { Instant } from "#core/system.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import { createEnqueue } from "./webhook-outbox.ts";
+
+interface EventRow {
+  id: number;
+  account_id: number;
+  account_sequence: number;
+  conversation_uuid: string | null;
+  call_id: number | null;
+  sequence: number;
+  type: CommittedData["type"];
+  data: string;
+  created_at: number;
+}
+
+function eventFromRow(row: EventRow): CommittedEvent {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    accountSequence: row.account_sequence,
+    conversationId: row.conversation_uuid,
+    callId: row.call_id,
+    sequence: row.sequence,
+    type: row.type,
+    json: row.data,
+    createdAt: row.created_at,
+  };
+}
+
+export interface NewEvent {
+  accountId: number;
+  accountSequence: number;
+  /** Row id and uuid of the conversation, or null for an event of the account alone. */
+  conversation: { id: number; uuid: string; sequence: number } | null;
+  call?: { id: number; sequence: number };
+  data: CommittedData;
+  now: Instant;
+}
+
+/**
+ * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
+ * webhooks tell of it.
+ */
+export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent {
+  const insert = db.prepare(`
+    INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
+      created_at)
+    VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now)`);
+  const enqueue = createEnqueue(db);
+  return ({ accountId, accountSequence, conversation, call, data, now }) => {
+    const sequence = conversation?.sequence ?? call?.sequence ?? 0;
+    const callId = call?.id ?? null;
+    const json = JSON.stringify(data);
+    const { lastInsertRowid } = insert.run({
+      accountId,
+      accountSequence,
+      conversationId: conversation?.id ?? null,
+      callId,
+      sequence,
+      type: data.type,
+      json,
+      now,
+    });
+    const event: CommittedEvent = {
+      id: Number(lastInsertRowid),
+      accountId,
+      accountSequence,
+      conversationId: conversation?.uuid ?? null,
+      callId,
+      sequence,
+      type: data.type,
+      json,
+      createdAt: now,
+    };
+    enqueue(event, now);
+    return event;
+  };
+}
+
+/** Draws the next `count` sequence numbers of an account; returns the last. */
+export function createAccountSequence(db: Db): (accountId: number, count: number) => number {
+  const advance = db.prepare<[{ accountId: number; count: number }], { last: number }>(`
+    UPDATE accounts SET event_sequence = event_sequence + @count WHERE id = @accountId
+    RETURNING event_sequence AS last`);
+  return (accountId, count) => {
+    const row = advance.get({ accountId, count });
+    if (!row) throw new Error("an event needs an existing account");
+    return row.last;
+  };
+}
+
+export function eventCommands(db: Db) {
+  const trim = db.prepare(`
+    DELETE FROM events WHERE id IN (
+      SELECT id FROM events WHERE created_at < @before ORDER BY id LIMIT @rows)`);
+  return {
+    /** Removes events older than the retention, oldest first; returns how many. */
+    "events.trim": (args: { before: Instant; rows: number }): number => trim.run(args).changes,
+  };
+}
+
+const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
+  e.created_at, c.uuid AS conversation_uuid FROM events e LEFT JOIN conversations c ON c.id = e.conversation_id`;
+
+export function createEventLog(db: Db): EventLog {
+  const ofConversation = db.prepare<[object], EventRow>(`${EVENT}
+    WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = @uuid)
+      AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
+  const ofAccount = db.prepare<[object], EventRow>(`${EVENT}
+    WHERE e.account_id = +@accountId AND e.account_sequence > @after
+    ORDER BY e.account_sequence LIMIT (@rows + 0)`);
+  const ofCall = db.prepare<[object], EventRow>(`${EVENT}
+    WHERE e.call_id = +@callId AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
+  const since = db.prepare<[object], EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
+  const conversation = db.prepare<[object], { sequence: number }>(
+    "SELECT event_sequence AS sequence FROM conversations WHERE uuid = @uuid");
+  const account = db.prepare<[object], { sequence: number }>(
+    "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId");
+  const call = db.prepare<[object], { sequence: number }>(
+    "SELECT event_sequence AS sequence FROM calls WHERE id = @callId");
+  const newest = db.prepare<[], { id: number | null }>("SELECT max(id) AS id FROM events");
+  return {
+    ofConversation: (uuid, after, rows) =>
+      ofConversation.all({ uuid, after, rows }).map(eventFromRow),
+    ofAccount: (accountId, after, rows) =>
+      ofAccount.all({ accountId, after, rows }).map(eventFromRow),
+    ofCall: (callId, after, rows) => ofCall.all({ callId, after, rows }).map(eventFromRow),
+    newestOfCall: (callId) => call.get({ callId })?.sequence ?? 0,
+    newestOfConversation: (uuid) => conversation.get({ uuid })?.sequence ?? 0,
+    newestOfAccount: (accountId) => account.get({ accountId })?.sequence ?? 0,
+    since: (id, rows) => since.all({ id, rows }).map(eventFromRow),
+    newestId: () => newest.get()?.id ?? 0,
+  };
+}

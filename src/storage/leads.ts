@@ -1,0 +1,110 @@
+// Leads and the do-not-call list in SQLite: reads on the main thread. The commands are in
+// lead-commands.ts.
+import type {
+  BlockedNumber, Lead, LeadFilter, LeadStatus, LeadStore, Variables, WholeLead,
+} from "#features/leads/leads.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import type { Writer } from "./writer.ts";
+
+export interface LeadRow {
+  id: number;
+  account_id: number;
+  campaign_id: number;
+  main_id: number | null;
+  phone_number: string;
+  timezone: string;
+  status: LeadStatus;
+  call_tries: number;
+  next_try_at: number | null;
+  call_id: number | null;
+  created_at: number;
+  updated_at: number;
+  variables: string;
+}
+
+export function leadFromRow(row: LeadRow): Lead {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    campaignId: row.campaign_id,
+    mainId: row.main_id,
+    phoneNumber: row.phone_number,
+    timeZone: row.timezone,
+    variables: JSON.parse(row.variables) as Variables,
+    status: row.status,
+    callTries: row.call_tries,
+    nextTryAt: row.next_try_at,
+    callId: row.call_id,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+interface BlockedRow {
+  phone_number: string;
+  reason: string | null;
+  created_at: number;
+}
+
+const blockedFromRow = (row: BlockedRow): BlockedNumber =>
+  ({ phoneNumber: row.phone_number, reason: row.reason, createdAt: row.created_at });
+
+const MATCHES = `l.account_id = @accountId AND l.main_id IS NULL
+  AND (@status IS NULL OR l.status = @status)
+  AND (@campaignId IS NULL OR l.campaign_id = @campaignId)
+  AND (@phoneNumber IS NULL OR instr(l.phone_number, @phoneNumber) > 0)
+  AND (@from IS NULL OR l.created_at >= @from)
+  AND (@to IS NULL OR l.created_at < @to)`;
+
+const parametersOf = (accountId: number, filter: LeadFilter) => ({
+  accountId,
+  status: filter.status ?? null,
+  campaignId: filter.campaignId ?? null,
+  phoneNumber: filter.phoneNumber ?? null,
+  from: filter.from ?? null,
+  to: filter.to ?? null,
+});
+
+type WholeRow = LeadRow & { campaign_name: string };
+const LEAD = `SELECT l.*, k.name AS campaign_name
+  FROM leads l JOIN campaigns k ON k.id = l.campaign_id`;
+
+export function createLeadStore(db: Db, writer: Writer): LeadStore {
+  const find = db.prepare<[object], WholeRow>(`${LEAD} WHERE l.id = @leadId`);
+  const contacts = db.prepare<[object], LeadRow>(
+    "SELECT * FROM leads WHERE main_id = @leadId ORDER BY position");
+  const list = db.prepare<[object], WholeRow>(
+    `${LEAD} WHERE ${MATCHES} ORDER BY l.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
+  const count = db.prepare<[object], { leads: number }>(
+    `SELECT count(*) AS leads FROM leads l WHERE ${MATCHES}`);
+  const campaign = db.prepare(
+    "SELECT 1 FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
+  const blocked = db.prepare<[object], BlockedRow>(`
+    SELECT * FROM blocked_numbers WHERE account_id = +@accountId
+    ORDER BY created_at DESC, phone_number LIMIT (@rows + 0) OFFSET (@offset + 0)`);
+  const countBlocked = db.prepare<[object], { numbers: number }>(
+    "SELECT count(*) AS numbers FROM blocked_numbers WHERE account_id = @accountId");
+  const whole = (row: WholeRow): WholeLead => ({
+    ...leadFromRow(row),
+    campaignName: row.campaign_name,
+    contacts: contacts.all({ leadId: row.id }).map(leadFromRow),
+  });
+  return {
+    add: (args) => writer.write("leads.add", args),
+    update: (args) => writer.write("leads.update", args),
+    remove: (args) => writer.write("leads.remove", args),
+    block: (args) => writer.write("leads.block", args),
+    unblock: (args) => writer.write("leads.unblock", args),
+    find: (accountId, leadId) => {
+      const row = find.get({ leadId });
+      return row?.account_id === accountId ? whole(row) : null;
+    },
+    list: (accountId, filter, offset, rows) =>
+      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(whole),
+    count: (accountId, filter) => count.get(parametersOf(accountId, filter))?.leads ?? 0,
+    ownsCampaign: (accountId, campaignId) => campaign.get({ accountId, campaignId }) !== undefined,
+    blocked: (accountId, offset, rows) =>
+      blocked.all({ accountId, offset, rows }).map(blockedFromRow),
+    countBlocked: (accountId) => countBlocked.get({ accountId })?.numbers ?? 0,
+  };
+}

@@ -1,0 +1,314 @@
+// Money movements as steps other commands take inside their own transaction. Each step keeps
+// Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
+import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "#features/accounts/ledger.ts";
+import type { EntryFilter, StatementStore } from "#features/accounts/statements.ts";
+import { dollarsFromMicros, type Micros } from "#core/money.ts";
+import type { Instant } from "#core/system.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import { createEventAppender } from "./events.ts";
+
+interface AccountRow {
+  balance_micros: number;
+  reserved_micros: number;
+  ledger_entries: number;
+  ledger_hash: string;
+  event_sequence: number;
+}
+
+export interface Ledger {
+  /**
+   * Sets the amount aside and draws `events` account event numbers, of which the last is returned;
+   * null when the free balance is too low, and then nothing was written.
+   */
+  reserve(args: Reservation): { accountSequence: number } | null;
+  /**
+   * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
+   * open under the reference. `reason` appends the event that was paid for, under the account event
+   * number it receives; it stands in the log before `balance_changed`, as its number says.
+   */
+  post(args: Posting): Posted | null;
+  /** Gives the reserved money back; 0 when none is open under the reference. */
+  release(reference: string): Micros;
+  /** Adds an entry without a reservation. Null when it would leave less than is reserved. */
+  enter(args: Entry): Posted | null;
+}
+
+interface Reservation {
+  accountId: number;
+  reference: string;
+  amountMicros: Micros;
+  events: number;
+  now: Instant;
+}
+interface Posting {
+  reference: string;
+  kind: LedgerKind;
+  /** Less than was reserved; the rest is released. Absent: all of it. */
+  amountMicros?: Micros;
+  reason?: AppendReason;
+  now: Instant;
+}
+type AppendReason = (accountSequence: number) => CommittedEvent;
+interface Entry {
+  accountId: number;
+  kind: LedgerKind;
+  reference: string;
+  amountMicros: Micros;
+  now: Instant;
+}
+interface Posted {
+  amountMicros: Micros;
+  balanceMicros: Micros;
+  /** The reason's event, where there is one, then `balance_changed`. */
+  events: CommittedEvent[];
+}
+
+function prepareLedger(db: Db) {
+  return {
+    hold: db.prepare<[object], { sequence: number }>(`
+      UPDATE accounts SET reserved_micros = reserved_micros + @amountMicros,
+        event_sequence = event_sequence + @events
+      WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros
+      RETURNING event_sequence AS sequence`),
+    insertReservation: db.prepare(`
+      INSERT INTO reservations (reference, account_id, amount_micros, created_at)
+      VALUES (@reference, @accountId, @amountMicros, @now)`),
+    takeReservation: db.prepare<[object], { account_id: number; amount_micros: number }>(`
+      DELETE FROM reservations WHERE reference = @reference RETURNING account_id, amount_micros`),
+    unhold: db.prepare(
+      "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId"),
+    readAccount: db.prepare<[object], AccountRow>(`
+      SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+      FROM accounts WHERE id = @accountId`),
+    insertEntry: db.prepare(`
+      INSERT INTO ledger (account_id, number, kind, reference, amount_micros, balance_after_micros,
+        created_at, hash)
+      VALUES (@accountId, @number, @kind, @reference, @amountMicros, @balanceAfterMicros,
+        @createdAt, @hash)`),
+    updateAccount: db.prepare(`
+      UPDATE accounts SET balance_micros = @balanceMicros,
+        reserved_micros = reserved_micros - @releasedMicros,
+        ledger_entries = @number, ledger_hash = @hash, event_sequence = @eventSequence
+      WHERE id = @accountId`),
+  };
+}
+
+type LedgerStatements = ReturnType<typeof prepareLedger>;
+
+/** Adds an entry to the chain and its event to the log; null when money would be missing. */
+function createEntryWriter(db: Db, statements: LedgerStatements) {
+  const { readAccount, insertEntry, updateAccount } = statements;
+  const append = createEventAppender(db);
+  return (entry: Entry, releasedMicros: Micros, reason?: AppendReason): Posted | null => {
+    const account = readAccount.get({ accountId: entry.accountId });
+    if (!account) return null;
+    const balanceMicros = account.balance_micros + entry.amountMicros;
+    if (balanceMicros < account.reserved_micros - releasedMicros) return null;
+    const number = account.ledger_entries + 1;
+    const eventSequence = account.event_sequence + (reason ? 2 : 1);
+    const fields = {
+      accountId: entry.accountId,
+      number,
+      kind: entry.kind,
+      reference: entry.reference,
+      amountMicros: entry.amountMicros,
+      balanceAfterMicros: balanceMicros,
+      createdAt: entry.now,
+    };
+    const hash = hashEntry(account.ledger_hash, fields);
+    insertEntry.run({ ...fields, hash });
+    updateAccount.run({
+      accountId: entry.accountId, balanceMicros, releasedMicros, number, hash, eventSequence,
+    });
+    const paidFor = reason ? [reason(eventSequence - 1)] : [];
+    const changed = append({
+      accountId: entry.accountId,
+      accountSequence: eventSequence,
+      conversation: null,
+      data: {
+        type: "balance_changed",
+        balance: dollarsFromMicros(balanceMicros),
+        change: dollarsFromMicros(entry.amountMicros),
+        kind: entry.kind,
+      },
+      now: entry.now,
+    });
+    return { amountMicros: entry.amountMicros, balanceMicros, events: [...paidFor, changed] };
+  };
+}
+
+export function createLedger(db: Db): Ledger {
+  const statements = prepareLedger(db);
+  const { hold, insertReservation, takeReservation, unhold } = statements;
+  const write = createEntryWriter(db, statements);
+  return {
+    reserve: (args) => {
+      const { accountId, amountMicros, reference, now } = args;
+      const held = hold.get({ accountId, amountMicros, events: args.events });
+      if (!held) return null;
+      insertReservation.run({ reference, accountId, amountMicros, now });
+      return { accountSequence: held.sequence };
+    },
+    post: ({ reference, kind, amountMicros: wanted, reason, now }) => {
+      const taken = takeReservation.get({ reference });
+      if (!taken) return null;
+      const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
+      return write(
+        { accountId: taken.account_id, kind, reference, amountMicros, now },
+        taken.amount_micros,
+        reason,
+      );
+    },
+    release: (reference) => {
+      const taken = takeReservation.get({ reference });
+      if (!taken) return 0;
+      unhold.run({ accountId: taken.account_id, amountMicros: taken.amount_micros });
+      return taken.amount_micros;
+    },
+    enter: (entry) => write(entry, 0),
+  };
+}
+
+interface LedgerRow {
+  account_id: number;
+  number: number;
+  kind: LedgerKind;
+  reference: string;
+  amount_micros: number;
+  balance_after_micros: number;
+  created_at: number;
+  hash: string;
+}
+
+const entryFromRow = (row: LedgerRow): LedgerEntry => ({
+  accountId: row.account_id,
+  number: row.number,
+  kind: row.kind,
+  reference: row.reference,
+  amountMicros: row.amount_micros,
+  balanceAfterMicros: row.balance_after_micros,
+  createdAt: row.created_at,
+  hash: row.hash,
+});
+
+const totalsFromRow = (accountId: number, row: AccountRow): AccountTotals => ({
+  accountId,
+  balanceMicros: row.balance_micros,
+  reservedMicros: row.reserved_micros,
+  ledgerEntries: row.ledger_entries,
+  ledgerHash: row.ledger_hash,
+});
+
+export interface LedgerReader {
+  /** Everything `auditAccount` needs, account by account, from one consistent snapshot. */
+  audit(
+    visit: (totals: AccountTotals, entries: Iterable<LedgerEntry>, openMicros: Micros) => void,
+  ): void;
+  /** Entries that name a turn which is not billed, and billed turns without an entry. */
+  strayReferences(): string[];
+}
+
+const BILLED_TURNS = `WITH billed AS MATERIALIZED (
+  SELECT 'turn:' || conversation_id || '.' || user_sequence AS reference, price_micros FROM turns
+  WHERE state IN ('done', 'stopped') AND reply_message_id IS NOT NULL
+  UNION ALL SELECT 'call:' || id, total_cost_micros FROM calls
+  UNION ALL SELECT 'number-purchase:' || uuid, price_micros FROM number_purchases
+  WHERE state = 'completed')`;
+// EXCEPT sorts both sides. A join with computed references would look through all of them for each
+// entry: SQLite does not reckon with an index of its own being worth it.
+const UNBILLED_ENTRIES = `${BILLED_TURNS}
+  SELECT reference FROM (
+    SELECT reference, -amount_micros FROM ledger
+    WHERE kind = 'message' OR reference GLOB 'number-purchase:*'
+      OR (kind = 'call' AND reference IN (SELECT 'call:' || id FROM calls))
+    EXCEPT SELECT reference, price_micros FROM billed)`;
+const UNENTERED_TURNS = `${BILLED_TURNS}
+  SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference
+  WHERE b.price_micros > 0 AND l.reference IS NULL`;
+
+const OPEN = `SELECT coalesce(sum(amount_micros), 0) AS micros FROM reservations
+  WHERE account_id = @accountId`;
+
+export function createLedgerReader(db: Db): LedgerReader {
+  const accounts = db.prepare<[], AccountRow & { id: number }>(`
+    SELECT id, balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts ORDER BY id`);
+  const entries = db.prepare<[object], LedgerRow>(
+    "SELECT * FROM ledger WHERE account_id = @accountId ORDER BY number");
+  const open = db.prepare<[object], { micros: number }>(OPEN);
+  const unbilled = db.prepare<[], { reference: string }>(UNBILLED_ENTRIES);
+  const unentered = db.prepare<[], { reference: string }>(UNENTERED_TURNS);
+
+  function* entriesOf(accountId: number): Iterable<LedgerEntry> {
+    for (const row of entries.iterate({ accountId })) yield entryFromRow(row);
+  }
+  return {
+    audit: db.transaction((visit) => {
+      for (const row of accounts.all()) {
+        const openMicros = open.get({ accountId: row.id })?.micros ?? 0;
+        visit(totalsFromRow(row.id, row), entriesOf(row.id), openMicros);
+      }
+    }),
+    strayReferences: () => [
+      ...unbilled.all().map((row) => `${row.reference} is in the ledger, but nothing like it was completed`),
+      ...unentered.all().map((row) => `${row.reference} was completed, but is not in the ledger`),
+    ],
+  };
+}
+
+// In the order of the chain, whatever is asked for: entries are read along the primary key.
+const MATCHES = `account_id = @accountId
+  AND (@kind IS NULL OR kind = @kind)
+  AND (@reference IS NULL OR reference = @reference)
+  AND (@prefix IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)
+  AND (@from IS NULL OR created_at >= @from)
+  AND (@to IS NULL OR created_at < @to)`;
+
+const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFilter) => ({
+  accountId,
+  kind: kind ?? null,
+  reference: reference && !reference.isPrefix ? reference.text : null,
+  prefix: reference?.isPrefix ? reference.text : null,
+  from: from ?? null,
+  to: to ?? null,
+});
+
+export function createStatementStore(db: Db): StatementStore {
+  const list = db.prepare<[object], LedgerRow>(`
+    SELECT * FROM ledger WHERE ${MATCHES}
+    ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
+  const count = db.prepare<[object], { entries: number }>(
+    `SELECT count(*) AS entries FROM ledger WHERE ${MATCHES}`);
+  const account = db.prepare<[object], AccountRow>(`
+    SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts WHERE id = @accountId`);
+  const open = db.prepare<[object], { micros: number }>(OPEN);
+  const newest = db.prepare<[object], { number: number | null }>(
+    "SELECT max(number) AS number FROM ledger WHERE account_id = @accountId");
+  const entries = db.prepare<[object], LedgerRow>(`
+    SELECT * FROM ledger WHERE account_id = +@accountId AND number > +@after AND number <= +@last
+    ORDER BY number LIMIT (@rows + 0)`);
+  return {
+    list: (accountId, filter, offset, rows) =>
+      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(entryFromRow),
+    count: (accountId, filter) => {
+      // All of them are counted already; the commonest request should not do it again.
+      const row = Object.keys(filter).length === 0 ? account.get({ accountId }) : undefined;
+      return row?.ledger_entries ?? count.get(parametersOf(accountId, filter))?.entries ?? 0;
+    },
+    // The writer commits in another thread: only a transaction sees one moment.
+    claims: db.transaction((accountId: number) => {
+      const row = account.get({ accountId });
+      return row
+        ? {
+            totals: totalsFromRow(accountId, row),
+            openMicros: open.get({ accountId })?.micros ?? 0,
+            newest: newest.get({ accountId })?.number ?? 0,
+          }
+        : null;
+    }),
+    entries: (accountId, after, last, rows) =>
+      entries.all({ accountId, after, last, rows }).map(entryFromRow),
+  };
+}

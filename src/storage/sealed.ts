@@ -1,0 +1,87 @@
+// Everything in a database file that is sealed, to try a secret on.
+import type { BuiltInTool } from "#features/assistants/built-in-tools.ts";
+import { calcomPlace, isIntegration, isSealedKey } from "#features/assistants/calcom-keys.ts";
+import { passwordPlace } from "#features/phone-numbers/sip-trunks.ts";
+import { toolPlace } from "#features/tools/tools.ts";
+import { openForInspection, schemaVersion, shippedMigrations, type Db } from "./engines/sqlite/database.ts";
+
+export interface Sealed {
+  /** In words: `headers of tool 3`. */
+  what: string;
+  sealed: string;
+  place: string;
+}
+
+interface Row {
+  id: number;
+  account_id: number;
+  uuid: string;
+}
+
+type ToolRow = Row & { headers: string; static_fields: string };
+type TrunkRow = Row & { phone_number: string; password: string };
+type AssistantRow = Row & { settings: string };
+
+function* sealedOfTools(db: Db): Iterable<Sealed> {
+  const rows = db.prepare<[], ToolRow>(
+    "SELECT id, account_id, uuid, headers, static_fields FROM tools ORDER BY id").iterate();
+  for (const { id, account_id: accountId, uuid, headers, static_fields: fields } of rows) {
+    const place = (column: string): string => toolPlace({ accountId, uuid }, column);
+    yield { what: `headers of tool ${id}`, sealed: headers, place: place("headers") };
+    if (fields !== "") {
+      yield { what: `static fields of tool ${id}`, sealed: fields, place: place("static_fields") };
+    }
+  }
+}
+
+function* sealedOfTrunks(db: Db): Iterable<Sealed> {
+  const rows = db.prepare<[], TrunkRow>(`
+    SELECT phone_numbers.id, account_id, uuid, phone_number, password
+    FROM sip_trunks JOIN phone_numbers ON phone_numbers.id = sip_trunks.phone_number_id
+    ORDER BY phone_numbers.id`).iterate();
+  for (const { account_id: accountId, uuid, phone_number: number, password } of rows) {
+    const place = passwordPlace(accountId, uuid);
+    yield { what: `password of SIP trunk ${number}`, sealed: password, place };
+  }
+}
+
+function* sealedOfAssistants(db: Db): Iterable<Sealed> {
+  const rows = db.prepare<[], AssistantRow>(`
+    SELECT id, account_id, uuid, settings FROM assistants
+    WHERE deleted_at IS NULL ORDER BY id`).iterate();
+  for (const { id, account_id: accountId, uuid, settings } of rows) {
+    const { tools = [] } = JSON.parse(settings) as { tools?: BuiltInTool[] };
+    for (const tool of tools) {
+      // One from a time when keys lay open is sealed at the next start.
+      if (!isIntegration(tool) || !isSealedKey(tool.calcom_api_key)) continue;
+      yield {
+        what: `Cal.com key of assistant ${id}`, sealed: tool.calcom_api_key,
+        place: calcomPlace({ accountId, uuid }),
+      };
+    }
+  }
+}
+
+export type Trial =
+  /** The tables are an older program's; the next start brings them up to date. */
+  | { kind: "too_old" }
+  | { kind: "tried"; count: number; closed: string[] };
+
+/** Tries all that is sealed; `closed` are in words those that do not open. */
+export function trySealed(path: string, opens: (sealed: Sealed) => boolean): Trial {
+  const db = openForInspection(path);
+  try {
+    if (schemaVersion(db) !== shippedMigrations().at(-1)?.version) return { kind: "too_old" };
+    const closed: string[] = [];
+    let count = 0;
+    for (const kind of [sealedOfTools, sealedOfTrunks, sealedOfAssistants]) {
+      for (const sealed of kind(db)) {
+        count += 1;
+        if (!opens(sealed)) closed.push(sealed.what);
+      }
+    }
+    return { kind: "tried", count, closed };
+  } finally {
+    db.close();
+  }
+}

@@ -1,0 +1,181 @@
+// SIP trunks in SQLite. A trunk is two rows with one id: the phone number, which assistants and
+// campaigns hold and whose deletion is in phone-number-commands.ts, and how it is reached.
+import { collide } from "#features/phone-numbers/claims.ts";
+import type {
+  CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
+} from "#features/phone-numbers/sip-trunks.ts";
+import type { Instant } from "#core/system.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import type { Writer } from "./writer.ts";
+
+interface SipTrunkRow {
+  id: number;
+  account_id: number;
+  phone_number: string;
+  nickname: string | null;
+  country_code: string;
+  created_at: number;
+  uuid: string;
+  trunk_type: StoredSipTrunk["trunkType"];
+  username: string;
+  password: string;
+  address: string;
+  port: number | null;
+  transport: StoredSipTrunk["transport"];
+  calling_format: StoredSipTrunk["callingFormat"];
+  inbound_auth: StoredSipTrunk["inboundAuth"];
+  allowed_networks: string | null;
+  outbound_proxy: number;
+  require_srtp: number;
+  inbound_trunk_id: string;
+  outbound_trunk_id: string;
+  updated_at: number;
+}
+
+function trunkFromRow(row: SipTrunkRow): StoredSipTrunk {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    phoneNumber: row.phone_number,
+    nickname: row.nickname,
+    countryCode: row.country_code,
+    createdAt: row.created_at,
+    uuid: row.uuid,
+    trunkType: row.trunk_type,
+    username: row.username,
+    sealedPassword: row.password,
+    address: row.address,
+    port: row.port,
+    transport: row.transport,
+    callingFormat: row.calling_format,
+    inboundAuth: row.inbound_auth,
+    allowedNetworks:
+      row.allowed_networks === null ? null : JSON.parse(row.allowed_networks) as string[],
+    outboundProxy: row.outbound_proxy === 1,
+    requireSrtp: row.require_srtp === 1,
+    inboundTrunkId: row.inbound_trunk_id,
+    outboundTrunkId: row.outbound_trunk_id,
+    updatedAt: row.updated_at,
+  };
+}
+
+const columnsOf = (trunk: Omit<StoredSipTrunk, "id">) => ({
+  ...trunk,
+  allowedNetworks: trunk.allowedNetworks === null ? null : JSON.stringify(trunk.allowedNetworks),
+  outboundProxy: trunk.outboundProxy ? 1 : 0,
+  requireSrtp: trunk.requireSrtp ? 1 : 0,
+});
+
+const TRUNK = `SELECT n.id, n.account_id, n.phone_number, n.nickname, n.country_code, n.created_at,
+    t.uuid, t.trunk_type, t.username, t.password, t.address, t.port, t.transport, t.calling_format,
+    t.inbound_auth, t.allowed_networks, t.outbound_proxy, t.require_srtp, t.inbound_trunk_id,
+    t.outbound_trunk_id, t.updated_at
+  FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id`;
+
+export function sipTrunkCommands(db: Db) {
+  const same = db.prepare<[object], { id: number }>(`
+    ${TRUNK} WHERE n.account_id = @accountId AND n.phone_number = @phoneNumber
+      AND t.username = @username AND t.address = @address`);
+  const count = db.prepare<[object], { count: number }>(`
+    SELECT count(*) AS count FROM phone_numbers n JOIN sip_trunks t ON t.phone_number_id = n.id
+    WHERE n.account_id = @accountId`);
+  const insertNumber = db.prepare(`
+    INSERT INTO phone_numbers (account_id, phone_number, country_code, type, nickname, created_at)
+    VALUES (@accountId, @phoneNumber, @countryCode, 'sip', @nickname, @createdAt)`);
+  const insert = db.prepare(`
+    INSERT INTO sip_trunks (phone_number_id, uuid, trunk_type, username, password, address, port,
+      transport, calling_format, inbound_auth, allowed_networks, outbound_proxy, require_srtp,
+      inbound_trunk_id, outbound_trunk_id, updated_at)
+    VALUES (@id, @uuid, @trunkType, @username, @sealedPassword, @address, @port, @transport,
+      @callingFormat, @inboundAuth, @allowedNetworks, @outboundProxy, @requireSrtp,
+      @inboundTrunkId, @outboundTrunkId, @updatedAt)`);
+  const changeNumber = db.prepare(`
+    UPDATE phone_numbers SET phone_number = @phoneNumber, country_code = @countryCode,
+      nickname = @nickname
+    WHERE id = @id AND account_id = @accountId AND type = 'sip'`);
+  const change = db.prepare(`
+    UPDATE sip_trunks SET trunk_type = @trunkType, username = @username,
+      password = @sealedPassword, address = @address, port = @port, transport = @transport,
+      calling_format = @callingFormat, inbound_auth = @inboundAuth,
+      allowed_networks = @allowedNetworks, outbound_proxy = @outboundProxy,
+      require_srtp = @requireSrtp,
+      updated_at = @updatedAt
+    WHERE phone_number_id = @id`);
+  const byId = db.prepare<[object], SipTrunkRow>(
+    `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
+  const others = db.prepare<[object], SipTrunkRow>(`${TRUNK} WHERE n.account_id <> @accountId`);
+  const approval = createApprovals(db);
+  const isClaimed = (trunk: Omit<StoredSipTrunk, "id">): boolean =>
+    approval.of(trunk.phoneNumber) !== trunk.accountId
+    && others.all({ accountId: trunk.accountId }).some((row) => collide(trunkFromRow(row), trunk));
+  return {
+    "sipTrunks.approve": approval.set,
+    "sipTrunks.create": (
+      { trunk, trunksMax }: { trunk: Omit<StoredSipTrunk, "id">; trunksMax: number },
+    ): CreateTrunkOutcome => {
+      const columns = columnsOf(trunk);
+      if (same.get(columns)) return { kind: "exists" };
+      if (isClaimed(trunk)) return { kind: "claimed" };
+      if ((count.get(columns)?.count ?? 0) >= trunksMax) return { kind: "too_many" };
+      const id = Number(insertNumber.run(columns).lastInsertRowid);
+      insert.run({ ...columns, id });
+      return { kind: "created", trunk: { ...trunk, id } };
+    },
+    "sipTrunks.update": (
+      trunk: StoredSipTrunk,
+    ): "updated" | "exists" | "claimed" | "not_found" => {
+      const columns = { ...columnsOf(trunk), id: trunk.id };
+      if (same.all(columns).some(({ id }) => id !== trunk.id)) return "exists";
+      const before = byId.get(columns);
+      // What was stored before another claimed it may still be renamed.
+      if (before && isOtherClaim(trunkFromRow(before), trunk) && isClaimed(trunk)) return "claimed";
+      if (changeNumber.run(columns).changes === 0) return "not_found";
+      change.run(columns);
+      return "updated";
+    },
+  };
+}
+
+const isOtherClaim = (one: StoredSipTrunk, other: StoredSipTrunk): boolean =>
+  one.phoneNumber !== other.phoneNumber || one.countryCode !== other.countryCode
+  || one.address !== other.address || one.inboundAuth !== other.inboundAuth
+  || one.allowedNetworks?.join() !== other.allowedNetworks?.join();
+
+/** By the operator's word; of a number as it is spelt. */
+function createApprovals(db: Db) {
+  const find = db.prepare<[object], { account_id: number }>(
+    "SELECT account_id FROM number_approvals WHERE phone_number = @phoneNumber");
+  const account = db.prepare("SELECT id FROM accounts WHERE id = @accountId");
+  return {
+    of: (phoneNumber: string): number | null => find.get({ phoneNumber })?.account_id ?? null,
+    set: (args: { phoneNumber: string; accountId: number; now: Instant }): boolean => {
+      if (!account.get(args)) return false;
+      db.prepare(`
+        INSERT INTO number_approvals (phone_number, account_id, approved_at)
+        VALUES (@phoneNumber, @accountId, @now)
+        ON CONFLICT (phone_number) DO UPDATE
+          SET account_id = excluded.account_id, approved_at = excluded.approved_at`).run(args);
+      return true;
+    },
+  };
+}
+
+export function createSipTrunkStore(db: Db, writer: Writer): SipTrunkStore {
+  const find = db.prepare<[object], SipTrunkRow>(
+    `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
+  const list = db.prepare<[object], SipTrunkRow>(
+    `${TRUNK} WHERE n.account_id = @accountId ORDER BY n.id`);
+  const all = db.prepare<[], SipTrunkRow>(`${TRUNK} ORDER BY n.id`);
+  return {
+    create: (trunk, trunksMax) => writer.write("sipTrunks.create", { trunk, trunksMax }),
+    update: (trunk) => writer.write("sipTrunks.update", trunk),
+    find: (accountId, id) => {
+      const row = find.get({ accountId, id });
+      return row ? trunkFromRow(row) : null;
+    },
+    list: (accountId) => list.all({ accountId }).map(trunkFromRow),
+    all: () => all.all().map(trunkFromRow),
+    approve: (args) => writer.write("sipTrunks.approve", args),
+    approvedAccount: createApprovals(db).of,
+  };
+}

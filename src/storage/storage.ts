@@ -1,0 +1,54 @@
+// The storage port: everything the rest of the program may ask of a store, whichever engine is
+// below. Each store is declared by the feature it serves; an engine (engines/) opens all at once.
+import type { AccountStore } from "#features/accounts/accounts.ts";
+import type { OverviewStore } from "#features/accounts/overview.ts";
+import type { StatementStore } from "#features/accounts/statements.ts";
+import type { AssistantStore } from "#features/assistants/assistants.ts";
+import type { GroupStore } from "#features/assistants/groups.ts";
+import type { CallStore } from "#features/calls/records.ts";
+import type { CalendarStore } from "#features/calendar/calendar.ts";
+import type { CampaignStore } from "#features/campaigns/campaigns.ts";
+import type { ConversationStore } from "#features/conversations/records.ts";
+import type { StorageFailure } from "#core/faults.ts";
+import type { Instant } from "#core/system.ts";
+import type { EventLog } from "#events/log.ts";
+import type { KnowledgebaseStore } from "#features/knowledgebases/knowledgebases.ts";
+import type { LeadStore } from "#features/leads/leads.ts";
+import type { NumberInventory } from "#features/phone-numbers/inventory.ts";
+import type { SipTrunkStore } from "#features/phone-numbers/sip-trunks.ts";
+import type { ToolJournal } from "#features/tools/invocation.ts";
+import type { ToolStore } from "#features/tools/tools.ts";
+import type { EvaluationStore } from "#features/conversations/evaluations.ts";
+import type { WebhookStore } from "#features/webhooks/webhooks.ts";
+import type { LedgerReader } from "./ledger.ts";
+import type { PhoneNumbersStorage } from "./phone-numbers.ts";
+
+export interface Storage {
+  accounts: AccountStore;
+  assistants: AssistantStore;
+  folders: GroupStore;
+  labels: GroupStore;
+  phoneNumbers: PhoneNumbersStorage;
+  numberInventory: NumberInventory;
+  sipTrunks: SipTrunkStore;
+  knowledgebases: KnowledgebaseStore;
+  tools: ToolStore;
+  toolJournal: ToolJournal;
+  calendars: CalendarStore;
+  calls: CallStore;
+  leads: LeadStore;
+  campaigns: CampaignStore;
+  conversations: ConversationStore;
+  webhooks: WebhookStore;
+  evaluations: EvaluationStore;
+  events: EventLog;
+  ledger: LedgerReader;
+  overview: OverviewStore;
+  statements: StatementStore;
+  /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
+  trimLog(before: Instant, rows: number): Promise<number>;
+  /** Null while commits succeed. Once set, nothing is written any more until a restart. */
+  failure(): StorageFailure | null;
+  /** Finishes what was asked, checkpoints, closes. Idempotent. */
+  close(): Promise<void>;
+}

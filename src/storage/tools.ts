@@ -1,0 +1,139 @@
+// Mid-call tools and the journal of their calls in SQLite.
+import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts";
+import type { StoredTool, ToolParameter, ToolStore } from "#features/tools/tools.ts";
+import type { Instant } from "#core/system.ts";
+import { createDetacher } from "./assistants.ts";
+import type { Db } from "./engines/sqlite/database.ts";
+import type { Writer } from "./writer.ts";
+
+interface ToolRow {
+  id: number;
+  uuid: string;
+  account_id: number;
+  name: string;
+  description: string;
+  endpoint: string;
+  method: StoredTool["method"];
+  timeout_s: number;
+  headers: string;
+  schema: string;
+  body_format: StoredTool["bodyFormat"];
+  static_fields: string;
+  created_at: number;
+  updated_at: number;
+}
+
+function toolFromRow(row: ToolRow): StoredTool {
+  return {
+    id: row.id,
+    uuid: row.uuid,
+    accountId: row.account_id,
+    name: row.name,
+    description: row.description,
+    endpoint: row.endpoint,
+    method: row.method,
+    timeoutS: row.timeout_s,
+    sealedHeaders: row.headers,
+    schema: JSON.parse(row.schema) as ToolParameter[],
+    bodyFormat: row.body_format,
+    sealedFields: row.static_fields,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+const columnsOf = (tool: Omit<StoredTool, "id">) => ({
+  ...tool, schema: JSON.stringify(tool.schema),
+});
+
+export function toolCommands(db: Db) {
+  const detach = createDetacher(db);
+  const count = db.prepare<[object], { count: number }>(
+    "SELECT count(*) AS count FROM tools WHERE account_id = @accountId");
+  const insert = db.prepare<[object], ToolRow>(`
+    INSERT INTO tools (uuid, account_id, name, description, endpoint, method, timeout_s, headers,
+      schema, body_format, static_fields, created_at, updated_at)
+    VALUES (@uuid, @accountId, @name, @description, @endpoint, @method, @timeoutS, @sealedHeaders,
+      @schema, @bodyFormat, @sealedFields, @createdAt, @updatedAt) RETURNING *`);
+  const change = db.prepare(`
+    UPDATE tools SET name = @name, description = @description, endpoint = @endpoint,
+      method = @method, timeout_s = @timeoutS, headers = @sealedHeaders, schema = @schema,
+      body_format = @bodyFormat, static_fields = @sealedFields, updated_at = @updatedAt
+    WHERE id = @id AND account_id = @accountId`);
+  const remove = db.prepare("DELETE FROM tools WHERE id = @toolId AND account_id = @accountId");
+  return {
+    "tools.create": ({ tool, toolsMax }: { tool: Omit<StoredTool, "id">; toolsMax: number }) => {
+      const { accountId } = tool;
+      if ((count.get({ accountId })?.count ?? 0) >= toolsMax) return null;
+      const row = insert.get(columnsOf(tool));
+      if (!row) throw new Error("an insert returned no row");
+      return toolFromRow(row);
+    },
+    "tools.update": (tool: StoredTool): boolean =>
+      change.run({ ...columnsOf(tool), id: tool.id }).changes > 0,
+    "tools.remove": (args: { accountId: number; toolId: number; now: Instant }): boolean => {
+      if (remove.run(args).changes === 0) return false;
+      detach.tool(args.accountId, args.toolId, args.now);
+      return true;
+    },
+    ...journalCommands(db),
+  };
+}
+
+function journalCommands(db: Db) {
+  const find = db.prepare<[object], { id: number; state: string; result: string | null }>(
+    "SELECT id, state, result FROM tool_calls WHERE scope = @scope AND call_key = @callKey");
+  const insert = db.prepare(`
+    INSERT INTO tool_calls (scope, call_key, account_id, tool_id, state, created_at)
+    VALUES (@scope, @callKey, @accountId, @toolId, 'sent', @now)`);
+  const again = db.prepare(
+    "UPDATE tool_calls SET state = 'sent', result = NULL, finished_at = NULL WHERE id = @id");
+  const finish = db.prepare(`
+    UPDATE tool_calls SET state = @state, result = @result, finished_at = @now WHERE id = @id`);
+  const trim = db.prepare(`
+    DELETE FROM tool_calls WHERE id IN (
+      SELECT id FROM tool_calls WHERE created_at < @before ORDER BY created_at LIMIT @rows)`);
+  return {
+    "tools.beginCall": (args: Parameters<ToolJournal["begin"]>[0]): JournalOutcome => {
+      const earlier = find.get({ scope: args.scope, callKey: args.callKey });
+      if (!earlier) return { kind: "started", id: Number(insert.run(args).lastInsertRowid) };
+      if (earlier.state === "sent") return { kind: "unknown" };
+      if (earlier.state === "done" && earlier.result !== null) {
+        return { kind: "repeated", result: JSON.parse(earlier.result) as Record<string, unknown> };
+      }
+      again.run({ id: earlier.id });
+      return { kind: "started", id: earlier.id };
+    },
+    "tools.finishCall": (args: Parameters<ToolJournal["finish"]>[0]): void => {
+      const { id, sent, now } = args;
+      const state = sent ? "done" : "unsent";
+      finish.run({ id, state, result: JSON.stringify(args.result), now });
+    },
+    /** Journal rows past the retention; returns how many went. */
+    "tools.trimCalls": (args: { before: Instant; rows: number }): number => trim.run(args).changes,
+  };
+}
+
+export function createToolStore(db: Db, writer: Writer): ToolStore {
+  const find = db.prepare<[object], ToolRow>(
+    "SELECT * FROM tools WHERE id = @toolId AND account_id = @accountId");
+  const list = db.prepare<[object], ToolRow>(
+    "SELECT * FROM tools WHERE account_id = @accountId ORDER BY id");
+  return {
+    create: (tool, toolsMax) => writer.write("tools.create", { tool, toolsMax }),
+    update: (tool) => writer.write("tools.update", tool),
+    remove: (args) => writer.write("tools.remove", args),
+    find: (accountId, toolId) => {
+      const row = find.get({ accountId, toolId });
+      return row ? toolFromRow(row) : null;
+    },
+    list: (accountId) => list.all({ accountId }).map(toolFromRow),
+  };
+}
+
+export function createToolJournal(writer: Writer): ToolJournal {
+  return {
+    begin: (args) => writer.write("tools.beginCall", args),
+    finish: (args) => writer.write("tools.finishCall", args),
+  };
+}

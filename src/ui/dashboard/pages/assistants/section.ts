@@ -1,0 +1,11 @@
+// One section of the assistant's editor, as each file in sections/ describes itself.
+import type { FunctionComponent } from "preact";
+import type { Field } from "./draft.ts";
+export interface SectionSpec {
+  id: string;
+  title: string;
+  fields: readonly Field[];
+  /** In a line, what is set. */
+  Summary: FunctionComponent;
+  Body: FunctionComponent;
+}

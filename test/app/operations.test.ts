@@ -1,0 +1,137 @@
+// Running the server: health, documents, a disk that fails, two servers on one folder.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
+import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { startTestServer, testDataDir } from "#support/server.ts";
+
+const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+
+test("[OP1] health, metrics, the OpenAPI document and its reader answer", async () => {
+  const server = await startTestServer();
+  const get = (path: string) => fetch(server.url + path);
+  for (const path of ["/livez", "/readyz"]) assert.equal((await get(path)).status, 200, path);
+  const metrics = await (await get("/metrics")).text();
+  assert.match(metrics, /parley_http_request_duration_seconds/);
+  const document = (await (await get("/openapi.json")).json()) as {
+    openapi: string;
+    paths: Record<string, object>;
+  };
+  assert.equal(document.openapi, "3.1.0");
+  assert.ok(document.paths["/conversations/{uuid}/messages"]);
+  for (const path of ["/docs", "/docs/start.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"]) {
+    assert.equal((await get(path)).status, 200, path);
+  }
+  await server.close();
+});
+
+test("[OP2] when the disk fails a commit nothing is acknowledged and charging stops", async () => {
+  const dataDir = testDataDir();
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let send = "";
+  let key = "";
+  let url = "";
+  for await (const line of createInterface({ input: child.stdout })) {
+    send ||= /(http\S+\/messages)/.exec(line)?.[1] ?? "";
+    key ||= /API key +(\S+)/.exec(line)?.[1] ?? "";
+    if (line.includes('"msg":"listening"')) ({ url } = JSON.parse(line) as { url: string });
+    if (url !== "") break;
+  }
+  child.stdout.resume();
+  const post = () =>
+    fetch(send, { method: "POST", body: JSON.stringify({ message: "When are you open?" }) });
+  assert.equal((await post()).status, 200);
+  const wal = `${databasePath(dataDir)}-wal`;
+  execFileSync("prlimit", ["--pid", String(child.pid), `--fsize=${statSync(wal).size}`]);
+  for (let count = 0; count < 2; count += 1) assert.equal((await post()).status, 503);
+  assert.equal((await fetch(`${url}/readyz`)).status, 503);
+  const me = await fetch(`${url}/api/user/me`, { headers: { Authorization: `Bearer ${key}` } });
+  assert.equal(((await me.json()) as { total_balance: number }).total_balance, 4.99);
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+  const db = openForInspection(databasePath(dataDir));
+  const audit = auditDatabase(db);
+  db.close();
+  assert.deepEqual(audit, { accounts: 1, entries: 2, problems: [] });
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP3] a second server on the same folder is refused; SIGTERM ends the first with 0", async () => {
+  const dataDir = testDataDir();
+  const env = { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "0" };
+  const first = spawn(process.execPath, [MAIN], { env, stdio: ["ignore", "pipe", "ignore"] });
+  await once(first.stdout, "data");
+  const second = spawn(process.execPath, [MAIN], { env, stdio: "ignore" });
+  assert.deepEqual(await once(second, "exit"), [69, null]);
+  const exited = once(first, "exit");
+  first.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP4] the lock file names every optional package it needs and no install script", () => {
+  const path = join(import.meta.dirname, "../../package-lock.json");
+  const text = readFileSync(path, "utf8");
+  const { packages } = JSON.parse(text) as {
+    packages: Record<string, { optionalDependencies?: object; hasInstallScript?: boolean }>;
+  };
+  for (const [name, entry] of Object.entries(packages)) {
+    // Both bring their binaries as optional packages; their scripts are for where none fits.
+    const bringsBinaries = ["node_modules/koffi", "node_modules/esbuild"].includes(name);
+    if (!bringsBinaries) assert.notEqual(entry.hasInstallScript, true, name);
+    for (const optional of Object.keys(entry.optionalDependencies ?? {})) {
+      assert.ok(packages[`node_modules/${optional}`], `${optional} of ${name}`);
+    }
+  }
+  assert.ok(!text.includes('"resolved"'), "no registry hosts");
+  // npm would run node-gyp for any package with a binding.gyp, whatever the lock file says.
+  assert.match(readFileSync(join(import.meta.dirname, "../../.npmrc"), "utf8"), /^ignore-scripts=true$/m);
+});
+
+test("[OP5] SIGTERM lets a reply in flight finish, refuses new ones and tells watchers to come back", async () => {
+  const hold = Promise.withResolvers<void>();
+  const model = await startScriptedModel();
+  model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
+  const dataDir = testDataDir();
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_MODEL_URL: model.url },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const lineWith = async (text: string): Promise<string> => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`no line with ${text}`);
+      if (value.includes(text)) return value;
+    }
+  };
+  const send = /(http\S+\/messages)/.exec(await lineWith("/messages"))?.[1] ?? "";
+  await lineWith('"msg":"listening"');
+  const kept = await fetch(send.replace("/messages", "/stream"));
+  const post = () => fetch(send, { method: "POST", body: JSON.stringify({ message: "Hello" }) });
+  const answered = post();
+  await model.waitFor("requests");
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  await lineWith('"msg":"stopping"');
+  await assert.rejects(post(), "new connections are refused");
+  hold.resolve();
+  assert.equal(((await (await answered).json()) as { message: string }).message, "one two");
+  assert.match(await kept.text(), /two.*event: reconnect/s);
+  assert.deepEqual(await exited, [0, null]);
+  const db = openForInspection(databasePath(dataDir));
+  assert.deepEqual(auditDatabase(db), { accounts: 1, entries: 2, problems: [] });
+  db.close();
+  await model.close();
+  rmSync(dataDir, { recursive: true });
+});

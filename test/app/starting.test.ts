@@ -1,0 +1,92 @@
+// What operators meet at the edges of a process: metrics, a start that fails, a full disk.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { startProcess } from "#support/process.ts";
+import { startTestServer, testDataDir } from "#support/server.ts";
+
+const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+
+test("[OP149] metrics are for this machine or the token, strangers add no series", async () => {
+  const server = await startTestServer();
+  const { registry } = server.app.features.metrics;
+  const read = (url: string, headers = {}) => fetch(`${url}/metrics`, { headers });
+  assert.equal((await read(server.url)).status, 200);
+  const forwarded = await read(server.url, { "X-Forwarded-For": "192.0.2.1" });
+  assert.equal(forwarded.status, 403);
+  const series = async () => (await registry.metrics()).split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.replace(/ \S+$/, ""));
+  const before = await series();
+  assert.deepEqual(before.filter((line) => !line.startsWith("parley_")), []);
+  for (const path of ["/user/me", "/user/calls", "/nothing", "/conversations/x", "/v1/models"]) {
+    for (const method of ["GET", "POST", "DELETE"]) await server.call(method, path, { key: "1|wrong" });
+  }
+  // The garbage collector's kinds come as they happen.
+  const isOurs = (line: string): boolean => !line.includes("nodejs_");
+  assert.deepEqual((await series()).filter(isOurs), before.filter(isOurs));
+  await server.close();
+  const token = "a-token-of-metrics";
+  const guarded = await startTestServer({ env: { PARLEY_METRICS_TOKEN: token } });
+  const bearer = (text: string) => ({ Authorization: `Bearer ${text}` });
+  assert.equal((await read(guarded.url)).status, 401);
+  assert.equal((await read(guarded.url, bearer("another-token-of-it"))).status, 401);
+  assert.equal((await read(guarded.url, bearer(token))).status, 200);
+  await guarded.close();
+});
+
+function startOnce(env: Record<string, string>) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", ...env }, encoding: "utf8",
+  });
+  return { status, output: `${stdout}${stderr}` };
+}
+
+test("[OP150] what keeps the server from starting is one sentence and exit 69", async () => {
+  const dataDir = testDataDir();
+  const file = join(dataDir, "file");
+  writeFileSync(file, "");
+  const unwritable = startOnce({ PARLEY_DATA_DIR: join(file, "below") });
+  assert.equal(unwritable.status, 69);
+  assert.match(unwritable.output, /^parley: the data folder .* cannot be written: .*PARLEY_DATA_DIR\n$/);
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const taken = startOnce({
+    PARLEY_DATA_DIR: dataDir, PARLEY_PORT: String((other.address() as AddressInfo).port),
+  });
+  assert.equal(taken.status, 69);
+  assert.match(taken.output, /^parley: cannot listen on .*: another program uses the port/m);
+  assert.doesNotMatch(taken.output, /^ +at |"stack"/m);
+  other.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP151] an upload that the disk has no room for is 503 and the server lives", async () => {
+  const dataDir = testDataDir();
+  const { process: child, url, key } = await startProcess(dataDir);
+  const headers = { Authorization: `Bearer ${key}` };
+  const made = await fetch(`${url}/api/user/knowledgebases`, {
+    method: "POST", headers, body: JSON.stringify({ name: "K" }),
+  });
+  const { data } = await made.json() as { data: { id: number } };
+  const room = statSync(`${databasePath(dataDir)}-wal`).size + 1_000_000;
+  execFileSync("prlimit", ["--pid", String(child.pid), `--fsize=${room}`]);
+  const form = new FormData();
+  form.set("name", "Long");
+  form.set("type", "txt");
+  form.set("file", new File(["x".repeat(2 * room)], "long.txt"));
+  const refused = await fetch(`${url}/api/user/knowledgebases/${data.id}/documents`, {
+    method: "POST", headers, body: form,
+  });
+  assert.equal(refused.status, 503);
+  assert.match(await refused.text(), /no room to store/);
+  assert.equal((await fetch(`${url}/readyz`)).status, 200);
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+  rmSync(dataDir, { recursive: true });
+});

@@ -1,0 +1,156 @@
+// Settings: read from the environment, all mistakes at once, secrets from files.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { describeSettings, readConfig } from "#config/config.ts";
+import { testDataDir } from "#support/server.ts";
+
+test("[CF1] an empty environment gives the documented defaults", () => {
+  const outcome = readConfig({});
+  assert.equal(outcome.kind, "ok");
+  if (outcome.kind !== "ok") return;
+  assert.equal(outcome.config.PARLEY_HOST, "127.0.0.1");
+  assert.equal(outcome.config.PARLEY_PORT, 8080);
+  assert.equal(outcome.config.PARLEY_DATA_DIR, "data/local");
+  assert.equal(outcome.config.PARLEY_RATE_LIMITS, true);
+  assert.deepEqual(outcome.warnings, []);
+});
+
+test("[CF2] every mistake is reported at once, and the program exits with 78", () => {
+  const environment = {
+    PARLEY_PORT: "eighty", PARLEY_LOG_LEVEL: "loud", PARLEY_MODEL_URL: "here",
+  };
+  const outcome = readConfig(environment);
+  assert.equal(outcome.kind, "invalid");
+  if (outcome.kind === "invalid") assert.equal(outcome.problems.length, 3);
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  assert.equal(ran.status, 78);
+  for (const name of Object.keys(environment)) assert.match(ran.stderr, new RegExp(name));
+});
+
+test("[CF3] unknown PARLEY_ names are warned about, with the name that was meant", () => {
+  const meant = {
+    PARLEY_MODEL_LINK: "PARLEY_MODEL_", PARLEY_PROT: "PARLEY_PORT", PARLEY_DATADIR: "PARLEY_DATA_DIR",
+    PARLEY_RATELIMIT: "PARLEY_RATE_LIMITS",
+  };
+  for (const [name, hint] of Object.entries(meant)) {
+    const outcome = readConfig({ [name]: "x" });
+    assert.equal(outcome.kind, "ok");
+    assert.equal(outcome.warnings.length, 1);
+    assert.ok(outcome.warnings[0]?.includes(`${name}; did you mean ${hint}`), outcome.warnings[0]);
+  }
+  assert.deepEqual(readConfig({ PARLEY_ZZZ: "x" }).warnings, ["unknown setting PARLEY_ZZZ"]);
+});
+
+test("[CF4] a secret may come from a file, but not from both", () => {
+  const dir = testDataDir();
+  const file = join(dir, "key");
+  writeFileSync(file, "from-a-file\n");
+  const outcome = readConfig({ PARLEY_MODEL_KEY_FILE: file });
+  assert.equal(outcome.kind === "ok" && outcome.config.PARLEY_MODEL_KEY, "from-a-file");
+  const both = readConfig({ PARLEY_MODEL_KEY_FILE: file, PARLEY_MODEL_KEY: "x" });
+  assert.equal(both.kind, "invalid");
+  rmSync(dir, { recursive: true });
+});
+
+test("[CF56] plans and number prices come from the operator's files; a wrong one is named, exit 78", () => {
+  const dir = testDataDir();
+  const write = (name: string, value: unknown): string => {
+    const file = join(dir, name);
+    writeFileSync(file, typeof value === "string" ? value : JSON.stringify(value));
+    return file;
+  };
+  const own = { tools: 1, campaigns: 2, parallel_calls: 3 };
+  const right = readConfig({
+    PARLEY_PLANS_FILE: write("plans.json", { "self-hosted": own, gold: { ...own, tools: 9 } }),
+    PARLEY_NUMBER_PRICES_FILE: write("prices.json", { DE: 1.5 }),
+  });
+  assert.ok(right.kind === "ok");
+  const { PARLEY_PLANS_FILE: plans, PARLEY_NUMBER_PRICES_FILE: prices } = right.config;
+  assert.deepEqual(plans?.names(), ["self-hosted", "gold"]);
+  assert.deepEqual([plans.of("gold").tools, plans.of("toString")], [9, own]);
+  assert.deepEqual([prices?.of("DE"), prices?.of("US")], [1_500_000, null]);
+  const wrong: [setting: string, content: unknown, place: RegExp][] = [
+    ["PARLEY_PLANS_FILE", { "self-hosted": { ...own, seats: 4 } }, /at \/self-hosted\/seats: /],
+    ["PARLEY_PLANS_FILE", { "self-hosted": { ...own, tools: -1 } }, /at \/self-hosted\/tools: /],
+    ["PARLEY_PLANS_FILE", { gold: own }, /no plan self-hosted/],
+    ["PARLEY_PLANS_FILE", "{", /cannot be read: .*JSON/],
+    ["PARLEY_NUMBER_PRICES_FILE", { DE: "1.5" }, /at \/DE: /],
+    ["PARLEY_NUMBER_PRICES_FILE", { Germany: 1.5 }, /at \/Germany: /],
+    ["PARLEY_NUMBER_PRICES_FILE", { ZZ: 1.5 }, /at \/ZZ: no such country/],
+    ["PARLEY_NUMBER_PRICES_FILE", { DE: 0.000_000_1 }, /at \/DE: finer/],
+    ["PARLEY_NUMBER_PRICES_FILE", [], /at \/: /],
+  ];
+  for (const [setting, content, place] of wrong) {
+    const file = write("wrong.json", content);
+    const outcome = readConfig({ [setting]: file });
+    assert.ok(outcome.kind === "invalid", JSON.stringify(content));
+    assert.equal(outcome.problems.length, 1);
+    assert.ok(outcome.problems[0]?.startsWith(`${setting} names a file that cannot be used: ${file}`));
+    assert.match(outcome.problems.join(), place);
+  }
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const environment = { PARLEY_PLANS_FILE: join(dir, "none.json"), PARLEY_DATA_DIR: dir };
+  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  assert.equal(ran.status, 78);
+  assert.match(ran.stderr, /PARLEY_PLANS_FILE .*none\.json/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CF76] what carriers charge: longest prefix first, then the row that names more; a wrong file is named, exit 78", () => {
+  const dir = testDataDir();
+  const file = join(dir, "rates.json");
+  const read = (rows: unknown) => {
+    writeFileSync(file, JSON.stringify(rows));
+    return readConfig({ PARLEY_CARRIER_RATES_FILE: file });
+  };
+  const right = read([
+    { per_minute: 0.05 },
+    { prefix: "+49", per_minute: 0.02 },
+    { direction: "outbound", prefix: "+49", per_minute: 0.03 },
+    { carrier: "twilio", prefix: "+49", per_minute: 0.0085 },
+    { carrier: "twilio", direction: "outbound", prefix: "+4915", per_minute: 0.012345 },
+  ]);
+  assert.ok(right.kind === "ok");
+  const rates = right.config.PARLEY_CARRIER_RATES_FILE;
+  const table = [
+    ["twilio", "outbound", "+4915112345678", 12_345], ["twilio", "outbound", "+4930123456", 8500],
+    ["twilio", "inbound", "+4915112345678", 8500], ["sip", "outbound", "+4930123456", 30_000],
+    ["sip", "inbound", "+4930123456", 20_000], ["sip", "inbound", "+15550100", 50_000],
+    ["sip", "inbound", null, 50_000],
+  ] as const;
+  for (const [carrier, direction, called, micros] of table) {
+    assert.equal(rates?.of({ carrier, direction, called }), micros, `${carrier} ${direction} ${called}`);
+  }
+  const some = read([{ carrier: "telnyx", per_minute: 1 }]);
+  assert.ok(some.kind === "ok");
+  assert.equal(
+    some.config.PARLEY_CARRIER_RATES_FILE?.of({ carrier: "sip", direction: "inbound", called: "+1" }), 0);
+  for (const [rows, place] of [
+    [{}, /at \/: /], [[{ prefix: "+49" }], /at \/0\/per_minute: /],
+    [[{ per_minute: -1 }], /at \/0\/per_minute: /], [[{ per_minute: 0.000_000_1 }], /finer/],
+    [[{ per_minute: 1, prefix: "0049" }], /at \/0\/prefix: /],
+    [[{ per_minute: 1, carrier: "twillio" }], /at \/0\/carrier: must be one of sip, twilio, /],
+    [[{ per_minute: 1, direction: "in" }], /at \/0\/direction: /],
+    [[{ per_minute: 1, currency: "EUR" }], /at \/0\/currency: /],
+  ] as const) {
+    const outcome = read(rows);
+    assert.ok(outcome.kind === "invalid", JSON.stringify(rows));
+    assert.ok(outcome.problems[0]?.startsWith(
+      `PARLEY_CARRIER_RATES_FILE names a file that cannot be used: ${file}`));
+    assert.match(outcome.problems.join(), place);
+  }
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const environment = { PARLEY_CARRIER_RATES_FILE: file, PARLEY_DATA_DIR: dir };
+  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  assert.equal(ran.status, 78);
+  assert.match(ran.stderr, /PARLEY_CARRIER_RATES_FILE .*rates\.json is wrong at \/0\/currency/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CF5] every setting has a description", () => {
+  for (const { name, description } of describeSettings()) assert.ok(description.length > 10, name);
+});

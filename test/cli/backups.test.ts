@@ -1,0 +1,201 @@
+// A backup is everything a server needs, and a restore is whole or has not happened.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Webhook } from "standardwebhooks";
+import { databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { json, parley } from "#support/process.ts";
+import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
+import { newTrunk } from "#support/sip-trunks.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+
+const dirs: string[] = [];
+after(() => dirs.forEach((dir) => rmSync(dir, { recursive: true, force: true })));
+function newDir(): string {
+  const dir = testDataDir();
+  dirs.push(dir);
+  return dir;
+}
+
+const HEADERS = [{ name: "Authorization", value: "Bearer canary" }];
+
+/** One of everything that is sealed. */
+async function sealEverything(server: TestServer): Promise<void> {
+  const tool = await server.call("POST", "/user/tools", {
+    body: {
+      name: "look", description: "Looks", endpoint: "https://example.com", method: "POST",
+      headers: HEADERS, static_fields: [{ key: "token", value: "canary" }],
+    },
+  });
+  assert.equal(tool.status, 201, JSON.stringify(tool.body));
+  await newTrunk(server, { phone_number: "+4930901820999" });
+  await newAssistant(server, {
+    tools: [{ type: "calendar_integration", calcom_api_key: "cal_canary", calcom_event_slug: "x" }],
+  });
+}
+
+/** A call that was recorded, on record. */
+async function recordedCall(server: TestServer): Promise<{ id: number; recording_url: string }> {
+  const { id } = await newAssistant(server, {
+    type: "outbound", status: "active", record: true, post_call_evaluation: false,
+    endpoint_sensitivity: 1,
+  });
+  const made = await server.call("POST", "/user/make_call", {
+    body: { phone_number: "+15550100042", assistant_id: id },
+  });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  const callId = made.body.call_id as number;
+  const over = Promise.withResolvers<void>();
+  const stop = server.app.features.bus.subscribe(`call:${callId}`, (notice) => {
+    if (notice.kind !== "committed") return;
+    if (notice.event.type === "transcript_added") void server.call("POST", `/user/calls/${callId}/end`);
+    if (notice.event.type === "call_ended") over.resolve();
+  });
+  await over.promise;
+  stop();
+  return (await server.call("GET", `/user/calls/${callId}`)).body;
+}
+
+const bytesOf = async (url: string): Promise<Buffer> => {
+  const response = await fetch(url);
+  assert.equal(response.status, 200);
+  return Buffer.from(await response.arrayBuffer());
+};
+
+test("[CL29] a restored server opens its secrets, signs as before and plays its recordings", async () => {
+  const env = { PARLEY_SPEECH: "loopback", PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
+  const first = await startTestServer({ env });
+  const receiver = await startWebhookReceiver();
+  await sealEverything(first);
+  const endpoint = await first.call("POST", "/user/webhook-endpoints", {
+    body: { url: receiver.url, events: ["balance_changed"] },
+  });
+  const call = await recordedCall(first);
+  const recording = await bytesOf(call.recording_url);
+  assert.ok(recording.length > 1000);
+  mkdirSync(join(first.dataDir, "documents"), { recursive: true });
+  writeFileSync(join(first.dataDir, "documents", "two.pdf"), "documents");
+  const file = join(newDir(), "all.tar.gz");
+  const made = await parley(first.dataDir, ["backup", file]);
+  assert.equal(made.code, 0, made.err);
+  await first.close();
+  const told = receiver.received.length;
+
+  const other = newDir();
+  const restored = await parley(other, ["restore", file]);
+  assert.equal(restored.code, 0, restored.err);
+  assert.equal(readFileSync(join(other, "documents", "two.pdf"), "utf8"), "documents");
+  const second = await startTestServer({ dataDir: other, env });
+  const { key } = first;
+  const list = await second.call("GET", "/user/tools", { key });
+  assert.deepEqual([list.status, list.body[0].headers], [200, HEADERS]);
+  const again = await second.call("GET", `/user/calls/${call.id}`, { key });
+  assert.deepEqual(await bytesOf(again.body.recording_url), recording);
+  await second.app.features.accounts.credit(first.accountId, 1_000_000);
+  const message = (await receiver.until(told + 1)).at(-1)!;
+  new Webhook(endpoint.body.data.secret).verify(message.text, message.headers as never);
+  await second.close();
+  await receiver.close();
+});
+
+interface Findings {
+  findings: { check: string; ok: boolean; detail: string }[];
+}
+const examined = async (dir: string, env: Record<string, string> = {}) => {
+  const ran = await parley(dir, ["doctor", "--json"], env);
+  assert.equal(ran.err, "");
+  const { findings } = json(ran) as unknown as Findings;
+  return { code: ran.code, ...findings.find(({ check }) => check === "secret")! };
+};
+
+test("[CL30] doctor tries the secret on all that is sealed, and names what it does not open", async () => {
+  const dataDir = newDir();
+  const again = await startTestServer({ dataDir });
+  await sealEverything(again);
+  assert.deepEqual(await examined(dataDir),
+    { code: 0, check: "secret", ok: true, detail: "opens all 4 that are sealed" });
+  const wrong = await examined(dataDir, { PARLEY_SECRET: "another secret of 16" });
+  assert.deepEqual([wrong.code, wrong.ok], [1, false]);
+  const everything = /\(headers of tool 1, static fields of tool 1, password of SIP trunk \+4930901820999, Cal\.com key of assistant 1\): another one/;
+  assert.match(wrong.detail, everything);
+  // The newest tool opens; an older thing of another kind does not.
+  const trunks = again.app.features.phoneNumbers.sipTrunks.all();
+  await again.close();
+  writeFileSync(join(dataDir, "secret"), "another secret of 16\n");
+  const later = await startTestServer({ dataDir });
+  await later.call("POST", "/user/tools", {
+    body: { name: "new", description: "Looks", endpoint: "https://example.com", method: "GET" },
+  });
+  await later.close();
+  const mixed = await examined(dataDir);
+  assert.equal(mixed.ok, false);
+  assert.match(mixed.detail, new RegExp(`SIP trunk \\${trunks[0]!.phoneNumber}`));
+  assert.doesNotMatch(mixed.detail, /tool 2/);
+  assert.match(mixed.detail, /enter these anew$/);
+});
+
+test("[CL82] a backup made under another PARLEY_SECRET is refused; so is one that lacks its own", async () => {
+  const own = { PARLEY_SECRET: "the secret of the operator" };
+  const dataDir = newDir();
+  assert.equal((await parley(dataDir, ["account", "create", "--name", "A"], own)).code, 0);
+  const file = join(newDir(), "all.tar.gz");
+  const made = await parley(dataDir, ["backup", file, "--json"], own);
+  assert.equal(json(made).holds_secret, false, made.err);
+  const other = newDir();
+  const wrong = await parley(other, ["restore", file], { PARLEY_SECRET: "another secret of 16" });
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.err, /PARLEY_SECRET is not the secret this backup was made under/);
+  const missing = await parley(other, ["restore", file]);
+  assert.equal(missing.code, 1);
+  assert.match(missing.err, /made under a PARLEY_SECRET, which it does not hold/);
+  assert.deepEqual(readdirSync(other), ["server.lock"]);
+  const restored = await parley(other, ["restore", file], own);
+  assert.equal(restored.code, 0, restored.err);
+});
+
+const FILES = ["secret", "documents/one.pdf", "recordings/one.wav"];
+
+/** A folder whose every part says whose it is. */
+async function folderOf(name: string): Promise<string> {
+  const dir = newDir();
+  assert.equal((await parley(dir, ["account", "create", "--name", name])).code, 0);
+  for (const folder of ["documents", "recordings"]) mkdirSync(join(dir, folder));
+  for (const file of FILES) writeFileSync(join(dir, file), name);
+  return dir;
+}
+
+function partsOf(dir: string): string[] {
+  const db = openForInspection(databasePath(dir));
+  const { name } = db.prepare<[], { name: string }>("SELECT name FROM accounts").get()!;
+  db.close();
+  return [name, ...FILES.map((file) => readFileSync(join(dir, file), "utf8").trim())];
+}
+
+test("[CL83] killed at any point of a restore, the folder is the old one or the whole new one", async () => {
+  const [before, after] = await Promise.all([folderOf("before"), folderOf("after")]);
+  const file = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(after, ["backup", file])).code, 0);
+  const dying = new URL("../support/dies-at-rename.ts", import.meta.url).pathname;
+  const seen: string[] = [];
+  for (let at = 1; ; at += 1) {
+    const dir = newDir();
+    cpSync(before, dir, { recursive: true });
+    const ran = spawnSync(process.execPath, [dying, String(at), dir, file], { encoding: "utf8" });
+    const wasTorn = !existsSync(databasePath(dir));
+    if (wasTorn) assert.match((await parley(dir, ["account", "list"])).out, /after/);
+    // What a server does first.
+    lockDataDir(dir)?.release();
+    const parts = partsOf(dir);
+    assert.deepEqual(parts, FILES.concat("").map(() => parts[0]), `killed at rename ${at}`);
+    assert.ok(!readdirSync(dir).some((name) => name.startsWith(".restoring") || name === "restoring.json"));
+    seen.push(`${parts[0]}${wasTorn ? ", torn" : ""}`);
+    if (ran.status === 0) break;
+    assert.equal(ran.signal, "SIGKILL", ran.stderr);
+  }
+  assert.equal(seen[0], "before");
+  assert.ok(seen.includes("after, torn") && seen.length > 8, seen.join("; "));
+});

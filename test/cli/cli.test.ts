@@ -1,0 +1,178 @@
+// The `parley` command as a person runs it: a child process on a real data folder, also while a
+// server works on the same one.
+import assert from "node:assert/strict";
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import Database from "better-sqlite3";
+import { backupDatabase } from "#storage/engines/sqlite/backup.ts";
+import { json, parley } from "#support/process.ts";
+import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+
+test("[CL1] account create prints one JSON object with account_id and api_key", async () => {
+  const dir = testDataDir();
+  const ran = await parley(dir, ["account", "create", "--name", "A", "--balance", "5.00", "--json"]);
+  assert.equal(ran.code, 0, ran.err);
+  assert.equal(json(ran).account_id, 1);
+  assert.match(String(json(ran).api_key), /^1\|[A-Za-z0-9]{48}$/);
+  const shown = json(await parley(dir, ["balance", "show", "--account", "1", "--json"]));
+  assert.equal(shown.balance, 5);
+  assert.equal(statSync(join(dir, "parley.db")).mode & 0o777, 0o600);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL2] balance and keys changed by the command are in force in the server at once", async () => {
+  const server = await startTestServer();
+  const account = String(server.accountId);
+  const added = await parley(server.dataDir, ["balance", "add", "--account", account, "2.50"]);
+  assert.equal(added.code, 0, added.err);
+  const me = await server.call("GET", "/user/me");
+  assert.equal(me.body.total_balance, 7.5);
+  const keyId = server.key.split("|")[0] ?? "";
+  const revoked = await parley(server.dataDir, ["key", "revoke", keyId]);
+  assert.equal(revoked.code, 0, revoked.err);
+  const refused = await server.call("GET", "/user/me");
+  assert.equal(refused.status, 401);
+  await server.close();
+});
+
+test("[CL3] the same reference adds balance once; it never falls below zero", async () => {
+  const dir = testDataDir();
+  await parley(dir, ["account", "create", "--name", "A"]);
+  await parley(dir, ["balance", "add", "5", "--reference", "r1"]);
+  const again = json(await parley(dir, ["balance", "add", "5", "--reference", "r1", "--json"]));
+  assert.deepEqual(again, { account_id: 1, balance: 5, repeated: true });
+  const below = await parley(dir, ["balance", "add", "--amount=-6"]);
+  assert.equal(below.code, 1);
+  assert.match(below.err, /below zero/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL4] a backup made while the server runs restores elsewhere with a clean ledger", async () => {
+  const server = await startTestServer();
+  const assistant = await newAssistant(server);
+  const conversation = await newConversation(server, assistant.uuid);
+  const send = (message: string) =>
+    server.call("POST", `/conversations/${conversation}/messages`, { body: { message } });
+  assert.equal((await send("Hello")).status, 200);
+  const target = testDataDir();
+  const file = join(target, "copy.db");
+  const [backup, reply] = await Promise.all([
+    parley(server.dataDir, ["backup", file]), send("Are you open?"),
+  ]);
+  assert.equal(backup.code, 0, backup.err);
+  assert.equal(reply.status, 200);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const refused = await parley(server.dataDir, ["backup", file]);
+  assert.equal(refused.code, 1);
+  const other = testDataDir();
+  assert.equal((await parley(other, ["restore", file])).code, 0);
+  const verified = json(await parley(other, ["ledger", "verify", "--json"]));
+  assert.equal(verified.ok, true);
+  await server.close();
+  for (const dir of [target, other]) rmSync(dir, { recursive: true });
+});
+
+test("[CL5] restore keeps the database it replaces and refuses a damaged backup", async () => {
+  const dir = testDataDir();
+  const copy = join(dir, "copy.tar.gz");
+  await parley(dir, ["account", "create", "--name", "A"]);
+  await parley(dir, ["backup", copy]);
+  assert.equal((await parley(dir, ["restore", copy])).code, 1);
+  assert.equal((await parley(dir, ["restore", copy, "--force"])).code, 0);
+  assert.ok(readdirSync(dir).some((name) => name.startsWith("parley.db.before-restore-")));
+  // A database alone, as older versions made backups, changed by somebody.
+  const alone = join(dir, "copy.db");
+  await backupDatabase(dir, alone);
+  const db = new Database(alone);
+  db.exec("UPDATE accounts SET balance_micros = 99");
+  db.close();
+  const refused = await parley(dir, ["restore", alone, "--force"]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /not sound/);
+  const before = readdirSync(dir).sort();
+  truncateSync(copy, Math.floor(statSync(copy).size / 2));
+  const cut = await parley(dir, ["restore", copy, "--force"]);
+  assert.equal(cut.code, 1);
+  assert.match(cut.err, /cannot be read|not whole/);
+  assert.deepEqual(readdirSync(dir).sort(), before);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL81] account plan changes what a running server allows; an unknown plan exits with 2", async () => {
+  const dir = testDataDir();
+  const file = join(dir, "plans.json");
+  const caps = { campaigns: 1, parallel_calls: 1 };
+  writeFileSync(file, JSON.stringify({
+    "self-hosted": { tools: 1, ...caps }, gold: { tools: 2, ...caps },
+  }));
+  const prices = join(dir, "prices.json");
+  writeFileSync(prices, JSON.stringify({ DE: 1.5 }));
+  const env = { PARLEY_PLANS_FILE: file, PARLEY_NUMBER_PRICES_FILE: prices };
+  const server = await startTestServer({ env });
+  const account = String(server.accountId);
+  const add = (name: string) => server.call("POST", "/user/tools", {
+    body: { name, description: "Looks", endpoint: "https://example.com", method: "GET" },
+  });
+  assert.equal((await add("one")).status, 201);
+  assert.equal((await add("two")).status, 422);
+  const plan = (...args: string[]) => parley(server.dataDir, ["account", "plan", ...args], env);
+  const given = await plan("gold", "--account", account, "--json");
+  assert.deepEqual([given.code, json(given)], [0, { account_id: server.accountId, plan: "gold" }]);
+  assert.equal((await add("two")).status, 201);
+  assert.equal((await add("three")).status, 422);
+  const list = await parley(server.dataDir, ["account", "list"], env);
+  assert.match(list.out, /gold/);
+  const unknown = await plan("silver", "--account", account);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.err, /no plan silver: the plans are self-hosted, gold/);
+  const numbers = join(dir, "numbers");
+  writeFileSync(numbers, "+12015550123\n+493012345678\n");
+  const imported = await parley(server.dataDir, ["number", "import", numbers], env);
+  assert.equal(imported.code, 1);
+  assert.match(imported.err, /US, which has no price/);
+  assert.doesNotMatch(imported.err, /DE/);
+  writeFileSync(numbers, "+493012345678\n");
+  assert.equal((await parley(server.dataDir, ["number", "import", numbers], env)).code, 0);
+  const found = await server.call("GET", "/user/phone-numbers/search?country_code=DE");
+  assert.deepEqual(found.body.data.map((row: { price: number }) => row.price), [1.5]);
+  await server.close();
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL6] ledger verify finds a changed entry", async () => {
+  const dir = testDataDir();
+  await parley(dir, ["account", "create", "--name", "A", "--balance", "5"]);
+  const db = new Database(join(dir, "parley.db"));
+  assert.throws(() => db.exec("UPDATE ledger SET amount_micros = 1"), /append-only/);
+  db.exec("DROP TRIGGER ledger_is_never_changed; UPDATE ledger SET created_at = created_at + 1");
+  db.close();
+  const ran = await parley(dir, ["ledger", "verify", "--json"]);
+  assert.equal(ran.code, 1);
+  assert.equal(json(ran).ok, false);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL7] unknown commands and options exit with 64, --help and --version with 0", async () => {
+  const dir = testDataDir();
+  const [command, option, help, version] = await Promise.all([
+    parley(dir, ["fly"]),
+    parley(dir, ["account", "list", "--fast"]),
+    parley(dir, ["--help"]),
+    parley(dir, ["--version"]),
+  ]);
+  assert.deepEqual([command.code, option.code, help.code, version.code], [64, 64, 0, 0]);
+  assert.match(help.out, /ledger verify/);
+  assert.match(version.out, /^\d+\.\d+\.\d+\n$/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL8] doctor and openapi answer; doctor says when a server runs", async () => {
+  const server = await startTestServer();
+  const doctor = json(await parley(server.dataDir, ["doctor", "--json"]));
+  assert.equal(doctor.ok, true);
+  const document = json(await parley(server.dataDir, ["openapi", "--json"]));
+  assert.equal(document.openapi, "3.1.0");
+  assert.ok((document.paths as object)["/conversations" as never]);
+  await server.close();
+});

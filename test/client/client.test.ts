@@ -1,0 +1,140 @@
+// The typed client against the real server, through a proxy that breaks connections.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { after, test } from "node:test";
+import { createParley, type Frame, type ParleyError } from "parley/client";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const WORDS = Array.from({ length: 60 }, (_, index) => `word${index} `);
+const REPLY = WORDS.join("");
+const model = await startScriptedModel();
+model.script(() => ({ tokens: WORDS, gapMs: 12 }));
+const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });
+const closings: (() => void)[] = [];
+after(async () => {
+  for (const close of closings) close();
+  await server.close();
+  await model.close();
+});
+
+/** Forwards to the server; each connection is cut after so many bytes from it, the last is not. */
+async function startProxy(cutAfterBytes: number[]) {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const proxy = createServer((client) => {
+    const bytesMax = cutAfterBytes[connections] ?? Infinity;
+    connections += 1;
+    const upstream = connect(server.port, "127.0.0.1");
+    let bytes = 0;
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+    }
+    client.pipe(upstream);
+    upstream.on("data", (chunk: Buffer) => {
+      const rest = chunk.subarray(0, Math.max(0, bytesMax - bytes));
+      bytes += chunk.length;
+      client.write(rest);
+      if (bytes < bytesMax) return;
+      client.destroy();
+      upstream.destroy();
+    });
+    upstream.on("close", () => client.destroy());
+    client.on("close", () => upstream.destroy());
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port } = proxy.address() as AddressInfo;
+  closings.push(() => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
+  return {
+    parley: createParley({ baseUrl: `http://127.0.0.1:${port}/api`, apiKey: server.key }),
+    connections: () => connections,
+  };
+}
+
+const textOf = (frames: Frame[]): string =>
+  frames.map(({ type, text }) => (type === "reply_delta" ? String(text) : "")).join("");
+
+test("[CC1] routes by name, with their types; a refusal is told, not thrown", async () => {
+  const parley = createParley({ baseUrl: `${server.url}/api`, apiKey: server.key });
+  const { data } = await parley.GET("/user/me");
+  assert.equal(typeof data?.total_balance, "number");
+  const missing = await parley.GET("/user/calls/{id}", { params: { path: { id: 99 } } });
+  assert.deepEqual([missing.response.status, missing.error], [404, { message: "Call not found" }]);
+  const stranger = createParley({ baseUrl: `${server.url}/api` });
+  assert.equal((await stranger.GET("/user/me")).response.status, 401);
+});
+
+test("[CC2] a reply arrives whole and once, however often its connection breaks, and costs once", async () => {
+  const { uuid } = await newAssistant(server);
+  const balance = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
+  for (const cuts of [[], [900], [700, 1300, 400], [300, 2500, 2600]]) {
+    const proxy = await startProxy(cuts);
+    const conversation = await newConversation(server, uuid, { type: "widget" });
+    const before = await balance();
+    const frames: Frame[] = [];
+    for await (const frame of proxy.parley.send(conversation, "Hello")) frames.push(frame);
+    assert.equal(textOf(frames), REPLY, JSON.stringify(cuts));
+    const last = frames.at(-1);
+    assert.equal(last?.type, "message_added");
+    assert.equal((last.message as { content: string }).content, REPLY);
+    const committed = frames.filter(({ type }) => type === "message_added");
+    assert.equal(committed.length, 2, "the question and the answer, once each");
+    assert.ok(proxy.connections() > Math.min(cuts.length, 1));
+    assert.equal(Math.round((before - await balance()) * 100), 1);
+  }
+});
+
+test("[CC3] a watched conversation misses nothing and repeats nothing across cuts, until it is left", async () => {
+  const { uuid } = await newAssistant(server);
+  const conversation = await newConversation(server, uuid, { type: "test" });
+  const proxy = await startProxy([600, 1500, 1000]);
+  const states: boolean[] = [];
+  const leaving = new AbortController();
+  const watched: Frame[] = [];
+  const watching = (async () => {
+    const stream = proxy.parley.watchConversation(conversation, {
+      after: "0", signal: leaving.signal, onState: (isConnected) => states.push(isConnected),
+    });
+    for await (const frame of stream) {
+      watched.push(frame);
+      const replies = watched.filter(({ type }) => type === "reply_end").length;
+      if (replies === 2 && frame.type === "message_added") leaving.abort();
+    }
+  })();
+  for (const message of ["One", "Two"]) {
+    await server.call("POST", `/conversations/${conversation}/messages`, { body: { message } });
+  }
+  await watching;
+  assert.equal(textOf(watched), REPLY.repeat(2));
+  const added = watched.filter(({ type }) => type === "message_added").map(({ id }) => id);
+  assert.equal(new Set(added).size, added.length);
+  assert.equal(added.length, 5, "the greeting, two questions, two answers");
+  assert.ok(states.includes(false) && states[0] === true);
+});
+
+test("[CC4] a refused message throws in the server's words; a passing one is tried again", async () => {
+  const { uuid } = await newAssistant(server);
+  const conversation = await newConversation(server, uuid, { type: "test" });
+  const parley = createParley({ baseUrl: `${server.url}/api` });
+  await assert.rejects(
+    parley.send("11111111-2222-4333-8444-555555555555", "x").next(),
+    (error: ParleyError) => error.status === 404 && error.message === "Conversation not found");
+  let calls = 0;
+  const flaky = createParley({
+    baseUrl: `${server.url}/api`,
+    fetch: (...args) => {
+      calls += 1;
+      return calls < 3 ? Promise.resolve(new Response("{}", { status: 503 })) : fetch(...args);
+    },
+  });
+  const frames: Frame[] = [];
+  for await (const frame of flaky.send(conversation, "Hello")) frames.push(frame);
+  assert.equal(textOf(frames), REPLY);
+  assert.equal(calls, 3);
+});

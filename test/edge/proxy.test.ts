@@ -1,0 +1,78 @@
+// Behind nginx, configured with the text of docs/proxy.md as it stands there.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { freePorts } from "#support/free-ports.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const skip = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not installed";
+
+/** Resolves once nginx listens: its first process ends when the one that serves has begun. */
+async function startNginx(serverPort: number): Promise<{ url: string; close(): void }> {
+  const folder = mkdtempSync(join(tmpdir(), "parley-nginx-"));
+  const port = await freePorts();
+  const documented = /```nginx\n([^]*?)```/.exec(
+    readFileSync(new URL("../../docs/proxy.md", import.meta.url), "utf8"))?.[1] ?? "";
+  const site = documented
+    .replace("listen 80;", `listen 127.0.0.1:${port};`)
+    .replace("127.0.0.1:8080", `127.0.0.1:${serverPort}`);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+    .map((name) => `${name}_temp_path ${join(folder, name)};`).join(" ");
+  writeFileSync(join(folder, "nginx.conf"), `
+    pid ${join(folder, "pid")}; error_log ${join(folder, "error.log")}; events {}
+    http { access_log off; ${temporary} ${site} }`);
+  const args = ["-p", folder, "-c", join(folder, "nginx.conf")];
+  execFileSync("nginx", args, { stdio: "ignore" });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: () => {
+      execFileSync("nginx", [...args, "-s", "stop"], { stdio: "ignore" });
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address", { skip }, async () => {
+  const model = await startScriptedModel();
+  const hold = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
+  const server = await startTestServer({
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_TRUSTED_PROXIES: "127.0.0.1",
+      PARLEY_RATE_LIMITS: "on", PARLEY_RATE_ADDRESS_PER_MINUTE: "1",
+    },
+  });
+  const nginx = await startNginx(server.port);
+  const { uuid: assistant } = await newAssistant(server);
+  const create = (address: string) => fetch(`${nginx.url}/api/conversations`, {
+    method: "POST", body: JSON.stringify({ assistant_id: assistant }),
+    headers: { "X-Forwarded-For": address },
+  });
+  // What a visitor claims is not believed: nginx adds the address that it saw, and that one counts.
+  assert.deepEqual([(await create("192.0.2.1")).status, (await create("192.0.2.2")).status], [200, 200]);
+  const uuid = await newConversation(server, assistant);
+  const socket = new WebSocket(`${nginx.url.replace("http", "ws")}/api/conversations/${uuid}/socket`);
+  const [first] = await once(socket, "message") as [Buffer];
+  assert.match(first.toString(), /"connected"/);
+  const response = await fetch(`${nginx.url}/api/conversations/${uuid}/messages`, {
+    method: "POST", body: JSON.stringify({ message: "Hello" }),
+    headers: { Accept: "text/event-stream" },
+  });
+  // The model goes on only when the first words have arrived: nothing on the way keeps them back.
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+    if (text.includes('"one "')) hold.resolve();
+  }
+  assert.match(text, /event: reply_end/);
+  socket.terminate();
+  nginx.close();
+  await Promise.all([server.close(), model.close()]);
+});

@@ -1,0 +1,279 @@
+// Streams over SSE and WebSocket: cut anywhere, resumed, watched by many, across a restart.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { createParser } from "eventsource-parser";
+import { WebSocket } from "ws";
+import { LIMITS } from "#core/limits.ts";
+import { createSystem, type System } from "#core/system.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import {
+  newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
+} from "#support/server.ts";
+
+const model = await startScriptedModel();
+const dataDir = testDataDir();
+const env = { PARLEY_MODEL_URL: model.url };
+let server = await startTestServer({ dataDir, env });
+const assistant = await newAssistant(server, { initial_message: "Hi" });
+after(async () => {
+  await server.close();
+  await model.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+interface Frame {
+  type: string;
+  id?: string;
+  text?: string;
+  turn_id?: number | null;
+  message?: { role: string; content: string };
+}
+
+/** The initial message belongs to no turn. */
+const isReply = (frame: Frame): boolean =>
+  frame.type === "message_added" && frame.message?.role === "assistant" && frame.turn_id !== null;
+
+/** Reads frames until the predicate holds, the stream ends, or the byte budget is used up. */
+async function read(
+  response: Response,
+  enough: (frame: Frame) => boolean,
+  bytesMax = Infinity,
+): Promise<{ frames: Frame[]; complete: boolean }> {
+  const frames: Frame[] = [];
+  let complete = false;
+  const parser = createParser({
+    onEvent: (event) => {
+      const frame = JSON.parse(event.data) as Frame;
+      if (complete) return;
+      frames.push(frame);
+      complete = enough(frame);
+    },
+  });
+  const reader = response.body?.getReader();
+  assert.ok(reader);
+  const decoder = new TextDecoder();
+  let left = bytesMax;
+  while (!complete && left > 0) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    parser.feed(decoder.decode(value.subarray(0, left), { stream: true }));
+    left -= value.byteLength;
+  }
+  await reader.cancel();
+  return { frames, complete };
+}
+
+const sendStreaming = (on: TestServer, uuid: string, message: string): Promise<Response> =>
+  fetch(`${on.url}/api/conversations/${uuid}/messages`, {
+    method: "POST",
+    headers: { Accept: "text/event-stream", "Content-Type": "application/json" },
+    body: JSON.stringify({ message }),
+  });
+
+const watch = (on: TestServer, uuid: string, lastId?: string): Promise<Response> =>
+  fetch(`${on.url}/api/conversations/${uuid}/stream`, {
+    headers: lastId === undefined ? {} : { "Last-Event-ID": lastId },
+  });
+
+const textOf = (frames: Frame[]): string =>
+  frames.filter(({ type }) => type === "reply_delta").map(({ text }) => text).join("");
+
+async function stored(on: TestServer, uuid: string): Promise<string> {
+  const { body } = await on.call("GET", `/conversations/${uuid}`);
+  return (body.history as { content: string }[]).at(-1)?.content ?? "";
+}
+
+test("[EV1] a streamed send tells the whole turn and its deltas join to the stored text", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const { frames } = await read(await sendStreaming(server, uuid, "Hello"), isReply);
+  const types = frames.map(({ type }) => type).filter((type) => type !== "reply_delta");
+  assert.deepEqual(types, ["message_added", "reply_start", "reply_end", "message_added"]);
+  assert.equal(textOf(frames), await stored(server, uuid));
+});
+
+test("[EV2] cut at any byte and resumed, also across a restart: no gap, no repeat", async () => {
+  model.script(() => ({ tokens: ["äöü ", "😀😀 ", "three ", "four ", "five"], gapMs: 3 }));
+  for (let round = 0; round < 24; round += 1) {
+    const uuid = await newConversation(server, assistant.uuid);
+    const budget = 40 + Math.floor(Math.random() * 900);
+    const first = await read(await sendStreaming(server, uuid, "Hello"), isReply, budget);
+    const frames = [...first.frames];
+    let { complete } = first;
+    if (round % 8 === 7) {
+      await server.close();
+      server = await startTestServer({ dataDir, env });
+    }
+    for (let cut = 0; !complete; cut += 1) {
+      const lastId = frames.at(-1)?.id ?? "1";
+      const bytes = cut < 2 ? 60 + Math.floor(Math.random() * 300) : Infinity;
+      const next = await read(await watch(server, uuid, lastId), isReply, bytes);
+      frames.push(...next.frames.filter((frame) => frame.type !== "reply_end"));
+      ({ complete } = next);
+    }
+    const reply = frames.at(-1)?.message?.content;
+    assert.equal(reply, await stored(server, uuid));
+    assert.equal(textOf(frames), reply, `round ${round}`);
+  }
+  model.script(null);
+});
+
+test("[EV3] watchers on any mix of transports see the same text", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  model.script(() => ({ tokens: ["one ", "two ", "three"], gapMs: 5 }));
+  const watchers = await Promise.all([watch(server, uuid), watch(server, uuid)]);
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/conversations/${uuid}/socket`);
+  const heard: Frame[] = [];
+  const finished = Promise.withResolvers<void>();
+  socket.on("message", (data: Buffer) => {
+    const frame = JSON.parse(data.toString("utf8")) as Frame;
+    heard.push(frame);
+    if (frame.type === "connected") {
+      socket.send(JSON.stringify({ type: "send", message: "Hello", request_id: "r1" }));
+    }
+    if (frame.type === "send_result") finished.resolve();
+  });
+  const [left, right] = await Promise.all(watchers.map((response) => read(response, isReply)));
+  await finished.promise;
+  for (const frames of [left?.frames ?? [], right?.frames ?? [], heard]) {
+    assert.equal(textOf(frames), "one two three");
+  }
+  socket.send(JSON.stringify({ type: "ping" }));
+  const [pong] = (await once(socket, "message")) as [Buffer];
+  assert.deepEqual(JSON.parse(pong.toString()), { type: "pong" });
+  socket.send("not json");
+  const [error] = (await once(socket, "message")) as [Buffer];
+  assert.equal((JSON.parse(error.toString()) as { status: number }).status, 400);
+  socket.close();
+  await once(socket, "close");
+  model.script(null);
+});
+
+/** A socket whose frames are awaited one by one. */
+class Listener {
+  readonly socket: WebSocket;
+  readonly #frames: Frame[] = [];
+  #wake = (): void => undefined;
+
+  constructor(on: TestServer, uuid: string, query = "") {
+    const base = on.url.replace("http", "ws");
+    this.socket = new WebSocket(`${base}/api/conversations/${uuid}/socket${query}`);
+    this.socket.on("message", (data: Buffer) => {
+      this.#frames.push(JSON.parse(data.toString("utf8")) as Frame);
+      this.#wake();
+    });
+  }
+
+  send(command: object): void {
+    this.socket.send(JSON.stringify(command));
+  }
+
+  /** Every frame up to the first of the type. */
+  async until(type: string): Promise<Frame[]> {
+    for (;;) {
+      const index = this.#frames.findIndex((frame) => frame.type === type);
+      if (index >= 0) return this.#frames.splice(0, index + 1);
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
+
+test("[EV6] over a socket a reply is stopped, and everything told again from any position", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const hold = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["first ", "second"], hold: hold.promise, holdAfter: 1 }));
+  const listener = new Listener(server, uuid);
+  await listener.until("connected");
+  listener.send({ type: "send", message: "Hello", idempotency_key: "k", request_id: "r" });
+  await listener.until("reply_delta");
+  listener.send({ type: "stop" });
+  const stopped = await listener.until("stop_result");
+  assert.equal((stopped.at(-1) as { stopped?: boolean }).stopped, true);
+  hold.resolve();
+  listener.send({ type: "stop" });
+  assert.equal(((await listener.until("stop_result")).at(-1) as { stopped?: boolean }).stopped, false);
+  listener.send({ type: "resume", after: "0" });
+  const frames = await listener.until("resumed");
+  assert.equal(textOf(frames), "first ");
+  assert.equal(await stored(server, uuid), "first ");
+  const added = frames.filter(({ type }) => type === "message_added");
+  assert.deepEqual(added.map(({ message }) => message?.content), ["Hi", "Hello", "first "]);
+  const late = new Listener(server, uuid, `?after=${added[1]?.id}`);
+  assert.equal(textOf(await late.until("message_added")), "first ");
+  listener.socket.close();
+  late.socket.close();
+  model.script(null);
+});
+
+test("[EV7] a reader that stalls is closed with a code that says: come back", async () => {
+  const real = createSystem();
+  const hurried: System = {
+    ...real,
+    after: (ms, run) => real.after(ms === LIMITS.stalledReaderMs ? 20 : ms, run),
+  };
+  const on = await startTestServer({ env, system: hurried });
+  const { uuid: id } = await newAssistant(on);
+  const uuid = await newConversation(on, id, { type: "test" });
+  model.script(() => ({ tokens: ["x".repeat(30_000)] }));
+  const slow = new Listener(on, uuid);
+  await slow.until("connected");
+  const closed = once(slow.socket, "close");
+  slow.socket.pause();
+  const stalled = connect(on.port, "127.0.0.1");
+  stalled.write(`GET /api/conversations/${uuid}/stream HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await once(stalled, "readable");
+  const { streams } = on.app.features;
+  while (streams.counts().sse + streams.counts().websocket > 0) {
+    const { status } = await on.call("POST", `/conversations/${uuid}/messages`, {
+      body: { message: "Hello" },
+    });
+    assert.equal(status, 200);
+  }
+  slow.socket.resume();
+  const [code] = (await closed) as [number];
+  assert.equal(code, 4008);
+  stalled.resume();
+  await once(stalled, "close");
+  await on.close();
+  model.script(null);
+});
+
+test("[EV4] the account's stream opens by key or ticket, tells of money, and ends with the key", async () => {
+  const { accountId, key } = await server.newAccount();
+  const anonymous = await fetch(`${server.url}/api/user/stream`);
+  assert.equal(anonymous.status, 401);
+  const { body } = await server.call("POST", "/user/stream-tickets", { key });
+  const stream = await fetch(`${server.url}/api/user/stream?ticket=${body.ticket}`);
+  assert.equal(stream.status, 200);
+  const told = read(stream, (frame) => frame.type === "balance_changed");
+  await server.app.features.accounts.credit(accountId, 1_000_000);
+  assert.equal((await told).complete, true);
+  const open = await fetch(`${server.url}/api/user/stream`, {
+    headers: { Authorization: `Bearer ${key}` },
+  });
+  await server.app.features.accounts.revokeKey(accountId, Number(key.split("|")[0]));
+  const silent = read(open, (frame) => frame.type === "balance_changed");
+  await server.app.features.accounts.credit(accountId, 1_000_000);
+  assert.deepEqual(await silent, { frames: [], complete: false });
+});
+
+test("[EV5] a reader that stalls costs no memory to speak of, and others go on", async () => {
+  const uuid = await newConversation(server, assistant.uuid, { type: "test" });
+  model.script(() => ({ tokens: ["x".repeat(30_000)] }));
+  const stalled = connect(server.port, "127.0.0.1");
+  stalled.write(`GET /api/conversations/${uuid}/stream HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await once(stalled, "readable");
+  const before = process.memoryUsage().rss;
+  for (let count = 0; count < 200; count += 1) {
+    const { status } = await server.call("POST", `/conversations/${uuid}/messages`, {
+      body: { message: "Hello" },
+    });
+    assert.equal(status, 200);
+  }
+  const grown = process.memoryUsage().rss - before;
+  assert.ok(grown < 150 * 2 ** 20, `grew by ${Math.round(grown / 2 ** 20)} MiB`);
+  stalled.destroy();
+  model.script(null);
+});

@@ -1,0 +1,205 @@
+// The engine alone: the turn loop and its bounds, templates, history, the queue of turns.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { LIMITS } from "#core/limits.ts";
+import type { FunctionCall } from "#events/events.ts";
+import { estimateTokens, trimHistory } from "#engine/history.ts";
+import { fillTemplate } from "#engine/template.ts";
+import type { ToolBox, ToolCallRequest } from "#engine/functions.ts";
+import { createTurnQueue } from "#engine/turn-queue.ts";
+import { runTurn, type TurnEvent } from "#engine/turn.ts";
+import type {
+  LanguageModel, ModelDelta, ModelMessage, ModelRequest,
+} from "#providers/models/port.ts";
+import { createManualSystem } from "#support/clock.ts";
+import { assertLinear } from "#support/growth.ts";
+
+/** A model that answers its nth request with the nth script, the last one again and again. */
+function modelOf(...scripts: ModelDelta[][][]): LanguageModel & { requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    async *stream(request) {
+      requests.push({ ...request, messages: [...request.messages] });
+      yield* scripts[Math.min(requests.length, scripts.length) - 1] ?? [];
+    },
+  };
+}
+
+const text = (value: string): ModelDelta => ({ kind: "text", text: value });
+const call = (id: string, argumentsJson = "{}"): ModelDelta =>
+  ({ kind: "tool_call", call: { id, name: "look_up", argumentsJson } });
+
+interface RecordingToolBox extends ToolBox {
+  calls: ToolCallRequest[];
+}
+
+function toolBox(result: Record<string, unknown> = { ok: true }): RecordingToolBox {
+  const calls: ToolCallRequest[] = [];
+  return {
+    calls,
+    tools: [{ name: "look_up", description: "", parameters: {} }],
+    call: (request) => {
+      calls.push(request);
+      return Promise.resolve(result);
+    },
+  };
+}
+
+async function run(
+  model: LanguageModel,
+  tools: ToolBox,
+  signal = new AbortController().signal,
+): Promise<TurnEvent[]> {
+  const events: TurnEvent[] = [];
+  const messages: ModelMessage[] = [{ role: "user", content: "Hello" }];
+  const turn = runTurn({ model, tools, messages, temperature: 0, tokensMax: 100, signal });
+  for await (const batch of turn) events.push(...batch);
+  return events;
+}
+
+const spoken = (events: TurnEvent[]): string =>
+  events.map((event) => (event.kind === "text" ? event.text : "")).join("");
+
+test("[EN1] a tool's result goes back to the model, and the client sees call and result", async () => {
+  const model = modelOf([[text("One moment.")], [call("c1", '{"day":"Monday"}')]], [[text("Open.")]]);
+  const tools = toolBox({ hours: "9-17" });
+  const events = await run(model, tools);
+  assert.equal(spoken(events), "One moment.\n\nOpen.");
+  const args = { day: "Monday" };
+  assert.deepEqual(tools.calls, [{ callId: "c1", name: "look_up", arguments: args }]);
+  assert.deepEqual(events.filter(({ kind }) => kind !== "text"), [
+    { kind: "function_call_start", callId: "c1", name: "look_up", arguments: args },
+    {
+      kind: "function_call_end", callId: "c1",
+      call: { name: "look_up", arguments: args, result: { hours: "9-17" } },
+    },
+  ]);
+  assert.deepEqual(model.requests[1]?.messages.slice(1), [
+    {
+      role: "assistant", content: "One moment.",
+      toolCalls: [{ id: "c1", name: "look_up", argumentsJson: '{"day":"Monday"}' }],
+    },
+    { role: "tool", toolCallId: "c1", content: '{"hours":"9-17"}' },
+  ]);
+});
+
+test("[EN2] a model that only ever calls tools ends at the bounds on steps and calls", async () => {
+  const model = modelOf([[call("a"), call("b"), call("c")]]);
+  const tools = toolBox();
+  await run(model, tools);
+  assert.equal(model.requests.length, LIMITS.turnStepsMax);
+  assert.equal(tools.calls.length, LIMITS.toolCallsPerTurnMax);
+  assert.deepEqual(model.requests.at(-1)?.tools, [], "the last step has nothing to call");
+});
+
+test("[EN3] arguments that are no sensible JSON object never reach a tool", async () => {
+  const huge = JSON.stringify({ text: "x".repeat(LIMITS.toolArgumentsBytesMax) });
+  for (const bad of ["[1]", "{", "null", '"text"', huge]) {
+    const tools = toolBox();
+    const model = modelOf([[call("c", bad)]], [[text("Sorry.")]]);
+    assert.equal(spoken(await run(model, tools)), "Sorry.", bad.slice(0, 20));
+    assert.deepEqual(tools.calls, []);
+  }
+  const tools = toolBox();
+  await run(modelOf([[call("c", '{"__proto__":{"x":1},"a":1}')]], [[text("Done.")]]), tools);
+  assert.deepEqual(tools.calls[0]?.arguments, { a: 1 });
+});
+
+test("[EN4] a reply without end is cut at its bound", async () => {
+  const model = modelOf(Array.from({ length: 50 }, () => [text("x".repeat(1000))]));
+  assert.equal(spoken(await run(model, toolBox())).length, LIMITS.replyCharsMax);
+});
+
+test("[EN5] an abort while a tool runs ends the turn without another word", async () => {
+  const abort = new AbortController();
+  const model = modelOf([[call("c")]], [[text("Never.")]]);
+  const tools: ToolBox = {
+    ...toolBox(),
+    call: () => {
+      abort.abort(new Error("stopped"));
+      return Promise.resolve({});
+    },
+  };
+  await assert.rejects(run(model, tools, abort.signal), /aborted/);
+  assert.equal(model.requests.length, 1);
+});
+
+test("[EN6] a template is filled in one pass: values are never scanned, unknown names stay", async () => {
+  const filled = fillTemplate("{{ a }} {{b}} {{c}} {{constructor}}", { a: "{{b}}", b: "$&" });
+  assert.equal(filled, "{{b}} $& {{c}} {{constructor}}");
+  fc.assert(fc.property(fc.string(), fc.string(), (template, value) => {
+    const out = fillTemplate(template, { name: value });
+    if (!/\{\{\s*name\s*\}\}/.test(template)) assert.equal(out, template);
+  }));
+  await assertLinear("opened and never closed", 30_000, (size) => {
+    const template = "{{".repeat(size) + " ".repeat(size);
+    return () => fillTemplate(template, {});
+  });
+});
+
+test("[EN7] history keeps whole messages from the newest back, within its tokens", () => {
+  const message = fc.record({
+    role: fc.constantFrom<"user" | "assistant">("user", "assistant"),
+    content: fc.string({ minLength: 1 }), functionCalls: fc.constant<FunctionCall[]>([]),
+  });
+  fc.assert(fc.property(fc.array(message, { minLength: 1 }), fc.integer({ min: 1, max: 200 }),
+    (newestFirst, tokensMax) => {
+      const kept = trimHistory(newestFirst, tokensMax);
+      const tail = newestFirst.slice(0, kept.length).reverse();
+      assert.deepEqual(
+        kept, tail.map(({ role, content }) => ({ role, content })), "a whole tail, in order");
+      const tokens = kept.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+      assert.ok(kept.length === 1 || tokens <= tokensMax);
+      if (kept.length < newestFirst.length && kept.length > 1) assert.equal(kept[0]?.role, "user");
+    }));
+});
+
+test("[EN8] the queue runs one turn a conversation, in order, and refuses what waits too long", async () => {
+  const system = createManualSystem();
+  const queue = createTurnQueue(system, { waitingMax: 2, waitMs: 1000 });
+  const first = await queue.enter("a");
+  await queue.enter("b");
+  const order: string[] = [];
+  const second = queue.enter("a").then((release) => (order.push("second"), release));
+  const third = queue.enter("a").then((release) => (order.push("third"), release));
+  await assert.rejects(queue.enter("a"), { status: 429 });
+  assert.equal(queue.size(), 4);
+  first();
+  first();
+  const releaseSecond = await second;
+  assert.deepEqual(order, ["second"], "a release counts once");
+  system.advance(1000);
+  await assert.rejects(third, { status: 409 });
+  releaseSecond();
+  (await queue.enter("a"))();
+  assert.equal(queue.size(), 1);
+  assert.equal(system.pending(), 0);
+});
+
+test("[EN60] what functions said in earlier turns stands before their words, newest first in", () => {
+  const calls = (count: number, size: number) => Array.from({ length: count }, (_, at) => (
+    { name: "look_up", arguments: { at }, result: { text: "x".repeat(size) } }));
+  const turn = (count: number, size: number) => [
+    { role: "assistant" as const, content: "Found.", functionCalls: calls(count, size) },
+    { role: "user" as const, content: "Look", functionCalls: [] },
+  ];
+  const question = { role: "user" as const, content: "And?", functionCalls: [] };
+  const kept = trimHistory([question, ...turn(2, 10_000), ...turn(1, 1)], 3000);
+  assert.deepEqual(kept.map(({ role }) => role), [
+    "user", "assistant", "tool", "assistant", "user", "assistant", "tool", "tool", "assistant",
+    "user",
+  ]);
+  const ids = kept.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
+  assert.equal(new Set(ids).size, 3);
+  assert.deepEqual(ids.toSorted(),
+    kept.flatMap(({ toolCallId }) => toolCallId ?? []).toSorted());
+  assert.ok(kept.every(({ content }) => content.length <= LIMITS.historyCallCharsMax));
+  const short = trimHistory([question, ...turn(2, 10_000), ...turn(1, 1)], 500);
+  assert.deepEqual(short.map(({ role }) => role),
+    ["user", "assistant", "user", "assistant", "user"], "words come before what functions said");
+  const many = trimHistory(
+    [question, ...Array.from({ length: 10 }, () => turn(4, 1)).flat()], 100_000);
+  assert.equal(many.filter(({ role }) => role === "tool").length, LIMITS.historyCallsMax);
+});

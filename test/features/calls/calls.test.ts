@@ -1,0 +1,260 @@
+// Calls as records: the contract's routes, the table of states under shuffled and doubled carrier
+// events, and money to the cent.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import fc from "fast-check";
+import { auditAccount } from "#features/accounts/ledger.ts";
+import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { createManualSystem } from "#support/clock.ts";
+import { newAssistant, startTestServer } from "#support/server.ts";
+
+const system = createManualSystem();
+const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
+after(() => server.close());
+const { calls, assistants } = server.app.features;
+const created = await newAssistant(server, { status: "active", type: "outbound" });
+const assistant = assistants.find(server.accountId, created.id);
+assert.ok(assistant);
+
+const begin = (changes: object = {}) => calls.begin({
+  assistant, type: "outbound", conversationUuid: null, assistantPhone: "+15550199",
+  customerPhone: "+15550100", variables: { name: "Eva" }, ...changes,
+});
+const ENDED = {
+  reason: "customer_hung_up", turns: [], hasRecording: false,
+} as const;
+const EVALUATED = { evaluation: { summary: "short" }, evaluationError: null };
+const totals = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
+
+/** Everything the ledger, the balance and the reservations disagree about. */
+async function problems(): Promise<string[]> {
+  const storage = await openStorage(server.dataDir, "inline");
+  const found: string[] = storage.ledger.strayReferences();
+  storage.ledger.audit((account, entries, open) => {
+    found.push(...auditAccount(account, entries, open));
+  });
+  await storage.close();
+  return found;
+}
+
+async function talk(seconds: number): Promise<number> {
+  const { call } = await begin();
+  await calls.change(call.id, "ringing", {});
+  await calls.change(call.id, "in-progress", { answeredBy: "human" });
+  system.advance(seconds * 1000);
+  await calls.end(call.id, { finalStatus: "ended_by_customer", ...ENDED });
+  await calls.finish(call.id, EVALUATED);
+  return call.id;
+}
+
+test("[CR1] the table of states: no transition outside it, whatever comes how often in which order", async () => {
+  const step = fc.constantFrom<CallStatus | "end" | "end_failed" | "finish">(
+    ...CALL_STATUSES, "end", "end_failed", "finish");
+  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+    const { call } = await begin();
+    const history: CallStatus[] = ["initiated"];
+    const stop = server.app.features.bus.subscribe(`call:${call.id}`, (notice) => {
+      if (notice.kind !== "committed") return;
+      const data = JSON.parse(notice.event.json) as { type: string; status: CallStatus };
+      if (data.type === "call_status_changed") history.push(data.status);
+    });
+    let ends = 0;
+    const stopEnds = server.app.features.bus.subscribe(`call:${call.id}`, (notice) => {
+      if (notice.kind === "committed" && notice.event.type === "call_ended") ends += 1;
+    });
+    for (const [index, what] of steps.entries()) {
+      system.advance(1000);
+      if (what === "end" || what === "end_failed") {
+        const finalStatus = what === "end" ? "ended_by_customer" : "failed";
+        await calls.end(call.id, { finalStatus, ...ENDED });
+      } else if (what === "finish") await calls.finish(call.id, EVALUATED);
+      else for (let twice = index % 2; twice < 2; twice += 1) await calls.change(call.id, what, {});
+    }
+    for (let at = 1; at < history.length; at += 1) {
+      assert.ok(mayChange(history[at - 1]!, history[at]!), history.join(" → "));
+    }
+    // Events are published in the next tick, all of a commit in order.
+    await new Promise((resolve) => setImmediate(resolve));
+    const { status } = calls.get(server.accountId, call.id);
+    assert.equal(status, history.at(-1));
+    assert.equal(ends, isFinal(status) ? 1 : 0);
+    // Leaves nothing live behind, so that the next history has room.
+    await calls.change(call.id, "failed", {});
+    await calls.end(call.id, { finalStatus: "failed", ...ENDED });
+    await calls.finish(call.id, EVALUATED);
+    stop();
+    stopEnds();
+  }), { numRuns: 60 });
+  assert.deepEqual(await problems(), []);
+});
+
+test("[CR2] a call costs half a minute at least, then by the second, and is posted once", async () => {
+  for (const [seconds, cost] of [[1, 0.05], [30, 0.05], [31, 0.051667], [90, 0.15]] as const) {
+    const before = await totals();
+    const id = await talk(seconds);
+    assert.equal(Number((before - await totals()).toFixed(6)), cost);
+    const { body } = await server.call("GET", `/user/calls/${id}`);
+    assert.deepEqual([body.total_cost, body.duration, body.status], [cost, seconds, "ended_by_customer"]);
+    await calls.end(id, { finalStatus: "failed", ...ENDED });
+    await calls.finish(id, EVALUATED);
+  }
+  const before = await totals();
+  const { call } = await begin();
+  await calls.change(call.id, "no-answer", { reason: "carrier_failed" });
+  assert.equal(await totals(), before);
+  assert.deepEqual(await problems(), []);
+});
+
+test("[CR3] what is set aside bounds the call; together calls never go below zero", async () => {
+  const poor = await server.newAccount({ balance: "0.12" });
+  const { id } = await newAssistant(server, { status: "active", type: "outbound" }, poor.key);
+  const poorest = assistants.find(poor.accountId, id);
+  assert.ok(poorest);
+  const asked = await Promise.allSettled(
+    Array.from({ length: 5 }, () => begin({ assistant: poorest })));
+  const made = asked.filter((one) => one.status === "fulfilled").map(({ value }) => value);
+  assert.equal(made.length, 1);
+  assert.equal(made[0]?.secondsMax, 72);
+  const refused = asked.find((one) => one.status === "rejected");
+  assert.match(String(refused?.reason), /Insufficient balance to make call/);
+  await calls.change(made[0]!.call.id, "ringing", {});
+  await calls.change(made[0]!.call.id, "in-progress", {});
+  system.advance(500_000);
+  await calls.end(made[0]!.call.id, { finalStatus: "ended_by_customer", ...ENDED });
+  const { body } = await server.call("GET", "/user/me", { key: poor.key });
+  assert.equal(body.total_balance, 0);
+  assert.deepEqual(await problems(), []);
+});
+
+test("[CR4] the list, its filters and its envelope; nobody sees another's calls", async () => {
+  const id = await talk(40);
+  const list = async (query: string, key = server.key) =>
+    (await server.call("GET", `/user/calls?${query}`, { key })).body;
+  const first = await list("per_page=1");
+  assert.equal(first.data[0].id, id);
+  assert.deepEqual([first.per_page, first.current_page, first.from], [1, 1, 1]);
+  const day = new Date(system.now() / 1000).toISOString().slice(0, 10);
+  for (const [query, finds] of [
+    ["status=ended_by_customer", true], ["status=busy", false], ["type=outbound", true],
+    ["type=web", false], ["phone_number=%2B15550100", true], ["phone_number=+15550100", true],
+    ["phone_number=%2B1555", false], [`assistant_id=${created.id}`, true], ["assistant_id=999", false],
+    ["campaign_id=1", false], [`date_from=${day}&date_to=${day}`, true], ["date_to=2020-01-01", false],
+  ] as const) {
+    const { data } = await list(`per_page=100&${query}`);
+    assert.equal((data as { id: number }[]).some((call) => call.id === id), finds, query);
+  }
+  for (const bad of ["status=gone", "per_page=101", "date_from=2026-13-40", "type=fax"]) {
+    assert.equal((await server.call("GET", `/user/calls?${bad}`)).status, 422, bad);
+  }
+  const stranger = await server.newAccount();
+  assert.equal((await list("", stranger.key)).total, 0);
+  const read = await server.call("GET", `/user/calls/${id}`, { key: stranger.key });
+  assert.deepEqual([read.status, read.body], [404, { message: "Call not found" }]);
+});
+
+test("[CR5] a deleted call is gone with all that was said; what it cost stays", async () => {
+  const id = await talk(30);
+  await calls.addTranscript(id, {
+    speaker: "customer", text: "secret words", startMs: 0, endMs: 1, interrupted: false, functionCalls: [],
+  });
+  const stranger = await server.newAccount();
+  const path = `/user/calls/${id}`;
+  const refused = await server.call("DELETE", path, { key: stranger.key });
+  assert.equal(refused.body.message, "Call not found or does not belong to the authenticated user");
+  const { call } = await begin();
+  assert.equal((await server.call("DELETE", `/user/calls/${call.id}`)).status, 409);
+  await calls.change(call.id, "busy", {});
+  const gone = await server.call("DELETE", path);
+  assert.deepEqual([gone.status, gone.body], [200, { message: "Call deleted successfully" }]);
+  assert.equal((await server.call("GET", path)).status, 404);
+  const storage = await openStorage(server.dataDir, "inline");
+  const told = storage.events.ofAccount(server.accountId, 0, 100_000);
+  await storage.close();
+  assert.ok(!told.some(({ json }) => json.includes("secret words")));
+  assert.deepEqual(
+    told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
+  assert.deepEqual(await problems(), []);
+});
+
+test("[CR348] a transfer under way when the process dies has failed; one asked for in its place, too", async () => {
+  const { call } = await begin();
+  await calls.change(call.id, "in-progress", {});
+  const transfer = {
+    type: "call_transfer", assistantUuid: null, status: "in-progress", failureReason: null,
+  } as const;
+  await calls.addTransfer(call.id, { ...transfer, to: "+15550111" });
+  await calls.addTransfer(call.id, { ...transfer, to: "+15550112" });
+  const read = async () => (await server.call("GET", `/user/calls/${call.id}`)).body.transfers
+    .map((one: Record<string, unknown>) => [one.transfer_to, one.status, one.failure_reason]);
+  const replaced = ["+15550111", "failed", "Another transfer was asked for before this one was made."];
+  assert.deepEqual(await read(), [replaced, ["+15550112", "in-progress", null]]);
+  await calls.recover();
+  const [, lost] = await read();
+  assert.deepEqual(lost.slice(0, 2), ["+15550112", "failed"]);
+  assert.match(lost[2], /^The server was stopped or restarted during the call\./);
+});
+
+test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not charged; also after a crash", async () => {
+  const talked = async (seconds: number) => {
+    const { call } = await begin();
+    await calls.change(call.id, "in-progress", { carrierMicrosPerMinute: 13_500 });
+    await calls.beat([call.id]);
+    system.advance(seconds * 1000);
+    return call.id;
+  };
+  const costs = async (id: number) => {
+    const { body } = await server.call("GET", `/user/calls/${id}`);
+    return [body.carrier_cost, body.total_cost];
+  };
+  for (const [seconds, ours, carriers] of [
+    [1, 0.05, 0.0135], [60, 0.1, 0.0135], [61, 0.101667, 0.027],
+  ] as const) {
+    const before = await totals();
+    const id = await talked(seconds);
+    await calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });
+    await calls.finish(id, EVALUATED);
+    assert.equal(Number((before - await totals()).toFixed(6)), ours);
+    assert.deepEqual(await costs(id), [carriers, Number((ours + carriers).toFixed(6))]);
+  }
+  const before = await totals();
+  const cut = await talked(90);
+  await calls.beat([cut]);
+  system.advance(600_000);
+  await calls.recover();
+  assert.equal(Number((before - await totals()).toFixed(6)), 0.15);
+  assert.deepEqual(await costs(cut), [0.027, 0.177]);
+  const { call } = await begin();
+  await calls.change(call.id, "no-answer", { reason: "no_answer" });
+  assert.deepEqual(await costs(call.id), [0, 0]);
+  assert.deepEqual(await problems(), []);
+});
+
+test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {
+  const call = (body: object) => server.call("POST", "/user/make_call", { body });
+  const phone_number = "+15550100001";
+  const bad = await call({ phone_number: "0555", assistant_id: created.id });
+  assert.deepEqual([bad.status, bad.body], [400, {
+    message: "Invalid phone number format. Please use E.164 format (e.g. +1234567890)",
+  }]);
+  const unknown = await call({ phone_number, assistant_id: 99_999 });
+  assert.deepEqual([unknown.status, unknown.body], [404, {
+    message: "Assistant not found or does not belong to the authenticated user",
+  }]);
+  const idle = await newAssistant(server, { type: "outbound" });
+  assert.equal((await call({ phone_number, assistant_id: idle.id })).status, 422);
+  for (const assistant_id of [String(created.id), created.uuid]) {
+    const { status, body } = await call({ phone_number, assistant_id, variables: { "Full Name": 7 } });
+    assert.deepEqual([status, body.message, body.status], [200, "Call initiated successfully", "initiated"]);
+    await server.call("POST", `/user/calls/${body.call_id}/end`);
+    assert.deepEqual((await server.call("GET", `/user/calls/${body.call_id}`)).body.variables, { "Full Name": "7" });
+  }
+  const poor = await server.newAccount({ balance: "0.01" });
+  const { id } = await newAssistant(server, { status: "active", type: "outbound" }, poor.key);
+  const broke = await server.call("POST", "/user/make_call", {
+    key: poor.key, body: { phone_number, assistant_id: id },
+  });
+  assert.deepEqual([broke.status, broke.body.message], [
+    422, "Insufficient balance to make call. Please top up your account.",
+  ]);
+});

@@ -1,0 +1,242 @@
+// Every setting that concerns time, on a virtual clock: silence, length, fillers, machines, keys,
+// and a long call with the same verdict each time.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CallerStep } from "#providers/carriers/loopback.ts";
+import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/voice.ts";
+
+const QUIET: CallerStep[] = [{ waitMs: 3_000_000 }];
+const { endpoint } = VOICE_SETTINGS;
+
+/** Assistant's entries as `second: text`. */
+const spoken = (played: ReturnType<typeof playCall>): string[] =>
+  played.said.filter(({ speaker }) => speaker === "assistant")
+    .map(({ startMs, text }) => `${Math.floor(startMs / 1000)}: ${text}`);
+
+test("[VL20] silence: spoken to after max_silence_duration, then every reengagement_interval, then ended", () => {
+  const played = playCall({
+    steps: QUIET, greeting: "Hello.", answer: () => "Still there?",
+    settings: { maxSilenceMs: 10_000, reengageEveryMs: 7000 },
+  });
+  assert.deepEqual(spoken(played), ["0: Hello.", "10: Still there?", "18: Still there?", "25: Still there?"]);
+  assert.equal(played.over?.reason, "silence");
+});
+
+test("[VL21] max_initial_silence_duration ends a call whose customer never speaks", () => {
+  const silent = playCall({ steps: QUIET, settings: { maxInitialSilenceMs: 5000 } });
+  assert.deepEqual([silent.over?.reason, Math.floor(silent.lengthMs / 1000)], ["no_first_words", 5]);
+  const talked = playCall({
+    steps: [{ quietMs: 300 }, { say: "Hi" }, { waitMs: 9000 }, { hangUp: true }],
+    settings: { maxInitialSilenceMs: 5000 },
+  });
+  assert.equal(talked.over?.reason, "customer_hung_up");
+});
+
+test("[VL22] max_duration and the balance end a call politely, never a frame late", () => {
+  const chatter = Array.from({ length: 60 }, (): CallerStep[] => [{ say: "And then?" }, { quietMs: 600 }]);
+  for (const [reason, limits] of [
+    ["max_duration", { settings: { maxDurationMs: 40_000 } }],
+    ["balance", { durationMaxMs: 40_000 }],
+  ] as const) {
+    const played = playCall({ steps: chatter.flat(), answer: () => "Then came the next one.", ...limits });
+    assert.equal(played.over?.reason, reason);
+    assert.match(played.said.at(-1)?.text ?? "", /our time is up/);
+    assert.ok(played.lengthMs <= 40_000 && played.lengthMs > 30_000, `${played.lengthMs}`);
+  }
+});
+
+test("[VL23] wait_for_customer: not a word before theirs, then the first message", () => {
+  const played = playCall({
+    steps: [{ waitMs: 4000 }, { say: "Hello?" }, { quietMs: 1500 }, { hangUp: true }],
+    settings: { waitForCustomer: true }, greeting: "Good morning.",
+  });
+  assert.deepEqual(lines(played), ["customer: Hello?", "assistant: Good morning."]);
+  assert.ok((played.said[1]?.startMs ?? 0) > 4000);
+});
+
+test("[VL24] a filler of the question's tone bridges a slow answer and gives way to it", () => {
+  const played = playCall({
+    steps: [{ quietMs: 300 }, { say: "When are you open?" }, { quietMs: 2500 }, { hangUp: true }],
+    answer: () => ({ text: "From nine to six.", thinkMs: 1500 }),
+    settings: {
+      fillers: { neutral: ["Well."], question: ["Let me see."], positive: [], negative: [] },
+    },
+  });
+  assert.deepEqual(lines(played).slice(2), ["assistant: Let me see.", "assistant: From nine to six."]);
+  assert.deepEqual(wordsOnRecord(played), played.heard);
+  const fast = playCall({
+    steps: [{ quietMs: 300 }, { say: "When are you open?" }, { quietMs: 2500 }, { hangUp: true }],
+    answer: () => ({ text: "From nine to six.", thinkMs: 300 }),
+    settings: { fillers: { neutral: ["Well."], question: ["Hm."], positive: [], negative: [] } },
+  });
+  assert.equal(fast.heard.includes("Hm."), false);
+});
+
+test("[VL25] endpoint_sensitivity: the silence that ends a turn; ai waits for a broken sentence", () => {
+  const endpointOf = (silenceMs: number, type: "vad" | "ai", say: string): number => {
+    const played = playCall({
+      steps: [{ quietMs: 300 }, { say }, { quietMs: 4000 }, { hangUp: true }],
+      settings: { endpoint: { ...endpoint, silenceMs, type } }, answer: () => "Yes.",
+    });
+    return played.over?.turns[0]?.endpointMs ?? -1;
+  };
+  assert.ok(endpointOf(1200, "vad", "book a table") - endpointOf(400, "vad", "book a table") > 700);
+  assert.ok(endpointOf(1200, "vad", "Book a table.") < endpointOf(1200, "vad", "book a table"));
+  assert.ok(endpointOf(700, "ai", "a table for") > 2400);
+  assert.ok(endpointOf(700, "ai", "A table for two.") < 500);
+});
+
+test("[VL26] voicemail: recognised by its words, left a message after the beep, ended", () => {
+  const machine: CallerStep[] = [
+    { say: "You have reached nobody. Please leave a message after the tone." },
+    { beepMs: 400 }, { waitMs: 30_000 }, { hangUp: true },
+  ];
+  const message = "This is Harbour Bikes. Please call back.";
+  const left = playCall({
+    steps: machine, settings: { voicemail: { detects: true, message, ends: true } }, beepAtMs: 6000,
+  });
+  assert.deepEqual(left.answeredBy, ["machine"]);
+  assert.equal(left.said.at(-1)?.text, message);
+  assert.equal(left.over?.reason, "voicemail");
+  assert.deepEqual(left.questions, []);
+  const silent = { voicemail: { detects: true, message: null, ends: true } };
+  const ended = playCall({ steps: machine, settings: silent });
+  assert.deepEqual([ended.over?.reason, ended.answeredBy], ["voicemail", ["machine"]]);
+  const human = playCall({
+    steps: [{ say: "Hello?" }, { quietMs: 2000 }, { hangUp: true }],
+    settings: { voicemail: { detects: true, message, ends: true } },
+  });
+  assert.deepEqual(human.answeredBy, ["human"]);
+  assert.equal(human.over?.reason, "customer_hung_up");
+});
+
+test("[VL86] a message is left also where the call goes on, which then answers whoever speaks", () => {
+  const message = "This is Harbour Bikes. Please call back.";
+  const played = playCall({
+    steps: [
+      { say: "Please leave a message after the tone." }, { beepMs: 400 }, { waitMs: 9000 },
+      { say: "Hello? I am here after all." }, { quietMs: 1500 }, { hangUp: true },
+    ],
+    settings: { voicemail: { detects: true, message, ends: false } }, beepAtMs: 5000,
+    greeting: "", answer: () => "Good to hear you.",
+  });
+  assert.deepEqual(played.answeredBy, ["machine"]);
+  assert.deepEqual(played.questions, ["Hello? I am here after all."]);
+  assert.deepEqual(played.said.slice(1).map(({ text }) => text),
+    [message, "Hello? I am here after all.", "Good to hear you."]);
+  assert.equal(played.over?.reason, "customer_hung_up");
+});
+
+test("[VL27] keys: collected until the stop key or the timeout, then a turn of their own", () => {
+  const played = playCall({
+    steps: [
+      { quietMs: 300 }, { dtmf: "12" }, { waitMs: 1000 }, { dtmf: "345#" }, { quietMs: 800 },
+      { dtmf: "9" }, { quietMs: 9000 }, { hangUp: true },
+    ],
+    answer: () => "Thank you.",
+  });
+  assert.deepEqual(played.questions, ["[Keypad input: 12345]", "[Keypad input: 9]"]);
+});
+
+test("[VL28] end_call and a transfer wait until what is being said was heard", () => {
+  for (const [reason, to] of [["assistant_ended", null], ["transferred", "+15550123"]] as const) {
+    const played = playCall({
+      steps: [{ quietMs: 300 }, { say: "Bye." }, ...QUIET],
+      answer: () => "Goodbye and thank you.",
+      during: (session, after) => after(4000, () => session.endAfterSpeech(reason, to)),
+    });
+    assert.equal(played.over?.reason, reason);
+    assert.equal(played.heard.join(" "), "Hello, how can I help? Goodbye and thank you.");
+  }
+});
+
+test("[VL29] an operator's words are said when nobody speaks; muting is heard as silence", () => {
+  const said = playCall({
+    steps: [{ waitMs: 8000 }, { hangUp: true }],
+    during: (session, after) => after(300, () => assert.ok(session.say("One moment please."))),
+  });
+  assert.equal(said.heard.join(" "), "Hello, how can I help? One moment please.");
+  const muted = playCall({
+    steps: [{ waitMs: 4000 }, { hangUp: true }], during: (session) => session.mute(true),
+  });
+  assert.deepEqual(muted.heard, []);
+});
+
+test("[VL30] a function that takes long is no silence, and its answer is waited for", () => {
+  const played = playCall({
+    steps: [{ quietMs: 300 }, { say: "Look it up." }, { quietMs: 1000 }, { hangUp: true }],
+    answer: () => ({ text: "Found.", toolMs: 20_000 }), settings: { maxSilenceMs: 5000 },
+  });
+  assert.equal(played.heard.join(" "), "Hello, how can I help? Found.");
+});
+
+test("[VL31] how dialling ends without an answer", () => {
+  for (const [outcome, cause] of [
+    ["busy", "busy"], ["no_answer", "no_answer"], ["rejected", "rejected"], ["failed", "failed"],
+  ] as const) {
+    const { over, said } = playCall({ steps: [], script: { outcome } });
+    assert.deepEqual([over?.cause, said], [cause, []]);
+  }
+});
+
+test("[VL32] half an hour of talk is played by its own clock, with the same verdict each time", () => {
+  const steps = Array.from({ length: 230 }, (_, number): CallerStep[] => [
+    { say: `Question number ${number}, what do you say to that?` },
+    number % 5 === 0 ? { words: 3 } : { quietMs: 700 },
+  ]).flat();
+  const play = () => playCall({
+    steps: [{ quietMs: 500 }, ...steps, { hangUp: true }], limitMs: 3_600_000,
+    answer: (question) => `You asked: ${question} And here is the answer to it in full.`,
+  });
+  const verdicts = new Set<string>();
+  const runs = process.env.PROOF === "long" ? 100 : 5;
+  let lengthMs = 0;
+  for (let run = 0; run < runs; run += 1) {
+    const played = play();
+    assert.deepEqual(wordsOnRecord(played), played.heard);
+    ({ lengthMs } = played);
+    verdicts.add(JSON.stringify([played.said, played.over, lengthMs]));
+  }
+  assert.equal(verdicts.size, 1);
+  assert.ok(lengthMs >= 1_800_000, `${lengthMs}`);
+});
+
+test("[VL33] ambience: heard all the time at its volume, at half of it under speech; recorded as heard", () => {
+  const HUM = 100;
+  const heard: Int16Array[] = [];
+  const recorded: Int16Array[] = [];
+  playCall({
+    steps: [{ quietMs: 400 }, { hangUp: true }],
+    greeting: "Hello there.",
+    ambience: { next: (samples) => new Int16Array(samples).fill(HUM), gain: 0.6 },
+    onHeard: (frame) => heard.push(frame.slice()),
+    record: (_, assistant) => recorded.push(assistant.slice()),
+  });
+  const levels = heard.map((frame) => frame[frame.length - 1] ?? 0);
+  const quiet = levels.filter((level) => Math.abs(level) < 1000);
+  const loud = levels.filter((level) => Math.abs(level) >= 1000);
+  assert.ok(quiet.length > 10 && loud.length > 10);
+  assert.deepEqual([...new Set(quiet)].sort(), [30, 60], "words end with a frame of silence");
+  assert.deepEqual([...new Set(loud.map((level) => Math.abs(level) % 1000))], [970]);
+  assert.deepEqual(recorded.map((frame) => frame[3]), heard.map((frame) => frame[3]));
+});
+
+test("[VL34] noise cancellation: the recogniser hears the filtered sound, the recording the real one", () => {
+  let opened = 0;
+  const recorded: number[] = [];
+  const played = playCall({
+    steps: [{ quietMs: 400 }, { say: "Hello there." }, { quietMs: 900 }, { hangUp: true }],
+    // A filter that takes everything away.
+    noiseFilter: {
+      open: () => {
+        opened += 1;
+        return { process: (pcm) => new Int16Array(pcm.length), close: () => (opened -= 1) };
+      },
+    },
+    settings: { maxSilenceMs: 5000, reengageEveryMs: 5000 },
+    record: (customer) => recorded.push(Math.abs(customer[10] ?? 0)),
+  });
+  assert.deepEqual(played.questions, []);
+  assert.ok(recorded.some((level) => level > 1000));
+  assert.equal(opened, 0);
+});

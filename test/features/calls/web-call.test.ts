@@ -1,0 +1,154 @@
+// Web calls over a real socket and the real media thread, in the loopback speech: transcript,
+// record, money, recording, tickets, and what happens when either side goes away.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, test } from "node:test";
+import { WebSocket } from "ws";
+import { parseWav } from "#audio/wav.ts";
+import { accountEvent } from "#support/account-events.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { callTicket, WebCaller } from "#support/web-caller.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+});
+after(async () => {
+  await server.close();
+  await model.close();
+});
+
+const TALK = { initial_message: "Hi there.", post_call_evaluation: false, endpoint_sensitivity: 1 };
+
+async function startCall(settings: object = {}) {
+  const assistant = await newAssistant(server, { ...TALK, ...settings });
+  const conversation = await newConversation(server, assistant.uuid);
+  const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));
+  return { caller, conversation, assistant };
+}
+
+/** The record of a call that is over. */
+async function record(callId: number, status: string) {
+  const ended = await accountEvent(server, ({ type, call_id: id }) =>
+    type === "call_ended" && id === callId);
+  assert.equal(ended.status, status);
+  return (await server.call("GET", `/user/calls/${callId}`)).body;
+}
+
+test("[WC1] a web call is heard, answered, recorded and paid for", async () => {
+  model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
+  const { caller } = await startCall({ record: true });
+  await caller.until(() => caller.words.join(" ") === "Hi there.");
+  caller.say("When are you open?");
+  await caller.until(() => caller.words.length === 6);
+  assert.deepEqual(caller.words, ["Hi", "there.", "We", "open", "at", "nine."]);
+  await caller.until(() => caller.lines.length === 3);
+  assert.deepEqual(caller.lines, [
+    "assistant: Hi there.", "customer: When are you open?", "assistant: We open at nine.",
+  ]);
+  caller.send({ type: "end" });
+  await caller.closed();
+  assert.equal(caller.messages.at(-1)?.reason, "customer_hung_up");
+  const call = await record(caller.callId, "ended_by_customer");
+  assert.equal(call.transcript, "AI: Hi there.\nCustomer: When are you open?\nAI: We open at nine.");
+  assert.equal(call.type, "web");
+  assert.equal(call.total_cost, 0.05);
+  assert.equal(call.latency.length, 1);
+  assert.ok(call.latency[0].heard_ms >= call.latency[0].endpoint_ms);
+  const recording = await fetch(call.recording_url);
+  assert.equal(recording.status, 200);
+  const sound = parseWav(Buffer.from(await recording.arrayBuffer()));
+  const { rate, channels: [customer, voice] } = sound;
+  assert.equal(rate, 16_000);
+  assert.ok(customer && voice && customer.length === voice.length);
+  assert.ok(Math.abs(customer.length / rate - call.duration) < 1.2);
+  assert.ok(customer.some((sample) => sample > 1000) && voice.some((sample) => sample > 1000));
+  const tampered = call.recording_url.replace("signature=", "signature=x");
+  assert.equal((await fetch(tampered)).status, 404);
+  model.script(null);
+});
+
+test("[WC2] speaking over a reply clears it; the record holds what was heard", async () => {
+  model.script(() => ({ tokens: "one two three four five six seven eight nine ten.".split(/(?<= )/) }));
+  const { caller } = await startCall({ interrupt_sensitivity: 1 });
+  await caller.until(() => caller.words.length === 2);
+  caller.say("Count please.");
+  await caller.until(() => caller.words.length === 5);
+  caller.say("Stop it now please.");
+  await caller.until(() => caller.messages.some(({ type }) => type === "clear"));
+  await caller.until(() => caller.lines.length >= 3);
+  const heard = caller.words.slice(2).join(" ");
+  assert.equal(caller.lines[2], `assistant: ${heard}`);
+  assert.ok(caller.words.length < 12);
+  caller.hangUp();
+  const { transcript_entries: entries } = await record(caller.callId, "ended_by_customer");
+  assert.equal(entries[2].interrupted, true);
+  assert.equal(entries[2].text, heard);
+  model.script(null);
+});
+
+test("[WC3] a ticket opens one call, for its own conversation, and nothing opens without", async () => {
+  const { uuid } = await newAssistant(server, TALK);
+  const conversation = await newConversation(server, uuid);
+  const other = await newConversation(server, uuid);
+  const ticket = await callTicket(server, conversation);
+  const refused = async (path: string): Promise<number> => {
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/conversations/${path}`);
+    socket.on("error", () => undefined);
+    const [, response] = (await once(socket, "unexpected-response")) as [unknown, { statusCode: number }];
+    return response.statusCode;
+  };
+  assert.equal(await refused(`${conversation}/call`), 401);
+  assert.equal(await refused(`${other}/call?ticket=${ticket}`), 401);
+  // A ticket shown at the wrong door is used up.
+  assert.equal(await refused(`${conversation}/call?ticket=${ticket}`), 401);
+  const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));
+  caller.hangUp();
+  assert.equal((await server.call("POST", `/conversations/${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}/call-ticket`)).status, 404);
+});
+
+test("[WC4] a call ends politely when the assistant says so, and hangs up by itself", async () => {
+  model.script((_body, call) => call % 2 === 0
+    ? { tokens: ["Good", "bye."], toolCalls: [{ id: "t1", name: "hang_up", arguments: "{}" }] }
+    : { tokens: ["See ", "you."] });
+  const { caller } = await startCall({ tools: [{ type: "end_call" }] });
+  await caller.until(() => caller.words.length === 2);
+  caller.say("Bye.");
+  await caller.closed();
+  assert.equal(caller.messages.at(-1)?.reason, "assistant_ended");
+  const call = await record(caller.callId, "ended_by_assistant");
+  assert.deepEqual(caller.words.slice(2).join(" "), "Goodbye. See you.");
+  assert.equal(call.transcript_entries.at(-1).function_calls[0].name, "hang_up");
+  model.script(null);
+});
+
+test("[WC6] the end of what is said is marked; a page's answers say how late it is heard", async () => {
+  model.script(() => ({ tokens: ["Nine."] }));
+  const { caller } = await startCall();
+  await caller.until(() => caller.messages.some(({ type }) => type === "mark"));
+  const [mark] = caller.messages.filter(({ type }) => type === "mark");
+  assert.equal(mark?.name, "1");
+  const metrics = () => server.app.features.metrics.registry.metrics();
+  assert.match(await metrics(), /^parley_calls_live 1$/m);
+  assert.match(await metrics(), /^parley_web_call_playout_seconds_count 0$/m);
+  // Only the mark that was sent counts, and once.
+  for (const name of ["7", "1", "1"]) caller.send({ type: "mark", name });
+  caller.send({ type: "ping" });
+  await caller.until(() => caller.messages.some(({ type }) => type === "pong"));
+  assert.match(await metrics(), /^parley_web_call_playout_seconds_count 1$/m);
+  caller.send({ type: "end" });
+  await caller.closed();
+});
+
+test("[WC5] rubbish on the socket harms nobody", async () => {
+  const { caller } = await startCall();
+  caller.send({ type: "nonsense" });
+  caller.send({ type: "cleared", dropped_ms: -5 });
+  caller.send({ type: "dtmf", digit: "xx" });
+  await caller.until(() => caller.messages.filter(({ type }) => type === "error").length >= 3);
+  caller.send({ type: "ping" });
+  await caller.until(() => caller.messages.some(({ type }) => type === "pong"));
+  caller.send({ type: "end" });
+  await caller.closed();
+});

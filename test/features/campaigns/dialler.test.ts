@@ -1,0 +1,226 @@
+// The dialler on a manual clock: days of calling across changes of the clock and crashes, a carrier
+// that fails, money that runs short, and a stop in the middle.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import {
+  campaignOf, createWorld, type Dialled, type Fate, type World,
+} from "#support/campaign-world.ts";
+
+const MINUTE = 60_000;
+
+/** By the calendar of the zone, told by a way of its own. */
+function localTime(at: number, zone: string): { minute: number; day: string } {
+  const text = new Date(at / 1000).toLocaleString("en-GB", {
+    timeZone: zone, weekday: "long", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
+  });
+  const [, day = "", hours = "", minutes = ""] = /^(\w+)\D+(\d\d):(\d\d)$/.exec(text) ?? [];
+  return { day: day.toLowerCase(), minute: Number(hours) * 60 + Number(minutes) };
+}
+
+const ZONES: Record<string, string> = {
+  "+49": "Europe/Berlin", "+81": "Asia/Tokyo", "+15": "America/New_York",
+};
+const plan = fc.record({
+  startMs: fc.constantFrom(
+    Date.UTC(2026, 2, 27, 20), Date.UTC(2026, 9, 23, 20), Date.UTC(2026, 2, 6, 20)),
+  window: fc.tuple(fc.integer({ min: 0, max: 1300 }), fc.integer({ min: 60, max: 900 })),
+  days: fc.subarray([...WEEKDAYS], { minLength: 4 }),
+  parallelMax: fc.integer({ min: 1, max: 4 }),
+  maxRetries: fc.integer({ min: 1, max: 3 }),
+  retryIntervalMinutes: fc.integer({ min: 10, max: 600 }),
+  retryOnVoicemail: fc.boolean(),
+  retryOnGoalIncomplete: fc.boolean(),
+  leads: fc.array(fc.tuple(
+    fc.constantFrom("+4915112345", "+8131234", "+1555010"), fc.integer({ min: 0, max: 2 })),
+  { minLength: 3, maxLength: 12 }),
+  fates: fc.array(fc.tuple(
+    fc.constantFrom<Fate>(
+      "human", "goal", "machine", "busy", "no-answer", "failed", "failed", "crash"),
+    fc.integer({ min: 20, max: 1500 })), { minLength: 10, maxLength: 40 }),
+  crashEvery: fc.integer({ min: 20, max: 400 }),
+});
+
+/** Who was called when, against every promise at once. */
+function check(world: World, campaignId: number): void {
+  const { leads } = world.features;
+  const campaign = campaignOf(world, campaignId);
+  const page = leads.page(world.accountId, { campaignId }, { page: 1, perPage: 100 });
+  const log = new Map<number, Dialled[]>();
+  for (const entry of world.dialled) {
+    log.set(entry.leadId, [...log.get(entry.leadId) ?? [], entry]);
+  }
+  const uncounted = new Set(world.features.calls.page(
+    world.accountId, { campaignId }, { page: 1, perPage: 10_000 }).items
+    .filter(({ endReason }) => endReason === "server_restarted").map(({ id }) => id));
+  assert.equal(new Set(world.dialled.map(({ callId }) => callId)).size, world.dialled.length);
+  for (const main of page.items) {
+    const finals = ["completed", "reached-max-retries"];
+    assert.ok(finals.includes(main.status), `lead ${main.id} is ${main.status}`);
+    const isExhausted = main.status === "reached-max-retries";
+    let before = Math.max(0, ...(log.get(main.id) ?? []).map(({ endedAt }) => endedAt ?? 0));
+    let isTurn = isExhausted;
+    for (const contact of [main, ...main.contacts]) {
+      const tried = log.get(contact.id) ?? [];
+      const counted = tried.filter(({ callId }) => !uncounted.has(callId)).length;
+      assert.equal(contact.callTries, counted);
+      assert.ok(counted <= campaign.maxRetries + 1);
+      for (const [index, entry] of tried.entries()) {
+        const last = tried[index - 1];
+        const waited = entry.at - (last?.endedAt ?? -Infinity);
+        assert.ok(waited >= campaign.retryIntervalMinutes * 60_000_000, "called again too soon");
+      }
+      if (contact === main) continue;
+      if (!isTurn) {
+        assert.deepEqual([contact.status, tried.length], ["created", 0]);
+        continue;
+      }
+      assert.ok(finals.includes(contact.status), `contact ${contact.id} is ${contact.status}`);
+      assert.ok((tried[0]?.at ?? Infinity) >= before, "called before its turn");
+      before = tried.at(-1)?.endedAt ?? before;
+      isTurn = contact.status === "reached-max-retries";
+    }
+  }
+  assert.equal(campaign.status, "completed");
+}
+
+test("[CP6] days of calling across clock changes and crashes keep every promise", async () => {
+  let dialled = 0;
+  let crashes = 0;
+  await fc.assert(fc.asyncProperty(plan, async (given) => {
+    const { startMs, window: [startMinute, length], leads, fates, crashEvery, ...fields } = given;
+    const endMinute = Math.min(1439, startMinute + length);
+    let next = 0;
+    const world: World = await createWorld({
+      startMs,
+      fate: () => {
+        const [fate, seconds] = fates[next++ % fates.length]!;
+        if (fate === "crash") crashes += 1;
+        return { fate, seconds };
+      },
+      onDial: (entry, live) => {
+        const zone = ZONES[entry.number.slice(0, 3)] ?? "";
+        const { day, minute } = localTime(entry.at, zone);
+        assert.ok(fields.days.includes(day as Weekday), `${day} is no day of the campaign`);
+        assert.ok(minute >= startMinute && minute <= endMinute, "outside the hours");
+        assert.ok(live.length < fields.parallelMax, "more calls than may be");
+        assert.ok(live.every(({ leadId }) => leadId !== entry.leadId), "called twice at once");
+      },
+    });
+    const campaign = await world.newCampaign({
+      ...fields, startMinute, endMinute,
+      goalVariable: fields.retryOnGoalIncomplete ? "reached" : null,
+    });
+    for (const [index, [prefix, contacts]] of leads.entries()) {
+      const number = (at: number): string => `${prefix}${String(1000 + index * 10 + at)}`;
+      await world.addLead(
+        campaign.id, number(0), Array.from({ length: contacts }, (_, at) => number(at + 1)));
+    }
+    await world.start(campaign.id);
+    const isOver = (): boolean => campaignOf(world, campaign.id).status !== "in-progress";
+    for (let step = 1; step < 20_000 && !isOver(); step += 1) {
+      await world.step(step % 3 === 0 ? MINUTE : 4 * MINUTE);
+      if (step % crashEvery === 0 && step < 5000) {
+        crashes += 1;
+        await world.crash();
+        await world.settle();
+      }
+    }
+    check(world, campaign.id);
+    dialled += world.dialled.length;
+    await world.close();
+  }), { numRuns: process.env.PROOF === "long" ? 200 : 15, includeErrorInReport: true, endOnFailure: true });
+  assert.ok(dialled > 100 && crashes > 20, `${dialled} calls, ${crashes} crashes`);
+});
+
+const NOON = Date.UTC(2026, 5, 3, 12);
+interface StatusEvent {
+  type: string; status: string; previous_status: string; reason: string;
+  paused_until: string | null;
+}
+/** What the account's log says about its campaigns, in order. */
+const told = ({ storage, accountId }: World): StatusEvent[] =>
+  storage.events.ofAccount(accountId, 0, 10_000)
+    .map(({ json }) => JSON.parse(json) as StatusEvent)
+    .filter(({ type }) => type === "campaign_status_changed");
+const statusOf = (world: World, leadId: number): string =>
+  world.features.leads.get(world.accountId, leadId).status;
+
+test("[CP7] a carrier that fails pauses the campaign, longer each time; one call tries it again", async () => {
+  let isWell = false;
+  const world = await createWorld({
+    startMs: NOON, fate: () => ({ fate: isWell ? "human" : "failed", seconds: 1 }),
+  });
+  const { id } = await world.newCampaign({ parallelMax: 3 });
+  for (let at = 0; at < 12; at += 1) await world.addLead(id, `+15550100${100 + at}`);
+  await world.start(id);
+  for (let second = 0; second < 50; second += 1) await world.step(1000);
+  const before = world.dialled.length;
+  assert.ok(before >= 5 && before <= 7, `${before} calls before the pause`);
+  const paused = campaignOf(world, id).pausedUntil;
+  assert.ok(paused !== null && told(world).some(({ reason, paused_until }) =>
+    reason === "carrier_failures" && paused_until !== null));
+  await world.step(20_000);
+  await world.step(2000);
+  assert.equal(world.dialled.length, before + 1);
+  await world.step(60_000);
+  assert.equal(world.dialled.length, before + 1);
+  isWell = true;
+  for (let second = 0; second < 120; second += 1) await world.step(1000);
+  assert.equal(campaignOf(world, id).pausedUntil, null);
+  assert.equal(world.dialled.length, 12);
+  await world.close();
+});
+
+test("[CP8] money that runs short stops the campaign and says why; nobody is forgotten", async () => {
+  const world = await createWorld({
+    startMs: NOON, balanceMicros: 120_000, fate: () => ({ fate: "human", seconds: 600 }),
+  });
+  const { id } = await world.newCampaign();
+  const leads = await Promise.all(
+    ["+15550100101", "+15550100102"].map((number) => world.addLead(id, number)));
+  await world.start(id);
+  assert.equal(campaignOf(world, id).status, "stopped");
+  assert.deepEqual(
+    told(world).map(({ status, reason }) => [status, reason]),
+    [["in-progress", "requested"], ["stopped", "balance_too_low"]]);
+  assert.deepEqual(leads.map((one) => statusOf(world, one.id)), ["processing", "created"]);
+  await world.step(700_000);
+  assert.deepEqual(leads.map((one) => statusOf(world, one.id)), ["completed", "created"]);
+  await world.close();
+});
+
+test("[CP9] stopped, calls go on to their end; numbers in turn; blocked while called; plan's limit", async () => {
+  const world = await createWorld({
+    startMs: NOON, fate: () => ({ fate: "busy", seconds: 100 }),
+  });
+  const { id } = await world.newCampaign({ parallelMax: 2, phoneNumberIds: [1, 2] });
+  const [first, second, third] = await Promise.all(
+    ["+15550100101", "+15550100102", "+15550100103"].map((number) => world.addLead(id, number)));
+  await world.start(id);
+  assert.deepEqual(world.dialled.map(({ from }) => from), ["+15550200001", "+15550200002"]);
+  await assert.rejects(
+    world.features.leads.remove(world.accountId, first!.id), /being called at the moment/);
+  await world.features.leads.block(world.accountId, "+15550100102", null);
+  await world.features.campaigns.stop(world.accountId, id);
+  await world.step(200_000);
+  assert.deepEqual(
+    [first, second, third].map((one) => statusOf(world, one!.id)),
+    ["rescheduled", "blacklisted", "created"]);
+  assert.equal(world.dialled.length, 2);
+  const crowd = await world.newCampaign({ parallelMax: 10 });
+  const other = await world.newCampaign({ parallelMax: 10 });
+  for (let at = 0; at < 9; at += 1) {
+    await world.addLead(crowd.id, `+15550101${100 + at}`);
+    await world.addLead(other.id, `+15550102${100 + at}`);
+  }
+  await world.start(crowd.id);
+  await world.start(other.id);
+  const live = world.dialled.filter(({ endedAt }) => endedAt === null);
+  assert.equal(live.length, 10);
+  await world.step(100_000);
+  const after = world.dialled.filter(({ campaignId }) => campaignId === other.id);
+  assert.equal(after.length, 9);
+  await world.close();
+});

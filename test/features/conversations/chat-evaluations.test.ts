@@ -1,0 +1,107 @@
+// The evaluation of chats that have ended: stored, told, once per end, also after a restart.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { createSystem } from "#core/system.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import {
+  newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
+} from "#support/server.ts";
+
+const model = await startScriptedModel();
+const dataDir = testDataDir();
+let aheadMicros = 0;
+const real = createSystem();
+const system = { ...real, now: () => real.now() + aheadMicros };
+const env = { PARLEY_MODEL_URL: model.url };
+const server = await startTestServer({ env, dataDir, system });
+after(async () => {
+  await model.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const TALK = {
+  initial_message: "Hi there.", status: "active", post_call_evaluation: true,
+  post_call_schema: [{ name: "happy", type: "bool", description: "Were they happy?" }],
+  tools: [{ type: "end_call", description: "" }],
+};
+
+/** Messages end the conversation; its evaluation is this. */
+const evaluations: unknown[] = [];
+const answerAll = (evaluation: string, hold?: Promise<void>) => model.script(({ messages }) => {
+  if (String(messages[0]?.content).includes("evaluate finished")) {
+    evaluations.push(messages.at(-1)?.content);
+    return { tokens: [evaluation], ...(hold ? { hold } : {}) };
+  }
+  if (messages.at(-1)?.role === "tool") return { tokens: ["Bye."] };
+  if (messages.at(-1)?.content === "Stay") return { tokens: ["Fine."] };
+  return { toolCalls: [{ id: "c", name: "end_conversation", arguments: "{}" }] };
+});
+
+/** The next evaluation the account is told of. */
+const told = (on: TestServer): Promise<Record<string, unknown>> => new Promise((resolve) => {
+  const stop = on.app.features.bus.subscribe(`account:${server.accountId}`, (notice) => {
+    if (notice.kind !== "committed" || notice.event.type !== "conversation_evaluated") return;
+    stop();
+    resolve(JSON.parse(notice.event.json) as Record<string, unknown>);
+  });
+});
+const say = (uuid: string, message = "Good bye") =>
+  server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
+const recordOf = async (uuid: string, on: TestServer = server) => {
+  const { status, body } = await on.call("GET", `/user/conversations/${uuid}`, { key: server.key });
+  assert.equal(status, 200);
+  return [body.data.evaluation, body.data.evaluation_error];
+};
+
+test("[CV129] a chat that ended is evaluated once, with or without a webhook: on its record, in an event, after a restart too", async () => {
+  const assistant = await newAssistant(server, { ...TALK, conversation_inactivity_timeout: 5 });
+  const uuid = await newConversation(server, assistant.uuid);
+  answerAll("{\"happy\":true}");
+  assert.deepEqual(await recordOf(uuid), [null, null]);
+  const balance = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
+  const before = await balance();
+  const first = told(server);
+  assert.equal((await say(uuid)).status, 200);
+  assert.deepEqual(await first, {
+    type: "conversation_evaluated", conversation_id: uuid, evaluation: { happy: true },
+    evaluation_error: null,
+  });
+  assert.deepEqual(await recordOf(uuid), [{ happy: true }, null]);
+  assert.equal(Math.round((before - await balance()) * 100), 1, "the reply alone costs");
+  assert.equal(evaluations.length, 1);
+  assert.match(String(evaluations[0]), /Customer: Good bye\nAI: Bye\./);
+
+  // It goes on, and ends anew by going quiet; one nobody wrote in is not asked about.
+  const silent = await newConversation(server, assistant.uuid);
+  answerAll("Happy, I think.");
+  assert.equal((await say(uuid, "Stay")).status, 200);
+  assert.deepEqual(await recordOf(uuid), [{ happy: true }, null]);
+  aheadMicros = 10 * 60_000_000;
+  const second = told(server);
+  await server.app.features.conversations.sweep();
+  assert.deepEqual([(await second).conversation_id, (await second).evaluation], [uuid, {}]);
+  assert.deepEqual(await recordOf(uuid), [{}, "The model's answer was no JSON object."]);
+  assert.deepEqual(await recordOf(silent), [null, null]);
+  const { body: list } = await server.call("GET", "/user/conversations");
+  assert.deepEqual(
+    list.data.map((row: { evaluation: unknown }) => row.evaluation), [null, {}]);
+
+  // The server stops in the middle of one.
+  const asked = evaluations.length;
+  answerAll("{\"happy\":false}", new Promise(() => undefined));
+  const { requests } = model.counts;
+  assert.equal((await say(uuid)).status, 200);
+  await model.waitFor("requests", requests + 3);
+  assert.equal(evaluations.length, asked + 1);
+  await server.close();
+  const { promise: hold, resolve: release } = Promise.withResolvers<undefined>();
+  answerAll("{\"happy\":false}", hold);
+  const again = await startTestServer({ env, dataDir, system });
+  const third = told(again);
+  release(undefined);
+  assert.deepEqual((await third).evaluation, { happy: false });
+  assert.deepEqual(await recordOf(uuid, again), [{ happy: false }, null]);
+  assert.equal(evaluations.length, asked + 2);
+  await again.close();
+});

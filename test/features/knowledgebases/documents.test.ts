@@ -1,0 +1,151 @@
+// What becomes of documents of every kind, honest and hostile, in the extractor process.
+import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import {
+  createExtractor, type Chunk, type ExtractionResult,
+} from "#features/knowledgebases/extraction.ts";
+import {
+  docxBomb, docxOfParagraphs, flow, makeDocx, makeEncryptedPdf, makePdf, makeScan, pdfBomb,
+  pdfOfManyOperators,
+} from "#support/documents.ts";
+import { assertLinear } from "#support/growth.ts";
+import { testDataDir } from "#support/server.ts";
+
+const folder = testDataDir();
+const extractor = createExtractor({
+  log: createLogger("silent"), system: createSystem(), allowPrivateNetworks: [],
+});
+after(async () => {
+  await extractor.close();
+  rmSync(folder, { recursive: true });
+});
+
+let files = 0;
+function extract(type: "pdf" | "txt" | "docx", content: Buffer | string): Promise<ExtractionResult> {
+  files += 1;
+  const path = join(folder, String(files));
+  writeFileSync(path, content);
+  return extractor.extract({ type, path });
+}
+
+async function chunks(type: "pdf" | "txt" | "docx", content: Buffer | string): Promise<Chunk[]> {
+  const result = await extract(type, content);
+  assert.equal(result.kind, "extracted", JSON.stringify(result));
+  return result.kind === "extracted" ? result.chunks : [];
+}
+
+const reason = async (type: "pdf" | "txt" | "docx", content: Buffer | string): Promise<string> => {
+  const result = await extract(type, content);
+  return result.kind === "failed" ? result.reason : "it was read";
+};
+
+test("[EX1] a PDF keeps pages, headings, paragraphs and the cells of tables", async () => {
+  const found = await chunks("pdf", makePdf([
+    flow([{ heading: "Service manual", size: 24 }, { heading: "Brakes" },
+      "Check the brake pads every month and re-", "place them below two millimetres.",
+      "Never oil the discs."]),
+    [...flow([{ heading: "Prices" }]), { text: "Service", x: 72, y: 600 },
+      { text: "79 dollars", x: 300, y: 600 }, { text: "Tube", x: 72, y: 586 },
+      { text: "15 dollars", x: 300, y: 586 }],
+  ]));
+  assert.deepEqual(found.map(({ headings, page }) => [headings, page]), [
+    [["Service manual", "Brakes"], 1], [["Service manual", "Prices"], 2],
+  ]);
+  assert.equal(found[0]?.text,
+    "Check the brake pads every month and replace them below two millimetres. Never oil the discs.");
+  assert.equal(found[1]?.text, "Service | 79 dollars\nTube | 15 dollars");
+});
+
+test("[EX2] a page of two columns is read column by column", async () => {
+  const column = (word: string, x: number) => Array.from({ length: 12 }, (_, index) => ({
+    text: `${word} line ${index} of this column runs to its very edge`, x, y: 650 - index * 14,
+  }));
+  const [chunk] = await chunks("pdf", makePdf([[
+    { text: "A title across the whole page", x: 72, y: 720, size: 20 },
+    ...column("left", 50), ...column("right", 330),
+  ]]));
+  const text = chunk?.text ?? "";
+  assert.ok(text.indexOf("left line 11") < text.indexOf("right line 0"), text);
+  assert.deepEqual(chunk?.headings, ["A title across the whole page"]);
+});
+
+test("[EX3] a Word document keeps headings, lists and tables", async () => {
+  const found = await chunks("docx", makeDocx([
+    { heading: "Rental" }, { text: "Bring an identity card." }, { heading: "Prices", level: 2 },
+    { table: [["City bike", "20 dollars"], ["Electric bike", "45 dollars"]] },
+    { list: ["Helmets are free", "Locks are free"] },
+  ]));
+  assert.deepEqual(found.map(({ headings }) => headings), [["Rental"], ["Rental", "Prices"]]);
+  assert.match(found[1]?.text ?? "", /City bike \| 20 dollars/);
+  assert.match(found[1]?.text ?? "", /Helmets are free/);
+});
+
+test("[EX4] text is read in any common encoding; Markdown's headings count", async () => {
+  const text = "# Grüße\n\nÖffnungszeiten: täglich für alle da";
+  const encodings = [
+    Buffer.from(text), Buffer.from(`\ufeff${text}`), Buffer.from(text, "latin1"),
+    Buffer.from(`\ufeff${text}`, "utf16le"), Buffer.from(text, "utf16le"),
+    Buffer.from(`\ufeff${text}`, "utf16le").swap16(),
+  ];
+  for (const bytes of encodings) {
+    const [chunk] = await chunks("txt", bytes);
+    assert.deepEqual(chunk?.headings, ["Grüße"]);
+    assert.equal(chunk?.text, "Öffnungszeiten: täglich für alle da");
+  }
+});
+
+test("[EX5] what cannot be read says why, in words for its owner", async () => {
+  assert.match(await reason("pdf", makeScan()), /no text layer/);
+  assert.match(await reason("pdf", makeEncryptedPdf("open sesame")), /password/);
+  assert.match(await reason("pdf", makeDocx([{ text: "x" }])), /not a PDF/);
+  assert.match(await reason("pdf", makePdf([flow(["x"])]).subarray(0, 300)), /damaged|read/);
+  assert.match(await reason("docx", makePdf([flow(["x"])])), /not a valid DOCX/);
+  assert.match(await reason("docx", Buffer.from("PK\x03\x04 broken", "latin1")), /not a valid DOCX/);
+  assert.match(await reason("txt", Buffer.from([0, 1, 2, 3, 250, 0, 0, 7])), /not a text file/);
+  assert.match(await reason("txt", " \n "), /No text/);
+});
+
+test("[EX6] bombs cost one document: the server stays small and quick, others are read", async () => {
+  const good = makePdf([flow(["An honest document."])]);
+  await Promise.all([chunks("pdf", good), chunks("pdf", good)]);
+  const bombs: ["pdf" | "docx", Buffer][] = [
+    ["pdf", pdfBomb()], ["pdf", pdfOfManyOperators()], ["docx", docxBomb()],
+    ["docx", docxOfParagraphs()],
+  ];
+  const rssBefore = process.memoryUsage().rss;
+  const begunMs = performance.now();
+  const before = process.cpuUsage();
+  for (const [type, bomb] of bombs) {
+    files += 1;
+    const path = join(folder, `bomb${files}`);
+    writeFileSync(path, bomb);
+    const order: string[] = [];
+    const [bad, other] = await Promise.all([
+      extractor.extract({ type, path }).finally(() => order.push("bomb")),
+      extract("pdf", good).finally(() => order.push("good")),
+    ]);
+    // These take seconds, and nobody waits for them; the archives are refused at once.
+    if (type === "pdf") assert.deepEqual(order, ["good", "bomb"]);
+    assert.equal(other.kind, "extracted");
+    assert.ok(bad.kind === "failed" || bad.chunks.length > 0);
+  }
+  const { user, system } = process.cpuUsage(before);
+  const busy = (user + system) / 1000 / (performance.now() - begunMs);
+  const grownMiB = (process.memoryUsage().rss - rssBefore) / 2 ** 20;
+  assert.ok(grownMiB < 50, `grew by ${Math.round(grownMiB)} MiB`);
+  assert.ok(busy < 0.5, `the server itself was busy ${Math.round(busy * 100)} % of the time`);
+});
+
+test("[EX7] hostile pages of the web are no different", async () => {
+  const deep = `<html><body>${"<div>".repeat(100_000)}x`;
+  const { readHtml } = await import("#workers/documents/html.ts");
+  assert.throws(() => readHtml(deep), /nested too deeply/);
+  await assertLinear("many attributes", 100_000, (size) => {
+    const wide = `<html><body><p ${"a=b ".repeat(size)}>Readable all the same.</p>`;
+    return () => assert.equal(readHtml(wide).list.blocks[0]?.text, "Readable all the same.");
+  });
+});

@@ -1,0 +1,87 @@
+// Whose document is read next, and which process the kernel ends first.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { createExtractor } from "#features/knowledgebases/extraction.ts";
+import { startEndpoint } from "#support/endpoint.ts";
+import { startTestServer, testDataDir } from "#support/server.ts";
+
+const server = await startTestServer({ env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" } });
+after(() => server.close());
+
+type Account = Pick<typeof server, "key" | "accountId">;
+
+async function newKnowledgebase({ key }: Account): Promise<string> {
+  const { body } = await server.call("POST", "/user/knowledgebases", { key, body: { name: "K" } });
+  return `/user/knowledgebases/${(body.data as { id: number }).id}`;
+}
+
+async function addSite({ key }: Account, base: string, url: string): Promise<number> {
+  const { status, body } = await server.call("POST", `${base}/documents`, {
+    key, body: { name: "Site", type: "website", url },
+  });
+  assert.equal(status, 201, JSON.stringify(body));
+  return (body.data as { id: number }).id;
+}
+
+async function addFile({ key }: Account, base: string): Promise<number> {
+  const form = new FormData();
+  form.set("name", "Notes");
+  form.set("type", "txt");
+  form.set("file", new Blob(["Mine."]), "notes.txt");
+  const response = await fetch(`${server.url}/api${base}/documents`, {
+    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
+  });
+  const { data } = await response.json() as { data: { id: number } };
+  return data.id;
+}
+
+/** Its status once it is read. */
+async function whenRead({ key, accountId }: Account, base: string, id: number): Promise<string> {
+  const { bus } = server.app.features;
+  for (;;) {
+    const changed = Promise.withResolvers<void>();
+    const stop = bus.subscribe(`account:${accountId}`, () => changed.resolve());
+    const { body } = await server.call("GET", `${base}/documents/${id}`, { key });
+    const { status } = body.data as { status: string };
+    if (status === "processing") await changed.promise;
+    stop();
+    if (status !== "processing") return status;
+  }
+}
+
+test("[KB116] slow websites of an account hold up neither files nor another's website", async () => {
+  const [slow, quick] = [await startEndpoint(), await startEndpoint()];
+  slow.answer(() => undefined);
+  quick.answer((_, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end("<p>Quick.</p>");
+  });
+  const other = await server.newAccount();
+  const [pile, base] = [await newKnowledgebase(server), await newKnowledgebase(other)];
+  for (let count = 0; count < 4; count += 1) {
+    await addSite(server, pile, `${slow.url}/${count}`);
+  }
+  assert.equal(await whenRead(server, pile, await addFile(server, pile)), "active");
+  assert.equal(await whenRead(other, base, await addSite(other, base, quick.url)), "active");
+  assert.equal(server.app.features.knowledge.processor.unread(), 4);
+  await server.call("DELETE", pile);
+  await Promise.all([slow.close(), quick.close()]);
+});
+
+test("[KB117] where memory is short the kernel ends an extractor, not the server", {
+  skip: process.platform !== "linux",
+}, async () => {
+  const extractor = createExtractor({
+    log: createLogger("silent"), system: createSystem(), allowPrivateNetworks: [],
+  });
+  const path = join(testDataDir(), "notes.txt");
+  writeFileSync(path, "Read.");
+  assert.equal((await extractor.extract({ type: "txt", path })).kind, "extracted");
+  const adjusted = readFileSync(`/proc/${extractor.pid()}/oom_score_adj`, "utf8");
+  assert.equal(adjusted.trim(), "1000");
+  await extractor.close();
+});

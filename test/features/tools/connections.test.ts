@@ -1,0 +1,117 @@
+// Connections to tools' endpoints that are kept, and that endpoints close when they like.
+import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { after, test } from "node:test";
+import { createOutbound } from "#outbound/request.ts";
+import { startClosingEndpoint } from "#support/closing-endpoint.ts";
+import { startTestServer } from "#support/server.ts";
+
+const env = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
+
+const post = (url: string, body: string) =>
+  ({ url, method: "POST", body, totalMs: 10_000, bytesMax: 1000 });
+
+async function withOutbound(
+  work: (parts: {
+    endpoint: Awaited<ReturnType<typeof startClosingEndpoint>>;
+    outbound: ReturnType<typeof createOutbound>;
+  }) => Promise<void>,
+): Promise<void> {
+  const endpoint = await startClosingEndpoint();
+  const outbound = createOutbound({ allowPrivateNetworks: ["127.0.0.0/8"] });
+  try {
+    await work({ endpoint, outbound });
+  } finally {
+    // A failed test leaves none behind that would order about an endpoint that has stopped.
+    stopWatching();
+    await outbound.close();
+    await endpoint.stop();
+  }
+}
+
+test("[TL107] calls reach an endpoint that closes its kept connections", async () => {
+  const sockets: { socket: Socket; closed: Promise<unknown> }[] = [];
+  const endpoint = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { connection: "keep-alive" }).end("{}");
+  });
+  // Closed only when the idle thread has heard of it and closed its own side.
+  endpoint.on("connection", (socket: Socket) =>
+    sockets.push({ socket, closed: once(socket, "close") }));
+  endpoint.listen(0, "127.0.0.1");
+  await once(endpoint, "listening");
+  const server = await startTestServer({ env });
+  after(async () => {
+    await server.close();
+    endpoint.close();
+    endpoint.closeAllConnections();
+  });
+  const { port } = endpoint.address() as AddressInfo;
+  const { body } = await server.call("POST", "/user/tools", {
+    body: {
+      name: "look_up", description: "Looks up", method: "POST",
+      endpoint: `http://127.0.0.1:${port}/`, headers: [], schema: [],
+    },
+  });
+  for (let count = 1; count <= 5; count += 1) {
+    const trial = await server.call("POST", `/user/tools/${body.data.id}/try`, { body: {} });
+    assert.equal(trial.status, 200);
+    assert.deepEqual({ error: trial.body.error, connections: sockets.length }, {
+      error: null, connections: count,
+    });
+    const { socket, closed } = sockets.at(-1)!;
+    socket.end();
+    await closed;
+  }
+});
+
+test("[TL108] a connection that was closed while the thread was busy is not written to", () =>
+  withOutbound(async ({ endpoint, outbound }) => {
+    for (const body of ["1", "2", "3"]) {
+      const reply = await outbound.request(post(endpoint.url, body));
+      assert.equal(reply.kind, "reply");
+      // Continues in the phase of the event loop that has already heard of what arrived.
+      endpoint.closeNow(await endpoint.latest());
+    }
+    assert.deepEqual(await endpoint.bodies(), ["1", "2", "3"]);
+  }));
+
+let stopWatching = (): void => undefined;
+
+/** Lets something happen to the connection in the moment before the next request is written. */
+function beforeNextWrite(run: (from: number) => void): void {
+  const seen = (message: unknown): void => {
+    stopWatching();
+    run((message as { socket: Socket }).socket.localPort!);
+  };
+  subscribe("undici:client:sendHeaders", seen);
+  stopWatching = () => void unsubscribe("undici:client:sendHeaders", seen);
+}
+
+test("[TL109] what could not be written goes once more, on a new connection", () =>
+  withOutbound(async ({ endpoint, outbound }) => {
+    await outbound.request(post(endpoint.url, "first"));
+    beforeNextWrite(endpoint.resetNow);
+    assert.equal((await outbound.request(post(endpoint.url, "again"))).kind, "reply");
+    assert.deepEqual(await endpoint.bodies(), ["first", "again"]);
+    // The second attempt is the last, and nothing has been sent.
+    beforeNextWrite((from) => {
+      endpoint.resetNow(from);
+      beforeNextWrite(endpoint.resetNow);
+    });
+    const reply = await outbound.request(post(endpoint.url, "never"));
+    assert.deepEqual(reply, { kind: "failed", reason: "unreachable", sent: false });
+    assert.deepEqual(await endpoint.bodies(), ["first", "again"]);
+  }));
+
+test("[TL110] what may have been read is not sent again", () =>
+  withOutbound(async ({ endpoint, outbound }) => {
+    await outbound.request(post(endpoint.url, "first"));
+    beforeNextWrite(endpoint.closeNow);
+    const reply = await outbound.request(post(endpoint.url, "again"));
+    assert.deepEqual(reply, { kind: "failed", reason: "unreachable", sent: true });
+    assert.deepEqual(await endpoint.bodies(), ["first"]);
+  }));

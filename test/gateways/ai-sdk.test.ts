@@ -1,0 +1,289 @@
+// The AI SDK's UI message stream on the message route, read by what useChat is made of, against the
+// real server.
+import {
+  AbstractChat, APICallError, type ChatState, type ChatStatus, DefaultChatTransport,
+  readUIMessageStream, type UIMessage, type UIMessageChunk,
+} from "ai";
+import assert from "node:assert/strict";
+import { after, beforeEach, test } from "node:test";
+import { createUiEncoder } from "#gateways/ai-sdk/ui-message-stream.ts";
+import { clientOf, REPLY, startProtocolWorld } from "#support/protocol-world.ts";
+import { newConversation } from "#support/server.ts";
+
+const world = await startProtocolWorld();
+const { model, server, fresh, balanceOf, withTool, holdHalfway } = world;
+after(() => world.close());
+beforeEach(() => model.script(null));
+
+/** One chat as useChat holds it: sends its messages, reads what comes into a message. */
+function createChat(conversation: string, address = "") {
+  const transport = new DefaultChatTransport<UIMessage>({
+    api: `${server.url}/api/conversations/${conversation}/messages${address}`,
+    prepareReconnectToStreamRequest: () => ({
+      api: `${server.url}/api/conversations/${conversation}/messages/stream`,
+    }),
+  });
+  const messages: UIMessage[] = [];
+  const send = (): Promise<ReadableStream<UIMessageChunk>> => transport.sendMessages({
+    chatId: "chat", messages, trigger: "submit-message", messageId: undefined,
+    abortSignal: undefined,
+  });
+  const say = (id: string, text: string): Promise<ReadableStream<UIMessageChunk>> => {
+    messages.push({ id, role: "user", parts: [{ type: "text", text }] });
+    return send();
+  };
+  return { messages, send, say, transport };
+}
+
+async function read(stream: ReadableStream<UIMessageChunk>): Promise<UIMessage> {
+  let last: UIMessage | undefined;
+  for await (const message of readUIMessageStream({ stream, terminateOnError: true })) {
+    last = message;
+  }
+  assert.ok(last);
+  return last;
+}
+
+const textOf = (message: UIMessage): string =>
+  message.parts.map((part) => part.type === "text" ? part.text : "").join("");
+
+test("[PR13] useChat's transport holds a chat with a conversation, a message charged once", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const chat = createChat(conversation, "?protocol=ai-sdk");
+  const first = await read(await chat.say("m1", "Hello"));
+  assert.equal(textOf(first), REPLY);
+  assert.equal(first.role, "assistant");
+  assert.match(first.id, /^turn-\d+$/);
+  const again = await read(await chat.send());
+  assert.deepEqual([again.id, textOf(again)], [first.id, REPLY]);
+  assert.equal(await balanceOf(key), 4.99);
+  chat.messages.push(first);
+  const second = await read(await chat.say("m2", "More"));
+  assert.notEqual(second.id, first.id);
+  const { body } = await server.call("GET", `/conversations/${conversation}`);
+  assert.deepEqual((body.history as { role: string; content: string }[]).map((item) =>
+    item.role === "user" ? item.content : item.role), ["assistant", "Hello", "assistant", "More",
+    "assistant"]);
+  assert.equal(await balanceOf(key), 4.98);
+});
+
+test("[PR14] the body alone, the header and a plain message speak it too; else JSON stays", async () => {
+  const { uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  assert.equal(textOf(await read(await createChat(conversation).say("m1", "Hello"))), REPLY);
+  const path = `/conversations/${conversation}/messages`;
+  const headed = await server.call("POST", path, {
+    body: { message: "Hello" },
+    headers: { Accept: "text/event-stream", "x-vercel-ai-ui-message-stream": "v1" },
+  });
+  assert.equal(headed.headers.get("x-vercel-ai-ui-message-stream"), "v1");
+  assert.match(headed.body as string, /^data: \{"type":"start",[\s\S]*data: \[DONE\]\n\n$/);
+  const required = "The message field is required.";
+  const unasked = await server.call("POST", path, { body: { messages: [] } });
+  assert.deepEqual([unasked.status, unasked.body.message], [422, required]);
+  for (const messages of [[], [{ role: "user", parts: [{ type: "text", text: " " }] }]]) {
+    const { status, body } = await server.call("POST", `${path}?protocol=ai-sdk`, {
+      body: { messages },
+    });
+    assert.deepEqual([status, body.message], [422, required]);
+  }
+  const file = [{ role: "user", parts: [{ type: "file", url: "data:,x", mediaType: "a/b" }] }];
+  const refused = await server.call("POST", `${path}?protocol=ai-sdk`, { body: { messages: file } });
+  assert.equal(refused.status, 422);
+  for (const body of [{}, { message: null }, { message: " " }]) {
+    const refusedPlain = await server.call("POST", path, { body });
+    assert.equal(refusedPlain.status, 422);
+    assert.deepEqual(refusedPlain.body, { message: required, errors: { message: [required] } });
+  }
+  const plain = await server.call("POST", path, { body: { message: "Hello" } });
+  assert.deepEqual(plain.body, { status: true, message: REPLY, function_calls: [] });
+});
+
+test("[PR15] functions come as tool parts that the server has run, in steps", async () => {
+  const { uuid } = await withTool();
+  const chat = createChat(await newConversation(server, uuid));
+  const message = await read(await chat.say("m1", "Look"));
+  assert.deepEqual(message.parts.map(({ type }) => type),
+    ["step-start", "text", "dynamic-tool", "step-start", "text"]);
+  const check = (part: UIMessage["parts"][number] | undefined): void => {
+    assert.ok(part?.type === "dynamic-tool" && part.state === "output-available");
+    assert.equal(part.toolName, "look_up");
+    assert.deepEqual(part.input, { item: "bikes" });
+    assert.equal(part.providerExecuted, true);
+    assert.ok(part.output);
+  };
+  check(message.parts[2]);
+  assert.equal(textOf(message), "Let me look. Done.");
+  const again = await read(await chat.send());
+  check(again.parts.find(({ type }) => type === "dynamic-tool"));
+  assert.equal(textOf(again), "Let me look. Done.");
+});
+
+test("[PR16] a failed reply is an error of the chat, and the same message tries again", async () => {
+  const { key, uuid } = await fresh();
+  const chat = createChat(await newConversation(server, uuid));
+  model.script(() => ({ tokens: ["a", "b", "c", "d"], fault: "error_event" }));
+  const stream = await chat.say("m1", "Hello");
+  await assert.rejects(read(stream), /Failed to process message: /);
+  assert.equal(await balanceOf(key), 5);
+  model.script(null);
+  assert.equal(textOf(await read(await chat.send())), REPLY);
+  assert.equal(await balanceOf(key), 4.99);
+  const poor = await fresh({}, "0.01");
+  const last = createChat(await newConversation(server, poor.uuid));
+  await read(await last.say("m1", "Hello"));
+  await assert.rejects(last.say("m2", "Hello"), (error: unknown) => {
+    assert.ok(APICallError.isInstance(error));
+    return error.statusCode === 400 && /Insufficient balance/.test(error.message);
+  });
+});
+
+test("[PR17] a chat that comes back has the reply from its beginning, or is told of none", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const chat = createChat(conversation);
+  const back = () => chat.transport.reconnectToStream({ chatId: "chat" });
+  assert.equal(await back(), null);
+  const release = holdHalfway();
+  const left = await chat.say("m1", "Hello");
+  const reader = left.getReader();
+  for (;;) {
+    const { value } = await reader.read();
+    if (value?.type === "text-delta") break;
+  }
+  await reader.cancel();
+  const stream = await back();
+  assert.ok(stream);
+  release();
+  const message = await read(stream);
+  assert.equal(textOf(message), "One two.");
+  assert.equal(await back(), null);
+  assert.equal(await balanceOf(key), 4.99);
+});
+
+test("[PR18] with the AI switched off a message is kept and the chat is told of no reply", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  await server.call("POST", `/automate/conversations/${conversation}/disable-ai`, { key });
+  const chat = createChat(conversation);
+  for (const [id, text] of [["m1", "Hello"], ["m2", "Anyone?"]] as const) {
+    const types: string[] = [];
+    for await (const { type } of await chat.say(id, text)) types.push(type);
+    assert.deepEqual(types, ["start", "start-step", "finish-step", "finish"]);
+  }
+  const { body } = await server.call("GET", `/conversations/${conversation}`);
+  assert.deepEqual((body.history as { content: string }[]).slice(1).map(({ content }) => content),
+    ["Hello", "Anyone?"]);
+  assert.equal(await balanceOf(key), 5);
+});
+
+test("[PR19] a reply stopped before its first text is aborted and costs nothing", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const gate = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["Late"], hold: gate.promise }));
+  const stream = await createChat(conversation).say("m1", "Hello");
+  const stopped = await server.call("POST", `/conversations/${conversation}/stop`);
+  assert.equal(stopped.body.stopped, true);
+  const types: string[] = [];
+  for await (const { type } of stream) types.push(type);
+  assert.deepEqual(types, ["start", "start-step", "abort"]);
+  const chunks = await clientOf(key, server).chat.completions.create({
+    model: uuid, messages: [{ role: "user", content: "Hello" }], stream: true,
+  });
+  for await (const { id, choices: [choice] } of chunks) {
+    if (choice?.delta.role) {
+      await server.call("POST", `/conversations/${id.replace("chatcmpl-", "")}/stop`);
+    } else assert.deepEqual([choice?.delta, choice?.finish_reason], [{}, "stop"]);
+  }
+  gate.resolve();
+  assert.equal(await balanceOf(key), 5);
+});
+
+test("[PR20] functions a slow reader has missed at work are told with the end", async () => {
+  const encoder = createUiEncoder(7);
+  const call = { name: "look_up", arguments: { item: "bikes" }, result: { ok: true } };
+  const text = encoder.begin() + encoder.take({ kind: "text", text: "Done." })
+    + encoder.take({ kind: "completed", functionCalls: [call], truncated: false });
+  const transport = new DefaultChatTransport<UIMessage>({
+    fetch: () => Promise.resolve(new Response(text)),
+  });
+  const stream = await transport.reconnectToStream({ chatId: "chat" });
+  assert.ok(stream);
+  const message = await read(stream);
+  assert.deepEqual(message.parts.map(({ type }) => type), ["step-start", "text", "dynamic-tool"]);
+  const part = message.parts[2];
+  assert.ok(part?.type === "dynamic-tool" && part.state === "output-available");
+  assert.deepEqual([part.input, part.output], [call.arguments, call.result]);
+});
+
+/** What useChat keeps in React's state. */
+class PlainState implements ChatState<UIMessage> {
+  status: ChatStatus = "ready";
+  error: Error | undefined = undefined;
+  messages: UIMessage[] = [];
+  pushMessage = (message: UIMessage): void => void this.messages.push(message);
+  popMessage = (): void => void this.messages.pop();
+  replaceMessage = (index: number, message: UIMessage): void => {
+    this.messages[index] = message;
+  };
+  snapshot = <T>(thing: T): T => structuredClone(thing);
+}
+
+class PlainChat extends AbstractChat<UIMessage> {
+  constructor(conversation: string, answered = (): void => undefined) {
+    super({
+      state: new PlainState(),
+      transport: new DefaultChatTransport({
+        api: `${server.url}/api/conversations/${conversation}/messages`,
+        fetch: async (...request) => {
+          const response = await fetch(...request);
+          answered();
+          return response;
+        },
+      }),
+    });
+  }
+}
+
+test("[PR85] the SDK's own chat regenerates: another answer, one more turn, one more price", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const chat = new PlainChat(conversation);
+  model.script(() => ({ tokens: ["One."] }));
+  await chat.sendMessage({ text: "Hello" });
+  assert.equal(textOf(chat.messages.at(-1)!), "One.");
+  for (const [said, balance] of [["Two.", 4.98], ["Three.", 4.97]] as const) {
+    model.script(() => ({ tokens: [said] }));
+    await chat.regenerate();
+    assert.equal(chat.status, "ready");
+    assert.deepEqual(chat.messages.map(textOf), ["Hello", said]);
+    assert.equal(await balanceOf(key), balance);
+  }
+  model.script(() => ({ status: 400 }));
+  await chat.sendMessage({ text: "More" });
+  assert.equal(chat.status, "error");
+  model.script(() => ({ tokens: ["Four."] }));
+  await chat.regenerate();
+  assert.equal(textOf(chat.messages.at(-1)!), "Four.");
+  const { body } = await server.call("GET", `/conversations/${conversation}`);
+  assert.equal((body.history as { content: string }[]).filter(({ content }) =>
+    content === "More").length, 1, "what failed is tried again, not asked once more");
+  assert.equal(await balanceOf(key), 4.96);
+});
+
+test("[PR86] the SDK's own chat resumes where its transport looks by itself", async () => {
+  const { uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const idle = new PlainChat(conversation);
+  await idle.resumeStream();
+  assert.deepEqual([idle.status, idle.messages], ["ready", []]);
+  const release = holdHalfway();
+  const first = new PlainChat(conversation);
+  const sending = first.sendMessage({ text: "Hello" });
+  await model.waitFor("requests", model.counts.requests + 1);
+  const back = new PlainChat(conversation, release);
+  await Promise.all([sending, back.resumeStream()]);
+  assert.equal(textOf(back.messages.at(-1)!), "One two.");
+});

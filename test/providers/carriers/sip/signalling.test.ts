@@ -1,0 +1,338 @@
+// Calls between SIP user agents over real sockets: from the INVITE to the BYE.
+import assert from "node:assert/strict";
+import { after, test as register, type TestContext } from "node:test";
+import { parseNameAddr, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { createManualSystem } from "#support/clock.ts";
+import {
+  createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
+  type PhoneOptions, type Wire,
+} from "#support/sip-phones.ts";
+
+/** What waits for a message that never comes is to fail, not to hang. */
+const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
+  void register(name, { timeout: 20_000 }, async (t) => void await run(t));
+
+const open: (Phone | Wire)[] = [];
+after(() => Promise.all(open.map((it) => it.close())));
+
+async function phone(options?: PhoneOptions): Promise<Phone> {
+  const made = await createPhone(options);
+  open.push(made);
+  return made;
+}
+
+async function wire(host?: string): Promise<Wire> {
+  const made = await createWire(host);
+  open.push(made);
+  return made;
+}
+
+const request = ({ message }: { message: unknown }) => message as SipRequest;
+
+/** Two phones in a call: the callee's second dialog is told to `heard`. */
+async function answeredCall(alice: Phone, bob: Phone, reply?: (sdp: string | null) => string) {
+  const placed = alice.call(bob.peer);
+  const invite = await bob.invite(bob.invites.events.length);
+  const theirs = invite.accept(SDP("answer"));
+  const heard = listen(theirs, undefined, reply);
+  const { dialog } = await placed.told.event("answered");
+  await heard.event("confirmed");
+  return { placed, ours: dialog, theirs, heard };
+}
+
+test("[SI32] a call rings, is answered and confirmed, and ends when the caller hangs up", async () => {
+  const [alice, bob] = [await phone(), await phone()];
+  const placed = alice.call(bob.peer, { headers: [["X-Call", "7"]] });
+  const invite = await bob.invite();
+  assert.equal(invite.request.headers.get("X-Call"), "7");
+  assert.equal(invite.request.body.toString(), SDP("offer"));
+  assert.equal(parseNameAddr(invite.request.headers.get("From")!)?.display, "Alice");
+  invite.ring();
+  assert.equal((await placed.told.event("progress")).status, 180);
+  const theirs = listen(invite.accept(SDP("answer")));
+  const { dialog, sdp } = await placed.told.event("answered");
+  assert.equal(sdp, SDP("answer"));
+  assert.deepEqual(await theirs.event("confirmed"), { kind: "confirmed", sdp: null });
+  dialog.bye();
+  dialog.bye();
+  const end = await theirs.event("ended");
+  assert.deepEqual(end.cause, { by: "far", status: null });
+  assert.deepEqual(placed.told.kinds(), ["progress", "answered", "ended"]);
+  assert.deepEqual((await placed.told.event("ended")).cause, { by: "us", status: null });
+  assert.equal(alice.agent.counts().sessions + bob.agent.counts().sessions, 0);
+});
+
+test("[SI33] the callee can hang up; a goodbye before the ACK waits for it", async () => {
+  const [alice, bob] = [await phone(), await phone()];
+  const { theirs, placed } = await answeredCall(alice, bob);
+  theirs.bye();
+  assert.deepEqual((await placed.told.event("ended")).cause, { by: "far", status: null });
+
+  const from = await wire();
+  from.say(bob.peer, requestText("INVITE", from, {}, SDP("wire")));
+  const early = (await bob.invite(1)).accept(SDP("answer"));
+  const told = listen(early);
+  const { message } = await from.heard.event("200");
+  early.bye();
+  assert.deepEqual(told.kinds(), ["ended"]);
+  from.say(bob.peer, requestText("OPTIONS", from));
+  await from.heard.event("200", 1);
+  assert.ok(!from.heard.kinds().includes("BYE"));
+  const { headers } = message;
+  from.say(bob.peer, requestText("ACK", from, {
+    "From": headers.get("From"), "To": headers.get("To"), "Call-ID": headers.get("Call-ID"),
+  }));
+  await from.heard.event("BYE");
+  assert.deepEqual(told.kinds(), ["ended"]);
+});
+
+test("[SI34] a refusal tells its status, its words and the cause of the network", async () => {
+  const [alice, bob] = [await phone(), await phone()];
+  const { told } = alice.call(bob.peer);
+  (await bob.invite()).refuse(486, "Busy", [["Reason", "SIP;cause=486, Q.850;cause=17;text=\"x\""]]);
+  assert.deepEqual(await told.event("failed"), {
+    kind: "failed", status: 486, reason: "Busy", q850: 17,
+  });
+});
+
+test("[SI35] a call cancelled while it rings fails with 487 and is withdrawn", async () => {
+  const [alice, bob] = [await phone(), await phone()];
+  const { call, told } = alice.call(bob.peer);
+  const invite = await bob.invite();
+  invite.ring();
+  await told.event("progress");
+  const cancelled = new Promise<void>((resolve) => invite.onCancelled(resolve));
+  call.cancel();
+  call.cancel();
+  await cancelled;
+  assert.deepEqual(told.events.map((event) => [event.kind, "status" in event && event.status]), [
+    ["progress", 180], ["failed", 487],
+  ]);
+  // Too late: the dialog is one that has ended.
+  const late = listen(invite.accept(SDP("late")));
+  assert.deepEqual((await late.event("ended")).cause, { by: "far", status: 487 });
+  assert.equal(bob.agent.counts().sessions, 0);
+});
+
+test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up on", async () => {
+  const [alice, far] = [await phone(), await wire()];
+  const { call, told } = alice.call(far.peer);
+  const invite = request(await far.heard.event("INVITE"));
+  call.cancel();
+  assert.equal((await told.event("failed")).status, 487);
+  assert.ok(!far.heard.kinds().includes("CANCEL"));
+  far.say(alice.peer, responseText(invite, 100));
+  const cancel = request(await far.heard.event("CANCEL"));
+  assert.equal(cancel.headers.get("Via"), invite.headers.get("Via"));
+  assert.equal(cancel.headers.get("CSeq"), "1 CANCEL");
+  assert.equal(cancel.uri, invite.uri);
+  const contact = [`Contact: <sip:wire@127.0.0.1:${far.peer.port}>`];
+  far.say(alice.peer, responseText(invite, 200, contact, SDP("crossed")));
+  const acknowledgement = request(await far.heard.event("ACK"));
+  assert.equal(acknowledgement.uri, `sip:wire@127.0.0.1:${far.peer.port}`);
+  const bye = request(await far.heard.event("BYE"));
+  assert.equal(bye.headers.get("CSeq"), "2 BYE");
+  assert.deepEqual(told.kinds(), ["failed"]);
+});
+
+test("[SI37] hold: a new offer gets its answer, or the refusal; colliding ones are tried again", async () => {
+  const [alice, bob] = [await phone(), await phone()];
+  const { placed, ours, theirs, heard } = await answeredCall(alice, bob);
+  ours.reinvite(SDP("hold"));
+  assert.equal((await heard.event("reinvite")).sdp, SDP("hold"));
+  assert.deepEqual(await placed.told.event("reinvited"), {
+    kind: "reinvited", status: 200, sdp: SDP("reply"),
+  });
+  theirs.reinvite(SDP("theirs"));
+  assert.equal((await placed.told.event("reinvite")).sdp, SDP("theirs"));
+  await heard.event("reinvited");
+  // Both at once: each meets the other's offer and tries again after its own pause.
+  ours.reinvite(SDP("glare one"));
+  theirs.reinvite(SDP("glare two"));
+  const [one, two] = await Promise.all([
+    placed.told.event("reinvited", 1), heard.event("reinvited", 1),
+  ]);
+  assert.deepEqual([one.status, two.status], [200, 200]);
+  ours.bye();
+  await heard.event("ended");
+
+  const picky = await phone();
+  const refused = picky.call(bob.peer);
+  const invite = await bob.invite(1);
+  listen(invite.accept(SDP("answer")), undefined, () => 488);
+  (await refused.told.event("answered")).dialog.reinvite(SDP("video"));
+  assert.equal((await refused.told.event("reinvited")).status, 488);
+  assert.ok(!refused.told.kinds().includes("ended"));
+});
+
+test("[SI38] keys in INFO and UPDATE with an offer are taken, an INFO of another kind is not", async () => {
+  const [bob, from] = [await phone(), await wire()];
+  const { told, say, answer } = await wireCall(from, bob);
+  say("ACK", 1);
+  say("INFO", 2, { "Content-Type": "application/dtmf-relay" }, "Signal=5\r\nDuration=160\r\n");
+  say("INFO", 3, { "Content-Type": "application/dtmf" }, "11");
+  say("INFO", 4, { "Content-Type": "text/plain" }, "hello");
+  await from.heard.event("415");
+  say("UPDATE", 5, {}, SDP("update"));
+  const { message } = await from.heard.event("200", 3);
+  assert.equal(message.body.toString(), SDP("reply"));
+  assert.deepEqual(told.kinds(), ["confirmed", "info", "info", "reinvite"]);
+  assert.deepEqual(told.events.filter((event) => event.kind === "info").map(({ key }) => key), [
+    "5", "#",
+  ]);
+  assert.match(answer.headers.all("Allow").join(), /UPDATE/);
+});
+
+test("[SI39] a transfer asks with REFER and tells what NOTIFY says of it", async () => {
+  const [bob, from] = [await phone(), await wire()];
+  const { dialog, told, say } = await wireCall(from, bob);
+  say("ACK", 1);
+  await told.event("confirmed");
+  dialog.refer("sip:carol@example.org");
+  const refer = request(await from.heard.event("REFER"));
+  assert.equal(refer.headers.get("Refer-To"), "<sip:carol@example.org>");
+  assert.equal(refer.headers.get("Referred-By"), "<sip:bob@example.org>");
+  from.say(bob.peer, responseText(refer, 202));
+  assert.equal((await told.event("referred")).status, 100);
+  const sipfrag = { "Content-Type": "message/sipfrag", "Event": "refer" };
+  say("NOTIFY", 2, { ...sipfrag, "Subscription-State": "active" }, "SIP/2.0 180 Ringing\r\n");
+  say("NOTIFY", 3, {
+    ...sipfrag, "Subscription-State": "terminated;reason=noresource",
+  }, "SIP/2.0 200 OK\r\n");
+  await from.heard.event("200", 2);
+  const statuses = () => told.events.flatMap((event) =>
+    event.kind === "referred" ? [event.status] : []);
+  assert.deepEqual(statuses(), [100, 180, 200]);
+  dialog.refer("sip:dave@example.org");
+  from.say(bob.peer, responseText(request(await from.heard.event("REFER", 1)), 603));
+  await told.event("referred", 3);
+  assert.deepEqual(statuses(), [100, 180, 200, 603]);
+});
+
+test("[SI40] an answer is repeated until its ACK; without one the call is hung up after 32 s", async () => {
+  const system = createManualSystem();
+  const [bob, from] = [await phone({ system }), await wire()];
+  const { told } = await wireCall(from, bob);
+  for (const [pauseMs, number] of [[500, 1], [1000, 2], [2000, 3], [4000, 4], [4000, 5]] as const) {
+    system.advance(pauseMs);
+    await from.heard.event("200", number);
+  }
+  system.advance(20_500);
+  await from.heard.event("BYE");
+  assert.deepEqual((await told.event("ended")).cause, { by: "timeout", status: 408 });
+  assert.deepEqual(told.kinds(), ["ended"]);
+});
+
+test("[SI41] an INVITE sent again is offered once; each repeated 200 is acknowledged again", async () => {
+  const [bob, from, alice] = [await phone(), await wire(), await phone()];
+  const { text, told, say } = await wireCall(from, bob);
+  from.say(bob.peer, text);
+  say("ACK", 1);
+  say("ACK", 1);
+  await told.event("confirmed");
+  say("BYE", 2);
+  await told.event("ended");
+  assert.equal(bob.invites.events.length, 1);
+  assert.deepEqual(told.kinds(), ["confirmed", "ended"]);
+
+  const placed = alice.call(from.peer);
+  const invite = request(await from.heard.event("INVITE"));
+  const contact = [`Contact: <sip:wire@127.0.0.1:${from.peer.port}>`];
+  const answer = responseText(invite, 200, contact, SDP("answer"));
+  for (const _ of [1, 2, 3]) from.say(alice.peer, answer);
+  const [first, second] = [await from.heard.event("ACK"), await from.heard.event("ACK", 2)];
+  assert.deepEqual(second.message, first.message);
+  assert.equal(placed.told.kinds().filter((kind) => kind === "answered").length, 1);
+  // Another telephone behind the same number picked up as well: it is told that it lost.
+  from.say(alice.peer, responseText(invite, 200, contact, SDP("fork"), "fork"));
+  const bye = request(await from.heard.event("BYE"));
+  assert.match(bye.headers.get("To")!, /tag=fork$/);
+  assert.deepEqual(placed.told.kinds(), ["answered"]);
+});
+
+test("[SI42] requests within a call take the way its proxies asked for, and only that", async () => {
+  const [alice, far] = [await phone(), await wire()];
+  const proxy = await wire("127.0.0.3");
+  const placed = alice.call(far.peer);
+  const invite = request(await far.heard.event("INVITE"));
+  // As the caller sees it: the nearest proxy is the last in the list.
+  far.say(alice.peer, responseText(invite, 200, [
+    "Contact: <sip:wire@192.0.2.7>",
+    `Record-Route: <sip:192.0.2.8;lr>, <sip:127.0.0.3:${proxy.peer.port};lr>`,
+  ], SDP("answer")));
+  const acknowledgement = request(await proxy.heard.event("ACK"));
+  assert.equal(acknowledgement.uri, "sip:wire@192.0.2.7");
+  assert.deepEqual(acknowledgement.headers.all("Route"), [
+    `<sip:127.0.0.3:${proxy.peer.port};lr>`, "<sip:192.0.2.8;lr>",
+  ]);
+  const { dialog } = await placed.told.event("answered");
+  dialog.reinvite(SDP("hold"));
+  const again = request(await proxy.heard.event("INVITE"));
+  assert.equal(again.headers.get("CSeq"), "2 INVITE");
+  // The proxy is on the way, so what it passes on is believed.
+  proxy.say(alice.peer, requestText("BYE", proxy, {
+    "From": acknowledgement.headers.get("To"), "To": acknowledgement.headers.get("From"),
+    "Call-ID": acknowledgement.headers.get("Call-ID"),
+  }));
+  assert.deepEqual((await placed.told.event("ended")).cause, { by: "far", status: null });
+});
+
+test("[SI43] an INVITE through a proxy is answered along its Record-Route", async () => {
+  const [bob, from] = [await phone(), await wire()];
+  const proxy = `<sip:127.0.0.1:${from.peer.port};lr>`;
+  const { dialog, told, say, answer } = await wireCall(from, bob, {
+    "Record-Route": `${proxy}, <sip:192.0.2.8;lr>`, "Contact": "<sip:wire@192.0.2.7>",
+  });
+  assert.deepEqual(answer.headers.all("Record-Route"), [proxy, "<sip:192.0.2.8;lr>"]);
+  say("ACK", 1);
+  await told.event("confirmed");
+  dialog.bye();
+  const bye = request(await from.heard.event("BYE"));
+  assert.equal(bye.uri, "sip:wire@192.0.2.7");
+  assert.deepEqual(bye.headers.all("Route"), [proxy, "<sip:192.0.2.8;lr>"]);
+});
+
+test("[SI44] an INVITE without an offer gets ours, and the ACK brings the answer", async () => {
+  const [bob, from] = [await phone(), await wire()];
+  from.say(bob.peer, requestText("INVITE", from));
+  const told = listen((await bob.invite()).accept(SDP("our offer")));
+  const { message } = await from.heard.event("200");
+  assert.equal(message.body.toString(), SDP("our offer"));
+  const within = {
+    "From": message.headers.get("From"), "To": message.headers.get("To"),
+    "Call-ID": message.headers.get("Call-ID"),
+  };
+  from.say(bob.peer, requestText("ACK", from, within, SDP("their answer")));
+  assert.equal((await told.event("confirmed")).sdp, SDP("their answer"));
+  from.say(bob.peer, requestText("INVITE", from, { ...within, CSeq: "2 INVITE" }));
+  assert.equal((await told.event("reinvite")).sdp, null);
+  assert.equal((await from.heard.event("200", 1)).message.body.toString(), SDP("reply"));
+  from.say(bob.peer, requestText("ACK", from, { ...within, CSeq: "2 ACK" }, SDP("second answer")));
+  assert.equal((await told.event("confirmed", 1)).sdp, SDP("second answer"));
+});
+
+test("[SI45] it rings as long as it may (480), and a peer that says nothing is 408", async () => {
+  const system = createManualSystem();
+  const [alice, far] = [await phone({ system }), await wire()];
+  const rung = alice.call(far.peer, { ringingMs: 45_000 });
+  const invite = request(await far.heard.event("INVITE"));
+  assert.equal(invite.headers.get("Expires"), "45");
+  far.say(alice.peer, responseText(invite, 183, [], SDP("early")));
+  assert.equal((await rung.told.event("progress")).sdp, SDP("early"));
+  system.advance(45_000);
+  const failed = await rung.told.event("failed");
+  assert.deepEqual([failed.status, failed.reason], [480, "No Answer"]);
+  await far.heard.event("CANCEL");
+
+  const silent = alice.call(far.peer);
+  await far.heard.event("INVITE", 1);
+  system.advance(32_000);
+  assert.equal((await silent.told.event("failed")).status, 408);
+  // Nobody listens there any more.
+  const closed = await createWire();
+  await closed.close();
+  const unreachable = alice.call({ ...closed.peer, transport: "tcp" });
+  assert.deepEqual(await unreachable.told.event("failed"), {
+    kind: "failed", status: 408, reason: "Unreachable", q850: null,
+  });
+});

@@ -1,0 +1,424 @@
+// Recognition by Deepgram against a server of its protocol, which Deepgram's own SDK accepts.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { DeepgramClient } from "@deepgram/sdk";
+import { createLogger } from "#core/logger.ts";
+import { createSystem, type System } from "#core/system.ts";
+import { createDeepgramFlux } from "#providers/speech/deepgram/deepgram-flux.ts";
+import { BACKLOG_MS, type DeepgramOptions } from "#providers/speech/deepgram/deepgram-link.ts";
+import { createDeepgram, FINALIZE_WAIT_MS } from "#providers/speech/deepgram/deepgram.ts";
+import type { TranscriptEvent } from "#providers/speech/port.ts";
+import { createManualSystem } from "#support/clock.ts";
+import { startDeepgramServer } from "#support/deepgram-server.ts";
+import { createTold } from "#support/told.ts";
+
+const KEY = "a-key-of-the-vendor";
+const log = createLogger("silent");
+const closings: (() => Promise<void> | void)[] = [];
+after(async () => {
+  for (const close of closings.reverse()) await close();
+});
+
+const second = (rate = 16_000) => new Int16Array(rate);
+
+async function listening(
+  args: {
+    flux?: boolean; system?: System; rate?: number; hints?: string[]; languages?: string[];
+    model?: string;
+  }
+    & Partial<DeepgramOptions> = {},
+) {
+  const { flux = false, hints = [], languages = [], rate = 16_000, system = createSystem() } = args;
+  const server = await startDeepgramServer();
+  closings.push(() => server.close());
+  const options: DeepgramOptions = {
+    url: server.url, key: KEY, model: flux ? "flux-general-en" : "nova-3", system, log, ...args,
+  };
+  const transcriber = flux ? createDeepgramFlux(options) : createDeepgram(options);
+  const told = createTold<TranscriptEvent>();
+  const stream = transcriber.open({ rate, language: "en", languages, hints }, told.tell);
+  closings.push(() => stream.close());
+  return { server, transcriber, stream, told };
+}
+
+type VendorMessage = { [Kind in "Results" | "Metadata" | "TurnInfo"]: { kind: Kind; value: unknown } }[
+  "Results" | "Metadata" | "TurnInfo"];
+
+const final = (text: string, confidence: number | null = 0.98) =>
+  ({ kind: "final", text, confidence });
+
+test("[SP40] the server of the tests is one Deepgram's own SDK recognises speech with", async () => {
+  const server = await startDeepgramServer();
+  closings.push(() => server.close());
+  const client = new DeepgramClient({ apiKey: KEY, baseUrl: server.url, reconnect: false });
+  const socket = await client.listen.v1.connect({
+    model: "nova-3", encoding: "linear16", sample_rate: 16_000, Authorization: KEY,
+  });
+  const messages = createTold<VendorMessage>();
+  socket.on("message", (value) => messages.tell({ kind: value.type, value } as VendorMessage));
+  socket.connect();
+  await socket.waitForOpen();
+  const peer = await server.peer(0);
+  assert.equal(peer.path, "/v1/listen");
+  assert.equal(peer.query.get("model"), "nova-3");
+  peer.result({ text: "hello there", isFinal: true, start: 0, duration: 1 });
+  const { value } = await messages.event("Results");
+  const results = value as { channel: { alternatives: { transcript: string }[] } };
+  assert.equal(results.channel.alternatives[0]?.transcript, "hello there");
+  socket.sendMedia(second());
+  socket.sendFinalize({ type: "Finalize" });
+  await messages.event("Results", 1);
+  socket.sendCloseStream({ type: "CloseStream" });
+  await messages.event("Metadata");
+  socket.close();
+
+  const flux = await client.listen.v2.connect({ model: "flux-general-en", Authorization: KEY });
+  flux.on("message", (message) => messages.tell({ kind: message.type, value: message } as VendorMessage));
+  flux.connect();
+  await flux.waitForOpen();
+  const turns = await server.peer(1);
+  assert.equal(turns.path, "/v2/listen");
+  turns.turn("EndOfTurn", "hello");
+  const turn = (await messages.event("TurnInfo")).value as { event: string };
+  assert.equal(turn.event, "EndOfTurn");
+  flux.close();
+});
+
+test("[SP41] the handshake says what is heard, in which language, and leaves the turns to the call", async () => {
+  const { server, transcriber, stream } = await listening({ rate: 8000, hints: ["Parley", " "] });
+  const { headers, path, query } = await server.peer(0);
+  assert.equal(transcriber.name, "Deepgram (nova-3)");
+  assert.equal(transcriber.detectsTurns, false);
+  assert.equal(path, "/v1/listen");
+  assert.equal(headers.authorization, `Token ${KEY}`);
+  const sent = Object.fromEntries(query);
+  assert.deepEqual(sent, {
+    model: "nova-3", language: "en", encoding: "linear16", sample_rate: "8000", channels: "1",
+    interim_results: "true", punctuate: "true", smart_format: "true", no_delay: "true",
+    endpointing: "false", vad_events: "false", keyterm: "Parley",
+  });
+  stream.close();
+});
+
+test("[SP127] who may change the language is heard in all of them, and which it was is told", async () => {
+  const languages = ["en", "de"];
+  const { server, stream, told } = await listening({ languages });
+  const peer = await server.peer(0);
+  assert.deepEqual(peer.query.getAll("language"), ["multi"]);
+  assert.deepEqual(peer.query.getAll("language_hint"), languages);
+  stream.write(second());
+  peer.result({ text: "guten Tag", isFinal: true, start: 0, duration: 1, languages: ["de"] });
+  assert.deepEqual(await told.event("final"), { ...final("guten Tag"), language: "de" });
+  const flux = await listening({ flux: true, languages, model: "flux-general-multi" });
+  assert.deepEqual((await flux.server.peer(0)).query.getAll("language_hint"), languages);
+});
+
+test("[SP42] interim results replace one another, final ones close the piece, silence says nothing", async () => {
+  const { server, stream, told } = await listening();
+  const peer = await server.peer(0);
+  stream.write(second());
+  await peer.until(({ audioBytes }) => audioBytes === 32_000);
+  peer.result({ text: "" });
+  peer.result({ text: "book a" });
+  peer.result({ text: "book a" });
+  peer.result({ text: "book a table" });
+  peer.result({ text: "Book a table.", isFinal: true, confidence: 0.5 });
+  peer.result({ text: "", isFinal: true });
+  peer.result({ text: "For two." });
+  await told.event("partial", 2);
+  assert.deepEqual(told.events, [
+    { kind: "partial", text: "book a" },
+    { kind: "partial", text: "book a table" },
+    final("Book a table.", 0.5),
+    { kind: "partial", text: "For two." },
+  ]);
+});
+
+test("[SP43] finalize is answered by the server's final, at once where nothing is open", async () => {
+  const { server, stream, told } = await listening();
+  stream.finalize();
+  assert.deepEqual(told.events, [final("", null)]);
+  const peer = await server.peer(0);
+  server.onFinalize((asked) => asked.result({ text: "Yes.", isFinal: true, fromFinalize: true }));
+  stream.write(second());
+  stream.finalize();
+  assert.deepEqual(await told.event("final", 1), final("Yes."));
+  assert.deepEqual(peer.controls, ["Finalize"]);
+  // All that was written is final by now.
+  stream.finalize();
+  assert.equal(told.events.length, 3);
+  assert.deepEqual(told.events[2], final("", null));
+  server.onFinalize((asked) => asked.result({ text: "", isFinal: true, fromFinalize: true }));
+  stream.write(second());
+  stream.finalize();
+  assert.deepEqual(await told.event("final", 3), final("", null));
+});
+
+test("[SP44] finalize is answered in time by what there is, and a late answer is not told twice", async () => {
+  const system = createManualSystem();
+  const { server, stream, told } = await listening({ system });
+  const peer = await server.peer(0);
+  server.onFinalize(() => undefined);
+  stream.write(second());
+  await peer.until(({ audioBytes }) => audioBytes === 32_000);
+  peer.result({ text: "book a table", start: 0, duration: 0.9 });
+  await told.event("partial");
+  stream.finalize();
+  system.advance(FINALIZE_WAIT_MS - 1);
+  assert.equal(told.events.length, 1);
+  system.advance(1);
+  assert.deepEqual(told.events[1], final("book a table", null));
+
+  stream.write(second());
+  await peer.until(({ audioBytes }) => audioBytes === 64_000);
+  const words = ["Book", "a", "table."].map((word, at) => ({ word, start: at / 4, end: at / 4 + 0.2 }));
+  peer.result({ text: "Book a table.", isFinal: true, fromFinalize: true, start: 0, duration: 1, words });
+  const later = [...words, { word: "for", start: 1.2, end: 1.4 }, { word: "two", start: 1.4, end: 1.6 }];
+  peer.result({ text: "Book a table for two", start: 0, duration: 1.8, words: later });
+  await told.event("partial", 1);
+  stream.finalize();
+  peer.result({ text: "for two", isFinal: true, fromFinalize: true, start: 1, duration: 1 });
+  await told.event("final", 1);
+  assert.deepEqual(told.events.slice(2), [{ kind: "partial", text: "for two" }, final("for two")]);
+});
+
+test("[SP44] each of several finalizes is answered, though the server answers none of them", async () => {
+  const system = createManualSystem();
+  const { server, stream, told } = await listening({ system });
+  const peer = await server.peer(0);
+  server.onFinalize(() => undefined);
+  for (let round = 0; round < 5; round += 1) {
+    stream.write(second());
+    await peer.until(({ audioBytes }) => audioBytes === (round + 1) * 32_000);
+    stream.finalize();
+    system.advance(FINALIZE_WAIT_MS);
+    assert.equal(told.events.length, round + 1);
+  }
+  await peer.until(({ controls }) => controls.length === 5);
+  // Words it understood after all are told late rather than never.
+  peer.result({ text: "hello", isFinal: true, fromFinalize: true, start: 0, duration: 5 });
+  assert.deepEqual(await told.event("final", 5), final("hello"));
+});
+
+test("[SP45] a silent call keeps its connection alive, a call with audio sends nothing besides", async () => {
+  const system = createManualSystem();
+  const { server, stream } = await listening({ system });
+  const peer = await server.peer(0);
+  stream.write(second());
+  await peer.until(({ audioBytes }) => audioBytes > 0);
+  for (let count = 0; count < 6; count += 1) {
+    system.advance(1000);
+    stream.write(second());
+  }
+  await peer.until(({ audioBytes }) => audioBytes === 7 * 32_000);
+  assert.deepEqual(peer.controls, []);
+  system.advance(9000);
+  await peer.until(({ controls }) => controls.length >= 2);
+  assert.deepEqual(peer.controls, ["KeepAlive", "KeepAlive"]);
+});
+
+test("[SP46] a connection cut in the middle is opened anew with the audio of meanwhile, then not again", async () => {
+  const system = createManualSystem();
+  const { server, stream, told } = await listening({ system });
+  const first = await server.peer(0);
+  stream.write(second());
+  await first.until(({ audioBytes }) => audioBytes === 32_000);
+  first.result({ text: "book a" });
+  await told.event("partial");
+  first.cut();
+  // What was understood is kept as a piece.
+  assert.deepEqual(await told.event("final"), final("book a", null));
+  stream.write(second());
+  const next = await server.peer(1);
+  await next.until(({ audioBytes }) => audioBytes === 32_000);
+  next.result({ text: "table", isFinal: true });
+  assert.deepEqual(await told.event("final", 1), final("table"));
+  next.cut();
+  const { error } = await told.event("failed");
+  assert.match(error.message, /^Deepgram broke off the connection$/);
+  assert.equal(error.retryable, true);
+  const count = told.events.length;
+  stream.write(second());
+  stream.finalize();
+  stream.close();
+  assert.equal(told.events.length, count);
+  assert.equal(server.peers.length, 2);
+});
+
+test("[SP46] audio written while there is no connection is kept up to a bound, the newest", async () => {
+  const { server, stream, told } = await listening();
+  for (let count = 0; count < 10; count += 1) stream.write(second());
+  const peer = await server.peer(0);
+  stream.finalize();
+  await told.event("final");
+  assert.equal(peer.audioBytes, (BACKLOG_MS / 1000) * 32_000);
+});
+
+test("[SP47] a refused handshake fails with the reason and without the key; after close nothing is told", async () => {
+  const refusing = await startDeepgramServer();
+  closings.push(() => refusing.close());
+  for (const [status, retryable, text] of [
+    [401, false, "Deepgram refuses the key (401)"],
+    [400, false, "Deepgram refused the connection (400): No such model"],
+    [429, true, "Deepgram refused the connection (429): No such model"],
+    [503, true, "Deepgram refused the connection (503): No such model"],
+  ] as const) {
+    refusing.refuse(status);
+    const told = createTold<TranscriptEvent>();
+    const options = { url: refusing.url, key: KEY, model: "nova-3", system: createSystem(), log };
+    createDeepgram(options).open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
+    const { error } = await told.event("failed");
+    assert.equal(error.message, text);
+    assert.equal(error.retryable, retryable);
+    assert.deepEqual(told.kinds(), ["failed"]);
+  }
+  const told = createTold<TranscriptEvent>();
+  const gone = await startDeepgramServer();
+  await gone.close();
+  const dead = { url: gone.url, key: KEY, model: "nova-3", system: createSystem(), log };
+  createDeepgram(dead).open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
+  assert.match((await told.event("failed")).error.message, /^Deepgram could not be reached: .*ECONN/);
+
+  const { server, stream, told: closed } = await listening();
+  const peer = await server.peer(0);
+  stream.write(second());
+  await peer.until(({ audioBytes }) => audioBytes > 0);
+  stream.finalize();
+  stream.close();
+  stream.close();
+  await peer.until(({ isClosed }) => isClosed);
+  assert.deepEqual(peer.controls.slice(-1), ["CloseStream"]);
+  assert.deepEqual(closed.events, []);
+});
+
+test("[SP47] a server that falls silent altogether is given up", async () => {
+  const system = createManualSystem();
+  const { server, stream, told } = await listening({ system });
+  const first = await server.peer(0);
+  stream.write(second());
+  await first.until(({ audioBytes }) => audioBytes > 0);
+  first.freeze();
+  system.advance(14_000);
+  assert.deepEqual(told.events, []);
+  system.advance(2000);
+  assert.equal((await server.peer(1)).path, "/v1/listen");
+  assert.deepEqual(told.events, []);
+});
+
+const HOSTILE: (string | Buffer)[] = [
+  "", "null", "[]", "{", '"Results"', '{"type":"__proto__"}', '{"type":["Results"]}',
+  "[".repeat(100_000), `${'{"a":'.repeat(30_000)}1${"}".repeat(30_000)}`,
+  JSON.stringify({ type: "Results", start: "0", duration: 1, channel: { alternatives: [] } }),
+  JSON.stringify({ type: "Results", start: 0, duration: 1, is_final: 1, channel: {} }),
+  '{"type":"Results","start":1e999,"duration":1,"channel":{"alternatives":[]}}',
+  '{"type":"Results","start":-1,"duration":1,"channel":{"alternatives":[]}}',
+  '{"type":"TurnInfo","event":"constructor","transcript":"x"}',
+  '{"type":"TurnInfo","event":"EndOfTurn","transcript":{"toString":null}}',
+  '{"type":"Error","description":"a-key-of-the-vendor"}',
+  Buffer.from('{"type":"Results"}'), Buffer.alloc(200_000),
+];
+
+test("[SP48] what is no transcript is passed over, in text and in binary, and the stream goes on", async () => {
+  for (const flux of [false, true]) {
+    const { server, stream, told } = await listening({ flux });
+    const peer = await server.peer(0);
+    stream.write(second());
+    await peer.until(({ audioBytes }) => audioBytes > 0);
+    for (const message of HOSTILE) peer.send(message);
+    // An answer about audio far ahead, and one without words.
+    if (!flux) peer.result({ text: "", isFinal: true, fromFinalize: true, start: 0, duration: 1e300 });
+    if (flux) peer.turn("Update", "hello");
+    else peer.send(JSON.stringify({
+      type: "Results", start: 1, duration: 1, channel: { alternatives: [{ transcript: "hello" }] },
+    }));
+    assert.deepEqual(await told.event("partial"), { kind: "partial", text: "hello" });
+    assert.deepEqual(told.kinds(), flux ? ["speech_start", "partial"] : ["partial"]);
+  }
+});
+
+test("[SP48] a message too large ends the connection, not the process", async () => {
+  const { server, told } = await listening();
+  (await server.peer(0)).send(`"${"x".repeat(300_000)}"`);
+  (await server.peer(1)).send(Buffer.alloc(300_000));
+  assert.equal((await told.event("failed")).error.retryable, true);
+  assert.deepEqual(told.kinds(), ["failed"]);
+});
+
+test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () => {
+  const { server, stream, told, transcriber } = await listening({ flux: true, hints: ["Parley"] });
+  const peer = await server.peer(0);
+  assert.equal(transcriber.detectsTurns, true);
+  assert.equal(peer.path, "/v2/listen");
+  assert.deepEqual(Object.fromEntries(peer.query), {
+    model: "flux-general-en", encoding: "linear16", sample_rate: "16000", eot_threshold: "0.7",
+    eager_eot_threshold: "0.5", keyterm: "Parley",
+  });
+  for (let frame = 0; frame < 8; frame += 1) stream.write(new Int16Array(320));
+  await peer.until(({ audioBytes }) => audioBytes === 8 * 640);
+  assert.deepEqual(peer.chunkBytes, [2560, 2560]);
+  peer.turn("StartOfTurn", "");
+  peer.turn("Update", "book a");
+  peer.turn("EagerEndOfTurn", "Book a table");
+  peer.turn("TurnResumed", "Book a table");
+  peer.turn("Update", "Book a table for");
+  peer.turn("EagerEndOfTurn", "Book a table for two.");
+  peer.turn("EndOfTurn", "Book a table for two.");
+  await told.event("end_of_turn");
+  assert.deepEqual(told.events, [
+    { kind: "speech_start" },
+    { kind: "partial", text: "book a" },
+    { kind: "partial", text: "Book a table" },
+    { kind: "eager_end_of_turn", text: "Book a table" },
+    { kind: "turn_resumed" },
+    { kind: "partial", text: "Book a table for" },
+    { kind: "partial", text: "Book a table for two." },
+    { kind: "eager_end_of_turn", text: "Book a table for two." },
+    final("Book a table for two.", 0.9),
+    { kind: "end_of_turn" },
+  ]);
+});
+
+test("[SP49] finalize closes the piece with what Flux understood, and the rest follows once", async () => {
+  const { server, stream, told } = await listening({ flux: true });
+  const peer = await server.peer(0);
+  stream.finalize();
+  peer.turn("StartOfTurn", "book a");
+  await told.event("partial");
+  stream.finalize();
+  peer.turn("Update", "Book, a table");
+  await told.event("partial", 1);
+  peer.turn("EndOfTurn", "Book, a table for two.");
+  await told.event("end_of_turn");
+  peer.turn("StartOfTurn", "Yes");
+  await told.event("partial", 2);
+  assert.deepEqual(told.events, [
+    final("", null),
+    { kind: "speech_start" },
+    { kind: "partial", text: "book a" },
+    final("book a", null),
+    { kind: "partial", text: "table" },
+    final("table for two.", 0.9),
+    { kind: "end_of_turn" },
+    { kind: "speech_start" },
+    { kind: "partial", text: "Yes" },
+  ]);
+});
+
+test("[SP49] Flux gets silence while audio stalls, and a new connection when its own is cut", async () => {
+  const system = createManualSystem();
+  const { server, stream, told } = await listening({ flux: true, system });
+  const peer = await server.peer(0);
+  stream.write(second());
+  await peer.until(({ audioBytes }) => audioBytes > 0);
+  const before = peer.audioBytes;
+  peer.turn("StartOfTurn", "hello");
+  await told.event("partial");
+  system.advance(1000);
+  await peer.until(({ audioBytes }) => audioBytes >= before + 32_000);
+  peer.cut();
+  assert.deepEqual(await told.event("final"), final("hello", null));
+  const next = await server.peer(1);
+  next.turn("EndOfTurn", "world");
+  await told.event("end_of_turn");
+  assert.deepEqual(told.events.slice(2), [final("hello", null), final("world", 0.9), { kind: "end_of_turn" }]);
+});

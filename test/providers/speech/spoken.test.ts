@@ -1,0 +1,125 @@
+// How written text is said, and that what was said is found again in what was written.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { createLoopbackSynthesizer, createWordEar } from "#providers/speech/loopback.ts";
+import type { SynthesisEvent } from "#providers/speech/port.ts";
+import { saidAsWritten, spokenForm, type Manner } from "#providers/speech/spoken/spoken.ts";
+import { createManualSystem } from "#support/clock.ts";
+
+const SAID: Record<string, [written: string, said: string][]> = {
+  en: [
+    ["Write to john_doe_x@example.com.", "Write to john underscore doe underscore x at example dot com."],
+    ["See https://www.example.com/a-b?x=1.", "See w w w dot example dot com slash a dash b."],
+    ["2*3*4 is 24.", "two times three times four is twenty-four."],
+    ["It costs $12.50 or €5, or $1,234.56.", "It costs twelve dollars and fifty cents or five euros, or one thousand two hundred thirty-four dollars and fifty-six cents."],
+    ["Call +1 555-010-0199.", "Call plus one, five five five, zero one zero, zero one nine nine."],
+    ["On 2026-11-22 at 3:30 PM.", "On November twenty-second, twenty twenty-six at three thirty PM."],
+    ["Dr. Smith, e.g. in 1987.", "Doctor Smith, for example in nineteen eighty-seven."],
+    ["3.14, 1,234,567 and order 12345678.", "three point one four, one million two hundred thirty-four thousand five hundred sixty-seven and order one two three four five six seven eight."],
+    ["15% of 5 km, 10-12 people & more.", "fifteen percent of five kilometers, ten to twelve people and more."],
+    ["The 21st, version 1.2.3, #5.", "The twenty-first, version one dot two dot three, number five."],
+  ],
+  de: [
+    ["Schreiben Sie an max.muster@beispiel.de.", "Schreiben Sie an max Punkt muster ät beispiel Punkt de."],
+    ["Am 22.11.2026 um 15:30 Uhr.", "Am zweiundzwanzigsten November zweitausendsechsundzwanzig um fünfzehn Uhr dreißig."],
+    ["Es kostet 12,50 € oder 1.234,56 Euro, z. B. 15 %.", "Es kostet zwölf Euro und fünfzig Cent oder eintausendzweihundertvierunddreißig Komma fünf sechs Euro, zum Beispiel fünfzehn Prozent."],
+    ["Der 3. Mai 1987.", "Der dritte Mai neunzehnhundertsiebenundachtzig."],
+    ["Tel. 030 1234567", "Telefon null drei null, eins zwei drei vier fünf sechs sieben"],
+  ],
+  es: [
+    ["Cuesta 12,50 € o 1 €.", "Cuesta doce euros y cincuenta céntimos o un euro."],
+    ["El 22/11/2026 a las 15:30.", "El veintidós de noviembre de dos mil veintiséis a las quince y treinta."],
+    ["Sr. Ruiz: ana_b@ejemplo.es", "señor Ruiz: ana guion bajo b arroba ejemplo punto es"],
+    ["1.234.567 personas", "un millón doscientos treinta y cuatro mil quinientos sesenta y siete personas"],
+  ],
+  fr: [
+    ["Ça coûte 12,50 € ou 1 234 €.", "Ça coûte douze euros et cinquante centimes ou mille deux cent trente-quatre euros."],
+    ["Le 22/11/2026 à 15h30.", "Le vingt-deux novembre deux mille vingt-six à quinze heures trente."],
+    ["Le 1er mai, M. Dupont, n°5.", "Le premier mai, monsieur Dupont, numéro cinq."],
+    ["01 23 45 67 89", "zéro un, deux trois, quatre cinq, six sept, huit neuf"],
+  ],
+};
+
+const MARKUP: [written: string, said: string][] = [
+  ["**Hello**, *you* _there_: `code`!", "Hello, you there: code!"],
+  ["# Title\n- one\n- two", "Title, one, two"],
+  ["> a quote\n\n```js\nlet go\n```\n---\nend", "a quote, let go, end"],
+  ["[the page](https://x.org/y) and ![a picture](p.png)", "the page and a picture"],
+  ["| a | b |\n|---|---|\n| c | d |", "a, b. c, d."],
+  ["Fine 😀 👨‍👩‍👧 done", "Fine done"],
+  ["snake_case_name and 2*3*4 and a_b_c@d.org", "snake_case_name and 2*3*4 and a_b_c@d.org"],
+  ["5 * 3, x > y, #1, ~5, a|b, C#", "5 * 3, x > y, #1, ~5, a|b, C#"],
+  [String.raw`\*not bold\*`, "*not bold*"],
+];
+
+test("[SP122] markup is not said, and signs that mean something are left alone", () => {
+  for (const [written, said] of MARKUP) {
+    assert.equal(spokenForm(written, "en", "signs"), said);
+  }
+});
+
+test("[SP123] numbers, amounts, dates, times, addresses and abbreviations are said in four languages", () => {
+  for (const [language, texts] of Object.entries(SAID)) {
+    for (const [written, said] of texts) assert.equal(spokenForm(written, language), said);
+  }
+});
+
+test("[SP124] other languages say addresses, amounts, units and dates in their words and keep digits", () => {
+  assert.equal(
+    spokenForm("Costa 12,50 € il 2026-11-22, 15% di 5 km: a.b@esempio.it.", "it"),
+    "Costa 12,50 euro il 22 novembre 2026, 15 percento di 5 chilometri: a punto b chiocciola esempio punto it.");
+  assert.equal(spokenForm("a@b.ru", "ru"), "a собака b точка ru");
+  assert.equal(spokenForm("x@y.com $5", "xx"), "x at y dot com 5 US dollars");
+});
+
+/** Each word that was said, and how much of the written text was spoken when it had been. */
+function spoken(
+  pieces: string[], manner: Manner,
+): { words: string[]; told: number[]; isDone: boolean } {
+  const loopback = createLoopbackSynthesizer({ system: createManualSystem() });
+  const synthesizer = saidAsWritten(loopback, manner);
+  const events: SynthesisEvent[] = [];
+  const stream = synthesizer.open({
+    rate: 8000, voice: null, gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
+  }, (event) => events.push(event));
+  for (const piece of pieces) stream.write(piece);
+  stream.end();
+  const words: string[] = [];
+  const ear = createWordEar(8000, ({ text }) => words.push(text));
+  for (const event of events) if (event.kind === "audio") ear.hear(event.pcm);
+  ear.end();
+  return {
+    words,
+    told: events.flatMap((event) => (event.kind === "spoken" ? [event.chars] : [])),
+    isDone: events.at(-1)?.kind === "done",
+  };
+}
+
+test("[SP125] what is spoken is told in terms of what is written", () => {
+  const pieces = ["Write to **a_b@c.org**. ", "😀 ", "It is 25 now. "];
+  const { words, told, isDone } = spoken(pieces, "words");
+  assert.deepEqual(words, "Write to a underscore b at c dot org. It is twenty-five now.".split(" "));
+  const [first = "", picture = "", last = ""] = pieces;
+  const inWritten = (text: string): number => pieces.join("").indexOf(text) + text.length;
+  // While the address is being said none of it is spoken; with its last word all of it is.
+  assert.ok(told.includes(inWritten("to")));
+  assert.ok(told.every((chars) => chars <= inWritten("to **") || chars >= inWritten(".org")));
+  assert.ok(told.includes(inWritten("25")));
+  assert.equal(told.at(-1), first.length + picture.length + last.length);
+  assert.deepEqual(told, told.toSorted((one, other) => one - other));
+  assert.ok(isDone);
+});
+
+test("[SP125] whatever is written, what is spoken never goes back and ends at its end", () => {
+  const sign = fc.constantFrom(
+    "a", "Bo", "1", "22", ".", ",", " ", "\n", "*", "**", "_", "`", "|", "#", "-", "@", "$", "€", "%",
+    "(", ")", "[", "](", "😀", "www.", ".com", "é", ":", "/", "\\", "~~", ">");
+  const piece = fc.array(sign, { minLength: 1, maxLength: 30 }).map((signs) => `${signs.join("")} x. `);
+  fc.assert(fc.property(fc.array(piece, { minLength: 1, maxLength: 4 }), (pieces) => {
+    const { told, isDone } = spoken(pieces, "words");
+    assert.equal(told.at(-1), pieces.join("").length);
+    assert.deepEqual(told, told.toSorted((one, other) => one - other));
+    assert.ok(isDone);
+  }), { numRuns: 300 });
+});

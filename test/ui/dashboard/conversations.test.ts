@@ -1,0 +1,193 @@
+// The dashboard's pages about conversations in a real browser: the list, one as it is written, the
+// AI switched off and on, suggestions; through a lost network, a restart, a reload, a trimmed log.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import type { Locator, Page } from "playwright-core";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { noBrowser, until } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { openFrontDoor } from "#support/front-door.ts";
+import {
+  newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
+} from "#support/server.ts";
+
+const skip = noBrowser();
+const dataDir = testDataDir();
+const dashboard = await startDashboard({ PARLEY_DATA_DIR: dataDir });
+const { withDashboard, model } = dashboard;
+/** The one that runs: a test starts it again. */
+let server: TestServer = dashboard.server;
+const { key } = server;
+after(async () => {
+  await dashboard.close();
+  await server.close();
+  rmSync(dataDir, { recursive: true });
+});
+const LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik".repeat(3);
+const assistant = await newAssistant(server, {
+  name: "Front desk", status: "active", initial_message: "Hello",
+  tools: [{ type: "end_call", data: { description: "when done" } }],
+});
+const other = await newAssistant(server, { name: "Night desk", status: "active" });
+const ask: TestServer["call"] = (method, path, options) =>
+  server.call(method, path, { key, ...options });
+
+const send = async (uuid: string, message: string): Promise<void> => {
+  const { status, body } = await server.call("POST", `/conversations/${uuid}/messages`, {
+    body: { message },
+  });
+  assert.equal(status, 200, JSON.stringify(body));
+};
+const messages = (page: Page): Locator =>
+  page.getByRole("list", { name: "Messages" }).getByRole("listitem");
+const texts = (page: Page): Promise<string[]> => messages(page).locator("p").allTextContents();
+const gone = (locator: Locator): Promise<void> => locator.waitFor({ state: "detached" });
+const answer = (...tokens: string[]): void => model.script(() => ({ tokens }));
+
+test("[DB50] the list: filters, what is new by itself, and told to whoever has scrolled down", { skip }, async () => {
+  await Promise.all(Array.from({ length: 110 }, (_, index) =>
+    newConversation(server, assistant.uuid, { type: index % 2 ? "test" : "widget" })));
+  const night = await newConversation(server, other.uuid);
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/conversations");
+    const table = page.getByRole("table", { name: "Conversations" });
+    const row = (uuid: string): Locator => table.getByRole("row", { name: uuid.slice(0, 8) });
+    await row(night).waitFor();
+    const fresh = await newConversation(server, assistant.uuid);
+    await row(fresh).waitFor();
+    answer("Sure.");
+    await send(fresh, "Hello?");
+    await row(fresh).getByRole("cell", { name: "3", exact: true }).waitFor();
+    await page.evaluate("scrollTo(0, document.body.scrollHeight)");
+    await until(page, `Number(document.querySelector("table.list").getAttribute("aria-rowcount")) > 60`);
+    const late = await newConversation(server, assistant.uuid);
+    await page.getByRole("button", { name: "Show it" }).click();
+    await row(late).waitFor();
+    await page.getByLabel("Assistant").selectOption("Night desk");
+    await gone(row(late));
+    await row(night).waitFor();
+    await look();
+    await page.getByLabel("Type").selectOption("test");
+    await page.getByText("No conversation fits these filters.").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await row(night).click();
+    await page.getByRole("heading", { name: `Visitor ${night.slice(0, 8)}` }).waitFor();
+  });
+});
+
+test("[DB51] one: each piece as it is written, and what was written as text", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid, { variables: { name: LONG } });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/conversations/${uuid}`);
+    await messages(page).getByText("Hello", { exact: true }).waitFor();
+    const hold = Promise.withResolvers<void>();
+    model.script(() => ({
+      tokens: ["**Nine** ", "<b>to</b> ", "five."], hold: hold.promise, holdAfter: 2,
+    }));
+    const sent = send(uuid, `When? ${LONG}`);
+    await messages(page).last().getByText("**Nine** <b>to</b>", { exact: false }).waitFor();
+    await page.getByText("Writing").waitFor();
+    await look();
+    hold.resolve();
+    await sent;
+    await messages(page).last().getByText("**Nine** <b>to</b> five.").waitFor();
+    await gone(page.getByText("Writing"));
+    assert.deepEqual(await texts(page), ["Hello", `When? ${LONG}`, "**Nine** <b>to</b> five."]);
+    await page.locator("dd").getByText(LONG).waitFor();
+    await page.getByRole("link", { name: "Front desk" }).waitFor();
+  });
+});
+
+test("[DB52] the AI is switched off and on as the server confirms; others' switching shows", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  await withDashboard(async ({ page, go }) => {
+    await go(`/conversations/${uuid}`);
+    const toggle = page.getByRole("switch", { name: "The AI answers" });
+    await messages(page).first().waitFor();
+    assert.ok(await toggle.isChecked());
+    const answered = page.waitForResponse(/disable-ai/);
+    await toggle.click();
+    assert.equal((await answered).status(), 200);
+    await until(page, `!document.querySelector("input[role=switch]").checked`);
+    await send(uuid, "Anybody?");
+    await messages(page).getByText("Anybody?").waitFor();
+    assert.equal((await ask("GET", `/conversations/${uuid}`)).body.history.length, 2);
+    await ask("POST", `/automate/conversations/${uuid}/enable-ai`);
+    await until(page, `document.querySelector("input[role=switch]").checked`);
+  });
+});
+
+test("[DB53] a suggestion is shown and stays out of the customer's conversation", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  answer("First.");
+  await send(uuid, "When are you open?");
+  await withDashboard(async ({ page, go, look }) => {
+    answer("Say: nine ", "to five.");
+    await go(`/conversations/${uuid}`);
+    await messages(page).getByText("First.").waitFor();
+    await page.getByRole("button", { name: "Suggest a reply" }).click();
+    const dialog = page.getByRole("dialog");
+    const field = dialog.getByLabel("The customer's message");
+    assert.equal(await field.inputValue(), "When are you open?");
+    await dialog.getByRole("button", { name: "Suggest", exact: true }).click();
+    await dialog.getByText("Say: nine to five.").waitFor();
+    await look();
+    assert.equal((await ask("GET", `/conversations/${uuid}`)).body.history.length, 3);
+    const { body } = await ask("GET", `/user/conversations?external_identifier=suggestion:${uuid}`);
+    assert.equal(body.data.length, 1);
+  });
+});
+
+test("[DB54] of a log that is kept no longer the history is loaded, and what comes joins it once", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  answer("One.");
+  await send(uuid, "First?");
+  const storage = await openStorage(dataDir, "inline");
+  await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
+  await storage.close();
+  answer("Two.");
+  await send(uuid, "Second?");
+  await withDashboard(async ({ page, go }) => {
+    answer("Three.");
+    await go(`/conversations/${uuid}`);
+    await messages(page).getByText("One.").waitFor();
+    await send(uuid, "Third?");
+    await messages(page).getByText("Three.").waitFor();
+    assert.deepEqual(
+      await texts(page), ["Hello", "First?", "One.", "Second?", "Two.", "Third?", "Three."]);
+  });
+});
+
+test("[DB55] a lost network, a restart and a reload: stale is told, nothing is twice", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const door = await openFrontDoor(() => server.port);
+  try {
+    await withDashboard(async ({ page }) => {
+      answer("One.");
+      await page.goto(`${door.url}/#/conversations/${uuid}`);
+      await messages(page).getByText("Hello", { exact: true }).waitFor();
+      await page.context().setOffline(true);
+      server.app.features.streams.closeAll();
+      await page.getByText("The connection is lost.").waitFor();
+      await send(uuid, "First?");
+      assert.deepEqual(await texts(page), ["Hello"]);
+      await page.context().setOffline(false);
+      await messages(page).getByText("One.").waitFor();
+      await gone(page.getByText("The connection is lost."));
+      await server.close();
+      await page.getByText("The connection is lost.").waitFor();
+      server = await startTestServer({ dataDir, env: { PARLEY_MODEL_URL: model.url } });
+      answer("Two.");
+      await send(uuid, "Second?");
+      await messages(page).getByText("Two.").waitFor();
+      const all = ["Hello", "First?", "One.", "Second?", "Two."];
+      assert.deepEqual(await texts(page), all);
+      await page.reload();
+      await messages(page).getByText("Two.").waitFor();
+      assert.deepEqual(await texts(page), all);
+    });
+  } finally {
+    door.close();
+  }
+});

@@ -1,0 +1,148 @@
+// The dashboard's frame in a real browser: signing in and out, the connection and what is stale,
+// themes, keyboards, long lists.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { bundleDashboard } from "#ui/build.ts";
+import { noBrowser, until } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, browser, withDashboard, close } = await startDashboard();
+after(close);
+
+test("[DB1] the frame stands at every width, light and dark", { skip }, async () => {
+  await withDashboard(async ({ page, look }) => {
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+    await look();
+    assert.equal(await page.title(), "Overview · Parley");
+  });
+});
+
+test("[DB2] a wrong key is told, the right one signs in, and signing out forgets it", { skip }, async () => {
+  assert.ok(browser);
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.getByLabel("API key").fill("1|wrong");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").getByText("Unauthenticated.").waitFor();
+  await page.getByLabel("API key").fill(server.key);
+  await page.getByLabel("Stay signed in").check();
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  // On this device: another tab is signed in.
+  const other = await context.newPage();
+  await other.goto(server.url);
+  await other.getByText("Live", { exact: true }).waitFor();
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await other.getByRole("button", { name: "Sign in" }).waitFor();
+  assert.equal(await other.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])"), "[{},{}]");
+  await context.close();
+});
+
+test("[DB3] a lost connection is told with its time, and what was missed is caught up", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await go("/assistants");
+    await page.context().setOffline(true);
+    await page.getByText(/^Reconnecting… as of /).waitFor();
+    const { accounts } = server.app.features;
+    await accounts.credit(server.accountId, 1_230_000, "DB3");
+    await page.context().setOffline(false);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "$6.23" }).waitFor();
+  });
+});
+
+test("[DB4] a key that is revoked signs out by itself", { skip }, async () => {
+  const { accounts } = server.app.features;
+  const { key, token } = await accounts.createKey(server.accountId, "DB4");
+  await withDashboard(async ({ page, go }) => {
+    await accounts.revokeKey(server.accountId, key.id);
+    await go("/tools");
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+  }, { key: token });
+});
+
+test("[DB5] light or dark as the system says, until somebody chooses", { skip }, async () => {
+  await withDashboard(async ({ page }) => {
+    const paper = (): Promise<unknown> => page.evaluate("getComputedStyle(document.body).backgroundColor");
+    const light = await paper();
+    await page.emulateMedia({ colorScheme: "dark" });
+    const dark = await paper();
+    assert.notEqual(dark, light);
+    await page.getByRole("button", { name: "Light or dark" }).click();
+    assert.equal(await paper(), light);
+    await page.reload();
+    await page.getByText("Live", { exact: true }).waitFor();
+    assert.equal(await paper(), light);
+  });
+});
+
+test("[DB6] keyboards reach the content at once, and every page by its name", { skip }, async () => {
+  await withDashboard(async ({ page }) => {
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate("document.activeElement.id"), "main");
+    const names = await page.getByRole("navigation", { name: "Main" }).getByRole("link").allInnerTexts();
+    // The first is the page that is shown already, the last leads elsewhere.
+    for (const name of names.slice(1, -1)) {
+      await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true }).focus();
+      await page.keyboard.press("Enter");
+      await until(page, `document.activeElement.tagName === "H1"`);
+      assert.ok((await page.title()).endsWith(" · Parley"), name);
+    }
+  });
+});
+
+test("[DB7] a narrow screen has its menu behind a button, and closes it again", { skip }, async () => {
+  await withDashboard(async ({ page }) => {
+    const link = page.getByRole("link", { name: "Webhooks", exact: true });
+    assert.equal(await link.isVisible(), false);
+    await page.getByRole("button", { name: "Menu" }).click();
+    await link.click();
+    await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+    await link.waitFor({ state: "hidden" });
+  }, { context: { viewport: { width: 360, height: 740 } } });
+});
+
+const ROWS = 10_000;
+
+test("[DB8] of 10,000 rows those in view are in the page, wherever it is scrolled", { skip }, async () => {
+  const { key, accountId } = await server.newAccount();
+  const { id: assistantId } = await newAssistant(server, { type: "outbound" }, key) as { id: number };
+  const { campaigns, leads } = server.app.features;
+  assert.ok(campaigns && leads && accountId);
+  const campaign = await server.call("POST", "/user/campaigns", {
+    key,
+    body: {
+      name: "Long", assistant_id: assistantId, timezone: "UTC", max_calls_in_parallel: 1,
+      allowed_hours_start_time: "09:00", allowed_hours_end_time: "17:00",
+    },
+  });
+  const csv = ["phone_number,name", ...Array.from({ length: ROWS }, (_, index) =>
+    `+1415${String(5_550_000 + index)},Person ${index}`)].join("\n");
+  const form = new FormData();
+  form.set("campaign_id", String(campaign.body.data?.id ?? campaign.body.id));
+  form.set("file", new Blob([csv], { type: "text/csv" }), "leads.csv");
+  const imported = await fetch(`${server.url}/api/user/leads/import`, {
+    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
+  });
+  assert.equal(imported.status, 200, await imported.clone().text());
+  await withDashboard(async ({ page, go }) => {
+    await go("/leads");
+    await page.locator(`table.list[aria-rowcount="${ROWS + 1}"]`).waitFor();
+    const last = page.locator(`tr[aria-rowindex="${ROWS + 1}"]`);
+    await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+    await last.getByText("+1415").waitFor();
+    assert.ok(await page.locator("table.list tbody tr").count() < 100);
+  }, { key });
+});
+
+test("[DB9] the dashboard is one small script and its styles", async () => {
+  const { js, css } = await bundleDashboard();
+  assert.ok(js.gzip.length < 120 * 1024, `${js.gzip.length} bytes`);
+  assert.ok(css.gzip.length < 20 * 1024, `${css.gzip.length} bytes`);
+  const asked = await fetch(`${server.url}/dashboard/dashboard.js`, { headers: { "if-none-match": js.etag } });
+  assert.equal(asked.status, 304);
+});

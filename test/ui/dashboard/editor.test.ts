@@ -1,0 +1,113 @@
+// The assistant's editor about what this server can do: settings without effect, models and voices
+// that are not set up, samples of voices. What the server says of it is put into its answers here.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+import { wavOf } from "#support/wav.ts";
+
+const skip = noBrowser();
+const timeout = 60_000;
+const { server, withDashboard, close } = await startDashboard();
+after(close);
+
+/** Changes what the server answers at this address. */
+async function answered<Body>(
+  page: Page, url: string, change: (body: Body) => Body,
+): Promise<void> {
+  await page.route(url, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: change(await response.json() as Body) });
+  });
+}
+
+const section = (page: Page, title: string) =>
+  page.locator("details.assistants-section").filter({ has: page.getByRole("heading", { name: title }) });
+
+interface Item {
+  id: number;
+  name: string;
+  available?: boolean;
+  missing?: string | null;
+  preview_url?: string | null;
+}
+
+test("[DB259] what has no effect is said at its field, what is not available is greyed with what is missing", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server);
+  await withDashboard(async ({ page, go, look }) => {
+    await answered<{ warnings?: object[] }>(page, `**/api/user/assistant/${id}`, (body) => ({
+      ...body,
+      warnings: [
+        { field: "tts_emotion_enabled", message: "The voice of this server has no emotions." },
+        { field: "voice_id", message: "Nothing on this server speaks with this voice." },
+        { field: "tools.0.calcom_api_key", message: "Cal.com is not reached." },
+      ],
+    }));
+    await answered<Item[]>(page, "**/api/user/assistants/models?type=llm", (models) =>
+      models.map((model) => model.id === 1
+        ? { ...model, available: true, missing: null }
+        : { ...model, available: false, missing: "OPENAI_API_KEY" }));
+    await go(`/assistants/${id}`);
+    await section(page, "Voice and speech").getByText("2 without effect").waitFor();
+    await section(page, "Functions").getByText("1 without effect").waitFor();
+    await page.getByRole("button", { name: "Open all sections" }).click();
+    const emotion = page.getByRole("switch", { name: "Emotion in the voice" });
+    assert.equal(await emotion.evaluate((one) =>
+      document.getElementById(one.getAttribute("aria-describedby") ?? "")?.textContent),
+    "The voice of this server has no emotions.");
+    await section(page, "Voice and speech").getByText("Nothing on this server speaks").waitFor();
+    await section(page, "Functions").getByText("Cal.com is not reached.").waitFor();
+    const options = await section(page, "Model").getByLabel("Model", { exact: true })
+      .locator("option").evaluateAll((all) =>
+        (all as HTMLOptionElement[]).map(({ label, disabled }) => ({ label, disabled })));
+    const greyed = options.filter(({ label }) => label.includes("OPENAI_API_KEY"));
+    assert.ok(greyed.length > 0 && greyed.every(({ disabled }) => disabled));
+    // The first chooses none, the second is the one that is there.
+    assert.deepEqual(options.slice(0, 2).map(({ disabled }) => disabled), [false, false]);
+    await look();
+    await emotion.click();
+    await page.getByText("The voice of this server has no emotions.").waitFor({ state: "detached" });
+  });
+});
+
+test("[DB260] a voice that has a sample is heard before it is chosen", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server);
+  await withDashboard(async ({ page, go, look }) => {
+    await page.route("**/sample.wav", (route) => route.fulfill({
+      contentType: "audio/wav", body: Buffer.from(wavOf(new Int16Array(8000), 16_000)),
+    }));
+    await answered<Item[]>(page, "**/api/user/assistants/voices?**", (voices) =>
+      voices.map((voice, at) => ({
+        ...voice,
+        preview_url: at === 0 ? "/sample.wav" : null,
+        available: at !== 1, missing: at === 1 ? "ELEVENLABS_API_KEY" : null,
+      })));
+    await go(`/assistants/${id}`);
+    await page.getByRole("heading", { name: "Voice and speech" }).click();
+    await page.getByRole("button", { name: "Voice", exact: true }).click();
+    const list = page.getByRole("list", { name: "Voices for the language" });
+    const second = list.getByRole("button", { name: "ELEVENLABS_API_KEY" });
+    assert.equal(await second.isDisabled(), true);
+    assert.equal(await list.getByRole("button", { name: "Listen to" }).count(), 1);
+    await look();
+    const heard = page.waitForRequest("**/sample.wav");
+    await list.getByRole("button", { name: "Listen to" }).click();
+    await heard;
+    // It is over by itself.
+    await list.getByRole("button", { name: "Stop" }).waitFor();
+    await list.getByRole("button", { name: "Listen to" }).waitFor();
+  });
+});
+
+test("[DB261] the two settings of silence say what they do", { skip, timeout }, async () => {
+  const silence = { max_silence_duration: 12, reengagement_interval: 34 };
+  const { id } = await newAssistant(server, silence);
+  await withDashboard(async ({ page, go }) => {
+    await go(`/assistants/${id}`);
+    await page.getByRole("button", { name: "Open all sections" }).click();
+    assert.equal(await page.getByLabel("Speak up after silence (s)").inputValue(), "12");
+    assert.equal(await page.getByLabel("Speak up again every (s)").inputValue(), "34");
+  });
+});

@@ -1,0 +1,181 @@
+// Knowledge in the dashboard: knowledgebases, adding documents by hand, what becomes of them.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser, until } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard();
+const folder = mkdtempSync(join(tmpdir(), "parley-files-"));
+after(async () => {
+  await close();
+  rmSync(folder, { recursive: true });
+});
+
+const LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik".repeat(3);
+
+interface WireDocument {
+  name: string;
+  status: string;
+  type: string;
+  failure_reason: string | null;
+}
+
+async function newKnowledgebase(name: string): Promise<number> {
+  const { body } = await server.call("POST", "/user/knowledgebases", { body: { name } });
+  return body.data.id as number;
+}
+const documentsOf = async (id: number): Promise<WireDocument[]> =>
+  (await server.call("GET", `/user/knowledgebases/${id}/documents`)).body.data as WireDocument[];
+
+const textFile = (name: string, text: string) =>
+  ({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
+const rowOf = (page: Page, name: string) => page.getByRole("row", { name });
+
+test("[DB60] a knowledgebase is made, renamed and deleted, each as the server confirms it", { skip }, async () => {
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/knowledgebases");
+    await page.getByText("No knowledge yet").waitFor();
+    await look();
+    await page.getByRole("button", { name: "New knowledgebase" }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill("Price list");
+    await page.getByLabel("Description").fill("For the front desk");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "Price list", level: 1 }).waitFor();
+    await page.getByText("Empty", { exact: true }).waitFor();
+    await page.getByText("No assistant uses it.").waitFor();
+    await page.getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill(LONG);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: LONG, level: 1 }).waitFor();
+    await look();
+    const [kept] = (await server.call("GET", "/user/knowledgebases")).body.data;
+    assert.deepEqual([kept.name, kept.description], [LONG, "For the front desk"]);
+    await go("/knowledgebases");
+    await rowOf(page, LONG).waitFor();
+    await look();
+    await rowOf(page, LONG).getByRole("link").click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("Assistants that use it go on without.").waitFor();
+    assert.equal((await server.call("GET", "/user/knowledgebases")).body.data.length, 1);
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByText("No knowledge yet").waitFor();
+    assert.deepEqual((await server.call("GET", "/user/knowledgebases")).body.data, []);
+  });
+});
+
+test("[DB61] files go up by picker and by drop, and their states come by themselves", { skip }, async () => {
+  const id = await newKnowledgebase("Files");
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/knowledgebases/${id}`);
+    await page.getByText("No documents yet").waitFor();
+    await page.getByLabel("Drop files here").setInputFiles([
+      textFile("prices.txt", "A service costs 79 dollars."), textFile("broken.pdf", "no PDF"),
+    ]);
+    await rowOf(page, "prices.txt").getByText("Active").waitFor();
+    await rowOf(page, "broken.pdf").getByText("The file is not a PDF document.").waitFor();
+    await page.evaluate(`{
+      const files = new DataTransfer();
+      files.items.add(new File(["Closed on Sundays."], "hours.txt", { type: "text/plain" }));
+      document.querySelector(".drop").dispatchEvent(
+        new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: files }));
+    }`);
+    await rowOf(page, "hours.txt").getByText("Active").waitFor();
+    assert.deepEqual(
+      (await documentsOf(id)).map(({ name, type, status }) => [name, type, status]).toSorted(),
+      [["broken.pdf", "pdf", "failed"], ["hours.txt", "txt", "active"], ["prices.txt", "txt", "active"]]);
+    assert.equal(await page.getByRole("list", { name: "Uploads" }).count(), 0);
+    await look();
+    await page.getByRole("button", { name: "broken.pdf" }).click();
+    await page.getByRole("alert").getByText("The file is not a PDF document.").waitFor();
+    await look();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await rowOf(page, "broken.pdf").waitFor({ state: "detached" });
+    assert.equal((await documentsOf(id)).length, 2);
+  });
+});
+
+test("[DB62] a file shows how far it has come, and what is cancelled never arrives", { skip }, async () => {
+  const id = await newKnowledgebase("Slow");
+  await withDashboard(async ({ page, go }) => {
+    const network = await page.context().newCDPSession(page);
+    const throttle = (uploadThroughput: number) => network.send("Network.emulateNetworkConditions", {
+      offline: false, latency: 0, downloadThroughput: -1, uploadThroughput,
+    });
+    await network.send("Network.enable");
+    await go(`/knowledgebases/${id}`);
+    await page.getByText("No documents yet").waitFor();
+    await throttle(400_000);
+    await page.getByLabel("Drop files here").setInputFiles([
+      textFile("big.txt", "word ".repeat(800_000)), textFile("small.txt", "A few words."),
+    ]);
+    await page.getByText("waiting").waitFor();
+    await until(page, `[...document.querySelectorAll("[role=progressbar]")]
+      .some(({ ariaValueNow: now }) => Number(now) > 0 && Number(now) < 90)`);
+    await page.getByText(/\d % of 3.8 MB/).waitFor();
+    await page.getByRole("button", { name: "Cancel big.txt" }).click();
+    await throttle(-1);
+    await rowOf(page, "small.txt").getByText("Active").waitFor();
+    assert.deepEqual((await documentsOf(id)).map(({ name }) => name), ["small.txt"]);
+  });
+});
+
+test("[DB63] what the server would not take is told before anything is sent", { skip }, async () => {
+  const id = await newKnowledgebase("Picky");
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/knowledgebases/${id}`);
+    await page.getByText("No documents yet").waitFor();
+    let sent = 0;
+    page.on("request", (request) => void (sent += Number(request.method() === "POST")));
+    // From the disk, as people's files: handed over in a message, the large one takes seconds.
+    const sizes = { [`${LONG}.exe`]: 1, "empty.txt": 0, "large.txt": 20 * 1024 * 1024 + 1 };
+    const files = Object.entries(sizes).map(([name, bytes]) => {
+      const file = join(folder, name);
+      writeFileSync(file, "");
+      truncateSync(file, bytes);
+      return file;
+    });
+    await page.getByLabel("Drop files here").setInputFiles(files);
+    await page.getByText("Only PDF, TXT and DOCX files can be read.").waitFor();
+    await page.getByText("The file is empty.").waitFor();
+    await page.getByText("The file is larger than 20 MB.").waitFor();
+    await look();
+    await page.getByRole("button", { name: "Dismiss empty.txt" }).click();
+    await page.getByText("The file is empty.").waitFor({ state: "detached" });
+    assert.equal(sent, 0);
+  });
+});
+
+test("[DB64] a website is added by its address or page by page; assistants that use it are named", { skip }, async () => {
+  const id = await newKnowledgebase("Web");
+  await newAssistant(server, {
+    name: "Web reader", knowledgebase_id: id, knowledgebase_mode: "function_call",
+  });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/knowledgebases/${id}`);
+    await page.getByRole("link", { name: "Web reader" }).waitFor();
+    await page.getByRole("button", { name: "Add a website" }).click();
+    await page.getByLabel("Address").fill(`${server.url}/`);
+    await page.getByLabel("Pages to follow").fill("3");
+    await look();
+    await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
+    await rowOf(page, `${server.url}/`).getByText("Website").waitFor();
+    await page.getByRole("button", { name: "Add a website" }).click();
+    await page.getByLabel("Single pages").check();
+    await page.getByLabel("Addresses").fill(`${server.url}/docs\nno-address`);
+    await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
+    await page.getByText("The link must be a valid URL. (no-address)").first().waitFor();
+    await page.getByLabel("Addresses").fill(`${server.url}/docs`);
+    await page.getByRole("textbox", { name: "Name" }).fill("The reference");
+    await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
+    await rowOf(page, "The reference").getByText(/Active|Failed/).waitFor();
+    assert.deepEqual((await documentsOf(id)).map(({ name, type }) => [name, type]).toSorted(),
+      [["The reference", "website"], [`${server.url}/`, "website"]]);
+  });
+});

@@ -1,0 +1,202 @@
+// Leads in the dashboard: lists of any length, one of them, imports, the do-not-call list.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser, until } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard();
+after(close);
+
+const LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik".repeat(3);
+
+/** An account of its own, with an assistant that calls. */
+async function newCaller(settings: object = {}): Promise<{ key: string; assistantId: number }> {
+  const { key } = await server.newAccount({ balance: "20" });
+  const { id } = await newAssistant(server, {
+    name: "Caller", type: "outbound", status: "active", post_call_evaluation: false, ...settings,
+  }, key);
+  return { key, assistantId: id };
+}
+
+async function newCampaign(
+  { key, assistantId }: { key: string; assistantId: number }, fields: object = {},
+): Promise<number> {
+  const { body } = await server.call("POST", "/user/campaigns", {
+    key, body: { name: "Autumn", assistant_id: assistantId, ...fields },
+  });
+  return body.data.id as number;
+}
+
+const leadsOf = async (key: string, query = "") =>
+  (await server.call("GET", `/user/leads?per_page=100${query}`, { key })).body as
+    { total: number; data: Record<string, unknown>[] };
+async function add(key: string, campaign: number, number: string, more: object = {}) {
+  const { status } = await server.call("POST", "/user/lead", {
+    key, body: { campaign_id: campaign, phone_number: number, ...more },
+  });
+  assert.equal(status, 200);
+}
+
+async function importRows(key: string, campaign: number, rows: number): Promise<void> {
+  const form = new FormData();
+  const lines = Array.from({ length: rows }, (_, at) =>
+    `+1415555${String(at).padStart(4, "0")},Customer ${at}`);
+  form.append("campaign_id", String(campaign));
+  form.append("file", new Blob([["phone_number,name", ...lines].join("\n")]), "leads.csv");
+  const response = await fetch(`${server.url}/api/user/leads/import`, {
+    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
+  });
+  assert.equal(response.status, 200);
+}
+
+const dialogButton = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+const rowOf = (page: Page, name: string) => page.getByRole("row", { name });
+
+test("[DB73] thousands of leads scroll and are narrowed, with few of them in the page", { skip }, async () => {
+  const caller = await newCaller();
+  const { key } = caller;
+  const id = await newCampaign(caller);
+  const other = await newCampaign(caller, { name: "Winter" });
+  await importRows(key, id, 2500);
+  await add(key, other, "+436601234567", { variables: { name: LONG } });
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/leads");
+    await page.getByText("2,501 leads").waitFor();
+    await rowOf(page, "+436601234567").waitFor();
+    await look();
+    await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+    await rowOf(page, "+14155550000").waitFor();
+    await until(page, "document.querySelectorAll('.list tbody tr').length < 80");
+    await page.evaluate("scrollTo(0, 0)");
+    await page.getByLabel("Phone number").fill("55501");
+    await page.getByText("100 leads", { exact: true }).waitFor();
+    await page.getByLabel("Campaign").selectOption("Winter");
+    await page.getByText("No lead fits these filters").waitFor();
+    await page.getByLabel("Phone number").fill("");
+    await page.getByText("1 lead", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.getByText("2,501 leads").waitFor();
+    await server.call("PATCH", `/user/leads/${String((await leadsOf(key)).data[1]?.id)}`, {
+      key, body: { status: "completed" },
+    });
+    await rowOf(page, "+14155552499").getByText("Completed").waitFor();
+    await go("/campaigns");
+    await rowOf(page, "Autumn").getByText("1 of 2,500").waitFor();
+  }, { key });
+});
+
+test("[DB74] a lead is added, changed and deleted; only what was touched is sent", { skip }, async () => {
+  const caller = await newCaller({ variables: { name: "", company: "" } });
+  const { key } = caller;
+  await newCampaign(caller);
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/leads");
+    await page.getByText("No leads yet").waitFor();
+    await page.getByRole("button", { name: "New lead" }).click();
+    await page.getByText("The campaign’s assistant knows: name, company").waitFor();
+    const number = page.getByRole("dialog").getByLabel("Phone number");
+    await number.fill("12");
+    await page.getByLabel("Other numbers of theirs").fill("+15550100007\nnobody");
+    await dialogButton(page, "Add").click();
+    await page.getByText("nobody: Invalid phone number").waitFor();
+    await look();
+    await number.fill("+1 555 010 0006");
+    await page.getByLabel("Other numbers of theirs").fill("+15550100007");
+    await page.getByRole("button", { name: "Add variable" }).click();
+    await page.getByLabel("Name of variable 1").fill("name");
+    await page.getByLabel("Value of variable 1").fill("<b>Ada</b>");
+    await page.getByRole("button", { name: "Add variable" }).click();
+    await page.getByLabel("Name of variable 2").fill("city");
+    await page.getByLabel("Value of variable 2").fill("Linz");
+    await dialogButton(page, "Add").click();
+    await rowOf(page, "name: <b>Ada</b>").getByRole("link").first().click();
+    await page.getByRole("heading", { name: "+15550100006", level: 1 }).waitFor();
+    await rowOf(page, "+15550100007").waitFor();
+    await page.getByLabel("name", { exact: true }).fill("Grace");
+    await page.getByLabel("Set the status").selectOption("completed");
+    await look();
+    const asked = page.waitForRequest((request) => request.method() === "PATCH");
+    await page.getByRole("button", { name: "Save" }).click();
+    assert.deepEqual((await asked).postDataJSON(), {
+      status: "completed", variables: { name: "Grace" },
+    });
+    await page.getByText("Lead updated successfully").waitFor();
+    await page.getByRole("button", { name: "Save" }).waitFor({ state: "detached" });
+    const [lead] = (await leadsOf(key)).data;
+    assert.deepEqual([lead?.status, lead?.variables], ["completed", { name: "Grace", city: "Linz" }]);
+    await page.getByLabel("Phone number").fill("nobody");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("alert").getByText("Invalid phone number").waitFor();
+    await page.getByRole("button", { name: "Discard" }).click();
+    await server.call("PATCH", `/user/leads/${String(lead?.id)}`, { key, body: { status: "created" } });
+    await page.getByRole("main").getByText("Created", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await dialogButton(page, "Delete").click();
+    await page.getByText("No leads yet").waitFor();
+    assert.equal((await leadsOf(key)).total, 0);
+  }, { key });
+});
+
+test("[DB75] an import tells what became of every row", { skip }, async () => {
+  const caller = await newCaller();
+  const { key } = caller;
+  const id = await newCampaign(caller);
+  await add(key, id, "+15550100010");
+  const csv = (name: string, text: string) =>
+    ({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/campaigns/${id}`);
+    await page.getByRole("button", { name: "Import CSV" }).click();
+    const file = page.getByLabel("Drop a CSV file here");
+    await file.setInputFiles(csv("wrong.csv", "a,b\n1,2\n"));
+    await dialogButton(page, "Import").click();
+    await page.getByText("The file needs a column phone_number.").waitFor();
+    await page.getByLabel("wrong.csv").setInputFiles(csv("right.csv",
+      `phone_number,name\n+15550100010,Old\n+15550100011,New\nnobody,${LONG}\n`));
+    await look();
+    await dialogButton(page, "Import").click();
+    const report = page.getByRole("group", { name: "What became of the rows" });
+    await report.waitFor();
+    assert.equal((await report.innerText()).replaceAll(/\s+/g, " "),
+      "Imported 1 There already 1 Refused 1");
+    await page.getByRole("row", { name: "4 nobody Invalid phone number" }).waitFor();
+    await look();
+    await dialogButton(page, "Done").click();
+    await rowOf(page, "+15550100011").waitFor();
+    await page.getByRole("button", { name: "Created 2" }).waitFor();
+    assert.equal((await leadsOf(key)).total, 2);
+  }, { key });
+});
+
+test("[DB76] a number is blocked and let go again; its leads are seen to be blacklisted", { skip }, async () => {
+  const caller = await newCaller();
+  const { key } = caller;
+  const id = await newCampaign(caller);
+  await add(key, id, "+15550100020");
+  const blocked = async () =>
+    (await server.call("GET", "/user/blocked-numbers", { key })).body.data as object[];
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/leads/blocked");
+    await page.getByText("No number is blocked").waitFor();
+    await page.getByLabel("Phone number").fill("nobody");
+    await page.getByRole("button", { name: "Block" }).click();
+    await page.getByText("Invalid phone number").waitFor();
+    await page.getByLabel("Phone number").fill("+1 555 010 0020");
+    await page.getByLabel("Reason").fill(LONG);
+    await page.getByRole("button", { name: "Block" }).click();
+    await rowOf(page, "+15550100020").waitFor();
+    assert.equal((await blocked()).length, 1);
+    await look();
+    await page.getByRole("link", { name: "Leads" }).last().click();
+    await rowOf(page, "+15550100020").getByText("Blacklisted").waitFor();
+    await page.getByRole("link", { name: "Blocked numbers" }).click();
+    await page.getByRole("button", { name: "Remove +15550100020" }).click();
+    await dialogButton(page, "Remove").click();
+    await page.getByText("No number is blocked").waitFor();
+    assert.deepEqual(await blocked(), []);
+  }, { key });
+});

@@ -1,0 +1,111 @@
+// What the dashboard asks the server for, with the limits every account has: few requests for each
+// page, none twice, and words where it has to wait.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+
+const skip = noBrowser();
+const timeout = 120_000;
+const { model, server, withDashboard, close } = await startDashboard({
+  PARLEY_RATE_LIMITS: "on", PARLEY_RATE_KEY_PER_MINUTE: "100", PARLEY_RATE_KEY_BURST: "20",
+});
+after(close);
+
+/** What the page asks the API for, and what of it was refused. */
+function requestsOf(page: Page) {
+  const asked: string[] = [];
+  const refused: string[] = [];
+  page.on("request", (request) => {
+    // What a page that is left had asked for is not counted with the next one's.
+    if (request.isNavigationRequest()) asked.length = 0;
+    const { pathname, search } = new URL(request.url());
+    if (pathname.startsWith("/api/")) asked.push(`${request.method()} ${pathname}${search}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() >= 400) refused.push(`${response.status()} ${response.url()}`);
+  });
+  return { asked, refused };
+}
+
+test("[DB257] signing in and walking through all pages asks little, and less again; nothing is refused", { skip, timeout }, async () => {
+  const { id, uuid } = await newAssistant(server);
+  model.script(() => ({ tokens: ["Good day."] }));
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "Hi" } });
+  /** The most requests of each page: the first time, and when one comes back. */
+  const pages: [path: string, heading: string, first: number, again: number][] = [
+    ["/assistants", "Assistants", 6, 1],
+    [`/assistants/${id}`, "Front desk", 3, 1],
+    [`/assistants/${id}/test`, "Front desk", 0, 0],
+    [`/assistants/${id}/embed`, "Front desk", 0, 0],
+    ["/calls", "Calls", 2, 2],
+    ["/conversations", "Conversations", 1, 1],
+    [`/conversations/${talk}`, "", 4, 4],
+    ["/knowledgebases", "Knowledge", 1, 1],
+    ["/tools", "Tools", 1, 1],
+    ["/numbers", "Numbers", 2, 0],
+    ["/numbers/buy", "Numbers", 1, 1],
+    ["/numbers/sip-trunks", "Numbers", 1, 1],
+    ["/campaigns", "Campaigns", 1, 0],
+    ["/leads", "Leads", 1, 1],
+    ["/leads/blocked", "", 1, 1],
+    ["/webhooks", "Webhooks", 1, 1],
+    ["/webhooks/deliveries", "Webhooks", 2, 2],
+    ["/ledger", "Ledger", 2, 2],
+    ["/keys", "API keys", 1, 1],
+    ["/", "Overview", 3, 3],
+  ];
+  await withDashboard(async ({ page, go }) => {
+    const { asked, refused } = requestsOf(page);
+    const main = page.getByRole("main");
+    const isWhole = async (heading: string): Promise<void> => {
+      await main.getByRole("heading", { level: 1, name: heading }).waitFor();
+      await main.getByLabel("Loading").first().waitFor({ state: "detached" });
+    };
+    await page.reload();
+    await isWhole("Overview");
+    // A session, its stream, the account; and what the overview shows.
+    assert.ok(asked.length <= 7, asked.join(", "));
+    assert.equal(new Set(asked).size, asked.length, asked.join(", "));
+    for (const round of ["first", "again"] as const) {
+      for (const [path, heading, first, again] of pages) {
+        asked.length = 0;
+        await go(path);
+        await isWhole(heading);
+        const most = round === "first" ? first : again;
+        assert.ok(asked.length <= most, `${round} ${path}: ${asked.join(", ")}`);
+      }
+    }
+    assert.deepEqual(refused, []);
+  });
+});
+
+test("[DB258] a page that has to wait says so and goes on by itself", { skip, timeout }, async () => {
+  await withDashboard(async ({ page, go, look }) => {
+    const { promise: seen, resolve: isSeen } = Promise.withResolvers<void>();
+    let asked = 0;
+    await page.route("**/api/user/tools", async (route) => {
+      asked += 1;
+      if (asked > 2) return route.continue();
+      // It waits on until the words were looked at.
+      if (asked === 2) await seen;
+      await route.fulfill({
+        status: 429, headers: { "Retry-After": asked === 1 ? "1" : "3" },
+        json: { message: "Too Many Requests" },
+      });
+    });
+    await go("/tools");
+    const words = page.getByRole("status").filter({ hasText: "waits and goes on by itself" });
+    await words.waitFor();
+    await words.waitFor({ state: "detached" });
+    isSeen();
+    await words.waitFor();
+    await look();
+    await page.getByText("No tools yet").or(page.getByRole("table")).first().waitFor();
+    await words.waitFor({ state: "detached" });
+    assert.equal(asked, 3);
+  });
+});

@@ -1,0 +1,382 @@
+// The page people talk from, in a real browser: a whole call with a microphone that plays a spoken
+// line, the embedded voice and recogniser, interruption and recording, nothing doubled but the
+// language model; hanging up, muting and losing the device; what is seen and pressed.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { createResampler } from "#audio/resampler.ts";
+import { parseWav } from "#audio/wav.ts";
+import { createLogger } from "#core/logger.ts";
+import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
+import { pocketSphinxMissing } from "#providers/speech/embedded/pocketsphinx.ts";
+import {
+  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, writeMicrophone,
+  type Microphone,
+} from "#support/browser.ts";
+import { accountEvent } from "#support/account-events.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, startTestServer } from "#support/server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "parley-talk-"));
+const model = await startScriptedModel();
+const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });
+/** Where nobody needs to be understood. */
+const loopback = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+});
+after(async () => {
+  await server.close();
+  await loopback.close();
+  await model.close();
+  rmSync(folder, { recursive: true });
+});
+
+const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and rent bicycles of all "
+  + "kinds. Please tell me now, in your own words, what I can do for you on this fine day.";
+const skip = noBrowser() || pocketSphinxMissing() || false;
+
+/** The line at 48 kHz, after some seconds of silence. */
+async function microphone(text: string, leadSeconds: number): Promise<{ file: string }> {
+  const voices = createEmbeddedVoices(createLogger("silent"));
+  const done = Promise.withResolvers<void>();
+  const samples: number[] = [];
+  const stream = voices.flite.open({
+    rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
+  }, (event) => {
+    if (event.kind === "audio") samples.push(...event.pcm);
+    if (event.kind === "failed") done.reject(event.error);
+    if (event.kind === "done") done.resolve();
+  });
+  stream.write(text);
+  stream.end();
+  // The voices' thread does not keep a process alive by itself.
+  const alive = setInterval(() => undefined, 1000);
+  await done.promise.finally(() => clearInterval(alive));
+  await voices.close();
+  const line = createResampler(16_000, 48_000).process(Int16Array.from(samples));
+  const sound = new Int16Array(48_000 * (leadSeconds + 30) + line.length);
+  sound.set(line, 48_000 * leadSeconds);
+  const file = join(folder, "microphone.wav");
+  writeMicrophone(file, sound);
+  return { file };
+}
+
+interface Cleared {
+  played_ms: number;
+  dropped_ms: number;
+}
+
+test("[UI1] a person opens the page, interrupts, is understood, answered and recorded", { skip, timeout: 90_000 }, async () => {
+  model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
+  const { uuid } = await newAssistant(server, {
+    initial_message: GREETING, record: true, post_call_evaluation: false, endpoint_sensitivity: 1,
+  });
+  // A greeting that begins late on a busy machine has been heard for a while all the same.
+  const browser = await openBrowser(await microphone("When are you open on Saturday?", 7));
+  try {
+    const page = await browser.newPage();
+    const problems: string[] = [];
+    page.on("pageerror", (error) => problems.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error") problems.push(message.text());
+    });
+    const cleared = Promise.withResolvers<Cleared>();
+    const callId = Promise.withResolvers<number>();
+    const markAnswered = Promise.withResolvers<void>();
+    const received = { ms: 0, loudMs: 0, atMs: 0 };
+    page.on("websocket", (socket) => {
+      socket.on("framesent", ({ payload }) => {
+        if (typeof payload !== "string") return;
+        const message = JSON.parse(payload) as { type: string } & Cleared;
+        if (message.type === "cleared") cleared.resolve(message);
+        if (message.type === "mark") markAnswered.resolve();
+      });
+      socket.on("framereceived", ({ payload }) => {
+        if (typeof payload !== "string") {
+          if (received.atMs > 0) return;
+          received.ms += payload.length / 32;
+          if (payload.some((byte) => byte !== 0)) received.loudMs += payload.length / 32;
+          return;
+        }
+        const message = JSON.parse(payload) as { type: string; call_id: number };
+        if (message.type === "ready") callId.resolve(message.call_id);
+        if (message.type === "clear") received.atMs ||= performance.now();
+      });
+    });
+    await page.goto(`${server.url}/talk/${uuid}`);
+    const startedMs = performance.now();
+    await page.getByRole("button", { name: "Start the call" }).click();
+    const { played_ms: playedMs, dropped_ms: droppedMs } = await cleared.promise;
+    assert.ok(playedMs > 3000 && playedMs < 12_000, `${playedMs}`);
+    // Sent as it is to be heard, never ahead; each moment of it was played or dropped, save
+    // silence after a stall. How much is dropped says how the machine stalled, so it has no bound.
+    const toldMs = playedMs + droppedMs;
+    const has = JSON.stringify({ playedMs, droppedMs, ...received, startedMs });
+    assert.ok(received.ms <= received.atMs - startedMs, has);
+    assert.ok(toldMs <= received.ms + 20 && toldMs >= received.loudMs - 20, has);
+    await page.getByText("We open at nine o'clock.").waitFor();
+    await inState(page, "listening");
+    await markAnswered.promise;
+    await page.getByRole("button", { name: "Hang up" }).click();
+    await page.getByRole("button", { name: "Call again" }).waitFor();
+    assert.deepEqual(problems, []);
+    const id = await callId.promise;
+    const ended = await accountEvent(server, ({ type, call_id: of }) =>
+      type === "call_ended" && of === id);
+    assert.equal(ended.status, "ended_by_customer");
+    const { body } = await server.call("GET", `/user/calls/${id}`);
+    const [greeting, question, answer] = body.transcript_entries;
+    assert.equal(greeting.interrupted, true);
+    assert.ok(GREETING.startsWith(greeting.text) && greeting.text.length < GREETING.length);
+    const expected = "when are you open on saturday".split(" ");
+    const heard = (question.text as string).split(" ");
+    assert.ok(expected.filter((word) => heard.includes(word)).length >= 4, question.text);
+    assert.equal(answer.text, "We open at nine o'clock.");
+    const recording = await fetch(body.recording_url);
+    const sound = parseWav(Buffer.from(await recording.arrayBuffer()));
+    const { rate, channels: [customer, voice] } = sound;
+    assert.ok(customer && voice);
+    assert.ok(Math.abs(customer.length / rate - body.duration) < 1.5);
+    const loudest = (pcm: Int16Array, fromMs: number, toMs: number): number =>
+      Math.max(...pcm.subarray((fromMs * rate) / 1000, (toMs * rate) / 1000).map(Math.abs));
+    assert.ok(loudest(customer, question.start_ms, question.end_ms) > 1000);
+    assert.ok(loudest(voice, answer.start_ms, answer.end_ms) > 1000);
+  } finally {
+    await browser.close();
+    model.script(null);
+  }
+});
+
+test("[UI2] without a microphone the page says why there is no call", { skip }, async () => {
+  const { uuid } = await newAssistant(server);
+  const browser = await openBrowser("refused");
+  try {
+    const context = await browser.newContext({ permissions: [] });
+    const page = await context.newPage();
+    await page.goto(`${server.url}/talk/${uuid}`);
+    await page.getByRole("button", { name: "Start the call" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.match(await page.getByRole("alert").innerText(), /microphone/i);
+  } finally {
+    await browser.close();
+  }
+});
+
+async function withPage(
+  microphone: Microphone, settings: object, work: (page: Page) => Promise<void>,
+): Promise<void> {
+  const { uuid } = await newAssistant(loopback, {
+    initial_message: "Hello there.", post_call_evaluation: false, ...settings,
+  });
+  const browser = await openBrowser(microphone);
+  try {
+    const page = await browser.newPage();
+    await page.addInitScript(WATCH);
+    await page.goto(`${loopback.url}/talk/${uuid}`);
+    await work(page);
+  } finally {
+    await browser.close();
+  }
+}
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+const inState = (page: Page, state: string): Promise<void> =>
+  page.locator(`body[data-state="${state}"]`).waitFor();
+const isOver = (page: Page): Promise<void> =>
+  page.getByRole("button", { name: "Call again" }).waitFor();
+
+type Frames = { wait(isEnough: (isSilent: boolean) => boolean): Promise<void> };
+
+/** Frames of the microphone as they are sent; `wait` ends with the first that makes it true. */
+function watchFrames(page: Page): Frames {
+  let look: (isSilent: boolean) => void = () => undefined;
+  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {
+    if (typeof payload !== "string") look(payload.every((byte) => byte === 0));
+  }));
+  return {
+    wait: (isEnough) => new Promise((resolve) => {
+      look = (isSilent) => {
+        if (isEnough(isSilent)) resolve();
+      };
+    }),
+  };
+}
+
+test("[UI3] mute silences the microphone of one call and is off again in the next", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const mute = page.getByRole("button", { name: "Mute" });
+    const frames = watchFrames(page);
+    await press(page, "Start the call");
+    await frames.wait((isSilent) => !isSilent);
+    await mute.click();
+    assert.equal(await mute.getAttribute("aria-pressed"), "true");
+    await page.getByRole("status").getByText("(you are muted)").waitFor();
+    // Longer than from one beep to the next; what was under way at the click may still come.
+    let count = 0;
+    const loud: number[] = [];
+    await frames.wait((isSilent) => {
+      if (!isSilent) loud.push(count);
+      count += 1;
+      return count === 80;
+    });
+    assert.ok(loud.every((at) => at < 10), `${loud}`);
+    await press(page, "Hang up");
+    await isOver(page);
+    await press(page, "Call again");
+    await inState(page, "listening");
+    assert.equal(await mute.getAttribute("aria-pressed"), "false");
+    await frames.wait((isSilent) => !isSilent);
+  });
+});
+
+test("[UI4] hanging up works at every step of connecting and frees the microphone", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const idle = async (): Promise<void> => {
+      await press(page, "Hang up");
+      await inState(page, "idle");
+      assert.equal(await page.getByRole("alert").isVisible(), false);
+    };
+    await page.evaluate("opened.wait = true");
+    await press(page, "Start the call");
+    await until(page, "opened.allow");
+    // Safari's rule: sound that does not begin within the click is not heard.
+    assert.deepEqual(await page.evaluate("opened.order"), ["context", "resume", "microphone"]);
+    await idle();
+    await page.evaluate("opened.wait = false, opened.allow()");
+    await until(page, "opened.tracks.length === 1");
+    await until(page, ALL_FREE);
+
+    for (const path of ["**/api/conversations", "**/call-ticket"]) {
+      const asked = Promise.withResolvers<void>();
+      await page.route(path, () => asked.resolve());
+      await press(page, "Start the call");
+      await asked.promise;
+      await idle();
+      await until(page, ALL_FREE);
+      await page.unroute(path);
+    }
+
+    const started = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    await page.routeWebSocket("**/call?*", (socket) => {
+      socket.onMessage(() => started.resolve());
+      socket.onClose(() => closed.resolve());
+    });
+    await press(page, "Start the call");
+    await started.promise;
+    await idle();
+    await closed.promise;
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI5] a call ends when its microphone goes or its page is left, and the page says why", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    await press(page, "Start the call");
+    await inState(page, "listening");
+    // What browsers tell of a device; the one Chromium pretends to have cannot be unplugged.
+    await page.evaluate(`Object.defineProperty(opened.tracks[0], "muted", { value: true, writable: true });
+      opened.tracks[0].dispatchEvent(new Event("mute"))`);
+    await page.getByRole("alert").getByText("silenced the microphone").waitFor();
+    await page.evaluate(`opened.tracks[0].muted = false;
+      opened.tracks[0].dispatchEvent(new Event("unmute"))`);
+    await page.getByRole("alert").waitFor({ state: "hidden" });
+    await page.evaluate("opened.contexts[0].suspend()");
+    await page.getByRole("alert").getByText("paused the sound").waitFor();
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await page.getByRole("alert").waitFor({ state: "hidden" });
+    await page.evaluate("opened.tracks[0].dispatchEvent(new Event('ended'))");
+    await isOver(page);
+    assert.match(await page.getByRole("alert").innerText(), /microphone was disconnected/);
+    await until(page, ALL_FREE);
+
+    await press(page, "Call again");
+    await inState(page, "listening");
+    const url = page.url();
+    await page.goto(`${loopback.url}/talk/talk.css`);
+    await page.goBack({ waitUntil: "commit" });
+    assert.equal(page.url(), url);
+    await isOver(page);
+    assert.match(await page.getByRole("alert").innerText(), /page was left/);
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const ended = Promise.withResolvers<number>();
+    await page.routeWebSocket("**/call?*", (socket) => {
+      socket.onMessage((message) => {
+        if (typeof message !== "string") return;
+        socket.send(JSON.stringify({ type: "ready", call_id: 1 }));
+        socket.send(Buffer.from(new Int16Array(24_000).fill(1000).buffer));
+        socket.send(JSON.stringify({ type: "end", reason: "assistant_ended" }));
+        void socket.close();
+        ended.resolve(performance.now());
+      });
+    });
+    await press(page, "Start the call");
+    const sinceMs = await ended.promise;
+    await until(page, "opened.tracks.every(({ readyState }) => readyState === 'ended')");
+    assert.equal(await page.locator("body").getAttribute("data-state"), "listening");
+    await isOver(page);
+    // A second and a half, and clocks may differ a little.
+    assert.ok(performance.now() - sinceMs > 1400);
+    assert.equal(await page.getByRole("alert").isVisible(), false);
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI7] the page is readable in light and dark, large enough for a thumb, and works by keyboard", { skip, timeout: 60_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const pressed = Promise.withResolvers<string>();
+    page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {
+      if (typeof payload === "string" && payload.includes("dtmf")) pressed.resolve(payload);
+    }));
+    await page.setViewportSize({ width: 360, height: 640 });
+    await page.keyboard.press("Tab");
+    if (await page.evaluate("document.activeElement.id") === "log") await page.keyboard.press("Tab");
+    // Held down, Enter must not go on to press what has taken the place of the button.
+    await page.keyboard.down("Enter");
+    await page.keyboard.down("Enter");
+    await page.keyboard.up("Enter");
+    await page.getByText("Hello there.").waitFor();
+    assert.equal(await page.evaluate("document.activeElement.id"), "end");
+    const keys = page.locator("#keys");
+    assert.equal(await keys.innerText(), "Keypad");
+    await keys.press("Enter");
+    assert.equal(await keys.getAttribute("aria-expanded"), "true");
+    await page.getByRole("button", { name: "Hash" }).press("Space");
+    assert.deepEqual(JSON.parse(await pressed.promise), { type: "dtmf", digit: "#" });
+    await page.evaluate(`document.getElementById("lines").insertAdjacentHTML("beforeend",
+      '<li class="customer partial"><span class="who">You</span><p>How much</p></li>')`);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await page.evaluate(LOW_CONTRAST), [], colorScheme);
+    }
+    for (const button of await page.getByRole("button").all()) {
+      const box = await button.boundingBox();
+      assert.ok(box && box.width >= 44 && box.height >= 44 && box.x + box.width <= 360);
+      assert.notEqual(await button.innerText(), "");
+    }
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    await page.evaluate("document.body.dataset.state = 'speaking'");
+    assert.equal(await page.evaluate("getComputedStyle(orb).animationName"), "none");
+    await page.getByRole("button", { name: "Hang up" }).press("Enter");
+    await isOver(page);
+    assert.equal(await page.evaluate("document.activeElement.id"), "start");
+    assert.equal(await keys.getAttribute("aria-expanded"), "false");
+  });
+});
+
+test("[UI8] the page may load nothing from elsewhere and run nothing written into it", async () => {
+  const { headers } = await fetch(`${loopback.url}/talk/00000000-0000-4000-8000-000000000000`);
+  const policy = headers.get("content-security-policy") ?? "";
+  assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/);
+  assert.match(policy, /base-uri 'none'; form-action 'none'; frame-ancestors 'none'/);
+  assert.doesNotMatch(policy, /unsafe|\*/);
+});

@@ -1,0 +1,272 @@
+// Calls inside the chat widget: on a page of another origin under its strict policy, with a
+// microphone that beeps and speech made of numbers; what is heard, seen and pressed; and the window
+// that opens where a page or its browser allows no call.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { bundleCall } from "#ui/build.ts";
+import { loopbackAudio } from "#providers/speech/loopback.ts";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
+import { newAssistant } from "#support/server.ts";
+import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
+
+const skip = noBrowser();
+const { model, server, withWidget, close } = await startWorld("beeps");
+after(close);
+
+const settings = { post_call_evaluation: false };
+const timeout = 60_000;
+
+const bar = ({ page }: Seen) => page.getByRole("group", { name: "Call" });
+const press = ({ page }: Seen, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+const inState = (seen: Seen, words: string): Promise<void> =>
+  bar(seen).getByText(words, { exact: true }).waitFor();
+const isOver = (seen: Seen): Promise<void> => bar(seen).waitFor({ state: "detached" });
+const FOCUSED = "document.activeElement.shadowRoot.activeElement?.getAttribute('aria-label')";
+
+/** The real server at the other end, but with words in place of the microphone's beeps. */
+async function speak(page: Page): Promise<{ say: (text: string) => void }> {
+  let line = new Int16Array(0);
+  await page.routeWebSocket("**/call?*", (socket) => {
+    const far = socket.connectToServer();
+    socket.onMessage((message) => {
+      if (typeof message === "string") return far.send(message);
+      const frame = new Int16Array(320);
+      frame.set(line.subarray(0, 320));
+      line = line.slice(320);
+      far.send(Buffer.from(frame.buffer));
+    });
+  });
+  return { say: (text) => (line = Int16Array.from(loopbackAudio(text, 16_000))) };
+}
+
+/** Items of the log that were said in the call, partial or not. */
+const said = ({ log }: Seen): Promise<string[]> => log.locator(".item").allInnerTexts();
+
+test("[WG20] a call begins in the chat, on the conversation that is open, and the chat goes on after it", { skip, timeout }, async () => {
+  await withWidget({ settings, prepare: WATCH }, async (seen) => {
+    const { page } = seen;
+    const scripts: string[] = [];
+    page.on("request", (request) => scripts.push(new URL(request.url()).pathname));
+    await open(seen);
+    assert.ok(!scripts.includes("/widget-call.js"), "loaded before anybody called");
+    const socketUrl = page.waitForEvent("websocket").then((socket) => socket.url());
+    const created = scripts.filter((path) => path === "/api/conversations").length;
+    await press(seen, "Start a call");
+    await inState(seen, "Listening");
+    assert.equal(await page.evaluate(FOCUSED), "Hang up");
+    assert.equal(await seen.box.isVisible(), false);
+    await until(page, "opened.contexts[0].state === 'running'");
+    // The greeting of the chat, and that of the call.
+    await seen.log.getByText("Hi!").nth(1).waitFor();
+    assert.equal(scripts.filter((path) => path === "/api/conversations").length, created);
+    const uuid = (await socketUrl).match(/conversations\/([\w-]{36})\/call\?/)?.[1];
+    const conversation = await server.call("GET", `/conversations/${uuid}`);
+    assert.equal(conversation.body.history[0].content, "Hi!");
+    await page.keyboard.press("Enter");
+    await isOver(seen);
+    await until(page, ALL_FREE);
+    assert.equal(await page.evaluate(FOCUSED), "Your message");
+    model.script(() => ({ tokens: ["At nine."] }));
+    await seen.say("When do you open?");
+    await seen.log.getByText("At nine.").waitFor();
+    await isAnswered(seen);
+    assert.deepEqual((await said(seen)).map((text) => text.replace(/^\w+:\s+/, "")), [
+      "Hi!", "Hi!", "The call has ended.", "When do you open?", "At nine.",
+    ]);
+    const after = await server.call("GET", `/conversations/${uuid}`);
+    assert.equal(after.body.history.at(-1).content, "At nine.");
+  });
+});
+
+test("[WG21] what both say is in the log as it is said, and what the assistant does is told", { skip, timeout }, async () => {
+  await withWidget({ settings: { ...settings, endpoint_sensitivity: 1 } }, async (seen) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    // Long enough for a busy page to show that it is said.
+    const answer = "We open at nine on Saturdays and on Sundays, and at eight on all other days.";
+    model.script(() => ({ tokens: [answer], hold: promise, holdAfter: 0 }));
+    const caller = await speak(seen.page);
+    await open(seen);
+    await press(seen, "Start a call");
+    await inState(seen, "Listening");
+    await seen.log.getByText("Hi!").nth(1).waitFor();
+    caller.say("When are you open on Saturday");
+    await seen.log.locator(".item.user.partial").waitFor();
+    await inState(seen, "Thinking…");
+    resolve();
+    await inState(seen, "Speaking");
+    await seen.log.getByText(answer).waitFor();
+    await inState(seen, "Listening");
+    await seen.page.reload();
+    await seen.log.getByText("The call has ended.").waitFor();
+    const texts = (await said(seen)).map((text) => text.replace(/:\s+/, ": ").toLowerCase());
+    assert.deepEqual(texts, [
+      "assistant: hi!", "assistant: hi!", "you: when are you open on saturday",
+      `assistant: ${answer.toLowerCase()}`, "the call has ended.",
+    ]);
+    assert.equal(await seen.log.locator(".partial").count(), 0);
+  });
+});
+
+test("[WG22] mute silences the microphone and says so", { skip, timeout }, async () => {
+  await withWidget({ settings, prepare: WATCH }, async (seen) => {
+    await open(seen);
+    await press(seen, "Start a call");
+    await inState(seen, "Listening");
+    assert.equal(await seen.page.evaluate("opened.tracks[0].enabled"), true);
+    const mute = seen.page.getByRole("button", { name: "Mute" });
+    await mute.click();
+    assert.equal(await mute.getAttribute("aria-pressed"), "true");
+    assert.equal(await seen.page.evaluate("opened.tracks[0].enabled"), false);
+    await inState(seen, "Listening (you are muted)");
+    await mute.click();
+    assert.equal(await seen.page.evaluate("opened.tracks[0].enabled"), true);
+    await seen.page.evaluate("opened.tracks[0].dispatchEvent(new Event('ended'))");
+    await isOver(seen);
+    await seen.page.getByText("the microphone was disconnected").waitFor();
+    await until(seen.page, ALL_FREE);
+  });
+});
+
+const rejecting = (name: string): string =>
+  `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "${name}"));`;
+
+test("[WG23] a microphone that is refused, missing or taken is explained in words", { skip, timeout }, async () => {
+  for (const [name, words, hasLink] of [
+    ["NotAllowedError", "Allow it in the browser's settings", true],
+    ["NotFoundError", "No microphone was found.", false],
+    ["NotReadableError", "used by another program", false],
+  ] as const) {
+    await withWidget({ settings, prepare: rejecting(name) }, async (seen, uuid) => {
+      await open(seen);
+      await press(seen, "Start a call");
+      await seen.page.getByText(words).waitFor();
+      await isOver(seen);
+      const link = seen.page.getByRole("link", { name: "Call in a new window" });
+      assert.equal(await link.isVisible(), hasLink);
+      if (hasLink) assert.equal(await link.getAttribute("href"), `${server.url}/talk/${uuid}`);
+      // The chat is as it was, and what one writes takes the words away.
+      model.script(() => ({ tokens: ["Fine."] }));
+      await seen.say("Hello");
+      await seen.log.getByText("Fine.").waitFor();
+      assert.equal(await seen.page.getByText(words).isVisible(), false);
+    });
+  }
+});
+
+test("[WG24] where the browser tells beforehand that there can be no call, a link opens the window", { skip, timeout }, async () => {
+  for (const given of [
+    { headers: { "permissions-policy": "microphone=()" } },
+    { prepare: 'Object.defineProperty(window, "isSecureContext", { value: false });' },
+  ]) {
+    await withWidget({ settings, ...given }, async (seen, uuid) => {
+      await open(seen);
+      const link = seen.page.getByRole("link", { name: "Start a call (opens a new window)" });
+      const opened = seen.page.context().waitForEvent("page");
+      await link.click();
+      assert.equal((await opened).url(), `${server.url}/talk/${uuid}`);
+      assert.equal(await seen.page.getByRole("button", { name: "Start a call" }).count(), 0);
+    });
+  }
+});
+
+test("[WG25] where the page's policy stops the call's sound or socket, the window opens and words say so", { skip, timeout }, async () => {
+  for (const [policy, expects, attributes] of [
+    // A nonce is handed on to modules, but not to an audio thread's.
+    [strictPolicy(server.url, "'nonce-n'"), /script-src/, { nonce: "n" }],
+    [strictPolicy(server.url, server.url), /connect-src/, {}],
+  ] as const) {
+    await withWidget({
+      settings, attributes, expects, prepare: WATCH, headers: { "content-security-policy": policy },
+    }, async (seen, uuid) => {
+      const { page } = seen;
+      await open(seen);
+      const opened = page.context().waitForEvent("page");
+      await press(seen, "Start a call");
+      assert.equal((await opened).url(), `${server.url}/talk/${uuid}`);
+      await page.getByText("Calls do not work inside this page.").waitFor();
+      await page.getByRole("link", { name: "Call in a new window" }).waitFor();
+      await page.getByRole("link", { name: "Start a call (opens a new window)" }).waitFor();
+      await until(page, ALL_FREE);
+      assert.equal(await seen.box.isVisible(), true);
+    });
+  }
+});
+
+test("[WG26] a call goes on with the chat closed, its launcher leads back, and no page keeps one", { skip, timeout }, async () => {
+  await withWidget({ settings, prepare: WATCH }, async (seen) => {
+    const { page } = seen;
+    await open(seen);
+    await press(seen, "Start a call");
+    await inState(seen, "Listening");
+    await seen.log.getByText("Hi!").nth(1).waitFor();
+    await press(seen, "Close the chat");
+    await page.getByRole("button", { name: "Back to the call" }).click();
+    await inState(seen, "Listening");
+    assert.equal(await page.evaluate(FOCUSED), "Hang up");
+    await press(seen, "Close the chat");
+    await page.reload();
+    await page.getByRole("button", { name: "Chat with Front desk" }).click();
+    await seen.page.getByText("The call has ended.").waitFor();
+    assert.equal(await bar(seen).count(), 0);
+  });
+});
+
+test("[WG27] answers before the chat are known in the call, which cannot begin before them", { skip, timeout }, async () => {
+  await withWidget({
+    settings: { ...settings, initial_message: "Hello {{customer_name}}, hi!" },
+    attributes: { "data-fields": '[{"name":"customer_name","label":"Your name"}]' },
+  }, async (seen) => {
+    const { page } = seen;
+    await seen.launcher.click();
+    await page.getByLabel("Your name").fill("Ada");
+    assert.equal(await page.getByRole("button", { name: "Start a call" }).isVisible(), false);
+    await page.keyboard.press("Enter");
+    await press(seen, "Start a call");
+    await seen.log.getByText("Hello Ada, hi!").nth(1).waitFor();
+    await press(seen, "Hang up");
+    await isOver(seen);
+  });
+});
+
+test("[WG28] the server's reason for a call that does not begin or does not last is shown", { skip, timeout }, async () => {
+  const { key } = await server.newAccount({ balance: "0.01" });
+  await withWidget({ settings, key }, async (seen) => {
+    await open(seen);
+    await press(seen, "Start a call");
+    await seen.page.getByText(/balance/i).waitFor();
+    await isOver(seen);
+  });
+  await withWidget({ settings }, async (seen) => {
+    await seen.page.routeWebSocket("**/call?*", (socket) => socket.onMessage((message) => {
+      if (typeof message !== "string") return;
+      socket.send(JSON.stringify({ type: "ready", call_id: 1 }));
+      socket.send(JSON.stringify({ type: "end", reason: "silence" }));
+      void socket.close();
+    }));
+    await open(seen);
+    await press(seen, "Start a call");
+    await seen.page.getByText("The call ended because nobody spoke.").waitFor();
+    await isOver(seen);
+    assert.equal(await seen.page.getByRole("link", { name: "new window" }).count(), 0);
+  });
+});
+
+test("[WG29] what a call is made of may be loaded by any page, and nothing else of the talk page", async () => {
+  const { uuid } = await newAssistant(server);
+  const { plain, gzip } = await bundleCall();
+  assert.ok(gzip.length <= 8 * 1024, `${gzip.length}`);
+  for (const path of ["/widget-call.js", "/talk/worklet.js", "/talk/resample.js"]) {
+    const response = await fetch(server.url + path, { headers: { Origin: "https://a.example" } });
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("access-control-allow-origin"), "*");
+    assert.equal(response.headers.get("cross-origin-resource-policy"), "cross-origin");
+    const text = await response.text();
+    if (path === "/widget-call.js") assert.equal(text, plain.toString());
+  }
+  for (const path of [`/talk/${uuid}`, "/talk/talk.js", "/talk/talk.css"]) {
+    const { headers } = await fetch(server.url + path, { headers: { Origin: "https://a.example" } });
+    assert.equal(headers.get("access-control-allow-origin"), null);
+  }
+});

@@ -1,0 +1,221 @@
+// The chat widget where things are not as usual: a log that is kept no longer, a person in place
+// of the model, conversations that have ended, a slow server, reduced motion; and what it costs a
+// page.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { createSystem } from "#core/system.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { noBrowser, until } from "#support/browser.ts";
+import { newAssistant } from "#support/server.ts";
+import {
+  isAnswered, measureLoad, open, startWorld, type Seen,
+} from "#support/widget-page.ts";
+
+const skip = noBrowser();
+const timeout = 60_000;
+const real = createSystem();
+let aheadMicros = 0;
+const system = { ...real, now: () => real.now() + aheadMicros };
+const { model, server, host, browser, withWidget, held, close } = await startWorld("refused", system);
+after(close);
+
+const answers = (text: string): void => model.script(() => ({ tokens: [text] }));
+const lines = async ({ log }: Seen): Promise<string[]> =>
+  (await log.locator(".item").allInnerTexts()).map((text) => text.replace(/^(\w+):\s+/, "$1: "));
+const send = async (uuid: string, message: string): Promise<void> => {
+  const { status } = await server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
+  assert.equal(status, 200);
+};
+/** The conversation the page is in, as soon as it watches one. */
+const conversationOf = async ({ page }: Seen): Promise<string> => {
+  const request = await page.waitForRequest(/\/stream\?after=/);
+  return /conversations\/([\w-]{36})/.exec(request.url())?.[1] ?? "";
+};
+
+test("[WG30] of a log that is kept no longer the history is shown, each line once", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    answers("One.");
+    const found = conversationOf(seen);
+    await open(seen);
+    await seen.say("First?");
+    await seen.log.getByText("One.").waitFor();
+    await isAnswered(seen);
+    const uuid = await found;
+    await seen.page.keyboard.press("Escape");
+    await send(uuid, "Second?");
+    const storage = await openStorage(server.dataDir, "inline");
+    await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
+    await storage.close();
+    answers("Three.");
+    await send(uuid, "Third?");
+    await seen.launcher.click();
+    await seen.log.getByText("Second?").waitFor();
+    const expected = [
+      "Assistant: Hi!", "You: First?", "Assistant: One.", "You: Second?", "Assistant: One.",
+      "You: Third?", "Assistant: Three.",
+    ];
+    assert.deepEqual(await lines(seen), expected);
+    answers("Four.");
+    await seen.say("Fourth?");
+    await seen.log.getByText("Four.").waitFor();
+    assert.deepEqual(await lines(seen), [...expected, "You: Fourth?", "Assistant: Four."]);
+  });
+});
+
+test("[WG31] with the model switched off messages are taken, none is waited for, and it may come back", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const found = conversationOf(seen);
+    await open(seen);
+    const uuid = await found;
+    const toggle = (action: string) =>
+      server.call("POST", `/automate/conversations/${uuid}/${action}`);
+    assert.equal((await toggle("disable-ai")).status, 200);
+    for (const text of ["Is anybody there?", "Hello?"]) {
+      const stored = seen.page.waitForResponse(/\/messages$/);
+      await seen.say(text);
+      // A stream would be a reply being written.
+      assert.match((await (await stored).headerValue("content-type")) ?? "", /^application\/json/);
+      await isAnswered(seen);
+      await seen.log.getByText(text).waitFor();
+    }
+    assert.equal(await seen.log.getByText("Writing…").count(), 0);
+    assert.deepEqual(await lines(seen), [
+      "Assistant: Hi!", "You: Is anybody there?", "You: Hello?",
+    ]);
+    assert.equal((await toggle("enable-ai")).status, 200);
+    answers("Here again.");
+    await seen.say("And now?");
+    await seen.log.getByText("Here again.").waitFor();
+    assert.equal((await lines(seen)).length, 5);
+  });
+});
+
+const MINUTES = 60_000_000;
+const QUIET = { settings: { conversation_inactivity_timeout: 5 } };
+
+test("[WG32] a conversation that has ended says so, and the next one is new", { skip, timeout }, async () => {
+  await withWidget(QUIET, async (seen) => {
+    const first = conversationOf(seen);
+    await open(seen);
+    const uuid = await first;
+    aheadMicros += 10 * MINUTES;
+    await server.app.features.conversations.sweep();
+    await seen.page.getByText("This conversation has ended.").waitFor();
+    assert.equal(await seen.box.isVisible(), false);
+    const second = conversationOf(seen);
+    await seen.page.getByRole("button", { name: "New conversation" }).click();
+    assert.notEqual(await second, uuid);
+    answers("Welcome back.");
+    await seen.say("Hello again");
+    await seen.log.getByText("Welcome back.").waitFor();
+    assert.deepEqual(await lines(seen), [
+      "Assistant: Hi!", "You: Hello again", "Assistant: Welcome back.",
+    ]);
+    assert.equal(await seen.page.getByText("has ended").isVisible(), false);
+  });
+});
+
+test("[WG33] a message that comes after the end opens the conversation again", { skip, timeout }, async () => {
+  await withWidget(QUIET, async (seen) => {
+    const found = conversationOf(seen);
+    await open(seen);
+    const uuid = await found;
+    await seen.page.keyboard.press("Escape");
+    aheadMicros += 10 * MINUTES;
+    await server.app.features.conversations.sweep();
+    assert.equal(server.app.features.conversations.get(uuid).state, "ended");
+    answers("Good day.");
+    await send(uuid, "From another window");
+    await seen.launcher.click();
+    await seen.log.getByText("Good day.").waitFor();
+    assert.equal(await seen.page.getByText("has ended").isVisible(), false);
+    await seen.say("And from here");
+    await seen.log.getByText("Good day.").nth(1).waitFor();
+  });
+});
+
+test("[WG34] what is sent while the conversation is still being made is sent once it is", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const made = Promise.withResolvers<void>();
+    await seen.page.route("**/api/conversations", async (route) => {
+      await made.promise;
+      await route.continue();
+    });
+    answers("There you are.");
+    await seen.launcher.click();
+    await seen.say("Quick");
+    await seen.log.getByText("Writing…").waitFor();
+    made.resolve();
+    await seen.log.getByText("There you are.").waitFor();
+    const lines = await seen.log.locator(".item").allInnerTexts();
+    assert.deepEqual(lines.map((line) => line.replace(/^\w+:\s*/, "").trim()), [
+      "Hi!", "Quick", "There you are.",
+    ]);
+  });
+});
+
+const MOVING = `document.querySelector("assistant-chat").shadowRoot.getAnimations()
+  .map(({ animationName }) => animationName)`;
+
+test("[WG35] nothing moves for people who want it so", { skip, timeout }, async () => {
+  for (const reducedMotion of ["no-preference", "reduce"] as const) {
+    await withWidget({ context: { reducedMotion } }, async (seen) => {
+      const reply = held(0);
+      await open(seen);
+      await seen.say("Hello");
+      await seen.log.getByText("Writing…").waitFor();
+      const moving = await seen.page.evaluate(MOVING) as string[];
+      if (reducedMotion === "reduce") assert.deepEqual(moving, []);
+      else assert.ok(moving.includes("breathe"), `${moving}`);
+      reply.go();
+      await isAnswered(seen);
+    });
+  }
+});
+
+test("[WG36] on a page the widget's script runs for less than 30 ms and moves nothing", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { uuid } = await newAssistant(server);
+  const url = host.add({ attributes: { "data-assistant": uuid } });
+  const loads = [];
+  for (let count = 0; count < 5; count += 1) loads.push(await measureLoad(browser, url));
+  const evaluations = loads.map(({ evaluationMs }) => evaluationMs).sort((a, b) => a - b);
+  assert.ok(evaluations[2]! > 0 && evaluations[2]! < 30, `${evaluations}`);
+  assert.deepEqual(loads.map(({ layoutShift }) => layoutShift), [0, 0, 0, 0, 0]);
+});
+
+test("[WG37] opening the chat moves nothing of the page", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    await seen.page.evaluate(`window.shifts = 0;
+      new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => shifts += value))
+        .observe({ type: "layout-shift", buffered: true })`);
+    await open(seen);
+    await until(seen.page, "true");
+    assert.equal(await seen.page.evaluate("shifts"), 0);
+  });
+});
+
+test("[WG38] a message is sent also while the answer to the last one's request is still on its way", { skip }, async () => {
+  await withWidget({}, async (seen) => {
+    const arrived = Promise.withResolvers<void>();
+    let requests = 0;
+    await seen.page.route("**/messages", async (route) => {
+      requests += 1;
+      if (requests > 1) return route.continue();
+      const response = await route.fetch();
+      await arrived.promise;
+      await route.fulfill({ response });
+    });
+    model.script(({ messages }) => ({ tokens: [`To ${messages.at(-1)?.content}`] }));
+    await open(seen);
+    for (const text of ["one", "two"]) {
+      await seen.say(text);
+      await seen.log.getByText(`To ${text}`).waitFor();
+      await isAnswered(seen);
+    }
+    arrived.resolve();
+    await seen.say("three");
+    await seen.log.getByText("To three").waitFor();
+    assert.deepEqual(await seen.replies(), ["Hi!", "To one", "To two", "To three"]);
+  });
+});
