@@ -8,11 +8,14 @@ import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
 import { maintenanceCommands } from "./cli/maintenance.ts";
 import { numberCommands } from "./cli/numbers.ts";
+import { settingsCommand } from "./cli/settings.ts";
 import { EXIT_CONFIG, serve } from "./app/serve.ts";
 import { describeSettings, readConfig } from "./base/config/config.ts";
 import { settleRestore } from "./cli/restoring.ts";
 
-const COMMANDS: Command[] = [...accountCommands, ...numberCommands, ...maintenanceCommands];
+const COMMANDS: Command[] = [
+  ...accountCommands, ...numberCommands, ...maintenanceCommands, settingsCommand,
+];
 
 function usage(): string {
   const rows = COMMANDS.map(({ name, takes, summary }) => [`${name} ${takes}`.trim(), summary]);

@@ -1,5 +1,5 @@
 // The commands of a call: create (reserve), change, end (post), finish, recover, delete. Each keeps
-// the table of calls/status.ts and the law of DESIGN "Money": what a call costs is posted in the
+// the table of calls/status.ts and the law of docs/money.md: what a call costs is posted in the
 // transaction that ends it, once, and never more than was set aside.
 import { failureOf, type Charge } from "#features/calls/failures.ts";
 import { isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";

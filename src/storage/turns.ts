@@ -1,5 +1,5 @@
 // The commands of a turn: begin (reserve), complete (post), fail (void), recover. Each keeps
-// the law of DESIGN "Money": a message is charged when its reply is stored, in the same
+// the law of docs/money.md: a message is charged when its reply is stored, in the same
 // transaction, once.
 import type {
   BeginOutcome,

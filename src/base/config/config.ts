@@ -92,7 +92,7 @@ export interface SettingDescription {
   secret: boolean;
 }
 
-/** One row per setting, for the README, `--help` and `doctor`. */
+/** One row per setting, for `--help`, `parley settings` and docs/configuration.md. */
 export function describeSettings(): SettingDescription[] {
   return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
     name,

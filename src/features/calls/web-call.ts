@@ -1,5 +1,5 @@
 // Web calls: a ticket for a conversation, then a WebSocket with PCM both ways and JSON beside it.
-// The messages are in the README's streaming protocol.
+// The messages are listed in docs/calls.md.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { createTickets } from "#features/accounts/tickets.ts";

@@ -1,6 +1,6 @@
 // What call.js offers, for the chat widget, which is written in TypeScript.
 
-/** What the server says beside the sound, as in the README's streaming protocol. */
+/** What the server says beside the sound, as docs/calls.md has it. */
 export interface CallMessage {
   type: string;
   state?: string;

@@ -1,0 +1,61 @@
+// The documentation is true where a program can tell: the table of settings, links, and the names
+// of files, folders and settings.
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { settingsMarkdown } from "#cli/settings.ts";
+import { SETTINGS } from "#config/settings.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+const DOCS = ["README.md", ...globSync("docs/*.md", { cwd: ROOT })];
+const FILES = globSync(["{src,workers,test,bench,data,docs}/**/*", "*.{md,json,js}"], { cwd: ROOT });
+
+/** A variable of Asterisk's dialplan has the form of a setting. */
+const ASTERISK_VARIABLE = "PARLEY_TRANSFER";
+
+/** As a heading's address is made: small letters, no marks, - for spaces. */
+const anchorOf = (heading: string): string =>
+  heading.toLowerCase().replaceAll(/[^\w\s-]/g, "").trim().replaceAll(/\s/g, "-");
+
+const anchorsOf = (file: string): string[] =>
+  [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
+
+test("[ST9] the table of settings in the docs is the one the program prints", () => {
+  assert.ok(read("docs/configuration.md").includes(`\n\n${settingsMarkdown()}\n\n`),
+    "run: npm run -s parley -- settings --markdown");
+});
+
+test("[ST10] links of the docs lead somewhere, and files, folders and settings they name exist", () => {
+  const known = new Set(FILES.flatMap((file) => {
+    const parts = file.split("/");
+    return parts.map((_, index) => parts.slice(index).join("/"));
+  }));
+  const wrong = DOCS.flatMap((file) => {
+    const text = read(file);
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link)
+      .filter((link) => !/^https?:/.test(link))
+      .filter((link) => {
+        const [path = "", anchor] = link.split("#");
+        const target = path === "" ? file : join(dirname(file), path);
+        return !existsSync(join(ROOT, target))
+          || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+      });
+    const files = [...text.matchAll(/(?<![\w./:*<-])[\w-]+(?:[\w./-]*\w)?\.tsx?\b/g)]
+      .map(([name]) => name).filter((name) => !known.has(name));
+    const folders = [...text.matchAll(/(?<![\w./:-])(?:src|workers|test|bench|data)\/[\w./-]*\w/g)]
+      .map(([path]) => path)
+      .filter((path) => path !== "data/local" && !existsSync(join(ROOT, path)));
+    const settings = [...text.matchAll(/\bPARLEY_[A-Z_]+[A-Z]\b(?!_\*)/g)].map(([name]) => name)
+      .filter((name) => name !== ASTERISK_VARIABLE)
+      .filter((name) => !Object.hasOwn(SETTINGS, name)
+        && !Object.hasOwn(SETTINGS, name.replace(/_FILE$/, "")));
+    return [...links, ...files, ...folders, ...settings].map((name) => `${file} names ${name}`);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test("[ST11] the README has at most 150 lines", () => {
+  assert.ok(read("README.md").split("\n").length <= 151);
+});
