@@ -1,6 +1,6 @@
 // An extractor process: takes one document at a time over IPC and reads it in a thread, which can
-// be stopped. It may die of a document at any moment; src/features/knowledgebases/extraction.ts starts the
-// next one.
+// be stopped. It may die of a document at any moment; features/knowledgebases/extraction.ts starts
+// the next one.
 import { writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";

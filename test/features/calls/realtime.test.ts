@@ -1,5 +1,6 @@
 // Calls whose model hears by itself: with its own voice (multimodal) or with ours (dualplex),
-// against a server of OpenAI's Realtime protocol that its SDK accepts (providers/speech/realtime.test.ts).
+// against a server of OpenAI's Realtime protocol that its SDK accepts
+// (providers/speech/realtime.test.ts).
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { RealtimeReply, RealtimeTurn } from "#support/realtime-peer.ts";

@@ -166,7 +166,7 @@ test("[DB85] verifying says what was checked, with the newest hash, and what is 
     await page.getByText("The amounts add up to $4.00, and that is the balance.").waitFor();
     await page.getByText(body.data[0].hash, { exact: true }).waitFor();
     await look();
-    // As the server says it of a ledger that was changed: test/features/accounts/ledger.test.ts changes one.
+    // As the server says it of a ledger that was changed: accounts/ledger.test.ts changes one.
     await page.route("**/user/ledger/verification", (route) => route.fulfill({
       json: {
         ok: false, entries: 2, balance: 4, sum: 3, reserved: 0,
