@@ -3,6 +3,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, HttpUrl, named, Nullable } from "#core/schema.ts";
+import { MASK } from "#core/secrets.ts";
 import { isoMicros } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
 import {
@@ -10,7 +11,7 @@ import {
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
-import { keyRoute, type Route } from "#http/route.ts";
+import { keyRoute, seesSecrets, type Route } from "#http/route.ts";
 import {
   DELIVERY_STATES, PURPOSES, type Delivery, type DeliveryFilter, type Endpoint, type Webhooks,
 } from "./webhooks.ts";
@@ -45,7 +46,7 @@ const EndpointSchema = Type.Object({
   disabled_reason: Nullable(Type.String(about(
     "Why it was disabled; null: it was not, or by you.", "It failed for five days."))),
   secret: Type.String(about(
-    "Signs deliveries as Standard Webhooks say; shown to keys that may write.",
+    `Signs deliveries as Standard Webhooks say; keys that only read see ${MASK}.`,
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")),
   failing_since: Nullable(Moment("Since when every try has failed, in UTC; null: it works.")),
   ...TIMES,
@@ -107,8 +108,6 @@ const wireDelivery = (delivery: Delivery): Static<typeof DeliverySchema> => ({
   finished_at: orNull(delivery.finishedAt),
 });
 
-const MASK = "whsec_••••";
-
 export function webhookRoutes(options: WebhookRouteOptions): Route[] {
   return [
     ...endpointRoutes(options), ...endpointDeeds(options), ...deliveryRoutes(options),
@@ -117,7 +116,7 @@ export function webhookRoutes(options: WebhookRouteOptions): Route[] {
 }
 
 function createWireEndpoint(webhooks: Webhooks) {
-  return (endpoint: Endpoint, mayWrite: boolean): Static<typeof EndpointSchema> => ({
+  return (endpoint: Endpoint, showsSecrets: boolean): Static<typeof EndpointSchema> => ({
     id: endpoint.id,
     purpose: endpoint.purpose,
     assistant_id: endpoint.assistantId,
@@ -125,7 +124,7 @@ function createWireEndpoint(webhooks: Webhooks) {
     events: endpoint.events,
     status: endpoint.status,
     disabled_reason: endpoint.disabledReason,
-    secret: mayWrite ? webhooks.secretOf(endpoint) : MASK,
+    secret: showsSecrets ? webhooks.secretOf(endpoint) : MASK,
     failing_since: orNull(endpoint.failingSince),
     created_at: isoMicros(endpoint.createdAt),
     updated_at: isoMicros(endpoint.updatedAt),
@@ -143,7 +142,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       responses: { 200: { description: "All of them", schema: ALL_ENDPOINTS } },
       handle: ({ caller }) => json(200, {
         data: webhooks.list(caller.accountId)
-          .map((endpoint) => wire(endpoint, caller.scopes.includes("write"))),
+          .map((endpoint) => wire(endpoint, seesSecrets(caller))),
       }),
     }),
     keyRoute({
@@ -154,7 +153,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       summary: "One endpoint",
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
       handle: ({ caller, id }) => json(200, {
-        data: wire(webhooks.get(caller.accountId, id), caller.scopes.includes("write")),
+        data: wire(webhooks.get(caller.accountId, id), seesSecrets(caller)),
       }),
     }),
     keyRoute({

@@ -92,7 +92,7 @@ test("[WH1] endpoints: made with a secret, listed, changed, removed; nobody else
   const { accounts } = server.app.features;
   const reader = await accounts.createKey(accountId, "reads", { scopes: ["read"] });
   const seen = await call("GET", "/user/webhook-endpoints", { key: reader.token });
-  assert.equal(seen.body.data[0].secret, "whsec_••••");
+  assert.equal(seen.body.data[0].secret, "***");
   const stranger = await server.newAccount();
   for (const [method, path] of [
     ["GET", ""], ["PUT", ""], ["DELETE", ""], ["POST", "/test"], ["POST", "/rotate-secret"],
