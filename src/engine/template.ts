@@ -1,15 +1,20 @@
 // `{{variable}}` substitution: one pass, never scanned again, so that a value cannot smuggle in
-// another placeholder. Unknown names stay as they are.
+// another placeholder.
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 
 // One bounded repetition without a brace in it: linear on any input.
 const PLACEHOLDER = /\{\{([^{}\r\n]{1,160})\}\}/g;
 
+/** `fill` is given each name without the blanks around it, and what it stands as in the text. */
+export const fillNames = (
+  text: string, fill: (name: string, placeholder: string) => string,
+): string =>
+  text.replace(PLACEHOLDER, (placeholder, inner: string) => fill(inner.trim(), placeholder));
+
+/** Unknown names stay as they are. */
 export function fillTemplate(template: string, variables: Record<string, string>): string {
-  const filled = template.replace(PLACEHOLDER, (placeholder, inner: string) => {
-    const name = inner.trim();
-    return Object.hasOwn(variables, name) ? (variables[name] ?? "") : placeholder;
-  });
+  const filled = fillNames(template, (name, placeholder) =>
+    Object.hasOwn(variables, name) ? (variables[name] ?? "") : placeholder);
   return wholeStart(filled, LIMITS.promptCharsMax);
 }

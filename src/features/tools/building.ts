@@ -1,5 +1,6 @@
 // The HTTP request that one call of a tool is: address, headers and body, with what the model
 // filled in, what is always sent, and the conversation's variables.
+import { fillNames } from "#engine/template.ts";
 import type { Misfit, Value } from "./arguments.ts";
 import type { Tool } from "./tools.ts";
 
@@ -9,7 +10,6 @@ export interface BuiltRequest {
   body?: string;
 }
 
-const VARIABLE = /\{\{([^{}\r\n]{1,160})\}\}/g;
 const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
 
 type Pair = [name: string, value: Value];
@@ -32,8 +32,7 @@ function fillEndpoint(
   let misfit: string | null = null;
   const taken = new Set<string>();
   const known = new Set(schema.map(({ name }) => name));
-  const withVariables = endpoint.replace(VARIABLE, (_, name: string) =>
-    encodeURIComponent(variable(name)));
+  const withVariables = fillNames(endpoint, (name) => encodeURIComponent(variable(name)));
   const url = withVariables.replace(PLACEHOLDER, (whole, name: string) => {
     const value = values.get(name);
     // A parameter that was left out leaves its place empty; other braces are the endpoint's own.
@@ -51,12 +50,9 @@ function fillEndpoint(
 export function buildRequest(
   tool: Tool, values: Map<string, Value>, variables: Record<string, string>,
 ): BuiltRequest | Misfit {
-  const variable = (given: string): string => {
-    const name = given.trim();
-    return Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
-  };
-  const withVariables = (text: string): string =>
-    text.replace(VARIABLE, (_, name: string) => variable(name));
+  const variable = (name: string): string =>
+    Object.hasOwn(variables, name) ? (variables[name] ?? "") : "";
+  const withVariables = (text: string): string => fillNames(text, variable);
   const filled = fillEndpoint(tool, values, variable);
   if ("error" in filled) return filled;
   // What is always sent comes last: nothing a model fills in takes its place.

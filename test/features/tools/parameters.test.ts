@@ -126,6 +126,18 @@ test("[TL113] forms, lists and static fields travel as the tool says", async () 
   ]);
 });
 
+test("[TL177] names with spaces are filled in wherever a tool has names", async () => {
+  const { status, body } = await trial(await newTool({
+    schema: [], method: "GET", endpoint: `${endpoint.url}/for/{{Customer Name}}`,
+    headers: [{ name: "X-Who", value: "{{ Customer Name }}" }],
+    static_fields: [{ key: "who", value: "{{Customer Name}}!" }, { key: "no", value: "<{{No One}}>" }],
+  }), {}, { "Customer Name": "Eva & Co" });
+  assert.equal(status, 200, JSON.stringify(body));
+  const { url, headers } = endpoint.requests.at(-1)!;
+  assert.equal(url, "/for/Eva%20%26%20Co?who=Eva+%26+Co%21&no=%3C%3E");
+  assert.equal(headers["x-who"], "Eva & Co");
+});
+
 test("[TL114] a definition that contradicts itself is refused, field by field", async () => {
   const { status, body } = await server.call("POST", "/user/tools", {
     body: toolBody({
