@@ -19,6 +19,7 @@ export interface CapabilityOptions {
   config: Config;
   catalogs: Catalogs;
   modelCatalog: ModelCatalog;
+  hasAssistant: Capabilities["hasAssistant"];
   system: System;
   log: Logger;
 }
@@ -34,9 +35,10 @@ const NOTHING_SPEAKS = "Nothing on this server speaks the language of the voice.
 const PREVIEW_RATE = 24_000;
 
 export function createCapabilities(options: CapabilityOptions): ServerCapabilities {
-  const { config, catalogs, modelCatalog } = options;
+  const { config, catalogs, modelCatalog, hasAssistant } = options;
   const speech = speechConfigOf(config);
   const can: Capabilities = {
+    hasAssistant,
     whyModelMissing: modelCatalog.whyMissing,
     whyRealtimeMissing: () => (speech.realtime === null ? NO_REALTIME : null),
     // Lists ask for many assistants at once, and the answers look for files and packages. What is

@@ -64,7 +64,10 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const modelCatalog = createModelCatalog({
     entries: models, ...modelServers(config), system, log,
   });
-  const capabilities = createCapabilities({ config, catalogs, modelCatalog, system, log });
+  const capabilities = createCapabilities({
+    config, catalogs, modelCatalog, system, log,
+    hasAssistant: (accountId, id) => storage.assistants.find(accountId, id) !== null,
+  });
   const metrics: Metrics = createMetrics({
     sseStreams: () => streams.counts().sse,
     websockets: () => streams.counts().websocket,

@@ -35,6 +35,7 @@ export interface Capabilities {
   /** Code of the engine that speaks or understands the language; null: there is none. */
   synthesizerFor(language: string, code: string | null): string | null;
   transcriberFor(language: string, code: string | null): string | null;
+  hasAssistant(accountId: number, id: number): boolean;
   /** What the engine of the code makes of settings. */
   synthesizerAbilities(code: string): { stability: boolean; emotion: boolean };
   transcriberAbilities(code: string): { hints: boolean; severalLanguages: boolean };
@@ -146,8 +147,14 @@ export const INERT: Partial<Record<BuiltInTool["type"], Record<string, string>>>
     "connected_message"),
 };
 
-const builtInTools: Rule = ({ assistant }, warn) => {
+const TO_NOBODY = "The caller is not handed over: that assistant is not there any more.";
+
+const builtInTools: Rule = ({ assistant, can }, warn) => {
   assistant.settings.tools.forEach((tool, index) => {
+    if (tool.type === "assistant_transfer"
+      && !can.hasAssistant(assistant.accountId, tool.assistant_id)) {
+      warn(`tools.${index}.assistant_id`, TO_NOBODY);
+    }
     const inert = INERT[tool.type] ?? {};
     const given = Object.entries(tool).filter(([member, value]) =>
       Object.hasOwn(inert, member) && value !== null && value !== false);

@@ -99,6 +99,25 @@ test("[AS59] what does not act here is told with each create, update and read, b
   assert.deepEqual(fields((await rich.call("GET", `/user/assistant/${acting.id}`)).body), []);
 });
 
+test("[AS201] a transfer to an assistant that was deleted is told with the one that names it", async () => {
+  const other = await newAssistant(bare, { llm_model_id: 2 });
+  const { id } = await newAssistant(bare, {
+    llm_model_id: 2, voice_id: 1,
+    tools: [{ type: "end_call" }, { type: "assistant_transfer", assistant_id: other.id }],
+  });
+  const warnings = async () => {
+    const { status, body } = await bare.call("GET", `/user/assistant/${id}`);
+    assert.equal(status, 200);
+    return body.warnings;
+  };
+  assert.deepEqual(await warnings(), []);
+  assert.equal((await bare.call("DELETE", `/user/assistant/${other.id}`)).status, 200);
+  assert.deepEqual(await warnings(), [{
+    field: "tools.1.assistant_id",
+    message: "The caller is not handed over: that assistant is not there any more.",
+  }]);
+});
+
 test("[SP129] settings that the engines of this server have no use for are named, others are not", async () => {
   const wishes = {
     llm_model_id: 2, synthesizer_provider_id: null, voice_stability: 0.2, voice_similarity: 0.9,
