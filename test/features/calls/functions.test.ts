@@ -242,6 +242,30 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual(resultsOf(call), [{ transferred: true }]);
   });
 
+  test("[CR410] what a function said in an earlier turn of the call is before the model, in its place", async () => {
+    const asked: ScriptedRequest["messages"][] = [];
+    const desk = await newDesk(({ messages }) => {
+      asked.push(messages);
+      if (asked.length === 1) return calling("send_dtmf", { digits: "12#" });
+      return { tokens: [asked.length === 2 ? "Pressed." : "You pressed 12."] };
+    });
+    const { id } = await desk.assistant({ tools: [{ type: "dtmf_input", description: "" }] });
+    const { status, body } = await desk.call("POST", "/user/try_call", {
+      body: { assistant_id: id, lines: ["Press it please.", "What was it?"] },
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    const call = await ended(desk, body.call_id as number);
+    assert.deepEqual(resultsOf(call), [{ sent: "12#" }]);
+    const [, ...before] = asked.find((messages) => messages.at(-1)?.content === "What was it?") ?? [];
+    const from = before.findIndex(({ tool_calls: calls }) => calls !== undefined);
+    const [made, said, words] = before.slice(from);
+    const [made1] = made?.tool_calls as { id: string; function: object }[];
+    assert.deepEqual(made1?.function, { name: "send_dtmf", arguments: '{"digits":"12#"}' });
+    assert.deepEqual(
+      [said?.role, said?.tool_call_id, said?.content], ["tool", made1?.id, '{"sent":"12#"}']);
+    assert.deepEqual([words?.role, words?.content], ["assistant", "Pressed."]);
+  });
+
   test("[CR24] keys: those that exist are pressed, others refused", async () => {
     const wanted = ["12x", "12#"];
     const desk = await newDesk((request) => {
