@@ -301,6 +301,36 @@ test("[DB44] one that is over: recording and transcript go together, functions o
   });
 });
 
+test("[DB323] each transfer that was tried: to whom, how, its outcome and why it failed", { skip }, async () => {
+  const id = await answered({ phone: "+15550104400" });
+  const tried = { assistantUuid: null, status: "in-progress", failureReason: null } as const;
+  await calls().addTransfer(id, { ...tried, type: "call_transfer", to: "+15550177" });
+  await calls().failTransfer(id, "The far end answered 603.");
+  await calls().addTransfer(id, {
+    ...tried, type: "assistant_transfer", to: "Front desk", assistantUuid: inbound.uuid,
+    status: "completed",
+  });
+  await calls().addTransfer(id, { ...tried, type: "warm_call_transfer", to: `sip:${LONG}@pbx.example` });
+  await end(id);
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/calls/${id}`);
+    const rows = page.getByRole("list", { name: "Transfers" }).getByRole("listitem");
+    await rows.nth(2).waitFor();
+    const [first, second, third] = await rows.allTextContents();
+    assert.match(first ?? "", /^\+15550177FailedPut through, .+The far end answered 603\.$/);
+    assert.match(second ?? "", /^Front deskCompletedHanded over to an assistant, /);
+    assert.match(third ?? "", /^sip:.+FailedPut through with a briefing, .+The call ended before/);
+    await look();
+    await rows.nth(1).getByRole("link", { name: "Front desk" }).click();
+    await page.getByRole("heading", { name: "Front desk" }).waitFor();
+    const plain = await answered();
+    await end(plain);
+    await go(`/calls/${plain}`);
+    await page.getByText("Customer hung up").waitFor();
+    assert.equal(await page.getByText("Transfers").count(), 0);
+  });
+});
+
 test("[DB45] a lost network is told; what was missed follows once, on the page and on the cards", { skip }, async () => {
   const id = await answered({ phone: "+15550104500" });
   await said(id, "assistant", "One.");

@@ -139,6 +139,25 @@ test("[DB53] a suggestion is shown and stays out of the customer's conversation"
   });
 });
 
+test("[DB322] a reply that was cut says so, and each says what the model counted for it", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  model.script(() => ({ tokens: ["Half", " a"], finishReason: "length" }));
+  await send(uuid, "All of it?");
+  answer("Whole", " at", " last.");
+  await send(uuid, "And now?");
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/conversations/${uuid}`);
+    const [cut, whole] = [messages(page).nth(2), messages(page).nth(4)];
+    await cut.getByText("Half a", { exact: true }).waitFor();
+    await cut.getByText("Cut at the longest a reply may be").waitFor();
+    await cut.getByText("7 tokens read, 2 written").waitFor();
+    await whole.getByText("7 tokens read, 3 written").waitFor();
+    assert.equal(await page.getByText("Cut at the longest").count(), 1);
+    assert.equal(await messages(page).getByText("tokens read").count(), 2);
+    await look();
+  });
+});
+
 test("[DB54] of a log that is kept no longer the history is loaded, and what comes joins it once", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   answer("One.");

@@ -120,6 +120,39 @@ test("[DB83] lately: news in words, the same many times is one row, messages are
   }, { key });
 });
 
+test("[DB326] lately: an evaluated conversation, and why one could not be", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const { uuid } = await newAssistant(server, {
+    post_call_evaluation: true, tools: [{ type: "end_call", description: "" }],
+    post_call_schema: [{ name: "happy", type: "bool", description: "Were they happy?" }],
+  }, key);
+  const ended = async (evaluation: string): Promise<void> => {
+    model.script(({ messages }) => {
+      if (String(messages[0]?.content).includes("evaluate finished")) return { tokens: [evaluation] };
+      return messages.at(-1)?.role === "tool"
+        ? { tokens: ["Bye."] }
+        : { toolCalls: [{ id: "c", name: "end_conversation", arguments: "{}" }] };
+    });
+    const conversation = await newConversation(server, uuid);
+    const { status } = await server.call("POST", `/conversations/${conversation}/messages`, {
+      body: { message: "Good bye" },
+    });
+    assert.equal(status, 200);
+  };
+  await withDashboard(async ({ page }) => {
+    const rows = page.getByRole("list", { name: "What happened lately" }).getByRole("listitem");
+    await ended('{"happy":true}');
+    await rows.filter({ hasText: "A conversation was evaluated" }).waitFor();
+    await ended("Happy, I think.");
+    const failed = rows.filter({
+      hasText: "A conversation could not be evaluated: The model's answer was no JSON object.",
+    });
+    await failed.waitFor();
+    await failed.getByRole("link").click();
+    await page.getByRole("list", { name: "Messages" }).getByText("Good bye").waitFor();
+  }, { key });
+});
+
 test("[DB84] the ledger: signed, newest first, narrowed, live, and quick with 2,000 entries", { skip }, async () => {
   const { key, accountId } = await server.newAccount({ balance: "0" });
   await Promise.all(Array.from({ length: 1998 }, (_, at) =>

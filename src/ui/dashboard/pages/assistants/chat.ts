@@ -13,7 +13,8 @@ export interface Line {
   role: "user" | "assistant";
   text: string;
   calls: ToolCall[];
-  state: "writing" | "done" | "stopped";
+  /** `cut`: it ended at its bound and not by itself. */
+  state: "writing" | "done" | "stopped" | "cut";
 }
 
 /** Kept for the tab, so that a page loaded again goes on with it. */
@@ -32,11 +33,18 @@ interface HistoryItem {
   content: string;
   function_calls?: { name: string; arguments: unknown; result: unknown }[];
   stopped?: boolean;
+  truncated?: boolean;
 }
 
-function lineOf({ role, content, function_calls: calls = [], stopped }: HistoryItem): Line {
+const stateOf = ({ stopped, truncated }: HistoryItem): Line["state"] => {
+  if (stopped === true) return "stopped";
+  return truncated === true ? "cut" : "done";
+};
+
+function lineOf(item: HistoryItem): Line {
+  const { role, content, function_calls: calls = [] } = item;
   return {
-    role, text: content, state: stopped === true ? "stopped" : "done",
+    role, text: content, state: stateOf(item),
     calls: calls.map((call, at) => ({ id: String(at), ...call })),
   };
 }

@@ -94,6 +94,7 @@ function Said({ line }: { line: Line }) {
       {role === "assistant" ? <Markdown text={text} /> : <p>{text}</p>}
       {state === "writing" && text === "" && <Dots />}
       {state === "stopped" && <small>Stopped</small>}
+      {state === "cut" && <small>Cut at the longest a reply may be</small>}
     </div>
   );
 }

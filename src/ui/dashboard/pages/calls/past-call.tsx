@@ -12,6 +12,7 @@ import { AssistantLink, Values } from "./facts.tsx";
 import { LatencyCard } from "./latency.tsx";
 import { Player, usePlayer } from "./player.tsx";
 import { Transcript } from "./transcript.tsx";
+import { Transfers } from "./transfers.tsx";
 
 export interface PastCallProps {
   title: string;
@@ -38,6 +39,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
         <Talk call={call} reload={reload} />
         <div class="stack">
           <Card title="About"><CallFacts call={call} /></Card>
+          <Transfers transfers={call.transfers} />
           <Evaluation call={call} />
           <Values title="Variables" values={call.variables} />
           <LatencyCard turns={call.latency} />

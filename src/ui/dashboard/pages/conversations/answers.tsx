@@ -1,18 +1,39 @@
-// What the owner alone is told of a conversation's answers: the tokens the model counted, and why
-// replies failed, in full.
+// What the owner alone is told of a conversation's answers: the tokens the model counted, each
+// reply's and all together, and why replies failed, in full.
+import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { isStored, type Item } from "./talk.ts";
 
 /** Others' conversations change by the same events. */
 const GATHER_MS = 2000;
 
-export function Answers({ uuid }: { uuid: string }) {
+export type Answered =
+  paths["/user/conversations/{uuid}/messages"]["get"]["responses"][200]["content"]["application/json"];
+export type Usage = NonNullable<Answered["data"][number]["usage"]>;
+
+export function useRecord(uuid: string): Answered | null {
   const api = useApi();
   const { value } = useData(`conversations/${uuid}/answers`, () =>
     unwrap(api.GET("/user/conversations/{uuid}/messages", { params: { path: { uuid } } })),
   ["message_added", "reply_failed"], { gatherMs: GATHER_MS });
+  return value;
+}
+
+/** What each item counted: stored messages stand in the same order in the record. */
+export function usagesOf(items: readonly Item[], record: Answered | null): (Usage | null)[] {
+  let stored = 0;
+  return items.map((item) => {
+    if (!isStored(item)) return null;
+    const message = record?.data[stored];
+    stored += 1;
+    return message?.content === item.text ? message.usage : null;
+  });
+}
+
+export function Answers({ record: value }: { record: Answered | null }) {
   const counted = value?.data.flatMap(({ usage }) => usage ?? []) ?? [];
   if (!value || (counted.length === 0 && value.failures.length === 0)) return null;
   const sum = (of: "input_tokens" | "output_tokens"): string =>

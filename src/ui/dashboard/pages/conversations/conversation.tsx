@@ -8,7 +8,7 @@ import { money, timeOfDay, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Skeleton } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { Answers } from "./answers.tsx";
+import { Answers, usagesOf, useRecord } from "./answers.tsx";
 import { AssistantLink, Values } from "#ui/dashboard/pages/calls/facts.tsx";
 import { titleOf, typeName, type Summary } from "./conversations.tsx";
 import { Messages } from "./messages.tsx";
@@ -32,6 +32,7 @@ function OneConversation({ uuid }: { uuid: string }) {
   const record = useData(`conversations/${uuid}`, () => unwrap(api.GET("/conversations/{uuid}", {
     params: { path: { uuid } },
   })));
+  const answers = useRecord(uuid);
   const [isSuggesting, setSuggesting] = useState(false);
   const { talk, lostAt, error } = watch;
   const row = summary.value?.data ?? null;
@@ -50,7 +51,9 @@ function OneConversation({ uuid }: { uuid: string }) {
       {!(error && !talk) && (
         <div class="grid main-aside">
           <Card title="Messages" class={lostAt ? "conversations-stale" : ""}>
-            {talk ? <Messages items={talk.items} /> : <Skeleton lines={6} />}
+            {talk
+              ? <Messages items={talk.items} usages={usagesOf(talk.items, answers)} />
+              : <Skeleton lines={6} />}
           </Card>
           <div class="stack">
             {talk && <Ai uuid={uuid} watch={watch} row={row} />}
@@ -59,7 +62,7 @@ function OneConversation({ uuid }: { uuid: string }) {
               title="Evaluation" values={row?.evaluation ?? {}}
               note={row?.evaluation_error && <Notice tone="warn">{row.evaluation_error}</Notice>}
             />
-            <Answers uuid={uuid} />
+            <Answers record={answers} />
             <Values title="Variables" values={record.value?.variables ?? {}} />
           </div>
         </div>

@@ -2,15 +2,20 @@
 // and models wrote is shown as it was written, Markdown included, and never as HTML.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
-import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { FunctionCalls } from "#ui/dashboard/pages/calls/facts.tsx";
+import type { Usage } from "./answers.tsx";
 import type { Item } from "./talk.ts";
 
 /** Nearer than this to the end counts as the end. */
 const END_PX = 60;
 
-export function Messages({ items }: { items: readonly Item[] }) {
+export function Messages({ items, usages }: {
+  items: readonly Item[];
+  /** What each counted, as far as it is known. */
+  usages: readonly (Usage | null)[];
+}) {
   const list = useRef<HTMLOListElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const toEnd = (): void => {
@@ -27,15 +32,17 @@ export function Messages({ items }: { items: readonly Item[] }) {
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
           setAtEnd(scrollHeight - scrollTop - clientHeight < END_PX)}
       >
-        {items.map((item, index) => <Message key={index} item={item} />)}
+        {items.map((item, index) => (
+          <Message key={index} item={item} usage={usages[index] ?? null} />
+        ))}
       </ol>
       {!isAtEnd && <Button onClick={toEnd}>To the newest</Button>}
     </div>
   );
 }
 
-function Message({ item }: { item: Item }) {
-  const { role, text, turn, at, working, isFailure, wasStopped, functionCalls } = item;
+function Message({ item, usage }: { item: Item; usage: Usage | null }) {
+  const { role, text, turn, at, working, isFailure, wasStopped, wasCut, functionCalls } = item;
   const names = [...new Set(Object.values(working))];
   if (isFailure) return <li class="conversations-failure">No reply: {text}</li>;
   return (
@@ -45,12 +52,18 @@ function Message({ item }: { item: Item }) {
         {at && <time title={whenExactly(at)}>{when(at)}</time>}
         {turn !== null && <span class="badge busy">Writing</span>}
         {wasStopped && <span class="badge warn">Stopped</span>}
+        {wasCut && <span class="badge warn">Cut at the longest a reply may be</span>}
       </span>
       {text !== "" && <p dir="auto">{text}</p>}
       {names.map((name) => (
         <small key={name} class="conversations-working"><Icon name="tools" />Using {name}…</small>
       ))}
       <FunctionCalls calls={functionCalls} />
+      {usage && (
+        <small class="conversations-usage">
+          {count(usage.input_tokens)} tokens read, {count(usage.output_tokens)} written
+        </small>
+      )}
     </li>
   );
 }

@@ -12,6 +12,8 @@ export interface Item {
   /** The turn while its reply is being written; null once it is stored. */
   turn: number | null;
   wasStopped: boolean;
+  /** It ended at its bound and not by itself. */
+  wasCut: boolean;
   functionCalls: readonly unknown[];
   /** Functions at work, by call. */
   working: Record<string, string>;
@@ -37,17 +39,23 @@ interface MessageBody {
   content: string;
   function_calls?: unknown[];
   stopped?: boolean;
+  truncated?: boolean;
   created_at?: string;
 }
 
 const itemOf = (message: MessageBody): Item => ({
   role: message.role, text: message.content, turn: null, wasStopped: message.stopped === true,
+  wasCut: message.truncated === true,
   functionCalls: message.function_calls ?? [], working: {}, at: message.created_at ?? null,
 });
 
 const writing = (turn: number): Item => ({
-  role: "assistant", text: "", turn, wasStopped: false, functionCalls: [], working: {}, at: null,
+  role: "assistant", text: "", turn, wasStopped: false, wasCut: false, functionCalls: [],
+  working: {}, at: null,
 });
+
+/** False: it is still being written, or there is none. */
+export const isStored = ({ turn, isFailure }: Item): boolean => turn === null && !isFailure;
 
 /** Many at a time: the list is copied once. */
 export function applyFrames(talk: Talk, frames: readonly Frame[]): Talk {
@@ -107,7 +115,6 @@ const isSame = (one: Item | undefined, other: Item | undefined): boolean =>
 /** All that was said, then what the stream told since the gap; what is in both is there once. */
 export function withHistory(talk: Talk, history: History): Talk {
   const whole = history.map(itemOf);
-  const isStored = (item: Item): boolean => item.turn === null && !item.isFailure;
   const told = talk.items.filter(isStored);
   let shared = Math.min(told.length, whole.length);
   const isEnd = (length: number): boolean => told.slice(0, length).every((item, at) =>

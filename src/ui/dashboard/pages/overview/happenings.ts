@@ -33,6 +33,12 @@ const TELL: Record<string, Tell> = {
     ({ ...talkOf(frame), text: `A ${lower(frame.conversation_type)} conversation began` }),
   conversation_ended: (frame) =>
     ({ ...talkOf(frame), text: `A conversation ended${because(frame.reason)}` }),
+  conversation_evaluated: (frame) => frame.evaluation_error
+    ? {
+        ...talkOf(frame), isBad: true,
+        text: `A conversation could not be evaluated: ${textOf(frame.evaluation_error)}`,
+      }
+    : { ...talkOf(frame), text: "A conversation was evaluated" },
   conversation_failed: (frame) => ({
     icon: "conversations", isBad: true, text: textOf(frame.error),
     href: frame.conversation_id ? talkOf(frame).href : "#/ledger",

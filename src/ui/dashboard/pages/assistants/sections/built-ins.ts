@@ -10,7 +10,7 @@ interface Base {
 }
 
 export type Member = Base & (
-  | { kind: "text" | "area" | "secret" | "flag" | "assistant" | "phone" }
+  | { kind: "text" | "area" | "secret" | "flag" | "assistant" | "phone" | "booking" }
   | { kind: "number"; min: number; max: number }
   | { kind: "choice"; options: Option[] }
 );
@@ -91,6 +91,7 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
       { name: "calcom_endpoint", label: "Server", kind: "choice", options: options("us", "eu", "custom") },
       { name: "calcom_custom_endpoint", label: "Custom server", kind: "text" },
       when("When the caller wants an appointment"),
+      { name: "calcom_booking_fields", label: "Questions of the event", kind: "booking" },
     ],
   },
   {

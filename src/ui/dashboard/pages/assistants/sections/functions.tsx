@@ -10,6 +10,7 @@ import { useDraft, type BuiltIn } from "#ui/dashboard/pages/assistants/draft.ts"
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { idOf, optionsOf, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { BookingFields, type BookingField } from "./booking-fields.tsx";
 import { BUILT_INS, type BuiltInSpec, type Member } from "./built-ins.ts";
 
 function Summary() {
@@ -75,6 +76,7 @@ function Function({ tool, at, onChange }: {
         {spec.members.map((member) => (
           <MemberField
             key={member.name} member={member} value={tool[member.name]}
+            name={`tools.${at}.${member.name}`}
             error={errors[`tools.${at}.${member.name}`]}
             onInput={(value) => onChange({ ...tool, [member.name]: value })}
           />
@@ -84,8 +86,10 @@ function Function({ tool, at, onChange }: {
   );
 }
 
-function MemberField({ member, value, error, onInput }: {
+function MemberField({ member, value, name, error, onInput }: {
   member: Member; value: unknown; error: string | undefined; onInput(value: unknown): void;
+  /** As the server calls it in its complaints. */
+  name: string;
 }) {
   const { label, hint } = member;
   const field = { label, error, ...(hint ? { hint } : {}) };
@@ -118,6 +122,12 @@ function MemberField({ member, value, error, onInput }: {
       return <AssistantField {...field} value={value} onInput={onInput} />;
     case "phone":
       return <PhoneField {...field} value={value} onInput={onInput} />;
+    case "booking":
+      return (
+        <BookingFields
+          label={label} name={name} fields={(value ?? []) as BookingField[]} onInput={onInput}
+        />
+      );
   }
 }
 

@@ -1,0 +1,36 @@
+// The transfers of a call: to whom each went, how, and what became of it.
+import { whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Status } from "#ui/dashboard/kit/layout.tsx";
+import type { CallRecord } from "./call-state.ts";
+import { AssistantLink } from "./facts.tsx";
+
+type Transfer = CallRecord["transfers"][number];
+
+const HOW: Record<Transfer["type"], string> = {
+  call_transfer: "Put through", warm_call_transfer: "Put through with a briefing",
+  assistant_transfer: "Handed over to an assistant",
+};
+
+export function Transfers({ transfers }: { transfers: readonly Transfer[] }) {
+  if (transfers.length === 0) return null;
+  return (
+    <Card title="Transfers">
+      <ol class="calls-transfers" aria-label="Transfers">
+        {transfers.map((one) => (
+          <li key={one.id}>
+            <span>
+              <strong>
+                {one.assistant_id === null
+                  ? one.transfer_to
+                  : <AssistantLink uuid={one.assistant_id} name={one.transfer_to} />}
+              </strong>
+              <Status code={one.status} />
+            </span>
+            <small>{HOW[one.type]}, {whenExactly(one.created_at)}</small>
+            {one.failure_reason !== null && <p>{one.failure_reason}</p>}
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
