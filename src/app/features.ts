@@ -8,6 +8,7 @@ import { createAccounts, type Accounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createAssistants, type Assistant, type Assistants } from "#features/assistants/assistants.ts";
 import { loadCatalogs, type Catalogs } from "#features/assistants/catalogs.ts";
+import type { TurnContext } from "#features/assistants/turn-context.ts";
 import { createGroups } from "#features/assistants/groups.ts";
 import { createCalcom } from "#features/calendar/calcom.ts";
 import { findWarnings } from "#features/assistants/warnings.ts";
@@ -18,10 +19,9 @@ import { createRecordings } from "#features/calls/recordings.ts";
 import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
 import type { Config } from "#config/config.ts";
+import { joinFunctions, NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import type { AnswerOptions } from "#features/conversations/answering.ts";
-import {
-  endConversationSource, joinTools, NO_FUNCTIONS, type ToolSource, type TurnContext,
-} from "#features/conversations/functions.ts";
+import { conversationFunctions } from "#features/conversations/functions.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -94,7 +94,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
   const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelOf(assistant));
   const calcom = tooling.calcomSource(assistants.calcomKey);
-  const sourcesOf = (turn: TurnContext): ToolSource[] => [
+  const sourcesOf = (turn: TurnContext): FunctionSource[] => [
     tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn), calcom(turn),
   ];
   const givenTurns = createGivenTurns({
@@ -102,7 +102,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     findAssistant: (id) => assistants.findById(id),
     resolveModel,
     referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
-    toolsOf: (turn) => joinTools([...sourcesOf(turn), endConversationSource(turn)]),
+    functionsOf: (turn) => joinFunctions([...sourcesOf(turn), conversationFunctions(turn)]),
     bus, system, log,
     limits: chatLimits(config),
     observe: observeTurns(metrics),
@@ -271,14 +271,14 @@ function createTooling(
   };
   const invoke = createInvokeTool({ ...sending, journal: storage.toolJournal });
   const tryTool = createTryTool(sending);
-  const sourceOf = ({ assistant, scope, variables }: TurnContext): ToolSource => {
+  const sourceOf = ({ assistant, scope, variables }: TurnContext): FunctionSource => {
     const { accountId } = assistant;
     const byName = new Map(assistant.settings.tool_ids
       .map((id) => tools.describe(accountId, id))
       .filter((tool) => tool !== null)
       .map((tool) => [tool.name, tool]));
     return {
-      tools: [...byName.values()].map(modelToolOf),
+      offered: [...byName.values()].map(modelToolOf),
       call: async ({ name, arguments: args }) => {
         const tool = tools.find(accountId, byName.get(name)?.id ?? 0);
         if (!tool) return { error: "The tool was deleted." };
@@ -293,10 +293,10 @@ function createTooling(
   return { tools, threads, invoke, tryTool, sourceOf, calcomSource };
 }
 
-function calendarSource(calendars: Calendars, { assistant, scope }: TurnContext): ToolSource {
+function calendarSource(calendars: Calendars, { assistant, scope }: TurnContext): FunctionSource {
   if (!assistant.settings.tools.some(({ type }) => type === "calendar")) return NO_FUNCTIONS;
   return {
-    tools: CALENDAR_FUNCTIONS,
+    offered: CALENDAR_FUNCTIONS,
     call: ({ name, arguments: args }) => {
       const digest = createHash("sha256").update(JSON.stringify(args)).digest("hex");
       return callCalendar(calendars, assistant, {
@@ -337,11 +337,11 @@ function createKnowledge({ config, log, system }: AppOptions, storage: Storage, 
   });
   const { enqueue, forget } = processor;
   const retrieval = createRetrieval({ store, embedder, log });
-  const sourceOf = ({ assistant: { accountId, settings } }: TurnContext): ToolSource => {
+  const sourceOf = ({ assistant: { accountId, settings } }: TurnContext): FunctionSource => {
     const id = settings.knowledgebase_id;
     if (id === null || settings.knowledgebase_mode === "prompt") return NO_FUNCTIONS;
     return {
-      tools: [SEARCH_TOOL],
+      offered: [SEARCH_TOOL],
       call: async ({ arguments: { query } }) =>
         typeof query === "string" && query.trim() !== ""
           ? retrieval.search(accountId, id, firstChars(query, LIMITS.messageCharsMax))

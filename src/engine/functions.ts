@@ -1,25 +1,60 @@
-// The port through which a turn calls tools. Implementations journal the call before it is sent.
+// What a model may call in one turn: sources of functions, joined for the turn. A feature that has
+// functions is a source; turn.ts calls what is joined here.
 import type { FunctionCall } from "#events/events.ts";
 import type { ModelTool } from "#providers/models/port.ts";
 
-export interface ToolCallRequest {
+export interface FunctionRequest {
   /** Stable per call of the turn: the same id is the same effect. */
   callId: string;
   name: string;
   arguments: Record<string, unknown>;
 }
 
-export interface ToolBox {
-  /** What the model may call; empty when the assistant has no tools. */
-  readonly tools: ModelTool[];
+/** Functions of one kind. */
+export interface FunctionSource {
+  /** May be empty: then nothing is called. */
+  readonly offered: readonly ModelTool[];
   /**
-   * Calls one tool and resolves to what the model and the client are told; failures of the endpoint
-   * are results too. Rejects only when the signal aborts.
+   * Resolves to what the model and the client read; failures of an endpoint are results too. Takes
+   * only names that are offered. What has an effect outside is journaled before it is sent.
    */
-  call(request: ToolCallRequest, signal: AbortSignal): Promise<FunctionCall["result"]>;
+  call(request: FunctionRequest): Promise<FunctionCall["result"]>;
 }
 
-export const NO_TOOLS: ToolBox = {
-  tools: [],
-  call: (request) => Promise.resolve({ error: `There is no function named ${request.name}.` }),
-};
+/** All functions of one turn. */
+export interface TurnFunctions {
+  readonly offered: ModelTool[];
+  /** Takes any name. Rejects only when the signal aborts. */
+  call(request: FunctionRequest, signal: AbortSignal): Promise<FunctionCall["result"]>;
+}
+
+export const NO_FUNCTIONS: FunctionSource = { offered: [], call: () => Promise.resolve({}) };
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
+
+/** Of two functions with one name the first source's counts. */
+export function joinFunctions(sources: readonly FunctionSource[]): TurnFunctions {
+  const owners = new Map<string, FunctionSource>();
+  const offered: ModelTool[] = [];
+  for (const source of sources) {
+    for (const one of source.offered) {
+      if (owners.has(one.name)) continue;
+      owners.set(one.name, source);
+      offered.push(one);
+    }
+  }
+  return {
+    offered,
+    call: async (request, signal) => {
+      const owner = owners.get(request.name);
+      if (!owner) return { error: `There is no function named ${request.name}.` };
+      // A turn that is over stops waiting; what was sent is finished and journaled all the same.
+      return Promise.race([owner.call(request), aborted(signal)]);
+    },
+  };
+}

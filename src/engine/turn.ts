@@ -1,4 +1,4 @@
-// One turn: model → tools → model, until the model has answered. A bounded generator over ports; it
+// One turn: model → functions → model, until the model has answered. A bounded generator over ports; it
 // touches no database and no socket. Text conversations and calls run the same one.
 import { isUnsafeKey, wholeStart } from "#core/values.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -11,7 +11,7 @@ import type {
   ModelToolCall,
   ModelUsage,
 } from "#providers/models/port.ts";
-import type { ToolBox } from "./functions.ts";
+import type { TurnFunctions } from "./functions.ts";
 
 export type TurnEvent =
   | { kind: "text"; text: string }
@@ -23,7 +23,7 @@ export type TurnEvent =
 
 export interface TurnRequest {
   model: LanguageModel;
-  tools: ToolBox;
+  functions: TurnFunctions;
   messages: ModelMessage[];
   temperature: number;
   tokensMax: number;
@@ -52,7 +52,7 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
       {
         messages,
         // In the last step the model is offered nothing to call, so that it has to answer.
-        tools: mayCall ? request.tools.tools : [],
+        tools: mayCall ? request.functions.offered : [],
         temperature: request.temperature,
         tokensMax: request.tokensMax,
       },
@@ -117,7 +117,7 @@ async function* callTool(
   yield [{ kind: "function_call_start", ...started }];
   const result = args === null
     ? { error: "The arguments are not a JSON object." }
-    : await request.tools.call(started, request.signal);
+    : await request.functions.call(started, request.signal);
   if (request.signal.aborted) {
     throw new ProviderError("the turn was aborted", { retryable: false, cause: request.signal.reason });
   }

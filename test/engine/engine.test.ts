@@ -6,7 +6,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { FunctionCall } from "#events/events.ts";
 import { estimateTokens, trimHistory } from "#engine/history.ts";
 import { fillTemplate } from "#engine/template.ts";
-import type { ToolBox, ToolCallRequest } from "#engine/functions.ts";
+import type { FunctionRequest, TurnFunctions } from "#engine/functions.ts";
 import { createTurnQueue } from "#engine/turn-queue.ts";
 import { runTurn, type TurnEvent } from "#engine/turn.ts";
 import type {
@@ -31,15 +31,15 @@ const text = (value: string): ModelDelta => ({ kind: "text", text: value });
 const call = (id: string, argumentsJson = "{}"): ModelDelta =>
   ({ kind: "tool_call", call: { id, name: "look_up", argumentsJson } });
 
-interface RecordingToolBox extends ToolBox {
-  calls: ToolCallRequest[];
+interface RecordedFunctions extends TurnFunctions {
+  calls: FunctionRequest[];
 }
 
-function toolBox(result: Record<string, unknown> = { ok: true }): RecordingToolBox {
-  const calls: ToolCallRequest[] = [];
+function recorded(result: Record<string, unknown> = { ok: true }): RecordedFunctions {
+  const calls: FunctionRequest[] = [];
   return {
     calls,
-    tools: [{ name: "look_up", description: "", parameters: {} }],
+    offered: [{ name: "look_up", description: "", parameters: {} }],
     call: (request) => {
       calls.push(request);
       return Promise.resolve(result);
@@ -49,12 +49,12 @@ function toolBox(result: Record<string, unknown> = { ok: true }): RecordingToolB
 
 async function run(
   model: LanguageModel,
-  tools: ToolBox,
+  functions: TurnFunctions,
   signal = new AbortController().signal,
 ): Promise<TurnEvent[]> {
   const events: TurnEvent[] = [];
   const messages: ModelMessage[] = [{ role: "user", content: "Hello" }];
-  const turn = runTurn({ model, tools, messages, temperature: 0, tokensMax: 100, signal });
+  const turn = runTurn({ model, functions, messages, temperature: 0, tokensMax: 100, signal });
   for await (const batch of turn) events.push(...batch);
   return events;
 }
@@ -64,11 +64,11 @@ const spoken = (events: TurnEvent[]): string =>
 
 test("[EN1] a tool's result goes back to the model, and the client sees call and result", async () => {
   const model = modelOf([[text("One moment.")], [call("c1", '{"day":"Monday"}')]], [[text("Open.")]]);
-  const tools = toolBox({ hours: "9-17" });
-  const events = await run(model, tools);
+  const functions = recorded({ hours: "9-17" });
+  const events = await run(model, functions);
   assert.equal(spoken(events), "One moment.\n\nOpen.");
   const args = { day: "Monday" };
-  assert.deepEqual(tools.calls, [{ callId: "c1", name: "look_up", arguments: args }]);
+  assert.deepEqual(functions.calls, [{ callId: "c1", name: "look_up", arguments: args }]);
   assert.deepEqual(events.filter(({ kind }) => kind !== "text"), [
     { kind: "function_call_start", callId: "c1", name: "look_up", arguments: args },
     {
@@ -87,42 +87,42 @@ test("[EN1] a tool's result goes back to the model, and the client sees call and
 
 test("[EN2] a model that only ever calls tools ends at the bounds on steps and calls", async () => {
   const model = modelOf([[call("a"), call("b"), call("c")]]);
-  const tools = toolBox();
-  await run(model, tools);
+  const functions = recorded();
+  await run(model, functions);
   assert.equal(model.requests.length, LIMITS.turnStepsMax);
-  assert.equal(tools.calls.length, LIMITS.toolCallsPerTurnMax);
+  assert.equal(functions.calls.length, LIMITS.toolCallsPerTurnMax);
   assert.deepEqual(model.requests.at(-1)?.tools, [], "the last step has nothing to call");
 });
 
 test("[EN3] arguments that are no sensible JSON object never reach a tool", async () => {
   const huge = JSON.stringify({ text: "x".repeat(LIMITS.toolArgumentsBytesMax) });
   for (const bad of ["[1]", "{", "null", '"text"', huge]) {
-    const tools = toolBox();
+    const functions = recorded();
     const model = modelOf([[call("c", bad)]], [[text("Sorry.")]]);
-    assert.equal(spoken(await run(model, tools)), "Sorry.", bad.slice(0, 20));
-    assert.deepEqual(tools.calls, []);
+    assert.equal(spoken(await run(model, functions)), "Sorry.", bad.slice(0, 20));
+    assert.deepEqual(functions.calls, []);
   }
-  const tools = toolBox();
-  await run(modelOf([[call("c", '{"__proto__":{"x":1},"a":1}')]], [[text("Done.")]]), tools);
-  assert.deepEqual(tools.calls[0]?.arguments, { a: 1 });
+  const functions = recorded();
+  await run(modelOf([[call("c", '{"__proto__":{"x":1},"a":1}')]], [[text("Done.")]]), functions);
+  assert.deepEqual(functions.calls[0]?.arguments, { a: 1 });
 });
 
 test("[EN4] a reply without end is cut at its bound", async () => {
   const model = modelOf(Array.from({ length: 50 }, () => [text("x".repeat(1000))]));
-  assert.equal(spoken(await run(model, toolBox())).length, LIMITS.replyCharsMax);
+  assert.equal(spoken(await run(model, recorded())).length, LIMITS.replyCharsMax);
 });
 
 test("[EN5] an abort while a tool runs ends the turn without another word", async () => {
   const abort = new AbortController();
   const model = modelOf([[call("c")]], [[text("Never.")]]);
-  const tools: ToolBox = {
-    ...toolBox(),
+  const functions: TurnFunctions = {
+    ...recorded(),
     call: () => {
       abort.abort(new Error("stopped"));
       return Promise.resolve({});
     },
   };
-  await assert.rejects(run(model, tools, abort.signal), /aborted/);
+  await assert.rejects(run(model, functions, abort.signal), /aborted/);
   assert.equal(model.requests.length, 1);
 });
 

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import { LEGACY_VERSIONS, MODERN_VERSION } from "#gateways/mcp/server.ts";
-import { fitted, RESULT_CHARS_MAX } from "#gateways/mcp/toolbox.ts";
+import { fitted, RESULT_CHARS_MAX } from "#gateways/mcp/tools-of-routes.ts";
 import { createMcpCaller, META, type Free, type Wire } from "#support/mcp-caller.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";

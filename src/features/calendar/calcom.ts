@@ -215,7 +215,7 @@ export function createCalcom(options: CalcomOptions) {
         [told.name, { told, tool, isBooking: at === 1 }] as const);
     }));
     return {
-      tools: [...functions.values()].map(({ told }) => told),
+      offered: [...functions.values()].map(({ told }) => told),
       call: async ({ name, arguments: args }: { name: string; arguments: Arguments }) => {
         const wanted = functions.get(name);
         if (!wanted) return { error: `There is no function named ${name}.` };

@@ -3,7 +3,7 @@
 // voice/, in a thread of its own; the records are in calls.ts.
 import { join } from "node:path";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { personaOf } from "#features/conversations/answering.ts";
+import { personaOf } from "#features/assistants/turn-context.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
 import { wait } from "#core/system.ts";

@@ -1,7 +1,7 @@
 // What a model may do with the call itself: end it, hand it on, press keys. Functions of the
 // assistant's built-in tools, joined with its others by calling.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import type { ToolSource } from "#features/conversations/functions.ts";
+import type { FunctionSource } from "#engine/functions.ts";
 import type { ModelTool } from "#providers/models/port.ts";
 import type { LineTransfer } from "./transfers.ts";
 
@@ -104,7 +104,7 @@ function transferFunction(
   });
 }
 
-export function callFunctions(assistant: Assistant, deeds: CallDeeds): ToolSource {
+export function callFunctions(assistant: Assistant, deeds: CallDeeds): FunctionSource {
   const counts = new Map<string, number>();
   const functions = new Map<string, CallFunction>();
   for (const tool of assistant.settings.tools) {
@@ -114,7 +114,7 @@ export function callFunctions(assistant: Assistant, deeds: CallDeeds): ToolSourc
     if (made) functions.set(made.tool.name, made);
   }
   return {
-    tools: [...functions.values()].map(({ tool }) => tool),
+    offered: [...functions.values()].map(({ tool }) => tool),
     call: ({ name, arguments: args }) =>
       Promise.resolve(functions.get(name)?.call(args) ?? { error: "There is no such function." }),
   };

@@ -4,12 +4,13 @@ import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { CarrierLeg } from "#core/price-lists.ts";
 import type { System } from "#core/system.ts";
+import type { FunctionSource } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { Languages } from "#engine/prompt.ts";
 import type { FunctionCall } from "#events/events.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
-import type { ToolSource, TurnContext } from "#features/conversations/functions.ts";
+import type { TurnContext } from "#features/assistants/turn-context.ts";
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -32,7 +33,7 @@ export interface CallingOptions {
   /** What of the assistant does not act on this server. */
   warningsOf(assistant: Assistant): readonly Warning[];
   /** Functions of the assistant apart from those of the call itself. */
-  sourcesOf(context: TurnContext): ToolSource[];
+  sourcesOf(context: TurnContext): FunctionSource[];
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   languagesOf(assistant: Assistant): Languages;
   /** What an assistant's inbound webhook says about a caller; never rejects. */

@@ -1,15 +1,14 @@
 // Answering one turn of a call: the engine that answers text turns, over what was said so far, its
 // text going to the media thread as it comes. Called by calling.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { personaOf } from "#features/conversations/answering.ts";
-import { joinTools } from "#features/conversations/functions.ts";
+import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
+import { joinFunctions, type TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables, buildMessages, languageNote, type Languages } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
-import type { ToolBox } from "#engine/functions.ts";
 import { parseArguments, runTurn, type TurnEvent } from "#engine/turn.ts";
 import type { FunctionCall } from "#events/events.ts";
 import { callFunctions, type CallDeeds } from "./functions.ts";
@@ -60,7 +59,7 @@ export async function reply(
     }
     const turn = runTurn({
       model: options.resolveModel(assistant),
-      tools: toolsOf(options, call, number),
+      functions: functionsOf(options, call, number),
       messages: buildMessages({
         persona: personaOf(assistant),
         variables: call.variables,
@@ -87,12 +86,12 @@ export async function reply(
   if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });
 }
 
-function toolsOf(options: CallingOptions, call: LiveCall, turn: number): ToolBox {
+function functionsOf(options: CallingOptions, call: LiveCall, turn: number): TurnFunctions {
   const { id, assistant, variables } = call;
   const sources = options.sourcesOf({
     assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined,
   });
-  return joinTools([callFunctions(assistant, deedsOf(options, call)), ...sources]);
+  return joinFunctions([callFunctions(assistant, deedsOf(options, call)), ...sources]);
 }
 
 /** A function called by a model that speaks by itself. */
@@ -104,7 +103,7 @@ export async function answerToolCall(
   call.face?.tool(name, "start");
   const result = given === null
     ? { error: "The arguments are not a JSON object." }
-    : await toolsOf(options, call, turn).call(
+    : await functionsOf(options, call, turn).call(
         { callId: toolCallId, name, arguments: given }, new AbortController().signal);
   const made = { name, arguments: given ?? {}, result };
   call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], made]);
@@ -121,7 +120,7 @@ export function realtimeOf(
   return {
     ...chosen,
     instructions: instructionsOf(options, call),
-    tools: toolsOf(options, call, 0).tools,
+    tools: functionsOf(options, call, 0).offered,
     temperature: Number(settings.llm_temperature),
     silenceMs: REALTIME_SILENCE_MS,
     threshold: settings.turn_detection_threshold ?? REALTIME_THRESHOLD,
@@ -168,7 +167,7 @@ function become(
   options.media.send({
     kind: "become", callId: call.id, settings, greeting, engines,
     instructions: instructionsOf(options, call),
-    tools: call.isRealtime ? toolsOf(options, call, 0).tools : [],
+    tools: call.isRealtime ? functionsOf(options, call, 0).offered : [],
   });
 }
 

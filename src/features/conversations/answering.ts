@@ -1,13 +1,14 @@
 // Answers one turn that has begun: runs the engine, shows its text to whoever watches, stores
 // how it ended. Called by conversations.ts, which owns the order of turns.
 import type { Assistant } from "#features/assistants/assistants.ts";
+import { personaOf, type TurnContext } from "#features/assistants/turn-context.ts";
 import { ProviderError, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
-import { allVariables, buildMessages, type Languages, type Persona } from "#engine/prompt.ts";
-import type { ToolBox } from "#engine/functions.ts";
+import type { TurnFunctions } from "#engine/functions.ts";
+import { allVariables, buildMessages, type Languages } from "#engine/prompt.ts";
 import { runTurn, type TurnEvent } from "#engine/turn.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { FailureClass } from "#events/events.ts";
@@ -16,14 +17,13 @@ import type { LiveReply } from "./live-reply.ts";
 import type {
   Conversation, ConversationStore, FailureCause, TurnResult,
 } from "./records.ts";
-import type { TurnContext } from "./functions.ts";
 
 export interface AnswerOptions {
   store: ConversationStore;
   /** Null when it is deleted. */
   findAssistant(assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
-  toolsOf(context: TurnContext): ToolBox;
+  functionsOf(context: TurnContext): TurnFunctions;
   /** What of the assistant's knowledgebase belongs beside the question; null: nothing. */
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   languagesOf(assistant: Assistant): Languages;
@@ -51,17 +51,6 @@ export class Interrupted extends Error {
 }
 
 const PROCESS_FAILURE = "Failed to process message: ";
-
-export function personaOf(assistant: Assistant): Persona {
-  const { settings } = assistant;
-  return {
-    uuid: assistant.uuid,
-    name: assistant.name,
-    systemPrompt: settings.system_prompt,
-    variables: settings.variables,
-    timezone: settings.timezone,
-  };
-}
 
 function show(event: TurnEvent, live: LiveReply): void {
   switch (event.kind) {
@@ -109,7 +98,7 @@ export async function answer(
     const recent = options.store.recent(conversation.id, LIMITS.historyMessagesMax);
     const turn = runTurn({
       model: options.resolveModel(assistant),
-      tools: options.toolsOf(context),
+      functions: options.functionsOf(context),
       messages: buildMessages({
         persona: personaOf(assistant),
         variables: context.variables,

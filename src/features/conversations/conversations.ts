@@ -2,6 +2,7 @@
 // answered (answering.ts: engine, live text) and completed (one write). Every face enters here.
 import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
+import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
@@ -11,7 +12,7 @@ import { fillTemplate } from "#engine/template.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
 import { conversationTopic, type CommittedEvent, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { answer, Interrupted, personaOf, type AnswerOptions } from "./answering.ts";
+import { answer, Interrupted, type AnswerOptions } from "./answering.ts";
 import { LiveReply } from "./live-reply.ts";
 import { createRefusals } from "./refusals.ts";
 import {

@@ -2,6 +2,7 @@
 // conversations themselves, and like them only for the origins the assistant allows.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
+import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { about } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -13,7 +14,6 @@ import { originFault } from "#http/api.ts";
 import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "./access.ts";
-import { personaOf } from "./answering.ts";
 
 export interface WidgetRouteOptions {
   access: Access;

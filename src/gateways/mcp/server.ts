@@ -6,7 +6,7 @@ import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { HttpRequest } from "#http/exchange.ts";
 import { parseJson } from "#http/validation.ts";
-import type { Tool, ToolCaller } from "./toolbox.ts";
+import type { Tool, ToolCaller } from "./tools-of-routes.ts";
 
 export const MODERN_VERSION = "2026-07-28";
 /** Newest first: what `initialize` agrees on when it asks for something else. */

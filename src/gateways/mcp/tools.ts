@@ -1,5 +1,5 @@
-// What an MCP client may do. Each tool asks routes of the API (toolbox.ts) on behalf of the account
-// its key belongs to; of an answer only what a model needs is kept.
+// What an MCP client may do. Each tool asks routes of the API (tools-of-routes.ts) on behalf of the
+// account its key belongs to; of an answer only what a model needs is kept.
 import { Type, type TSchema } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -8,7 +8,7 @@ import type { Route } from "#http/route.ts";
 import {
   createSources, ENTRIES_DEFAULT, Id, only, PAGE, pagedTool, pageOf, picked, propertiesOf, READS,
   rowsOf, tool, wholeTool, type Tool, type ToolCaller, type Wire,
-} from "./toolbox.ts";
+} from "./tools-of-routes.ts";
 
 export interface ToolOptions {
   /** All routes of the API. */
