@@ -13,13 +13,11 @@ import {
   chooseSynthesizer, chooseTranscriber, openSynthesizers, speakWhole, whySynthesizerMissing,
   whyTranscriberMissing,
 } from "#providers/speech/engines.ts";
+import type { Storage } from "#storage/storage.ts";
 import { OPENAI_VOICES, speechConfigOf } from "./calls.ts";
 
 export interface CapabilityOptions {
   config: Config;
-  catalogs: Catalogs;
-  modelCatalog: ModelCatalog;
-  hasAssistant: Capabilities["hasAssistant"];
   system: System;
   log: Logger;
 }
@@ -34,11 +32,14 @@ const NO_REALTIME = "The setting PARLEY_REALTIME_URL is not set on this server."
 const NOTHING_SPEAKS = "Nothing on this server speaks the language of the voice.";
 const PREVIEW_RATE = 24_000;
 
-export function createCapabilities(options: CapabilityOptions): ServerCapabilities {
-  const { config, catalogs, modelCatalog, hasAssistant } = options;
-  const speech = speechConfigOf(config);
+export function createCapabilities(
+  options: CapabilityOptions,
+  { assistants }: Pick<Storage, "assistants">,
+  { catalogs, modelCatalog }: { catalogs: Catalogs; modelCatalog: ModelCatalog },
+): ServerCapabilities {
+  const speech = speechConfigOf(options.config);
   const can: Capabilities = {
-    hasAssistant,
+    hasAssistant: (accountId, id) => assistants.find(accountId, id) !== null,
     whyModelMissing: modelCatalog.whyMissing,
     whyRealtimeMissing: () => (speech.realtime === null ? NO_REALTIME : null),
     // Lists ask for many assistants at once, and the answers look for files and packages. What is

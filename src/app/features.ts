@@ -64,10 +64,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const modelCatalog = createModelCatalog({
     entries: models, ...modelServers(config), system, log,
   });
-  const capabilities = createCapabilities({
-    config, catalogs, modelCatalog, system, log,
-    hasAssistant: (accountId, id) => storage.assistants.find(accountId, id) !== null,
-  });
+  const capabilities = createCapabilities(options, storage, { catalogs, modelCatalog });
   const metrics: Metrics = createMetrics({
     sseStreams: () => streams.counts().sse,
     websockets: () => streams.counts().websocket,

@@ -1,9 +1,9 @@
 // The assistant's editor about what this server can do: settings without effect, models and voices
-// that are not set up, samples of voices. Where the server's answers are changed here, it is to have
-// what no test machine has; [DB325] has them as they are.
+// that are not set up, samples of voices. Answers are changed here to have what no test machine
+// has; [DB325] has them as they are. And the questions of an event at Cal.com.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
@@ -126,7 +126,8 @@ test("[DB325] what the server itself says of settings, models and voices is what
     for (const { message } of warnings) await page.getByText(message).waitFor();
     const options = await section(page, "Model").getByLabel("Model", { exact: true })
       .locator("option").evaluateAll((all) =>
-        (all as HTMLOptionElement[]).map(({ label, disabled, value }) => ({ label, disabled, value })));
+        (all as HTMLOptionElement[]).map(({ label, disabled, value }) =>
+          ({ label, disabled, value })));
     for (const one of models) {
       const option = options.find(({ value }) => value === String(one.id));
       assert.equal(option?.disabled, !one.available, one.name);
@@ -140,6 +141,48 @@ test("[DB325] what the server itself says of settings, models and voices is what
     await row(heard).getByRole("button", { name: "Listen to" }).click();
     await row(heard).getByRole("button", { name: "Stop" }).waitFor();
     await row(heard).getByRole("button", { name: "Listen to" }).waitFor();
+  });
+});
+
+test("[DB324] the questions of an event at Cal.com are written, changed and removed", { skip, timeout }, async () => {
+  const field = { slug: "company", type: "text", label: "Your company", required: true };
+  const calcom = {
+    type: "calendar_integration", calcom_api_key: "cal_live_1", calcom_event_slug: "intro",
+    calcom_booking_fields: [field, { ...field, slug: "old" }],
+  };
+  const { id } = await newAssistant(server, { tools: [calcom] });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/assistants/${id}`);
+    await page.getByRole("heading", { name: "Functions" }).click();
+    const functions = section(page, "Functions");
+    const save = page.getByRole("button", { name: "Save", exact: true });
+    const question = (at: number): Locator =>
+      functions.getByRole("group", { name: `Question ${at}`, exact: true });
+    assert.equal(await question(1).getByLabel("Name at Cal.com").inputValue(), "company");
+    await question(1).getByLabel("What is asked for").fill("Which company?");
+    await question(1).getByLabel("A booking needs it").uncheck();
+    await functions.getByRole("button", { name: "Remove question old" }).click();
+    await functions.getByRole("button", { name: "Add question" }).click();
+    await question(2).getByLabel("What is asked for").fill("Which colour?");
+    await question(2).getByLabel("Type").selectOption("select");
+    await question(2).getByLabel("Choices").fill("Red\nBlue\n");
+    await save.click();
+    // Its name is missing.
+    const name = question(2).getByLabel("Name at Cal.com");
+    await name.and(page.locator(":focus")).waitFor();
+    await look();
+    await name.fill("colour");
+    await save.click();
+    await page.getByRole("region", { name: "Unsaved changes" }).waitFor({ state: "detached" });
+    const { tools: [{ data }] } = (await server.call("GET", `/user/assistant/${id}`)).body;
+    assert.deepEqual(data.calcom_booking_fields, [
+      { ...field, label: "Which company?", required: false },
+      {
+        slug: "colour", type: "select", label: "Which colour?", required: false,
+        options: ["Red", "Blue"],
+      },
+    ]);
+    assert.equal(data.calcom_api_key, "***");
   });
 });
 
