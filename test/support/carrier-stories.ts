@@ -162,41 +162,6 @@ export const STORIES: Record<DialectName, Story> = {
       dtmf: null,
     },
   },
-  exotel: {
-    messages: [
-      json({ event: "connected" }),
-      json({
-        event: "start", sequence_number: "1", stream_sid: "MZ1",
-        start: {
-          stream_sid: "MZ1", call_sid: "CA1", account_sid: "AC1",
-          from: "+919876543210", to: "+918047491899", custom_parameters: { token: "t" },
-          media_format: { encoding: "audio/x-raw", sample_rate: "8000", bit_rate: "16" },
-        },
-      }),
-      json({ event: "media", sequence_number: "3", stream_sid: "MZ1", media: media(LITTLE_ENDIAN, { chunk: "2", timestamp: "200" }) }),
-      json({ event: "dtmf", sequence_number: "7", stream_sid: "MZ1", dtmf: { digit: "1", duration: "100" } }),
-      json({ event: "mark", sequence_number: "15", stream_sid: "MZ1", mark: { name: "heard" } }),
-      json({ event: "stop", sequence_number: "16", stream_sid: "MZ1", stop: { call_sid: "CA1", reason: "callended" } }),
-    ],
-    frames: [
-      { kind: "ignored" },
-      {
-        kind: "start", streamId: "MZ1", callSid: "CA1", from: "+919876543210", to: "+918047491899",
-        parameters: { token: "t" },
-      },
-      { kind: "audio", pcm: PCM },
-      { kind: "dtmf", digit: "1" },
-      { kind: "mark", name: "heard" },
-      { kind: "stop" },
-    ],
-    sent: {
-      // Five samples do not fill a message yet.
-      audio: null,
-      clear: { event: "clear", stream_sid: "MZ1" },
-      mark: { event: "mark", stream_sid: "MZ1", mark: { name: "a" } },
-      dtmf: null,
-    },
-  },
   asterisk: {
     messages: [
       json({
@@ -219,34 +184,6 @@ export const STORIES: Record<DialectName, Story> = {
       audio: LITTLE_ENDIAN,
       clear: { command: "FLUSH_MEDIA" },
       mark: { command: "MARK_MEDIA", correlation_id: "a" },
-      dtmf: null,
-    },
-  },
-  jambonz: {
-    messages: [
-      json({ callSid: "11aa", direction: "inbound", from: "+1", to: "+2", sampleRate: 16000, mixType: "mono", token: "t" }),
-      LITTLE_ENDIAN,
-      json({ event: "dtmf", dtmf: "1", duration: "1600" }),
-      json({ type: "mark", data: { name: "heard", event: "playout" } }),
-      json({ type: "playDone" }),
-    ],
-    frames: [
-      {
-        kind: "start", streamId: "11aa", callSid: "11aa", from: "+1", to: "+2",
-        parameters: {
-          callSid: "11aa", direction: "inbound", from: "+1", to: "+2", sampleRate: "16000",
-          mixType: "mono", token: "t",
-        },
-      },
-      { kind: "audio", pcm: PCM },
-      { kind: "dtmf", digit: "1" },
-      { kind: "mark", name: "heard" },
-      { kind: "ignored" },
-    ],
-    sent: {
-      audio: LITTLE_ENDIAN,
-      clear: { type: "killAudio" },
-      mark: { type: "mark", data: { name: "a" } },
       dtmf: null,
     },
   },

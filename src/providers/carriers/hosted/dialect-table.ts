@@ -1,10 +1,9 @@
 // What hosted carriers call things on their media sockets: one entry a dialect, read by
-// dialects.ts. Twilio's, Telnyx', Plivo's, Vonage's, Exotel's and jambonz' as documented; no live
-// account was tried. Asterisk's as it was seen to be.
+// dialects.ts. Twilio's, Telnyx', Plivo's and Vonage's are as documented; no live account was tried.
+// Asterisk's is as it was seen to be.
 import { jsonOf } from "#core/values.ts";
 
-export type DialectName =
-  | "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "exotel" | "jambonz" | "asterisk";
+export type DialectName = "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "asterisk";
 
 export type SocketRate = 8000 | 16000;
 /** Of sound on the wire; 16 bits are little-endian. */
@@ -15,8 +14,8 @@ export type Message = Record<string, unknown>;
 export type MessageKind = "start" | "media" | "dtmf" | "mark" | "cleared" | "stop";
 
 export interface Dialect {
-  /** Of the stream, as we ask for it; the first unless told otherwise. */
-  rates: readonly SocketRate[];
+  /** Samples per second of the stream, as we ask for it. */
+  rate: SocketRate;
   /** Of what is sent. */
   sends: WireEncoding;
   /** Sound is in binary messages, both ways; else base64 in JSON. */
@@ -25,12 +24,8 @@ export interface Dialect {
   forgetsMarks: boolean;
   /** Media messages may overtake each other. */
   isUnordered: boolean;
-  /** Sound is sent in messages of so much; shorter ones make gaps. */
-  batchMs: number;
-  /** By what `event`, or else `type`, says. */
+  /** Keyed by a message's `event`. */
   kinds: Record<string, MessageKind>;
-  /** The first message that has the id of the call is the start, though it has no such name. */
-  isStartUnnamed: boolean;
   /** By what the start calls the encoding, in small letters. */
   encodings: Record<string, WireEncoding>;
   /** Where things are; the first that is there. */
@@ -89,14 +84,12 @@ const COMMON: Record<string, MessageKind> = {
 };
 
 const TWILIO: Dialect = {
-  rates: [8000],
+  rate: 8000,
   sends: "PCMU",
   isBinary: false,
   forgetsMarks: false,
   isUnordered: false,
-  batchMs: 0,
   kinds: COMMON,
-  isStartUnnamed: false,
   encodings: { "audio/x-mulaw": "PCMU" },
   paths: {
     streamId: ["start.streamSid", "streamSid"],
@@ -119,25 +112,23 @@ const TWILIO: Dialect = {
   },
 };
 
-const SNAKE_CASE: Dialect["paths"] = {
-  streamId: ["stream_id", "stream_sid", "start.stream_sid"],
-  callSid: ["start.call_control_id", "start.call_sid"],
-  from: ["start.from"],
-  to: ["start.to"],
-  encoding: ["start.media_format.encoding"],
-  rate: ["start.media_format.sample_rate"],
-  channels: ["start.media_format.channels"],
-  digit: ["dtmf.digit"],
-  mark: ["mark.name"],
-};
-
 const TELNYX: Dialect = {
   ...TWILIO,
   isUnordered: true,
   // What comes is in the codec of the call where it could not be changed; what is sent is not. L16
   // would give 16 kHz, but whose byte order it has is told differently, so it is not asked for.
   encodings: { pcmu: "PCMU", pcma: "PCMA" },
-  paths: SNAKE_CASE,
+  paths: {
+    streamId: ["stream_id"],
+    callSid: ["start.call_control_id"],
+    from: ["start.from"],
+    to: ["start.to"],
+    encoding: ["start.media_format.encoding"],
+    rate: ["start.media_format.sample_rate"],
+    channels: ["start.media_format.channels"],
+    digit: ["dtmf.digit"],
+    mark: ["mark.name"],
+  },
   parameters: (start) => ({
     ...objectOf(decodeClientState(at(start, "start.client_state"))),
     ...objectOf(at(start, "start.custom_parameters")),
@@ -146,22 +137,6 @@ const TELNYX: Dialect = {
     audio: (payload) => ({ event: "media", media: { payload } }),
     clear: () => ({ event: "clear" }),
     mark: (name) => ({ event: "mark", mark: { name } }),
-    dtmf: () => null,
-  },
-};
-
-const EXOTEL: Dialect = {
-  ...TWILIO,
-  rates: [8000, 16000],
-  sends: "PCM16",
-  batchMs: 100,
-  encodings: { "audio/x-raw": "PCM16", "raw/slin": "PCM16", "audio/l16": "PCM16", base64: "PCM16" },
-  paths: SNAKE_CASE,
-  parameters: (start) => at(start, "start.custom_parameters"),
-  write: {
-    audio: (payload, id) => ({ event: "media", stream_sid: id, media: { payload } }),
-    clear: (id) => ({ event: "clear", stream_sid: id }),
-    mark: (name, id) => ({ event: "mark", stream_sid: id, mark: { name } }),
     dtmf: () => null,
   },
 };
@@ -189,7 +164,7 @@ const PLIVO: Dialect = {
 
 const VONAGE: Dialect = {
   ...TWILIO,
-  rates: [16000, 8000],
+  rate: 16_000,
   sends: "PCM16",
   isBinary: true,
   kinds: {
@@ -219,34 +194,9 @@ const VONAGE: Dialect = {
   },
 };
 
-const JAMBONZ: Dialect = {
-  ...VONAGE,
-  kinds: { dtmf: "dtmf", mark: "mark" },
-  isStartUnnamed: true,
-  encodings: {},
-  paths: {
-    streamId: ["callSid"],
-    callSid: ["callSid"],
-    from: ["from"],
-    to: ["to"],
-    encoding: [],
-    rate: ["sampleRate"],
-    channels: ["mixType"],
-    digit: ["dtmf"],
-    mark: ["data.name"],
-  },
-  write: {
-    audio: (payload) => ({ payload }),
-    clear: () => ({ type: "killAudio" }),
-    mark: (name) => ({ type: "mark", data: { name } }),
-    dtmf: () => null,
-  },
-};
-
 /** chan_websocket, its control messages in JSON. More than 65,500 bytes in one end the call. */
 const ASTERISK: Dialect = {
   ...VONAGE,
-  rates: [16000],
   forgetsMarks: true,
   kinds: { MEDIA_START: "start", DTMF_END: "dtmf", MEDIA_MARK_PROCESSED: "mark" },
   encodings: { slin16: "PCM16" },
@@ -277,7 +227,5 @@ export const DIALECTS: Record<DialectName, Dialect> = {
   telnyx: TELNYX,
   plivo: PLIVO,
   vonage: VONAGE,
-  exotel: EXOTEL,
-  jambonz: JAMBONZ,
   asterisk: ASTERISK,
 };

@@ -1,7 +1,6 @@
 // The media sockets of hosted carriers as one codec over the table of their dialects: messages to
 // frames of sound and signals, and back. Pure but for the little a stream has to remember. Nothing
 // that comes over the wire makes it throw, and every field of what it hands on is bounded.
-import assert from "node:assert/strict";
 import { jsonOf } from "#core/values.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
@@ -11,7 +10,7 @@ import {
   type WireEncoding,
 } from "./dialect-table.ts";
 
-export type { DialectName, SocketRate } from "./dialect-table.ts";
+export type { DialectName } from "./dialect-table.ts";
 
 export const DIALECT_LIMITS = {
   /** A message longer than this is ignored; the longest meant is 100 KB of sound in base64. */
@@ -54,7 +53,6 @@ export interface Codec {
   readonly rate: SocketRate;
   /** Messages in, text as a string. */
   receive(data: string | Uint8Array): CarrierFrame[];
-  /** Null also while a message is not full yet, where the carrier wants long ones. */
   audio(pcm: Pcm): string | Uint8Array | null;
   /** Drops what was sent and is not heard yet. */
   clear(): string | null;
@@ -120,37 +118,10 @@ function encode(pcm: Pcm, encoding: WireEncoding): Uint8Array {
   return bytes;
 }
 
-/** Collects frames until a message is full. */
-function createBatch(samplesMin: number) {
-  let parts: Pcm[] = [];
-  let samples = 0;
-  return {
-    add: (pcm: Pcm): Pcm | null => {
-      if (samplesMin === 0) return pcm;
-      parts.push(pcm.slice());
-      samples += pcm.length;
-      if (samples < samplesMin) return null;
-      const whole = new Int16Array(samples);
-      let from = 0;
-      for (const part of parts) {
-        whole.set(part, from);
-        from += part.length;
-      }
-      parts = [];
-      samples = 0;
-      return whole;
-    },
-    drop: () => {
-      parts = [];
-      samples = 0;
-    },
-  };
-}
-
 type Format = { kind: "usable"; encoding: WireEncoding } | { kind: "unusable"; format: string };
 
 /** Of the start: what it does not say is as we asked for it. */
-function formatOf(start: Message, { encodings, paths, sends }: Dialect, rate: number): Format {
+function formatOf(start: Message, { encodings, paths, sends, rate }: Dialect): Format {
   const { idCharsMax } = DIALECT_LIMITS;
   const said = (first(start, paths.encoding, idCharsMax) ?? "").toLowerCase();
   const [name = "", ...options] = said.split(";");
@@ -159,7 +130,7 @@ function formatOf(start: Message, { encodings, paths, sends }: Dialect, rate: nu
   const channels = first(start, paths.channels, idCharsMax) ?? "1";
   const named = Object.hasOwn(encodings, name) ? encodings[name] : undefined;
   const encoding = name === "" ? sends : named;
-  const isUsable = encoding && Number(told) === rate && /^(1|mono|mixed)$/.test(channels);
+  const isUsable = encoding && Number(told) === rate && channels === "1";
   return isUsable
     ? { kind: "usable", encoding }
     : { kind: "unusable", format: `${name || sends} at ${told} Hz, channels: ${channels}` };
@@ -221,19 +192,16 @@ type State =
   | { kind: "unusable" }
   | { kind: "over" };
 
-function kindOf(message: Message, dialect: Dialect, state: State): MessageKind | null {
-  const name = textOf(message.event ?? message.type, DIALECT_LIMITS.idCharsMax) ?? "";
-  if (Object.hasOwn(dialect.kinds, name)) return dialect.kinds[name] ?? null;
-  const isStart = dialect.isStartUnnamed && state.kind === "waiting"
-    && first(message, dialect.paths.callSid, DIALECT_LIMITS.idCharsMax) !== null;
-  return isStart ? "start" : null;
+function kindOf(message: Message, { kinds }: Dialect): MessageKind | null {
+  const name = textOf(message.event, DIALECT_LIMITS.idCharsMax) ?? "";
+  return Object.hasOwn(kinds, name) ? kinds[name] ?? null : null;
 }
 
-function createReader(dialect: Dialect, rate: SocketRate) {
+function createReader(dialect: Dialect) {
   const media = createMedia(dialect);
   let state: State = { kind: "waiting" };
   const start = (message: Message): CarrierFrame[] => {
-    const format = formatOf(message, dialect, rate);
+    const format = formatOf(message, dialect);
     if (format.kind === "unusable") {
       state = { kind: "unusable" };
       return [format];
@@ -245,7 +213,7 @@ function createReader(dialect: Dialect, rate: SocketRate) {
   };
   const readText = (text: string): CarrierFrame[] => {
     const message = parse(text);
-    const kind = message && kindOf(message, dialect, state);
+    const kind = message && kindOf(message, dialect);
     if (!message || !kind || state.kind === "over") return IGNORED;
     if (kind === "stop") {
       state = { kind: "over" };
@@ -293,16 +261,14 @@ function createMarks({ forgetsMarks }: Dialect) {
   };
 }
 
-/** The one we ask for. */
-export const rateOfDialect = (name: DialectName): SocketRate => DIALECTS[name].rates[0] ?? 8000;
+/** Samples per second, as we ask for them. */
+export const rateOfDialect = (name: DialectName): SocketRate => DIALECTS[name].rate;
 
-/** One for every socket. The rate is the one the carrier was asked for. */
-export function openCodec(name: DialectName, rate: SocketRate = rateOfDialect(name)): Codec {
+/** Makes the codec of one socket. */
+export function openCodec(name: DialectName): Codec {
   const dialect = DIALECTS[name];
-  assert(dialect.rates.includes(rate), `${name} has no streams of ${rate} Hz`);
-  const { write, sends, isBinary, batchMs } = dialect;
-  const reader = createReader(dialect, rate);
-  const batch = createBatch((rate / 1000) * batchMs);
+  const { write, sends, isBinary } = dialect;
+  const reader = createReader(dialect);
   const marks = createMarks(dialect);
   const written = (make: (streamId: string | null) => Message | null): string | null => {
     const streamId = reader.streamId();
@@ -310,19 +276,16 @@ export function openCodec(name: DialectName, rate: SocketRate = rateOfDialect(na
     return message && JSON.stringify(message);
   };
   return {
-    rate,
+    rate: dialect.rate,
     receive: (data) => marks.received(reader.receive(data)),
     audio: (pcm) => {
       if (reader.streamId() === undefined) return null;
-      const whole = batch.add(pcm);
-      if (!whole) return null;
-      const bytes = encode(whole, sends);
+      const bytes = encode(pcm, sends);
       if (isBinary) return bytes;
       const payload = Buffer.from(bytes.buffer, 0, bytes.length).toString("base64");
       return written((streamId) => write.audio(payload, streamId));
     },
     clear: () => {
-      batch.drop();
       marks.clear();
       return written(write.clear);
     },

@@ -47,17 +47,15 @@ test("[TW3] sound goes out and comes back: the same where it is linear, the near
   const anySound = fc.int16Array({ minLength: 1, maxLength: 400 });
   fc.assert(fc.property(fc.constantFrom(...NAMES), anySound, (name, pcm) => {
     const codec = started(name);
-    // Exotel's messages are long.
-    const samples = name === "exotel" ? Int16Array.from({ length: 800 }, (_, at) => pcm[at % pcm.length]!) : pcm;
-    const sent = codec.audio(samples);
+    const sent = codec.audio(pcm);
     const back = typeof sent === "string"
       ? json({ event: "media", media: (JSON.parse(sent) as { media: object }).media })
       : sent!;
     const [frame] = codec.receive(back);
     const { sends } = DIALECTS[name];
     const expected = sends === "PCM16"
-      ? samples
-      : samples.map((one) => LAWS[sends].samples[LAWS[sends].codes[one & 0xffff]!]!);
+      ? pcm
+      : pcm.map((one) => LAWS[sends].samples[LAWS[sends].codes[one & 0xffff]!]!);
     assert.deepEqual(frame, { kind: "audio", pcm: expected });
   }));
 });
@@ -122,8 +120,6 @@ test("[TW7] a stream in a format nobody asked for is told, and nothing of it is 
     ["telnyx", (start) => start.replace("PCMU", "G722"), "g722 at 8000 Hz, channels: 1"],
     ["telnyx", (start) => start.replace("8000", "16000"), "pcmu at 16000 Hz, channels: 1"],
     ["vonage", (start) => start.replace("16000", "24000"), "audio/l16 at 24000 Hz, channels: 1"],
-    ["exotel", (start) => start.replace("audio/x-raw", "audio/x-mulaw"), "audio/x-mulaw at 8000 Hz, channels: 1"],
-    ["jambonz", (start) => start.replace('"mono"', '"stereo"'), "PCM16 at 16000 Hz, channels: stereo"],
   ];
   for (const [name, change, format] of cases) {
     const codec = openCodec(name);
@@ -154,23 +150,6 @@ test("[TW9] nothing counts before the start, after the stop, or as a second star
     for (const message of messages) assert.deepEqual(codec.receive(message), [{ kind: "ignored" }]);
     assert.equal(codec.audio(PCM), null);
   }
-});
-
-test("[TW10] Exotel gets messages of 100 ms, and a clear also drops the one being filled", () => {
-  const codec = started("exotel");
-  const frame = new Int16Array(160).fill(5);
-  assert.deepEqual(Array.from({ length: 3 }, () => codec.audio(frame)), [null, null, null]);
-  codec.clear();
-  const sent = Array.from({ length: 10 }, () => codec.audio(frame));
-  assert.deepEqual(sent.map((one) => one !== null), [0, 0, 0, 0, 1, 0, 0, 0, 0, 1].map(Boolean));
-  const { media: { payload } } = JSON.parse(sent[4] as string) as { media: { payload: string } };
-  assert.equal(Buffer.from(payload, "base64").length, 1600);
-});
-
-test("[TW11] a codec has only rates its carrier has", () => {
-  assert.equal(openCodec("jambonz", 8000).rate, 8000);
-  assert.equal(openCodec("vonage").rate, 16_000);
-  assert.throws(() => openCodec("twilio", 16_000), /no streams of 16000 Hz/);
 });
 
 /** Everything a frame may hold, held against its bounds. */
@@ -215,23 +194,28 @@ const { tree } = fc.letrec((tie) => ({
 }));
 
 test("[TW12] whatever comes over a socket, nothing is thrown and every field keeps its bounds", () => {
-  const anyMessage = fc.oneof(
+  const anyMessageOf = (name: DialectName) => fc.oneof(
     fc.string(),
     fc.uint8Array({ maxLength: 700 }),
     fc.json(),
     tree.map((value) => JSON.stringify(value)),
+    // A start in some other format.
+    fc.string().map((format) => (startOf(name) as string)
+      .replace(/audio\/x-mulaw|audio\/l16|PCMU|slin16/, JSON.stringify(format).slice(1, -1))),
     // A message of the documentation with one place of it replaced.
-    fc.tuple(fc.nat(200), fc.nat(200), tree).map(([which, place, value]) => {
-      const all = NAMES.flatMap((name) => STORIES[name].messages).filter((one) => typeof one === "string");
+    fc.tuple(fc.nat(200), fc.nat(30), tree).map(([which, place, value]) => {
+      const all = STORIES[name].messages.filter((one) => typeof one === "string");
       let left = place;
       return JSON.stringify(JSON.parse(all[which % all.length]!), (_, found: unknown) =>
         (left-- === 0 ? value : found)) ?? "";
     }),
   );
   const kinds = new Set<string>();
+  const anyStream = fc.constantFrom(...NAMES).chain((name) =>
+    fc.tuple(fc.constant(name), fc.boolean(), fc.array(anyMessageOf(name), { maxLength: 8 })));
   fc.assert(fc.property(
-    fc.constantFrom(...NAMES), fc.boolean(), fc.array(anyMessage, { maxLength: 8 }),
-    (name, isStarted, messages) => {
+    anyStream,
+    ([name, isStarted, messages]) => {
       const codec = isStarted ? started(name) : openCodec(name);
       for (const message of messages) {
         const frames = codec.receive(message);
