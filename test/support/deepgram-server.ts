@@ -12,13 +12,12 @@ export interface ScriptedResult {
   /** Seconds; unless told, from the end of the last final result to the end of the audio. */
   start?: number;
   duration?: number;
-  confidence?: number;
   /** Of models that hear several, the most spoken first. */
   languages?: string[];
   words?: { word: string; punctuated_word?: string; start: number; end: number }[];
 }
 
-export type FluxEvent = "StartOfTurn" | "Update" | "EagerEndOfTurn" | "TurnResumed" | "EndOfTurn";
+export type FluxEvent = "StartOfTurn" | "Update" | "EndOfTurn";
 
 /** One connection. */
 export interface DeepgramPeer {
@@ -192,11 +191,11 @@ const METADATA = {
 
 function resultsOf(result: ScriptedResult, start: number, duration: number): object {
   const {
-    confidence = 0.98, fromFinalize = false, isFinal = false, languages, text, words,
+    fromFinalize = false, isFinal = false, languages, text, words,
   } = result;
   const spoken = words ?? text.split(" ").filter((word) => word !== "").map((word, at) => {
     const startS = start + at * 0.3;
-    return { word, punctuated_word: word, start: startS, end: startS + 0.3, confidence };
+    return { word, punctuated_word: word, start: startS, end: startS + 0.3, confidence: 0.98 };
   });
   return {
     type: "Results",
@@ -208,7 +207,7 @@ function resultsOf(result: ScriptedResult, start: number, duration: number): obj
     from_finalize: fromFinalize,
     channel: {
       alternatives: [{
-        transcript: text, confidence: text === "" ? 0 : confidence, words: spoken,
+        transcript: text, confidence: text === "" ? 0 : 0.98, words: spoken,
         ...(languages ? { languages } : {}),
       }],
     },

@@ -170,7 +170,7 @@ export function createLoopbackTranscriber(
           ear.end();
           const text = words.join(" ");
           words = [];
-          later(system, recognitionMs, () => emit({ kind: "final", text, confidence: 1 }));
+          later(system, recognitionMs, () => emit({ kind: "final", text }));
         },
         close: () => (open = false),
       };

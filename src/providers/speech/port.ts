@@ -24,18 +24,12 @@ export interface TranscriptionOptions {
  */
 export type TranscriptEvent =
   | { kind: "partial"; text: string }
-  /** `confidence` from 0 to 1; null when the engine does not say. */
-  | {
-      kind: "final"; text: string; confidence: number | null;
-      /** `iso_2`; only from engines that were told several languages and tell them apart. */
-      language?: string;
-    }
-  /** Only engines that detect turns tell the next four; the call then follows them. */
-  | { kind: "speech_start" }
-  /** Likely the end of the turn: a reply may be prepared, not yet spoken. */
-  | { kind: "eager_end_of_turn"; text: string }
-  | { kind: "turn_resumed" }
-  /** The speaker has finished; comes after the last `final` of the turn. */
+  /** `language` is `iso_2`; it comes only from engines that tell several languages apart. */
+  | { kind: "final"; text: string; language?: string }
+  /**
+   * The speaker has finished; comes after the last `final` of the turn, and only from engines that
+   * detect turns.
+   */
   | { kind: "end_of_turn" }
   /** The stream is over; nothing follows. */
   | { kind: "failed"; error: ProviderError };
@@ -134,8 +128,7 @@ export type SpeechToSpeechEvent =
   /** A piece of what the reply says, in order. */
   | { kind: "text"; itemId: string; text: string }
   | { kind: "tool_call"; callId: string; name: string; argumentsJson: string }
-  /** `inputTokens` and `outputTokens` are null when the vendor does not say. */
-  | { kind: "reply_end"; inputTokens: number | null; outputTokens: number | null }
+  | { kind: "reply_end" }
   | { kind: "failed"; error: ProviderError };
 
 export interface SpeechToSpeechSession {

@@ -145,16 +145,13 @@ test("[SP51] the settings of the call are sent in the names the server uses, the
   });
 });
 
-test("[SP52] a turn is told in order in either names: heard, answered in sound and words, counted", async () => {
+test("[SP52] a turn is told in order in either names: heard, answered in sound and words", async () => {
   for (const names of ["released", "beta"] as const) {
     for (const rate of [8000, 24_000]) {
       const { speak, told } = await session({ names }, { rate });
       // Before it is ready: the first words of a call are not lost.
       speak();
-      const end = await told.event("reply_end");
-      const tokens = names === "beta" ? null : { inputTokens: 20, outputTokens: 10 };
-      assert.deepEqual([end.inputTokens, end.outputTokens],
-        [tokens?.inputTokens ?? null, tokens?.outputTokens ?? null]);
+      await told.event("reply_end");
       const kinds = told.kinds().filter((kind, at, all) => kind !== all[at - 1]);
       assert.deepEqual(kinds.slice(0, 5),
         ["ready", "speech_start", "speech_end", "user_text", "reply_start"]);

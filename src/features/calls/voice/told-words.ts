@@ -31,7 +31,7 @@ export function createToldWords(system: System): ToldWords {
     due?.cancel();
     due = null;
     partial = "";
-    tell({ kind: "final", text, confidence: null });
+    tell({ kind: "final", text });
   };
   const wait = (): void => {
     due ??= system.after(FINAL_WAIT_MS, () => {

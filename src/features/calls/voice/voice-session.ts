@@ -220,10 +220,6 @@ export class VoiceSession implements CallSession {
       case "failed":
         this.#options.log.warn({ err: event.error }, "speech recognition failed");
         return this.hangUp("speech_failed");
-      case "speech_start":
-      case "eager_end_of_turn":
-      case "turn_resumed":
-        return;
     }
   }
 

@@ -17,7 +17,6 @@ const CHUNK_MS = 80;
 const STALL_MS = 500;
 const KEEP_ALIVE_MS = 4000;
 const END_THRESHOLD = 0.7;
-const EAGER_THRESHOLD = 0.5;
 const TEXT_CHARS_MAX = 8192;
 
 const TurnInfo = Type.Object({
@@ -25,13 +24,10 @@ const TurnInfo = Type.Object({
   event: Type.Union([
     Type.Literal("StartOfTurn"),
     Type.Literal("Update"),
-    Type.Literal("EagerEndOfTurn"),
-    Type.Literal("TurnResumed"),
     Type.Literal("EndOfTurn"),
   ]),
   transcript: Type.String(),
   languages: Type.Optional(Type.Array(Type.String())),
-  words: Type.Optional(Type.Array(Type.Object({ confidence: Type.Number() }))),
 });
 type TurnInfo = Static<typeof TurnInfo>;
 const turnInfoCheck = TypeCompiler.Compile(TurnInfo);
@@ -52,7 +48,6 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
     ["encoding", "linear16"],
     ["sample_rate", String(options.rate)],
     ["eot_threshold", String(END_THRESHOLD)],
-    ["eager_eot_threshold", String(EAGER_THRESHOLD)],
   ];
   // The models of one language refuse to be told it.
   const languages = options.languages.length > 1 ? options.languages : [options.language];
@@ -119,7 +114,7 @@ class FluxStream implements TranscriberStream {
   finalize(): void {
     if (!this.#isOpen) return;
     this.#flush();
-    this.#closePiece(this.#partial, null);
+    this.#closePiece(this.#partial);
   }
 
   close(): void {
@@ -128,7 +123,7 @@ class FluxStream implements TranscriberStream {
     this.#link.close();
   }
 
-  #turn({ event, transcript, words, languages }: TurnInfo): void {
+  #turn({ event, transcript, languages }: TurnInfo): void {
     const text = transcript.slice(0, TEXT_CHARS_MAX);
     const isStart = !this.#inTurn && event !== "EndOfTurn";
     // A turn whose end got lost.
@@ -136,26 +131,19 @@ class FluxStream implements TranscriberStream {
     if (event === "StartOfTurn" || (isStart && text !== "")) {
       this.#inTurn = true;
       this.#wordsTold = 0;
-      this.#tell({ kind: "speech_start" });
     }
     if (!this.#isOpen) return;
     const fresh = withoutWords(text, this.#wordsTold);
-    if (event === "EndOfTurn") {
-      return this.#turnEnded(fresh, confidenceOf(words), languages?.[0]);
-    }
-    if (fresh !== this.#partial) {
-      this.#partial = fresh;
-      this.#tell({ kind: "partial", text: fresh });
-    }
-    if (!this.#isOpen) return;
-    if (event === "EagerEndOfTurn") this.#tell({ kind: "eager_end_of_turn", text });
-    if (event === "TurnResumed") this.#tell({ kind: "turn_resumed" });
+    if (event === "EndOfTurn") return this.#turnEnded(fresh, languages?.[0]);
+    if (fresh === this.#partial) return;
+    this.#partial = fresh;
+    this.#tell({ kind: "partial", text: fresh });
   }
 
-  #turnEnded(fresh: string, confidence: number | null, language?: string): void {
+  #turnEnded(fresh: string, language?: string): void {
     const isHeard = this.#inTurn || fresh !== "";
     this.#inTurn = false;
-    if (fresh !== "" || this.#partial !== "") this.#closePiece(fresh, confidence, language);
+    if (fresh !== "" || this.#partial !== "") this.#closePiece(fresh, language);
     this.#wordsTold = 0;
     if (isHeard && this.#isOpen) this.#tell({ kind: "end_of_turn" });
   }
@@ -163,14 +151,14 @@ class FluxStream implements TranscriberStream {
   /** The next connection knows nothing of the turn: what was understood of it is kept. */
   #lost(): void {
     this.#inTurn = false;
-    if (this.#partial !== "") this.#closePiece(this.#partial, null);
+    if (this.#partial !== "") this.#closePiece(this.#partial);
     this.#wordsTold = 0;
   }
 
-  #closePiece(text: string, confidence: number | null, language?: string): void {
+  #closePiece(text: string, language?: string): void {
     this.#partial = "";
     this.#wordsTold += wordsOf(text).length;
-    this.#tell({ kind: "final", text, confidence, ...(language ? { language } : {}) });
+    this.#tell({ kind: "final", text, ...(language ? { language } : {}) });
   }
 
   #fillStall(): void {
@@ -203,9 +191,3 @@ const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => w
 /** The text behind its first words; their spelling may have changed since they were told. */
 const withoutWords = (text: string, count: number): string =>
   count === 0 ? text : wordsOf(text).slice(count).join(" ");
-
-function confidenceOf(words: TurnInfo["words"]): number | null {
-  if (!words || words.length === 0) return null;
-  const mean = words.reduce((sum, { confidence }) => sum + confidence, 0) / words.length;
-  return Math.min(1, Math.max(0, mean));
-}

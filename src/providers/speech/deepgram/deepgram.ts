@@ -30,7 +30,6 @@ const Results = Type.Object({
   channel: Type.Object({
     alternatives: Type.Array(Type.Object({
       transcript: Type.String(),
-      confidence: Type.Optional(Type.Number()),
       // Models that hear several name the most spoken first.
       languages: Type.Optional(Type.Array(Type.String())),
       words: Type.Optional(Type.Array(Type.Object({
@@ -134,7 +133,7 @@ class DeepgramStream implements TranscriberStream {
     const openS = this.#askedAtS - this.#coveredS;
     // Deepgram leaves an asking unanswered that finds nothing to finish.
     if (this.#asked === 0 && this.#partial === "" && openS <= ROUNDING_S) {
-      return this.#closePiece("", null);
+      return this.#closePiece("");
     }
     this.#asked += 1;
     this.#timer ??= this.#args.system.after(FINALIZE_WAIT_MS, () => this.#giveUp());
@@ -160,9 +159,8 @@ class DeepgramStream implements TranscriberStream {
     this.#coveredS = Math.max(this.#coveredS, endS);
     this.#settle(answered);
     if (text === "" && this.#partial === "" && answered === 0) return;
-    const confidence = results.channel.alternatives[0]?.confidence;
     const [language] = results.channel.alternatives[0]?.languages ?? [];
-    this.#closePiece(text, text === "" ? null : shareOf(confidence), language);
+    this.#closePiece(text, language);
   }
 
   /** How many askings a final result answers. */
@@ -187,7 +185,7 @@ class DeepgramStream implements TranscriberStream {
     this.#givenUp += this.#asked;
     if (this.#partial !== "") this.#coveredS = Math.max(this.#coveredS, this.#partialEndS);
     this.#settle(this.#asked);
-    this.#closePiece(this.#partial, null);
+    this.#closePiece(this.#partial);
   }
 
   /** What the connection had not finished is lost; what it had understood is kept. */
@@ -197,7 +195,7 @@ class DeepgramStream implements TranscriberStream {
     this.#givenUp = 0;
     this.#coveredS = 0;
     this.#askedAtS = 0;
-    if (isDue) this.#closePiece(this.#partial, null);
+    if (isDue) this.#closePiece(this.#partial);
   }
 
   #settle(answered: number): void {
@@ -209,9 +207,9 @@ class DeepgramStream implements TranscriberStream {
       : null;
   }
 
-  #closePiece(text: string, confidence: number | null, language?: string): void {
+  #closePiece(text: string, language?: string): void {
     this.#partial = "";
-    this.#tell({ kind: "final", text, confidence, ...(language ? { language } : {}) });
+    this.#tell({ kind: "final", text, ...(language ? { language } : {}) });
   }
 }
 
@@ -225,6 +223,3 @@ function freshText({ start, duration, channel }: Results, coveredS: number): str
   const spoken = fresh?.map((word) => word.punctuated_word ?? word.word).join(" ");
   return spoken?.slice(0, TEXT_CHARS_MAX) ?? text;
 }
-
-const shareOf = (value: number | undefined): number | null =>
-  value === undefined ? null : Math.min(1, Math.max(0, value));

@@ -45,8 +45,7 @@ export function createThreadRecogniser(options: RecogniserOptions): ThreadRecogn
     if (worker) return worker;
     const thread = new Worker(options.workerFile, { workerData: options.workerData });
     thread.on("message", ({ kind, stream, text }: FromRecogniser) =>
-      streams.get(stream)?.(
-        kind === "partial" ? { kind, text } : { kind, text, confidence: null }));
+      streams.get(stream)?.({ kind, text }));
     thread.on("error", (error) => log.error({ err: error }, "the thread of a recogniser failed"));
     thread.on("exit", () => {
       if (worker === thread) worker = null;

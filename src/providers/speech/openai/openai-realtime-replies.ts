@@ -101,7 +101,7 @@ export class Replies {
     this.#begun = this.#asked;
     this.#asked = null;
     this.#owesAnswer = false;
-    if (this.#active) this.#finish(this.#active, null, null);
+    if (this.#active) this.#finish(this.#active);
     this.#active = {
       id,
       resampler: createResampler(WIRE_RATE, this.#options.rate),
@@ -174,7 +174,7 @@ export class Replies {
     const reply = this.#active;
     if (reply?.id !== event.responseId) return;
     for (const call of event.calls) this.functionCalled(reply.id, call);
-    this.#finish(reply, event.inputTokens, event.outputTokens);
+    this.#finish(reply);
   }
 
   /** Whether the complaint was about a reply and is dealt with. */
@@ -191,7 +191,7 @@ export class Replies {
     }
     // Some servers end a reply with nothing but this.
     if (eventId !== null || type !== "server_error" || !this.#active) return false;
-    this.#finish(this.#active, null, null);
+    this.#finish(this.#active);
     return false;
   }
 
@@ -245,10 +245,10 @@ export class Replies {
     }
   }
 
-  #finish(reply: Reply, inputTokens: number | null, outputTokens: number | null): void {
+  #finish(reply: Reply): void {
     reply.isDone = true;
     this.#active = null;
-    this.#options.tell({ kind: "reply_end", inputTokens, outputTokens });
+    this.#options.tell({ kind: "reply_end" });
     if (this.#owesAnswer) this.#wish({ kind: "answer" });
     this.#owesAnswer = false;
     this.#goOn(reply);

@@ -39,13 +39,7 @@ export type RealtimeEvent =
   | { kind: "text"; responseId: string | null; itemId: string; text: string }
   | { kind: "function"; responseId: string | null; call: CalledFunction }
   | { kind: "function_named"; itemId: string; name: string }
-  | {
-    kind: "response_end";
-    responseId: string;
-    calls: CalledFunction[];
-    inputTokens: number | null;
-    outputTokens: number | null;
-  }
+  | { kind: "response_end"; responseId: string; calls: CalledFunction[] }
   /** `eventId`: of the event of ours that it answers. */
   | { kind: "error"; eventId: string | null; type: string; code: string; detail: unknown };
 
@@ -64,7 +58,6 @@ const plain = (kind: "updated" | "speech_start" | "speech_end" | "committed"): R
 const Text = Type.String();
 const Nullable = <Schema extends TSchema>(schema: Schema) =>
   Type.Optional(Type.Union([schema, Type.Null()]));
-const Count = Type.Integer({ minimum: 0 });
 
 const created = reader(
   Type.Object({
@@ -148,21 +141,12 @@ const READERS = new Map<string, Reader>([
       ({ kind: "function", responseId: response_id ?? null, call: callOf(item) }))],
   ["response.done", reader(
     Type.Object({
-      response: Type.Object({
-        id: Text,
-        output: Nullable(Type.Array(Type.Unknown())),
-        usage: Nullable(Type.Object({
-          input_tokens: Nullable(Count),
-          output_tokens: Nullable(Count),
-        })),
-      }),
+      response: Type.Object({ id: Text, output: Nullable(Type.Array(Type.Unknown())) }),
     }),
-    ({ response: { id, output, usage } }) => ({
+    ({ response: { id, output } }) => ({
       kind: "response_end",
       responseId: id,
       calls: (output ?? []).filter((item) => functionItem.Check(item)).map(callOf),
-      inputTokens: usage?.input_tokens ?? null,
-      outputTokens: usage?.output_tokens ?? null,
     }))],
   ["error", reader(
     Type.Object({

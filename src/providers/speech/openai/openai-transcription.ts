@@ -187,7 +187,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
 
   async #tellFinal(recognised: Promise<string | null>): Promise<void> {
     const text = await recognised;
-    if (!this.#isOver) this.#tell({ kind: "final", text: text ?? "", confidence: null });
+    if (!this.#isOver) this.#tell({ kind: "final", text: text ?? "" });
   }
 
   async #ask(heard: Pcm[], signal: AbortSignal): Promise<string> {
