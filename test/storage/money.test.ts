@@ -1,6 +1,6 @@
 // The promises about money, under concurrency and under SIGKILL of the real process.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
@@ -130,6 +130,7 @@ async function weather(dataDir: string, { env, kills, clients, sends, ...more }:
   await more.begin?.(server);
   let up = Promise.resolve();
   let sent = 0;
+  const progress = new EventEmitter();
   const post = async (path: string, body: object, key?: string): Promise<unknown> => {
     for (;;) {
       await up;
@@ -160,13 +161,14 @@ async function weather(dataDir: string, { env, kills, clients, sends, ...more }:
       const answer = await post(`/conversations/${uuid}/messages`, { message: text }, key);
       outcomes.push({ uuid, key, text, message: (answer as { message: string }).message });
       sent += 1;
+      progress.emit("sent");
     }
   };
   const kill = async (): Promise<void> => {
     const total = clients * sends;
     for (let count = 1; count <= kills; count += 1) {
       const goal = Math.floor((total * count) / (kills + 1) - Math.random() * 20);
-      while (sent < goal) await new Promise((resolve) => setImmediate(resolve));
+      while (sent < goal) await once(progress, "sent");
       const old = server.process;
       const gate = Promise.withResolvers<void>();
       up = gate.promise;

@@ -4,6 +4,7 @@
 // while servers behind it come and go.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { askUntil } from "./asking.ts";
 import { startAsterisk, type Asterisk, type AsteriskOptions } from "./asterisk.ts";
 import { openFrontDoor } from "./front-door.ts";
 import { createHostedDesks, CUSTOMER, type HostedDesks } from "./hosted-desks.ts";
@@ -55,7 +56,7 @@ export async function startAsteriskWorld(
   };
   const connected = async (): Promise<void> => {
     // Its application is there as long as somebody listens.
-    while (!(await asterisk.command("ari show apps")).includes(PARLEY)) { /* asks again */ }
+    await askUntil(() => asterisk.command("ari show apps"), (apps) => apps.includes(PARLEY));
   };
   world.env = {
     PARLEY_SPEECH: "loopback", PARLEY_ASTERISK_URL: asterisk.ariUrl!,
@@ -74,7 +75,7 @@ export async function startAsteriskWorld(
       };
       assert.equal((await fetch(bridge, { method: "POST", headers })).status, 200);
       await startServer();
-      while ((await fetch(bridge, { headers })).status === 200) { /* asks again */ }
+      await askUntil(() => fetch(bridge, { headers }), ({ status }) => status !== 200);
     },
     desk: (changes: Record<string, unknown> = {}) =>
       desks.desk({ initial_message: "Hello", ...changes }),

@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { askUntil } from "./asking.ts";
 import { freePorts } from "./free-ports.ts";
 import { isBound } from "./sipp.ts";
 import { createTold, type Told } from "./told.ts";
@@ -132,18 +133,11 @@ export async function startBaresip(
 
 /** Netstrings of JSON. */
 async function openControl(port: number, events: Told<{ kind: string; param: string }>) {
-  let socket: Socket | null = null;
   // Its ports are opened one after the other.
-  for (let attempt = 0; socket === null; attempt += 1) {
+  const { socket } = await askUntil(async () => {
     const next = connect(port, "127.0.0.1");
-    try {
-      await once(next, "connect");
-      socket = next;
-    } catch (error) {
-      if (attempt > 1000) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  }
+    return { socket: next, isOpen: await once(next, "connect").then(() => true, () => false) };
+  }, ({ isOpen }) => isOpen);
   let rest = Buffer.alloc(0);
   socket.on("data", (chunk: Buffer) => {
     rest = Buffer.concat([rest, chunk]);

@@ -18,10 +18,10 @@ const ROOT = join(import.meta.dirname, "../../..");
 /** What defines, judges, stores or shows settings, and so proves nothing by naming them. */
 const SILENT = [
   /^src\/(ui|client)\//, /(^|\/)(wire|[a-z-]*routes|settings|built-in-tools|warnings|rules)\.ts$/,
-  /^src\/storage\/sqlite\/(assistants|tools|sip-trunks|phone-numbers|campaigns)\.ts$/,
+  /^src\/storage\/(assistants|tools|sip-trunks|phone-numbers|campaigns)\.ts$/,
 ];
 /** The calls' own settings are made from the assistant's; the widget receives its own. */
-const SPEAKING = /^src\/(calls\/voice\/settings|conversations\/widget-routes)\.ts$/;
+const SPEAKING = /^src\/features\/(calls\/voice\/settings|conversations\/widget-routes)\.ts$/;
 
 /** Names that are read as a property or taken out of an object, in all files that act. */
 function namesRead(): Set<string> {

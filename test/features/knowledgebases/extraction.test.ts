@@ -16,6 +16,7 @@ import {
   createExtractor, type Extractor, type ExtractionResult,
 } from "#features/knowledgebases/extraction.ts";
 import { readHtml } from "#workers/documents/html.ts";
+import { askUntil } from "#support/asking.ts";
 import { docxAround, docxBomb, flow, makeDocx, makePdf } from "#support/documents.ts";
 import { assertLinear } from "#support/growth.ts";
 import { testDataDir } from "#support/server.ts";
@@ -30,6 +31,8 @@ interface Website {
   url: string;
   /** Paths asked for, in order. */
   requests: string[];
+  /** Resolves once so many requests have come. */
+  asked(count: number): Promise<void>;
   /** Connections, whether or not a request came over them. */
   connections(): number;
   close(): Promise<void>;
@@ -58,9 +61,7 @@ after(async () => {
 });
 
 async function read(
-  type: FileType,
-  bytes: Buffer | string,
-  extractor = shared,
+  type: FileType, bytes: Buffer | string, extractor = shared,
 ): Promise<ExtractionResult> {
   files += 1;
   const path = join(directory, `${files}.${type}`);
@@ -83,19 +84,19 @@ function assertFailed(result: ExtractionResult, reason: string | RegExp): void {
   else assert.match(given, reason);
 }
 
-/** Serves `pages` by path; text is HTML; everything else is 404. */
+/** Serves `pages` by path; text is HTML, the rest 404. */
 async function newSite(pages: Record<string, SitePage>): Promise<Website> {
   const requests: string[] = [];
   let connections = 0;
   const server = createServer((incoming, response) => {
     const path = incoming.url ?? "";
     requests.push(path);
+    server.emit("asked");
     const found = pages[path] ?? { status: 404 };
     const page = typeof found === "string" ? { body: found } : found;
     const headers = { "content-type": "text/html; charset=utf-8", ...page.headers };
-    setTimeout(() => {
-      response.writeHead(page.status ?? 200, headers).end(page.body ?? "");
-    }, page.delayMs ?? 0).unref();
+    const send = () => response.writeHead(page.status ?? 200, headers).end(page.body ?? "");
+    setTimeout(send, page.delayMs ?? 0).unref();
   });
   server.on("connection", () => (connections += 1));
   server.listen(0, "127.0.0.1");
@@ -103,6 +104,9 @@ async function newSite(pages: Record<string, SitePage>): Promise<Website> {
   const site = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
+    asked: async (count: number) => {
+      while (requests.length < count) await once(server, "asked");
+    },
     connections: () => connections,
     close: async () => {
       if (!server.listening) return;
@@ -114,10 +118,6 @@ async function newSite(pages: Record<string, SitePage>): Promise<Website> {
   };
   started.push(site);
   return site;
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const crawl = (site: Website, follow = 0, extractor = shared): Promise<ExtractionResult> =>
@@ -253,9 +253,9 @@ test("[EX15] a killed process costs the document it was reading; its neighbour i
   const extractor = newExtractor();
   /** Once so many more readings have asked for their page. */
   const killAfter = async (readings: number): Promise<void> => {
-    const asked = (): number => slow.requests.filter((path) => path === "/").length;
-    const goal = asked() + readings;
-    await until(() => asked() >= goal);
+    const pages = (): number => slow.requests.filter((path) => path === "/").length;
+    const goal = pages() + readings;
+    while (pages() < goal) await slow.asked(slow.requests.length + 1);
     process.kill(extractor.pid()!, "SIGKILL");
   };
   const [lone] = await Promise.all([crawl(slow, 0, extractor), killAfter(1)]);
@@ -294,14 +294,14 @@ test("[EX16] the process has no secrets, is capped and ends with the server", {
   assert.ok(existsSync(child));
   parent.kill("SIGKILL");
   // It notices that its channel is closed.
-  await until(() => !existsSync(child));
+  await askUntil(() => existsSync(child), (isThere) => !isThere);
 });
 
 test("[EX17] closing ends every reading with a result, and can be done twice", async () => {
   const hanging = await newSite({ "/": { body: "<p>Late.</p>", delayMs: 14_000 } });
   const extractor = newExtractor();
   const readings = [1, 2, 3].map(() => crawl(hanging, 0, extractor));
-  await until(() => hanging.requests.length > 0);
+  await hanging.asked(1);
   await Promise.all([extractor.close(), extractor.close()]);
   for (const result of await Promise.all(readings)) assertFailed(result, "The server is stopping.");
   assertFailed(await crawl(hanging, 0, extractor), "The server is stopping.");
@@ -420,7 +420,7 @@ test("[EX24] an aborted reading rejects at once and gives its place to the next"
   const readings = [1, 2, 3].map(() => extractor.extract(source, controller.signal));
   const settled = Promise.allSettled(readings);
   const next = read("txt", "Next.", extractor);
-  await until(() => hanging.requests.length > 0);
+  await hanging.asked(1);
   const reader = extractor.pid()!;
   controller.abort(new Error("not wanted any more"));
   assert.ok((await settled).every(({ status }) => status === "rejected"));
