@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { createSystem } from "#core/system.ts";
 import type { BeginOutcome } from "#features/conversations/records.ts";
 import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
-import { createCommands } from "#storage/commands.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import { createInlineWriter, startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import type { Writer } from "#storage/writer.ts";
 import { percentile, print, printResult } from "./report.ts";
@@ -30,33 +30,33 @@ interface Subject {
 }
 
 /** A fresh database with accounts that never run dry and one conversation each. */
-function prepare(dataDir: string): Subject[] {
+async function prepare(dataDir: string): Promise<Subject[]> {
   const db = openWriter(dataDir, { migrate: true });
   const subjects: Subject[] = [];
-  db.transaction(() => {
-    const commands = createCommands(db);
-    const insertAssistant = db.prepare(`
-      INSERT INTO assistants (uuid, account_id, name, type, status, mode, settings, created_at, updated_at)
-      VALUES (@uuid, @accountId, 'Bench', 'inbound', 'active', 'pipeline', '{}', 0, 0)`);
-    for (let number = 0; number < ACCOUNTS; number += 1) {
-      const now = system.now();
-      const account = commands["accounts.create"]({ name: "Bench", email: "", plan: "bench", now });
-      commands["accounts.credit"]({
-        accountId: account.id, amountMicros: 1e12, reference: `bench:${number}`, now,
-      });
-      const uuid = system.uuid();
-      const { lastInsertRowid } = insertAssistant.run({ uuid, accountId: account.id });
-      const created = commands["conversations.create"]({
-        uuid: system.uuid(), accountId: account.id,
-        assistant: { id: Number(lastInsertRowid), uuid }, type: "widget", variables: {},
-        externalIdentifier: null, initialMessage: "", priceMicros: 0, dailyCapMicros: null, day: "",
-        inactivityMinutes: 30, now,
-      });
-      if (created.kind !== "created") throw new Error("setup failed");
-      const { conversation } = created;
-      subjects.push({ uuid: conversation.uuid, id: conversation.id, accountId: account.id });
-    }
-  })();
+  db.exec("BEGIN");
+  const commands = commandsOver(db);
+  const insertAssistant = db.prepare(`
+    INSERT INTO assistants (uuid, account_id, name, type, status, mode, settings, created_at, updated_at)
+    VALUES (@uuid, @accountId, 'Bench', 'inbound', 'active', 'pipeline', '{}', 0, 0)`);
+  for (let number = 0; number < ACCOUNTS; number += 1) {
+    const now = system.now();
+    const account = await commands["accounts.create"]({ name: "Bench", email: "", plan: "bench", now });
+    await commands["accounts.credit"]({
+      accountId: account.id, amountMicros: 1e12, reference: `bench:${number}`, now,
+    });
+    const uuid = system.uuid();
+    const { lastInsertRowid } = insertAssistant.run({ uuid, accountId: account.id });
+    const created = await commands["conversations.create"]({
+      uuid: system.uuid(), accountId: account.id,
+      assistant: { id: Number(lastInsertRowid), uuid }, type: "widget", variables: {},
+      externalIdentifier: null, initialMessage: "", priceMicros: 0, dailyCapMicros: null, day: "",
+      inactivityMinutes: 30, now,
+    });
+    if (created.kind !== "created") throw new Error("setup failed");
+    const { conversation } = created;
+    subjects.push({ uuid: conversation.uuid, id: conversation.id, accountId: account.id });
+  }
+  db.exec("COMMIT");
   db.close();
   return subjects;
 }
@@ -110,11 +110,11 @@ async function throughWriter(writer: Writer, subjects: Subject[], depth: number)
   return figures(latencies, (performance.now() - startedMs) / 1000);
 }
 
-function plain(dataDir: string, subjects: Subject[]): Figures {
+async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
   const db = openWriter(dataDir, { migrate: true });
-  const run = createBatchRunner(db, createCommands(db));
-  const one = (command: string, args: unknown): unknown => {
-    const [outcome] = run([{ command, args }]);
+  const run = createBatchRunner(db, commandsOver(db));
+  const one = async (command: string, args: unknown): Promise<unknown> => {
+    const [outcome] = await run([{ command, args }]);
     if (outcome?.kind !== "done") throw new Error("plain failed");
     return outcome.value;
   };
@@ -123,8 +123,8 @@ function plain(dataDir: string, subjects: Subject[]): Figures {
   for (let next = 0; performance.now() < startedMs + SECONDS_PER_RUN * 1000; next += 1) {
     const subject = subjects[next % subjects.length] as Subject;
     const at = performance.now();
-    const begun = one("turns.begin", beginArgs(subject)) as BeginOutcome;
-    one("turns.complete", completeArgs(subject, begun));
+    const begun = await one("turns.begin", beginArgs(subject)) as BeginOutcome;
+    await one("turns.complete", completeArgs(subject, begun));
     latencies.push(performance.now() - at);
   }
   db.close();
@@ -137,11 +137,11 @@ const WRITERS: Record<string, (dataDir: string) => Promise<Writer>> = {
 };
 
 async function inFolder<T>(
-  run: (dataDir: string, subjects: Subject[]) => Promise<T> | T,
+  run: (dataDir: string, subjects: Subject[]) => Promise<T>,
 ): Promise<T> {
   const dataDir = mkdtempSync(join(process.env.BENCH_DIR ?? tmpdir(), "parley-bench-"));
   try {
-    return await run(dataDir, prepare(dataDir));
+    return await run(dataDir, await prepare(dataDir));
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
   }

@@ -36,7 +36,7 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/edge\/http\//, /^src\/base\//],
   [/^src\/edge\/realtime\//, /^src\/(?:base|edge\/http)\//],
   [/^src\/storage\/engines\//, /^src\/(?:base|storage|features)\//],
-  [/^src\/storage\//, /^src\/(?:base|features)\/|^src\/storage\/engines\/sqlite\/(?:database|search)\.ts$/],
+  [/^src\/storage\//, /^src\/(?:base|features)\/|^src\/storage\/engines\/sqlite\/database\.ts$/],
   [/^src\/features\/calls\/hosted\//, new RegExp(
     String.raw`^src/(?:base|engine|features|providers/carriers)/|^src/providers/speech/port\.ts$`
       + String.raw`|^src/edge/http/(?:exchange|route|errors|answers)\.ts$`)],
@@ -86,7 +86,7 @@ test("[ST2] a feature imports from features before it, and the face of none but 
 
 test("[ST3] what is swapped as a whole is imported in its own place only", () => {
   const places: Record<string, RegExp> = {
-    "better-sqlite3": /^src\/storage\//,
+    "better-sqlite3": /^src\/storage\/engines\/sqlite\//,
     "sqlite-vec": /^src\/storage\/engines\/sqlite\//,
     "uWebSockets.js": /^src\/edge\/http\/(server|response|socket)\.ts$/,
     "prom-client": /^src\/base\/core\/metrics\.ts$/,

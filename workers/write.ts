@@ -1,24 +1,24 @@
 // The writer thread: the one connection that writes. Drains everything the main thread has posted,
 // commits it as one transaction, answers. Started by storage/engines/sqlite/writer.ts.
-import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
 import { LIMITS } from "#core/limits.ts";
 import { createBatchRunner, type Outcome, type Request } from "#storage/engines/sqlite/batch.ts";
-import { createCommands } from "#storage/commands.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import type { FromWriter, ToWriter } from "#storage/engines/sqlite/writer.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/write.ts runs as a worker thread");
 const { dataDir } = workerData as { dataDir: string };
 const db = openWriter(dataDir, { migrate: true });
-const runBatch = createBatchRunner(db, createCommands(db));
+const runBatch = createBatchRunner(db, commandsOver(db));
 const answer = (message: FromWriter): void => port.postMessage(message);
 
 let broken: Outcome | null = null;
 
-function commitTogether(batches: Request[][]): void {
+async function commitTogether(batches: Request[][]): Promise<void> {
   const requests = batches.flat();
-  const outcomes = broken ? requests.map(() => broken as Outcome) : runBatch(requests);
+  const outcomes = broken ? requests.map(() => broken as Outcome) : await runBatch(requests);
   broken ??= outcomes.find((outcome) => outcome.kind === "failure") ?? null;
   let offset = 0;
   for (const batch of batches) {
@@ -38,7 +38,7 @@ const checkpoint = setInterval(() => {
   if (!broken) db.pragma("wal_checkpoint(PASSIVE)");
 }, LIMITS.checkpointMs);
 
-port.on("message", (first: ToWriter) => {
+async function receive(port: MessagePort, first: ToWriter): Promise<void> {
   const batches: Request[][] = [];
   let count = 0;
   let next: ToWriter | undefined = first;
@@ -49,8 +49,11 @@ port.on("message", (first: ToWriter) => {
       ? (receiveMessageOnPort(port)?.message as ToWriter | undefined)
       : undefined;
   }
-  if (batches.length > 0) commitTogether(batches);
+  if (batches.length > 0) await commitTogether(batches);
   if (next && "close" in next) close();
-});
+}
+
+// A batch is over before the next message is received: commands await statements alone.
+port.on("message", (message: ToWriter) => void receive(port, message));
 
 answer({ ready: true });

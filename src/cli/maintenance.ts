@@ -11,7 +11,7 @@ import { createSystem, isoMicros } from "#core/system.ts";
 import { auditDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
-import { trySealed } from "#storage/sealed.ts";
+import { trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
 import { table, UsageError, type Command } from "./command.ts";
 

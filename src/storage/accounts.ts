@@ -4,6 +4,7 @@ import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import { createLedger } from "./ledger.ts";
+import type { Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface AccountRow {
@@ -62,54 +63,56 @@ function keyFromRow(row: KeyRow): ApiKey {
   };
 }
 
-export function accountCommands(db: Db) {
-  const ledger = createLedger(db);
-  const insertAccount = db.prepare<[object], AccountRow>(`
+export function accountCommands(sql: Sql) {
+  const ledger = createLedger(sql);
+  const insertAccount = sql.prepare<object, AccountRow>(`
     INSERT INTO accounts (name, email, plan, created_at) VALUES (@name, @email, @plan, @now)
     RETURNING ${ACCOUNT}`);
-  const setPlan = db.prepare("UPDATE accounts SET plan = @plan WHERE id = @accountId");
-  const insertKey = db.prepare<[object], KeyRow>(`
+  const setPlan = sql.prepare("UPDATE accounts SET plan = @plan WHERE id = @accountId");
+  const insertKey = sql.prepare<object, KeyRow>(`
     INSERT INTO api_keys (account_id, name, secret_hash, scopes, expires_at, created_at)
     VALUES (@accountId, @name, @secretHash, @scopes, @expiresAt, @now) RETURNING ${KEY}`);
-  const revoke = db.prepare(`
+  const revoke = sql.prepare(`
     UPDATE api_keys SET revoked_at = @now
     WHERE id = @keyId AND account_id = @accountId AND revoked_at IS NULL`);
-  const touch = db.prepare("UPDATE api_keys SET last_used_at = @at WHERE id = @keyId");
-  const balance = db.prepare<[object], { balance_micros: number }>(
+  const touch = sql.prepare("UPDATE api_keys SET last_used_at = @at WHERE id = @keyId");
+  const balance = sql.prepare<object, { balance_micros: number }>(
     "SELECT balance_micros FROM accounts WHERE id = @accountId");
-  const entered = db.prepare<[object], { account_id: number }>(
+  const entered = sql.prepare<object, { account_id: number }>(
     "SELECT account_id FROM ledger WHERE reference = @reference");
 
   return {
-    "accounts.create": (args: { name: string; email: string; plan: string; now: Instant }) => {
-      const row = insertAccount.get(args);
+    "accounts.create": async (
+      args: { name: string; email: string; plan: string; now: Instant },
+    ) => {
+      const row = await insertAccount.get(args);
       if (!row) throw new Error("an insert returned no row");
       return accountFromRow(row);
     },
-    "accounts.setPlan": (args: { accountId: number; plan: string }) =>
-      setPlan.run(args).changes > 0,
-    "accounts.createKey": (args: NewKey) => {
-      const row = insertKey.get({ ...args, scopes: args.scopes.join(",") });
+    "accounts.setPlan": async (args: { accountId: number; plan: string }) =>
+      (await setPlan.run(args)).changes > 0,
+    "accounts.createKey": async (args: NewKey) => {
+      const row = await insertKey.get({ ...args, scopes: args.scopes.join(",") });
       if (!row) throw new Error("an insert returned no row");
       return keyFromRow(row);
     },
-    "accounts.revokeKey": (args: { accountId: number; keyId: number; now: Instant }) =>
-      revoke.run(args).changes > 0,
-    "accounts.touchKeys": (uses: { keyId: number; at: Instant }[]) => {
-      for (const use of uses) touch.run(use);
+    "accounts.revokeKey": async (args: { accountId: number; keyId: number; now: Instant }) =>
+      (await revoke.run(args)).changes > 0,
+    "accounts.touchKeys": async (uses: { keyId: number; at: Instant }[]) => {
+      for (const use of uses) await touch.run(use);
     },
-    "accounts.credit": (args: {
+    "accounts.credit": async (args: {
       accountId: number;
       amountMicros: Micros;
       reference: string;
       now: Instant;
-    }): CreditOutcome => {
-      const account = balance.get({ accountId: args.accountId });
+    }): Promise<CreditOutcome> => {
+      const account = await balance.get({ accountId: args.accountId });
       if (!account) return { kind: "not_found" };
-      if (entered.get({ reference: args.reference })) {
+      if (await entered.get({ reference: args.reference })) {
         return { kind: "repeated", balanceMicros: account.balance_micros };
       }
-      const posted = ledger.enter({ ...args, kind: "credit" });
+      const posted = await ledger.enter({ ...args, kind: "credit" });
       if (!posted) return { kind: "below_zero" };
       return { kind: "entered", balanceMicros: posted.balanceMicros, events: posted.events };
     },

@@ -10,6 +10,7 @@ import type {
 } from "#features/assistants/settings.ts";
 import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Exists, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface AssistantRow {
@@ -58,25 +59,29 @@ function settingColumns(settings: AssistantSettings) {
 }
 
 /** What of an assistant's references was deleted, or taken by another, since it was judged. */
-function createReferenceCheck(db: Db) {
-  const folder = db.prepare(
+function createReferenceCheck(sql: Sql) {
+  const folder = sql.prepare<object, Exists>(
     "SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");
-  const label = db.prepare("SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
-  const number = db.prepare(
+  const label = sql.prepare<object, Exists>("SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
+  const number = sql.prepare<object, Exists>(
     "SELECT 1 FROM phone_numbers WHERE id = @id AND account_id = @accountId");
-  const holder = db.prepare(`
+  const holder = sql.prepare<object, Exists>(`
     SELECT 1 FROM assistants WHERE account_id = @accountId AND phone_number_id = @id
       AND type = 'inbound' AND deleted_at IS NULL AND id <> @assistantId`);
-  return (accountId: number, assistantId: number, columns: AssistantColumns) => {
+  return async (accountId: number, assistantId: number, columns: AssistantColumns) => {
     const { folderId, phoneNumberId, labelIds, type } = columns;
     const gone = (field: "folder_id" | "phone_number_id" | "label_ids") =>
       ({ kind: "reference_gone", field }) as const;
-    if (folderId !== null && !folder.get({ id: folderId, accountId })) return gone("folder_id");
-    if (labelIds.some((id) => !label.get({ id, accountId }))) return gone("label_ids");
+    if (folderId !== null && !await folder.get({ id: folderId, accountId })) {
+      return gone("folder_id");
+    }
+    for (const id of labelIds) {
+      if (!await label.get({ id, accountId })) return gone("label_ids");
+    }
     if (phoneNumberId === null) return null;
-    if (!number.get({ id: phoneNumberId, accountId })) return gone("phone_number_id");
+    if (!await number.get({ id: phoneNumberId, accountId })) return gone("phone_number_id");
     const isTaken = type === "inbound"
-      && holder.get({ id: phoneNumberId, accountId, assistantId }) !== undefined;
+      && await holder.get({ id: phoneNumberId, accountId, assistantId }) !== undefined;
     return isTaken ? ({ kind: "number_taken" } as const) : null;
   };
 }
@@ -84,87 +89,87 @@ function createReferenceCheck(db: Db) {
 /** Puts `updated_at` forward even where the clock stands still. */
 export const TOUCHED = "CASE WHEN updated_at >= @now THEN updated_at + 1 ELSE @now END";
 
-function createLabelLinks(db: Db) {
-  const unlink = db.prepare(`
+function createLabelLinks(sql: Sql) {
+  const unlink = sql.prepare(`
     DELETE FROM assistant_labels WHERE assistant_id IN (
       SELECT id FROM assistants WHERE id = @assistantId AND account_id = @accountId)`);
-  const link = db.prepare(`
+  const link = sql.prepare(`
     INSERT INTO assistant_labels (assistant_id, label_id)
     SELECT @assistantId, id FROM labels WHERE id = @labelId AND account_id = @accountId`);
-  return (accountId: number, assistantId: number, labelIds: number[]): void => {
-    unlink.run({ assistantId, accountId });
-    for (const labelId of labelIds) link.run({ assistantId, labelId, accountId });
+  return async (accountId: number, assistantId: number, labelIds: number[]): Promise<void> => {
+    await unlink.run({ assistantId, accountId });
+    for (const labelId of labelIds) await link.run({ assistantId, labelId, accountId });
   };
 }
 
-export function assistantCommands(db: Db) {
-  const refuse = createReferenceCheck(db);
-  const setLabels = createLabelLinks(db);
-  const count = db.prepare<[object], { count: number }>(`
+export function assistantCommands(sql: Sql) {
+  const refuse = createReferenceCheck(sql);
+  const setLabels = createLabelLinks(sql);
+  const count = sql.prepare<object, { count: number }>(`
     SELECT count(*) AS count FROM assistants
     WHERE account_id = @accountId AND deleted_at IS NULL`);
-  const insert = db.prepare<[object], { id: number }>(`
+  const insert = sql.prepare<object, { id: number }>(`
     INSERT INTO assistants (uuid, account_id, name, type, status, mode, folder_id,
       phone_number_id, knowledgebase_id, created_at, updated_at, settings)
     VALUES (@uuid, @accountId, @name, @type, @status, @mode, @folderId,
       @phoneNumberId, @knowledgebaseId, @now, @now, @settings) RETURNING id`);
-  const current = db.prepare<[object], { updated_at: number }>(`
+  const current = sql.prepare<object, { updated_at: number }>(`
     SELECT updated_at FROM assistants
     WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
-  const change = db.prepare<[object], { updated_at: number }>(`
+  const change = sql.prepare<object, { updated_at: number }>(`
     UPDATE assistants SET name = @name, type = @type, status = @status, mode = @mode,
       folder_id = @folderId, phone_number_id = @phoneNumberId,
       knowledgebase_id = @knowledgebaseId, settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId RETURNING updated_at`);
-  const settingsOf = db.prepare<[object], { settings: string }>(
+  const settingsOf = sql.prepare<object, { settings: string }>(
     "SELECT settings FROM assistants WHERE id = @assistantId");
-  const setSettings = db.prepare(`
+  const setSettings = sql.prepare(`
     UPDATE assistants SET settings = @settings, updated_at = ${TOUCHED} WHERE id = @assistantId`);
-  const remove = db.prepare(`
+  const remove = sql.prepare(`
     UPDATE assistants SET deleted_at = @now, phone_number_id = NULL, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
 
   return {
-    "assistants.create": (args: NewAssistant): CreateOutcome => {
+    "assistants.create": async (args: NewAssistant): Promise<CreateOutcome> => {
       const { uuid, accountId, columns, now } = args;
-      const owned = count.get({ accountId })?.count ?? 0;
+      const owned = (await count.get({ accountId }))?.count ?? 0;
       if (owned >= args.assistantsMax) return { kind: "too_many" };
-      const refused = refuse(accountId, 0, columns);
+      const refused = await refuse(accountId, 0, columns);
       if (refused) return refused;
       const { labelIds, ...plain } = columns;
-      const row = insert.get({
+      const row = await insert.get({
         ...plain, ...settingColumns(args.settings), uuid, accountId, now,
       });
       if (!row) throw new Error("an insert returned no row");
-      setLabels(accountId, row.id, labelIds);
+      await setLabels(accountId, row.id, labelIds);
       return { kind: "created", assistantId: row.id };
     },
-    "assistants.update": (args: AssistantChange): UpdateOutcome => {
+    "assistants.update": async (args: AssistantChange): Promise<UpdateOutcome> => {
       const { accountId, assistantId, columns, now } = args;
-      const row = current.get({ accountId, assistantId });
+      const row = await current.get({ accountId, assistantId });
       if (!row) return { kind: "not_found" };
       if (row.updated_at !== args.expectedUpdatedAt) return { kind: "changed" };
-      const refused = refuse(accountId, assistantId, columns);
+      const refused = await refuse(accountId, assistantId, columns);
       if (refused) return refused;
       const { labelIds, ...plain } = columns;
-      const changed = change.get({
+      const changed = await change.get({
         ...plain, ...settingColumns(args.settings), accountId, assistantId, now,
       });
       if (!changed) throw new Error("an update returned no row");
-      setLabels(accountId, assistantId, labelIds);
+      await setLabels(accountId, assistantId, labelIds);
       return { kind: "updated", updatedAt: changed.updated_at };
     },
-    "assistants.setTools": (args: {
+    "assistants.setTools": async (args: {
       assistantId: number; tools: BuiltInTool[]; now: Instant;
-    }): void => {
+    }): Promise<void> => {
       const { assistantId, tools, now } = args;
-      const row = settingsOf.get({ assistantId });
+      const row = await settingsOf.get({ assistantId });
       if (!row) return;
       const stored = JSON.parse(row.settings) as AssistantSettings;
-      setSettings.run({ assistantId, settings: JSON.stringify({ ...stored, tools }), now });
+      await setSettings.run({ assistantId, settings: JSON.stringify({ ...stored, tools }), now });
     },
-    "assistants.remove": (args: { accountId: number; assistantId: number; now: Instant }) =>
-      remove.run(args).changes > 0,
+    "assistants.remove": async (args: { accountId: number; assistantId: number; now: Instant }) =>
+      (await remove.run(args)).changes > 0,
   };
 }
 
@@ -172,48 +177,48 @@ export function assistantCommands(db: Db) {
  * For commands of other features, inside their own transaction: takes what they are about to
  * delete away from every assistant of the account, deleted ones included.
  */
-export function createDetacher(db: Db) {
-  const knowledgebase = db.prepare(`
+export function createDetacher(sql: Sql) {
+  const knowledgebase = sql.prepare(`
     UPDATE assistants SET knowledgebase_id = NULL, updated_at = ${TOUCHED}
     WHERE account_id = @accountId AND knowledgebase_id = @id`);
-  const phoneNumber = db.prepare(`
+  const phoneNumber = sql.prepare(`
     UPDATE assistants SET phone_number_id = NULL, updated_at = ${TOUCHED}
     WHERE account_id = @accountId AND phone_number_id = @id`);
-  const all = db.prepare<[object], { id: number; settings: string }>(
+  const all = sql.prepare<object, { id: number; settings: string }>(
     "SELECT id, settings FROM assistants WHERE account_id = @accountId");
-  const transferring = db.prepare<[object], { id: number; settings: string }>(`
+  const transferring = sql.prepare<object, { id: number; settings: string }>(`
     SELECT id, settings FROM assistants
     WHERE account_id = @accountId AND settings LIKE '%"warm_call_transfer"%'`);
-  const rewrite = db.prepare(`
+  const rewrite = sql.prepare(`
     UPDATE assistants SET settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId`);
   return {
-    knowledgebase: (accountId: number, id: number, now: Instant): void => {
-      knowledgebase.run({ accountId, id, now });
+    knowledgebase: async (accountId: number, id: number, now: Instant): Promise<void> => {
+      await knowledgebase.run({ accountId, id, now });
     },
-    phoneNumber: (accountId: number, id: number, now: Instant): void => {
-      phoneNumber.run({ accountId, id, now });
-      for (const row of transferring.all({ accountId })) {
+    phoneNumber: async (accountId: number, id: number, now: Instant): Promise<void> => {
+      await phoneNumber.run({ accountId, id, now });
+      for (const row of await transferring.all({ accountId })) {
         const stored = JSON.parse(row.settings) as AssistantSettings;
         const names = (tool: BuiltInTool): boolean =>
           tool.type === "warm_call_transfer" && tool.outbound_phone_id === id;
         if (!stored.tools.some(names)) continue;
         const tools = stored.tools.map((tool) =>
           (names(tool) ? { ...tool, outbound_phone_id: null } : tool));
-        rewrite.run({
+        await rewrite.run({
           settings: JSON.stringify({ ...stored, tools }), assistantId: row.id, accountId, now,
         });
       }
     },
     /** Reads every assistant of the account; deleting a tool is rare. */
-    tool: (accountId: number, id: number, now: Instant): void => {
-      for (const row of all.all({ accountId })) {
+    tool: async (accountId: number, id: number, now: Instant): Promise<void> => {
+      for (const row of await all.all({ accountId })) {
         const stored = JSON.parse(row.settings) as AssistantSettings;
         if (!stored.tool_ids.includes(id)) continue;
         const settings = JSON.stringify({
           ...stored, tool_ids: stored.tool_ids.filter((toolId) => toolId !== id),
         });
-        rewrite.run({ settings, assistantId: row.id, accountId, now });
+        await rewrite.run({ settings, assistantId: row.id, accountId, now });
       }
     },
   };

@@ -6,6 +6,7 @@ import type {
 import type { Period, WorkingHours } from "#features/calendar/slots.ts";
 import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Exists, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface CalendarRow {
@@ -71,58 +72,58 @@ const INSERT_CALENDAR = `
   VALUES (@assistantId, @accountId, @feedUuid, @timeZone, @slotMinutes, @bufferMinutes,
     @leadMinutes, @daysAhead, @workingHours, @now)`;
 
-export function calendarCommands(db: Db) {
-  const create = db.prepare(`${INSERT_CALENDAR} ON CONFLICT (assistant_id) DO NOTHING`);
-  const save = db.prepare(`${INSERT_CALENDAR}
+export function calendarCommands(sql: Sql) {
+  const create = sql.prepare(`${INSERT_CALENDAR} ON CONFLICT (assistant_id) DO NOTHING`);
+  const save = sql.prepare(`${INSERT_CALENDAR}
     ON CONFLICT (assistant_id) DO UPDATE SET feed_uuid = excluded.feed_uuid,
       time_zone = excluded.time_zone, slot_minutes = excluded.slot_minutes,
       buffer_minutes = excluded.buffer_minutes, lead_minutes = excluded.lead_minutes,
       days_ahead = excluded.days_ahead, working_hours = excluded.working_hours,
       updated_at = excluded.updated_at`);
-  const find = db.prepare<[object], CalendarRow>(FIND_CALENDAR);
-  const earlier = db.prepare<[object], AppointmentRow>(FIND_BOOKING);
-  const inTheWay = db.prepare(`
+  const find = sql.prepare<object, CalendarRow>(FIND_CALENDAR);
+  const earlier = sql.prepare<object, AppointmentRow>(FIND_BOOKING);
+  const inTheWay = sql.prepare<object, Exists>(`
     SELECT 1 FROM appointments WHERE assistant_id = @assistantId AND state = 'booked'
       AND starts_at < @until AND ends_at > @from LIMIT 1`);
-  const insert = db.prepare<[object], AppointmentRow>(`
+  const insert = sql.prepare<object, AppointmentRow>(`
     INSERT INTO appointments (account_id, assistant_id, uuid, booking_key, starts_at, ends_at, name,
       email, phone, notes, state, created_at, updated_at)
     VALUES (@accountId, @assistantId, @uuid, @bookingKey, @start, @end, @name, @email, @phone,
       @notes, 'booked', @now, @now) RETURNING *`);
-  const cancel = db.prepare(`
+  const cancel = sql.prepare(`
     UPDATE appointments SET state = 'cancelled', updated_at = @now
     WHERE id = @appointmentId AND account_id = @accountId AND state = 'booked'`);
   const columnsOf = ({ calendar, now }: { calendar: Calendar; now: Instant }) => ({
     ...calendar, workingHours: JSON.stringify(calendar.workingHours), now,
   });
   return {
-    "calendars.create": (args: Parameters<typeof columnsOf>[0]): void => {
-      create.run(columnsOf(args));
+    "calendars.create": async (args: Parameters<typeof columnsOf>[0]): Promise<void> => {
+      await create.run(columnsOf(args));
     },
-    "calendars.save": (
+    "calendars.save": async (
       args: { assistantId: number; changes: CalendarChanges; now: Instant },
-    ): Calendar => {
+    ): Promise<Calendar> => {
       const { assistantId, changes, now } = args;
-      const row = find.get({ assistantId });
+      const row = await find.get({ assistantId });
       if (!row) throw new Error("a calendar is opened before it is changed");
       const calendar = { ...calendarFromRow(row), ...changes };
-      save.run(columnsOf({ calendar, now }));
+      await save.run(columnsOf({ calendar, now }));
       return calendar;
     },
-    "calendars.book": (args: NewAppointment): Appointment | null => {
-      const same = earlier.get(args);
+    "calendars.book": async (args: NewAppointment): Promise<Appointment | null> => {
+      const same = await earlier.get(args);
       if (same) return appointmentFromRow(same);
       const { assistantId, start, end, bufferMinutes } = args;
       const buffer = bufferMinutes * MINUTE;
       const from = start - buffer;
-      if (inTheWay.get({ assistantId, from, until: end + buffer })) return null;
-      const row = insert.get(args);
+      if (await inTheWay.get({ assistantId, from, until: end + buffer })) return null;
+      const row = await insert.get(args);
       if (!row) throw new Error("an insert returned no row");
       return appointmentFromRow(row);
     },
-    "calendars.cancel": (
+    "calendars.cancel": async (
       args: { accountId: number; appointmentId: number; now: Instant },
-    ): boolean => cancel.run(args).changes > 0,
+    ): Promise<boolean> => (await cancel.run(args)).changes > 0,
   };
 }
 

@@ -14,10 +14,10 @@ import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
 import { callTransferCommands } from "./call-transfers.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createDialRates } from "./dial-rates.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
+import type { Exists, Sql } from "./sql.ts";
 
 type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
 
@@ -31,27 +31,27 @@ const reference = (callId: number): string => `call:${callId}`;
 export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
   Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
 
-export function callCommands(db: Db) {
-  const rows = createCallRows(db);
-  const end = createEnd(db, rows);
+export function callCommands(sql: Sql) {
+  const rows = createCallRows(sql);
+  const end = createEnd(sql, rows);
   return {
-    "calls.create": createCreate(db, rows),
-    "calls.change": createChange(db, rows),
-    "calls.setVariables": createSetVariables(db),
-    ...callTransferCommands(db),
-    "calls.addTranscript": createAddTranscript(db, rows),
+    "calls.create": createCreate(sql, rows),
+    "calls.change": createChange(sql, rows),
+    "calls.setVariables": createSetVariables(sql),
+    ...callTransferCommands(sql),
+    "calls.addTranscript": createAddTranscript(sql, rows),
     "calls.end": end,
-    "calls.finish": createFinish(db, rows),
-    "calls.beat": createBeat(db),
-    "calls.recover": createRecover(db, rows, end),
-    "calls.delete": createDelete(db, rows),
-    "calls.expireRecordings": createExpireRecordings(db),
+    "calls.finish": createFinish(sql, rows),
+    "calls.beat": createBeat(sql),
+    "calls.recover": createRecover(sql, rows, end),
+    "calls.delete": createDelete(sql, rows),
+    "calls.expireRecordings": createExpireRecordings(sql),
   };
 }
 
 /** Steps more than one command takes. */
-function prepareStatus(db: Db) {
-  return db.prepare(`
+function prepareStatus(sql: Sql) {
+  return sql.prepare(`
     UPDATE calls SET status = @to, end_reason = coalesce(@reason, end_reason),
       failure_reason = coalesce(@failureReason, failure_reason),
       answered_by = coalesce(@answeredBy, answered_by),
@@ -61,24 +61,24 @@ function prepareStatus(db: Db) {
     WHERE id = @callId`);
 }
 
-function createCallRows(db: Db) {
-  const append = createEventAppender(db);
-  const nextAccountSequence = createAccountSequence(db);
-  const advance = db.prepare<[object], { sequence: number }>(`
+function createCallRows(sql: Sql) {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const advance = sql.prepare<object, { sequence: number }>(`
     UPDATE calls SET event_sequence = event_sequence + 1, updated_at = @now WHERE id = @callId
     RETURNING event_sequence AS sequence`);
-  const find = db.prepare<[object], CallRow>(`${CALL} WHERE c.id = @callId`);
-  const setStatus = prepareStatus(db);
-  const find1 = (callId: number): Call | null => {
-    const row = find.get({ callId });
+  const find = sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId`);
+  const setStatus = prepareStatus(sql);
+  const find1 = async (callId: number): Promise<Call | null> => {
+    const row = await find.get({ callId });
     return row ? callFromRow(row) : null;
   };
-  const tell = (call: Call, data: CommittedData, now: Instant): CommittedEvent => {
-    const drawn = advance.get({ callId: call.id, now });
+  const tell = async (call: Call, data: CommittedData, now: Instant): Promise<CommittedEvent> => {
+    const drawn = await advance.get({ callId: call.id, now });
     if (!drawn) throw new Error("an event needs an existing call");
     return append({
       accountId: call.accountId,
-      accountSequence: nextAccountSequence(call.accountId, 1),
+      accountSequence: await nextAccountSequence(call.accountId, 1),
       conversation: null,
       call: { id: call.id, sequence: drawn.sequence },
       data,
@@ -86,19 +86,19 @@ function createCallRows(db: Db) {
     });
   };
   return {
-    ledger: createLedger(db),
+    ledger: createLedger(sql),
     append,
     nextAccountSequence,
     find: find1,
     tell,
     /** One row of the table of states, told as an event. The caller has asked `mayChange`. */
-    change: (call: Call, args: {
+    change: async (call: Call, args: {
       to: CallStatus; answeredBy: AnsweredBy | null; reason: EndReason | null;
       failureReason: string | null; now: Instant;
-    }): CommittedEvent => {
+    }): Promise<CommittedEvent> => {
       const { to, answeredBy, reason, failureReason, now } = args;
       const isOver = to === "ended" || isFinal(to) ? 1 : 0;
-      setStatus.run({ callId: call.id, to, answeredBy, reason, failureReason, isOver, now });
+      await setStatus.run({ callId: call.id, to, answeredBy, reason, failureReason, isOver, now });
       return tell(call, {
         type: "call_status_changed",
         call_id: call.id,
@@ -110,8 +110,8 @@ function createCallRows(db: Db) {
       }, now);
     },
     /** The last event of every call. */
-    tellEnded: (callId: number, now: Instant): CommittedEvent => {
-      const call = find1(callId);
+    tellEnded: async (callId: number, now: Instant): Promise<CommittedEvent> => {
+      const call = await find1(callId);
       if (!call) throw new Error("the call is gone");
       return tell(call, {
         type: "call_ended",
@@ -133,49 +133,51 @@ function createCallRows(db: Db) {
 type CallRows = ReturnType<typeof createCallRows>;
 
 /** Begins a call as a step of another command. */
-export const createCallBegin = (db: Db): (args: NewCall) => CreateCallOutcome =>
-  createCreate(db, createCallRows(db));
+export const createCallBegin = (sql: Sql): (args: NewCall) => Promise<CreateCallOutcome> =>
+  createCreate(sql, createCallRows(sql));
 
-function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutcome {
-  const free = db.prepare<[object], { micros: number }>(
+function createCreate(sql: Sql, rows: CallRows): (args: NewCall) => Promise<CreateCallOutcome> {
+  const free = sql.prepare<object, { micros: number }>(
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
-  const live = db.prepare<[object], { calls: number }>(
+  const live = sql.prepare<object, { calls: number }>(
     `SELECT count(*) AS calls FROM calls WHERE account_id = @accountId AND ${IS_LIVE}`);
-  const insert = db.prepare(`
+  const insert = sql.prepare(`
     INSERT INTO calls (account_id, assistant_id, type, status, conversation_uuid, assistant_phone,
       customer_phone, variables, campaign_id, lead_id, price_per_minute, created_at, updated_at)
     VALUES (@accountId, @assistantId, @type, 'initiated', @conversationUuid, @assistantPhone,
       @customerPhone, @variables, @campaignId, @leadId, @priceMicrosPerMinute, @now, @now)`);
-  const takeTurn = createDialRates(db);
-  const blocked = db.prepare(`
+  const takeTurn = createDialRates(sql);
+  const blocked = sql.prepare<object, Exists>(`
     SELECT 1 FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @customerPhone`);
-  return (args) => {
+  return async (args) => {
     const { accountId, assistant, variables, customerPhone, dialling, origin, now } = args;
     const isOutbound = args.type === "outbound";
-    if (isOutbound && blocked.get({ accountId, customerPhone })) return { kind: "blocked" };
+    if (isOutbound && await blocked.get({ accountId, customerPhone })) return { kind: "blocked" };
     const reason = isOutbound ? barredReason(customerPhone ?? "", dialling.countries) : null;
     if (reason !== null) return { kind: "barred", reason };
-    if ((live.get({ accountId })?.calls ?? 0) >= args.parallelMax) return { kind: "too_many_calls" };
-    const freeMicros = free.get({ accountId })?.micros ?? 0;
+    if (((await live.get({ accountId }))?.calls ?? 0) >= args.parallelMax) {
+      return { kind: "too_many_calls" };
+    }
+    const freeMicros = (await free.get({ accountId }))?.micros ?? 0;
     if (freeMicros < args.reserveMinMicros) return { kind: "balance_too_low" };
     // Last: only a call that begins is counted.
-    const until = isOutbound ? takeTurn(accountId, dialling.perMinute, now) : null;
+    const until = isOutbound ? await takeTurn(accountId, dialling.perMinute, now) : null;
     if (until !== null) return { kind: "too_fast", until };
     const reservedMicros = Math.min(args.reserveMaxMicros, freeMicros);
-    const callId = Number(insert.run({
+    const callId = await insert.insert({
       ...args, assistant: null, assistantId: assistant.id, variables: JSON.stringify(variables),
       dialling: null,
       origin: null, campaignId: origin?.campaignId ?? null, leadId: origin?.leadId ?? null,
-    }).lastInsertRowid);
+    });
     if (reservedMicros > 0) {
-      const held = rows.ledger.reserve({
+      const held = await rows.ledger.reserve({
         accountId, reference: reference(callId), amountMicros: reservedMicros, events: 0, now,
       });
       if (!held) throw new Error("what is free could not be reserved");
     }
-    const call = rows.find(callId);
+    const call = await rows.find(callId);
     if (!call) throw new Error("an insert returned no row");
-    const event = rows.tell(call, {
+    const event = await rows.tell(call, {
       type: "call_created",
       call_id: callId,
       call: {
@@ -194,20 +196,20 @@ function createCreate(db: Db, rows: CallRows): (args: NewCall) => CreateCallOutc
   };
 }
 
-function createChange(db: Db, rows: CallRows) {
-  const setAnsweredBy = db.prepare("UPDATE calls SET answered_by = @answeredBy WHERE id = @callId");
-  const setMedia = db.prepare(
+function createChange(sql: Sql, rows: CallRows) {
+  const setAnsweredBy = sql.prepare("UPDATE calls SET answered_by = @answeredBy WHERE id = @callId");
+  const setMedia = sql.prepare(
     `UPDATE calls SET recording_file = @recordingFile, hearing = @hearing, warnings = @warnings,
        carrier_price_per_minute = @carrierPerMinute
      WHERE id = @callId`);
-  return (args: Args<"change">): CommittedEvent[] => {
+  return async (args: Args<"change">): Promise<CommittedEvent[]> => {
     const { callId, to, answeredBy, reason, recordingFile = null, hearing = null, now } = args;
-    const call = rows.find(callId);
+    const call = await rows.find(callId);
     if (!call) return [];
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
       // Found out while they talk: no change of state, but one that watchers see.
-      setAnsweredBy.run({ callId, answeredBy });
-      return [rows.tell(call, {
+      await setAnsweredBy.run({ callId, answeredBy });
+      return [await rows.tell(call, {
         type: "call_status_changed", call_id: callId, status: to, previous_status: to,
         answered_by: answeredBy, end_reason: null, at: isoMicros(now),
       }, now)];
@@ -217,7 +219,7 @@ function createChange(db: Db, rows: CallRows) {
       return [];
     }
     const events = [
-      rows.change(call, {
+      await rows.change(call, {
         to, answeredBy: answeredBy ?? null, reason: reason ?? null,
         failureReason: args.failureReason ?? null, now,
       }),
@@ -225,39 +227,39 @@ function createChange(db: Db, rows: CallRows) {
     if (to === "in-progress") {
       const warnings = JSON.stringify(args.warnings ?? []);
       const { carrierMicrosPerMinute: carrierPerMinute = 0 } = args;
-      setMedia.run({ callId, recordingFile, hearing, warnings, carrierPerMinute });
+      await setMedia.run({ callId, recordingFile, hearing, warnings, carrierPerMinute });
     }
     if (!isFinal(to)) return events;
-    rows.ledger.release(reference(callId));
-    return [...events, rows.tellEnded(callId, now)];
+    await rows.ledger.release(reference(callId));
+    return [...events, await rows.tellEnded(callId, now)];
   };
 }
 
-function createSetVariables(db: Db) {
-  const set = db.prepare("UPDATE calls SET variables = @variables WHERE id = @callId");
-  return ({ callId, variables }: Args<"setVariables">): void =>
-    void set.run({ callId, variables: JSON.stringify(variables) });
+function createSetVariables(sql: Sql) {
+  const set = sql.prepare("UPDATE calls SET variables = @variables WHERE id = @callId");
+  return async ({ callId, variables }: Args<"setVariables">): Promise<void> =>
+    void await set.run({ callId, variables: JSON.stringify(variables) });
 }
 
-function createAddTranscript(db: Db, rows: CallRows) {
-  const draw = db.prepare<[object], { number: number }>(
+function createAddTranscript(sql: Sql, rows: CallRows) {
+  const draw = sql.prepare<object, { number: number }>(
     "UPDATE calls SET entries = entries + 1 WHERE id = @callId RETURNING entries AS number");
-  const insert = db.prepare(`
+  const insert = sql.prepare(`
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted,
       function_calls)
     VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls)`);
-  return ({ callId, entry, now }: Args<"addTranscript">): CommittedEvent[] => {
-    const call = rows.find(callId);
+  return async ({ callId, entry, now }: Args<"addTranscript">): Promise<CommittedEvent[]> => {
+    const call = await rows.find(callId);
     // `call_ended` is the last event of a call.
     if (!call || isFinal(call.status)) return [];
-    const number = draw.get({ callId })?.number;
+    const number = (await draw.get({ callId }))?.number;
     if (number === undefined) return [];
     const { functionCalls, interrupted } = entry;
-    insert.run({
+    await insert.run({
       ...entry, callId, number, interrupted: interrupted ? 1 : 0,
       functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
     });
-    return [rows.tell(call, {
+    return [await rows.tell(call, {
       type: "transcript_added", call_id: callId, entry: bodyOf({ ...entry, number }),
     }, now)];
   };
@@ -286,32 +288,32 @@ function owedOf(
     : Math.floor((Math.max(0, lastedMicros) * perMinute) / (60 * SECOND));
 }
 
-function createEnd(db: Db, rows: CallRows) {
-  const prices = db.prepare<[object], { ours: Micros; carriers: Micros }>(`
+function createEnd(sql: Sql, rows: CallRows) {
+  const prices = sql.prepare<object, { ours: Micros; carriers: Micros }>(`
     SELECT price_per_minute AS ours, carrier_price_per_minute AS carriers FROM calls
     WHERE id = @callId`);
-  const settle = db.prepare(`
+  const settle = sql.prepare(`
     UPDATE calls SET duration_seconds = @seconds, carrier_cost_micros = @carrierCostMicros,
       total_cost_micros = @totalMicros, final_status = @finalStatus, turns = @turns,
       transfers = @transfers,
-      recording_file = iif(@hasRecording = 1, recording_file, NULL), ended_at = @endedAt
+      recording_file = CASE WHEN @hasRecording = 1 THEN recording_file END, ended_at = @endedAt
     WHERE id = @callId`);
-  return (args: Args<"end"> & { endedAt?: Instant }): CommittedEvent[] => {
+  return async (args: Args<"end"> & { endedAt?: Instant }): Promise<CommittedEvent[]> => {
     const { callId, finalStatus, reason, now } = args;
-    const call = rows.find(callId);
+    const call = await rows.find(callId);
     if (!call || call.status !== "in-progress" || call.answeredAt === null) return [];
     const endedAt = args.endedAt ?? now;
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
-    const { ours: perMinute, carriers } = prices.get({ callId }) ?? { ours: 0, carriers: 0 };
+    const { ours: perMinute, carriers } = await prices.get({ callId }) ?? { ours: 0, carriers: 0 };
     const owed = owedOf(
       args.charge ?? "full", { lastedMicros: endedAt - call.answeredAt, seconds, perMinute });
     const posted = owed > 0
-      ? rows.ledger.post({
+      ? await rows.ledger.post({
           reference: reference(callId), kind: "call", amountMicros: owed, now,
         })
       : null;
-    if (!posted) rows.ledger.release(reference(callId));
-    settle.run({
+    if (!posted) await rows.ledger.release(reference(callId));
+    await settle.run({
       callId, seconds, finalStatus, endedAt,
       // Carriers bill whole minutes.
       carrierCostMicros: Math.ceil(seconds / 60) * carriers,
@@ -323,36 +325,38 @@ function createEnd(db: Db, rows: CallRows) {
     const to = finalStatus === "failed" ? "failed" : "ended";
     const events = [
       ...(posted?.events ?? []),
-      rows.change(call, {
+      await rows.change(call, {
         to, answeredBy: null, reason, failureReason: args.failureReason ?? null, now,
       }),
     ];
-    return to === "failed" ? [...events, rows.tellEnded(callId, now)] : events;
+    return to === "failed" ? [...events, await rows.tellEnded(callId, now)] : events;
   };
 }
 
-function createFinish(db: Db, rows: CallRows) {
-  const read = db.prepare<[object], { final_status: CallStatus | null }>(
+function createFinish(sql: Sql, rows: CallRows) {
+  const read = sql.prepare<object, { final_status: CallStatus | null }>(
     "SELECT final_status FROM calls WHERE id = @callId");
-  const set = db.prepare(`
+  const set = sql.prepare(`
     UPDATE calls SET evaluation = @evaluation, evaluation_error = @evaluationError
     WHERE id = @callId`);
-  return ({ callId, evaluation, evaluationError, now }: Args<"finish">): CommittedEvent[] => {
-    const call = rows.find(callId);
-    const to = read.get({ callId })?.final_status;
+  return async (
+    { callId, evaluation, evaluationError, now }: Args<"finish">,
+  ): Promise<CommittedEvent[]> => {
+    const call = await rows.find(callId);
+    const to = (await read.get({ callId }))?.final_status;
     if (!call || !to || !mayChange(call.status, to)) return [];
-    set.run({ callId, evaluation: JSON.stringify(evaluation), evaluationError });
-    const changed = rows.change(
+    await set.run({ callId, evaluation: JSON.stringify(evaluation), evaluationError });
+    const changed = await rows.change(
       call, { to, answeredBy: null, reason: null, failureReason: null, now });
-    return [changed, rows.tellEnded(callId, now)];
+    return [changed, await rows.tellEnded(callId, now)];
   };
 }
 
-function createBeat(db: Db) {
-  const beat = db.prepare(`
+function createBeat(sql: Sql) {
+  const beat = sql.prepare(`
     UPDATE calls SET last_beat_at = @now WHERE id = @callId AND status = 'in-progress'`);
-  return ({ callIds, now }: Args<"beat">): void => {
-    for (const callId of callIds) beat.run({ callId, now });
+  return async ({ callIds, now }: Args<"beat">): Promise<void> => {
+    for (const callId of callIds) await beat.run({ callId, now });
   };
 }
 
@@ -363,11 +367,11 @@ interface UnfinishedRow {
   recording_file: string | null;
 }
 
-function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>) {
-  const unfinished = db.prepare<[], UnfinishedRow>(`
+function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEnd>) {
+  const unfinished = sql.prepare<object, UnfinishedRow>(`
     SELECT id, status, last_beat_at, recording_file FROM calls
     WHERE status IN ('initiated', 'ringing', 'in-progress', 'ended') ORDER BY id`);
-  return ({ now }: { now: Instant }): RecoveredCalls => {
+  return async ({ now }: { now: Instant }): Promise<RecoveredCalls> => {
     const events: CommittedEvent[] = [];
     const cut: string[] = [];
     const late: number[] = [];
@@ -375,7 +379,7 @@ function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>
     const failureReason = failureOf({
       reason, isAnswered: true, isOwnLine: true, detail: null, wasMute: false,
     });
-    for (const row of unfinished.all()) {
+    for (const row of await unfinished.all({})) {
       const { id: callId, status, last_beat_at: beatAt } = row;
       if (status === "ended") {
         late.push(callId);
@@ -383,57 +387,57 @@ function createRecover(db: Db, rows: CallRows, end: ReturnType<typeof createEnd>
       }
       if (status === "in-progress") {
         if (row.recording_file !== null) cut.push(row.recording_file);
-        events.push(...end({
+        events.push(...await end({
           callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
           turns: [], hasRecording: true, now,
           ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;
       }
-      const call = rows.find(callId);
+      const call = await rows.find(callId);
       if (!call) continue;
-      rows.ledger.release(reference(callId));
-      events.push(rows.change(
+      await rows.ledger.release(reference(callId));
+      events.push(await rows.change(
         call, { to: "failed", answeredBy: null, reason, failureReason, now }));
-      events.push(rows.tellEnded(callId, now));
+      events.push(await rows.tellEnded(callId, now));
     }
     return { events, unfinished: late, cut };
   };
 }
 
-function createDelete(db: Db, rows: CallRows) {
+function createDelete(sql: Sql, rows: CallRows) {
   // The account's numbering must have no holes: events it was told stay, what they said goes.
-  const blankEvents = db.prepare(`
+  const blankEvents = sql.prepare(`
     UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
     WHERE call_id = @callId`);
-  const remove = db.prepare("DELETE FROM calls WHERE id = @callId");
-  return ({ accountId, callId, now }: Args<"delete">) => {
-    const call = rows.find(callId);
+  const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
+  return async ({ accountId, callId, now }: Args<"delete">) => {
+    const call = await rows.find(callId);
     if (call?.accountId !== accountId) return { kind: "not_found" as const };
     if (!isFinal(call.status)) return { kind: "live" as const };
     const data = { type: "call_deleted", call_id: callId } as const;
-    blankEvents.run({ callId, data: JSON.stringify(data) });
-    const event = rows.append({
+    await blankEvents.run({ callId, data: JSON.stringify(data) });
+    const event = await rows.append({
       accountId,
-      accountSequence: rows.nextAccountSequence(accountId, 1),
+      accountSequence: await rows.nextAccountSequence(accountId, 1),
       conversation: null,
       data,
       now,
     });
-    remove.run({ callId });
+    await remove.run({ callId });
     return { kind: "deleted" as const, recordingFile: call.recordingFile, events: [event] };
   };
 }
 
-function createExpireRecordings(db: Db) {
-  const expire = db.prepare<[object], { recording_file: string }>(`
+function createExpireRecordings(sql: Sql) {
+  const expire = sql.prepare<object, { recording_file: string }>(`
     SELECT recording_file FROM calls WHERE recording_file IS NOT NULL AND ended_at < @before
     ORDER BY ended_at LIMIT @rows`);
-  const forget = db.prepare(
+  const forget = sql.prepare(
     "UPDATE calls SET recording_file = NULL WHERE recording_file = @file");
-  return (args: Args<"expireRecordings">): string[] => {
-    const files = expire.all(args).map(({ recording_file: file }) => file);
-    for (const file of files) forget.run({ file });
+  return async (args: Args<"expireRecordings">): Promise<string[]> => {
+    const files = (await expire.all(args)).map(({ recording_file: file }) => file);
+    for (const file of files) await forget.run({ file });
     return files;
   };
 }

@@ -15,46 +15,48 @@ import type { Lead } from "#features/leads/leads.ts";
 import { createCallBegin } from "./call-commands.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
 import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLeadRows, type LeadRows } from "./lead-commands.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
+import type { Exists, Sql } from "./sql.ts";
 
 type Args<Name extends keyof CampaignStore> = Parameters<CampaignStore[Name]>[0];
 
 const MINUTE = 60_000_000;
 
-export function campaignCommands(db: Db) {
-  const rows = createCampaignRows(db);
-  const leads = createLeadRows(db);
+export function campaignCommands(sql: Sql) {
+  const rows = createCampaignRows(sql);
+  const leads = createLeadRows(sql);
   return {
-    "campaigns.create": createCreate(db),
-    "campaigns.update": createUpdate(db, rows),
-    "campaigns.start": createStart(db, rows),
-    "campaigns.stop": ({ campaignId, reason, now }: Args<"stop">): CommittedEvent[] | null => {
-      const campaign = rows.read(campaignId);
+    "campaigns.create": createCreate(sql),
+    "campaigns.update": createUpdate(sql, rows),
+    "campaigns.start": createStart(sql, rows),
+    "campaigns.stop": async (
+      { campaignId, reason, now }: Args<"stop">,
+    ): Promise<CommittedEvent[] | null> => {
+      const campaign = await rows.read(campaignId);
       if (campaign?.status !== "in-progress") return null;
-      return [rows.change(campaign, "stopped", reason, now)];
+      return [await rows.change(campaign, "stopped", reason, now)];
     },
-    "campaigns.remove": createRemove(db, rows),
-    "campaigns.claim": createClaim(db, rows, leads),
-    "campaigns.settle": createSettle(db, rows, leads),
+    "campaigns.remove": createRemove(sql, rows),
+    "campaigns.claim": createClaim(sql, rows, leads),
+    "campaigns.settle": createSettle(sql, rows, leads),
   };
 }
 
 /** Steps more than one command takes. */
-function createCampaignRows(db: Db) {
-  const append = createEventAppender(db);
-  const nextAccountSequence = createAccountSequence(db);
-  const find = db.prepare<[object], CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
-  const setStatus = db.prepare(`
+function createCampaignRows(sql: Sql) {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const find = sql.prepare<object, CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
+  const setStatus = sql.prepare(`
     UPDATE campaigns SET status = @status, failures = 0, paused_until = NULL, updated_at = @now
     WHERE id = @campaignId`);
-  const tell = (
+  const tell = async (
     campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
-  ): CommittedEvent => append({
+  ): Promise<CommittedEvent> => append({
     accountId: campaign.accountId,
-    accountSequence: nextAccountSequence(campaign.accountId, 1),
+    accountSequence: await nextAccountSequence(campaign.accountId, 1),
     conversation: null,
     data: {
       type: "campaign_status_changed",
@@ -69,15 +71,15 @@ function createCampaignRows(db: Db) {
   });
   return {
     tell,
-    read: (campaignId: number): Campaign | null => {
-      const row = find.get({ campaignId });
+    read: async (campaignId: number): Promise<Campaign | null> => {
+      const row = await find.get({ campaignId });
       return row ? campaignFromRow(row) : null;
     },
     /** Also closes the breaker. */
-    change: (
+    change: async (
       campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
-    ): CommittedEvent => {
-      setStatus.run({ campaignId: campaign.id, status, now });
+    ): Promise<CommittedEvent> => {
+      await setStatus.run({ campaignId: campaign.id, status, now });
       return tell({ ...campaign, pausedUntil: null }, status, reason, now);
     },
   };
@@ -102,10 +104,10 @@ const columnsOf = (fields: CampaignFields) => ({
   phoneNumberIds: JSON.stringify(fields.phoneNumberIds),
 });
 
-function createCreate(db: Db) {
-  const count = db.prepare<[object], { campaigns: number }>(
+function createCreate(sql: Sql) {
+  const count = sql.prepare<object, { campaigns: number }>(
     "SELECT count(*) AS campaigns FROM campaigns WHERE account_id = @accountId");
-  const insert = db.prepare<[object], CampaignRow>(`
+  const insert = sql.prepare<object, CampaignRow>(`
     INSERT INTO campaigns (account_id, assistant_id, name, status, timezone, max_calls_in_parallel,
       start_minute, end_minute, allowed_days, max_retries, retry_interval_minutes,
       retry_on_voicemail, retry_on_goal_incomplete, goal_completion_variable,
@@ -114,16 +116,18 @@ function createCreate(db: Db) {
       @endMinute, @days, @maxRetries, @retryIntervalMinutes, @retryOnVoicemail,
       @retryOnGoalIncomplete, @goalVariable, @completesWhenDone, @phoneNumberIds, @now, @now)
     RETURNING *`);
-  return ({ accountId, fields, campaignsMax, now }: Args<"create">): Campaign | null => {
-    if ((count.get({ accountId })?.campaigns ?? 0) >= campaignsMax) return null;
-    const row = insert.get({ ...columnsOf(fields), accountId, now });
+  return async (
+    { accountId, fields, campaignsMax, now }: Args<"create">,
+  ): Promise<Campaign | null> => {
+    if (((await count.get({ accountId }))?.campaigns ?? 0) >= campaignsMax) return null;
+    const row = await insert.get({ ...columnsOf(fields), accountId, now });
     if (!row) throw new Error("an insert returned no row");
     return campaignFromRow(row);
   };
 }
 
-function createUpdate(db: Db, rows: CampaignRows) {
-  const set = db.prepare<[object], CampaignRow>(`
+function createUpdate(sql: Sql, rows: CampaignRows) {
+  const set = sql.prepare<object, CampaignRow>(`
     UPDATE campaigns SET assistant_id = @assistantId, name = @name, timezone = @timeZone,
       max_calls_in_parallel = @parallelMax, start_minute = @startMinute, end_minute = @endMinute,
       allowed_days = @days, max_retries = @maxRetries,
@@ -132,108 +136,116 @@ function createUpdate(db: Db, rows: CampaignRows) {
       mark_complete_when_no_leads = @completesWhenDone, phone_number_ids = @phoneNumberIds,
       updated_at = @now
     WHERE id = @campaignId RETURNING *`);
-  return ({ accountId, campaignId, changes, now }: Args<"update">): Campaign | null => {
-    const before = rows.read(campaignId);
+  return async (
+    { accountId, campaignId, changes, now }: Args<"update">,
+  ): Promise<Campaign | null> => {
+    const before = await rows.read(campaignId);
     if (before?.accountId !== accountId) return null;
-    const row = set.get({ ...columnsOf({ ...before, ...changes }), campaignId, now });
+    const row = await set.get({ ...columnsOf({ ...before, ...changes }), campaignId, now });
     return row ? campaignFromRow(row) : null;
   };
 }
 
-function createStart(db: Db, rows: CampaignRows) {
-  const free = db.prepare<[object], { micros: number }>(
+function createStart(sql: Sql, rows: CampaignRows) {
+  const free = sql.prepare<object, { micros: number }>(
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
-  const hasWork = createWorkCheck(db);
-  return ({ campaignId, reserveMinMicros, now }: Args<"start">): StartOutcome => {
-    const campaign = rows.read(campaignId);
+  const hasWork = createWorkCheck(sql);
+  return async ({ campaignId, reserveMinMicros, now }: Args<"start">): Promise<StartOutcome> => {
+    const campaign = await rows.read(campaignId);
     if (!campaign || campaign.status === "in-progress") return { kind: "running" };
     const { accountId } = campaign;
-    if (campaign.completesWhenDone && !hasWork(campaignId)) return { kind: "no_leads" };
-    if ((free.get({ accountId })?.micros ?? 0) < reserveMinMicros) {
+    if (campaign.completesWhenDone && !await hasWork(campaignId)) return { kind: "no_leads" };
+    if (((await free.get({ accountId }))?.micros ?? 0) < reserveMinMicros) {
       return { kind: "balance_too_low" };
     }
-    return { kind: "started", events: [rows.change(campaign, "in-progress", "requested", now)] };
+    const started = await rows.change(campaign, "in-progress", "requested", now);
+    return { kind: "started", events: [started] };
   };
 }
 
 /** Whether anybody is in the queue or being called. */
-function createWorkCheck(db: Db) {
-  const queued = db.prepare(`
+function createWorkCheck(sql: Sql) {
+  const queued = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL LIMIT 1`);
-  const processing = db.prepare(`
+  const processing = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE campaign_id = @campaignId AND status = 'processing' LIMIT 1`);
-  return (campaignId: number): boolean =>
-    queued.get({ campaignId }) !== undefined || processing.get({ campaignId }) !== undefined;
+  return async (campaignId: number): Promise<boolean> =>
+    await queued.get({ campaignId }) !== undefined
+    || await processing.get({ campaignId }) !== undefined;
 }
 
-function createRemove(db: Db, rows: CampaignRows) {
+function createRemove(sql: Sql, rows: CampaignRows) {
   // Leads go with it; calls under way go on as calls of no campaign.
-  const remove = db.prepare("DELETE FROM campaigns WHERE id = @campaignId");
-  return ({ accountId, campaignId, now }: Args<"remove">): CommittedEvent[] | null => {
-    const campaign = rows.read(campaignId);
+  const remove = sql.prepare("DELETE FROM campaigns WHERE id = @campaignId");
+  return async (
+    { accountId, campaignId, now }: Args<"remove">,
+  ): Promise<CommittedEvent[] | null> => {
+    const campaign = await rows.read(campaignId);
     if (campaign?.accountId !== accountId) return null;
     const events = campaign.status === "in-progress"
-      ? [rows.change(campaign, "stopped", "deleted", now)]
+      ? [await rows.change(campaign, "stopped", "deleted", now)]
       : [];
-    remove.run({ campaignId });
+    await remove.run({ campaignId });
     return events;
   };
 }
 
 /** The lead whose turn it is, or when somebody's will be. Zones are few, leads are many. */
-function createNextLead(db: Db) {
-  const nextZone = db.prepare<[object], { zone: string | null }>(`
+function createNextLead(sql: Sql) {
+  const nextZone = sql.prepare<object, { zone: string | null }>(`
     SELECT min(timezone) AS zone FROM leads
     WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL AND timezone > @zone`);
-  const first = db.prepare<[object], LeadRow>(`
+  const first = sql.prepare<object, LeadRow>(`
     SELECT * FROM leads
     WHERE campaign_id = +@campaignId AND timezone = +@zone AND next_try_at IS NOT NULL
     ORDER BY next_try_at, id LIMIT 1`);
   const isBefore = (a: Lead, b: Lead | null): boolean =>
     b === null || (a.nextTryAt ?? 0) < (b.nextTryAt ?? 0)
       || (a.nextTryAt === b.nextTryAt && a.id < b.id);
-  return (campaign: Campaign, now: Instant): Lead | null => {
+  return async (campaign: Campaign, now: Instant): Promise<Lead | null> => {
     const campaignId = campaign.id;
     let found: Lead | null = null;
     let zone: string | null = "";
     while (zone !== null) {
       if (isOpenAt(campaign, zone === "" ? campaign.timeZone : zone, now)) {
-        const row = first.get({ campaignId, zone });
+        const row = await first.get({ campaignId, zone });
         const lead: Lead | null = row ? leadFromRow(row) : null;
         if (lead && isBefore(lead, found)) found = lead;
       }
-      zone = nextZone.get({ campaignId, zone })?.zone ?? null;
+      zone = (await nextZone.get({ campaignId, zone }))?.zone ?? null;
     }
     return found;
   };
 }
 
-function createClaim(db: Db, rows: CampaignRows, leads: LeadRows) {
-  const begin = createCallBegin(db);
-  const nextLead = createNextLead(db);
-  const hasWork = createWorkCheck(db);
-  const live = db.prepare<[object], { calls: number }>(`
+function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
+  const begin = createCallBegin(sql);
+  const nextLead = createNextLead(sql);
+  const hasWork = createWorkCheck(sql);
+  const live = sql.prepare<object, { calls: number }>(`
     SELECT count(*) AS calls FROM calls
     WHERE account_id = @accountId AND ${IS_LIVE} AND campaign_id = @campaignId`);
-  const count = db.prepare(
+  const count = sql.prepare(
     "UPDATE campaigns SET calls_made = calls_made + 1 WHERE id = @campaignId");
   const over = (...events: CommittedEvent[]): ClaimOutcome => ({ kind: "over", events });
-  return ({ campaignId, assistant, numbers, terms, now }: ClaimArgs): ClaimOutcome => {
-    const campaign = rows.read(campaignId);
+  return async (
+    { campaignId, assistant, numbers, terms, now }: ClaimArgs,
+  ): Promise<ClaimOutcome> => {
+    const campaign = await rows.read(campaignId);
     if (campaign?.status !== "in-progress") return over();
     const { accountId, pausedUntil, callsMade } = campaign;
     if (pausedUntil !== null && now < pausedUntil) return { kind: "idle", until: pausedUntil };
-    if ((live.get({ accountId, campaignId })?.calls ?? 0) >= parallelNow(campaign)) {
+    if (((await live.get({ accountId, campaignId }))?.calls ?? 0) >= parallelNow(campaign)) {
       return { kind: "full" };
     }
-    const lead = nextLead(campaign, now);
-    if (!lead && campaign.completesWhenDone && !hasWork(campaignId)) {
-      return over(rows.change(campaign, "completed", "no_leads", now));
+    const lead = await nextLead(campaign, now);
+    if (!lead && campaign.completesWhenDone && !await hasWork(campaignId)) {
+      return over(await rows.change(campaign, "completed", "no_leads", now));
     }
     if (!lead || (lead.nextTryAt ?? 0) > now) {
       return { kind: "idle", until: lead?.nextTryAt ?? null };
     }
-    const begun = begin({
+    const begun = await begin({
       accountId, assistant, ...terms, now,
       type: "outbound",
       conversationUuid: null,
@@ -246,21 +258,21 @@ function createClaim(db: Db, rows: CampaignRows, leads: LeadRows) {
       case "too_many_calls":
         return { kind: "full" };
       case "blocked":
-        return { kind: "again", events: leads.blacklist(lead, now) };
+        return { kind: "again", events: await leads.blacklist(lead, now) };
       case "too_fast":
         return { kind: "idle", until: begun.until };
       case "barred": {
         // It waits for the operator, and those behind it do not wait for it.
         const nextTryAt = now + LIMITS.barredLeadMs * 1000;
-        const put = leads.change(lead, { status: "rescheduled", nextTryAt }, now);
+        const put = await leads.change(lead, { status: "rescheduled", nextTryAt }, now);
         return { kind: "again", events: [put] };
       }
       case "balance_too_low":
-        return over(rows.change(campaign, "stopped", "balance_too_low", now));
+        return over(await rows.change(campaign, "stopped", "balance_too_low", now));
       case "created": {
         const { call, reservedMicros, events } = begun;
-        count.run({ campaignId });
-        const claimed = leads.change(lead, {
+        await count.run({ campaignId });
+        const claimed = await leads.change(lead, {
           status: "processing", nextTryAt: null, callTries: lead.callTries + 1, callId: call.id,
         }, now);
         return { kind: "claimed", call, reservedMicros, events: [...events, claimed] };
@@ -269,40 +281,42 @@ function createClaim(db: Db, rows: CampaignRows, leads: LeadRows) {
   };
 }
 
-function createSettle(db: Db, rows: CampaignRows, leads: LeadRows) {
-  const findCall = db.prepare<[object], CallRow>(`${CALL} WHERE c.id = @callId`);
-  const setBreaker = db.prepare(`
+function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
+  const findCall = sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId`);
+  const setBreaker = sql.prepare(`
     UPDATE campaigns SET failures = @failures, paused_until = @pausedUntil WHERE id = @campaignId`);
   /** What the call says about the carrier. */
-  const judge = (campaign: Campaign, call: Call | null, now: Instant): CommittedEvent[] => {
+  const judge = async (
+    campaign: Campaign, call: Call | null, now: Instant,
+  ): Promise<CommittedEvent[]> => {
     const { failures, pausedUntil } = breakerAfter(campaign, call, now);
     if (failures === campaign.failures && pausedUntil === campaign.pausedUntil) return [];
-    setBreaker.run({ campaignId: campaign.id, failures, pausedUntil });
+    await setBreaker.run({ campaignId: campaign.id, failures, pausedUntil });
     const isNew = pausedUntil !== null && campaign.status === "in-progress";
     return isNew
-      ? [rows.tell({ ...campaign, pausedUntil }, campaign.status, "carrier_failures", now)]
+      ? [await rows.tell({ ...campaign, pausedUntil }, campaign.status, "carrier_failures", now)]
       : [];
   };
-  const place = (
+  const place = async (
     lead: Lead, campaign: Campaign, call: Call | null, now: Instant,
-  ): CommittedEvent[] => {
-    if (leads.isBlocked(lead.accountId, lead.phoneNumber)) return leads.blacklist(lead, now);
+  ): Promise<CommittedEvent[]> => {
+    if (await leads.isBlocked(lead.accountId, lead.phoneNumber)) return leads.blacklist(lead, now);
     const outcome = outcomeOf(campaign, call);
     if (outcome === "reached") {
-      return [leads.change(lead, { status: "completed", nextTryAt: null }, now)];
+      return [await leads.change(lead, { status: "completed", nextTryAt: null }, now)];
     }
     const callTries = outcome === "uncounted" ? lead.callTries - 1 : lead.callTries;
     if (callTries > campaign.maxRetries) return leads.exhaust(lead, now, callTries);
     const nextTryAt = now + campaign.retryIntervalMinutes * MINUTE;
-    return [leads.change(lead, { status: "rescheduled", nextTryAt, callTries }, now)];
+    return [await leads.change(lead, { status: "rescheduled", nextTryAt, callTries }, now)];
   };
-  return ({ leadId, now }: Args<"settle">): CommittedEvent[] => {
-    const lead = leads.read(leadId);
-    const campaign = lead && rows.read(lead.campaignId);
+  return async ({ leadId, now }: Args<"settle">): Promise<CommittedEvent[]> => {
+    const lead = await leads.read(leadId);
+    const campaign = lead && await rows.read(lead.campaignId);
     if (!campaign || lead.status !== "processing") return [];
-    const row = lead.callId === null ? undefined : findCall.get({ callId: lead.callId });
+    const row = lead.callId === null ? undefined : await findCall.get({ callId: lead.callId });
     const call = row ? callFromRow(row) : null;
     if (call && !isFinal(call.status)) return [];
-    return [...place(lead, campaign, call, now), ...judge(campaign, call, now)];
+    return [...await place(lead, campaign, call, now), ...await judge(campaign, call, now)];
   };
 }

@@ -6,35 +6,36 @@ import { callCommands } from "./call-commands.ts";
 import { campaignCommands } from "./campaign-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import { evaluationCommands } from "./conversation-evaluations.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
+import type { SearchCommands } from "./search.ts";
+import type { Sql } from "./sql.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
 import { webhookCommands } from "./webhooks.ts";
 
-export function createCommands(db: Db) {
+export function createCommands(sql: Sql, search: SearchCommands) {
   return {
-    ...accountCommands(db),
-    ...assistantCommands(db),
-    ...calendarCommands(db),
-    ...callCommands(db),
-    ...campaignCommands(db),
-    ...conversationCommands(db),
-    ...evaluationCommands(db),
-    ...eventCommands(db),
-    ...groupCommands(db),
-    ...knowledgebaseCommands(db),
-    ...leadCommands(db),
-    ...phoneNumberCommands(db),
-    ...sipTrunkCommands(db),
-    ...toolCommands(db),
-    ...turnCommands(db),
-    ...webhookCommands(db),
+    ...accountCommands(sql),
+    ...assistantCommands(sql),
+    ...calendarCommands(sql),
+    ...callCommands(sql),
+    ...campaignCommands(sql),
+    ...conversationCommands(sql),
+    ...evaluationCommands(sql),
+    ...eventCommands(sql),
+    ...groupCommands(sql),
+    ...knowledgebaseCommands(sql, search),
+    ...leadCommands(sql),
+    ...phoneNumberCommands(sql),
+    ...sipTrunkCommands(sql),
+    ...toolCommands(sql),
+    ...turnCommands(sql),
+    ...webhookCommands(sql),
   };
 }
 

@@ -5,20 +5,20 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent, Refused } from "#events/events.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
+import type { Sql } from "./sql.ts";
 
 const MINUTE_MICROS = 60_000_000;
 /** Looked at again this long after it should have gone quiet, at the earliest. */
 const DEFAULT_INACTIVITY_MINUTES = 30;
 
-export function conversationCommands(db: Db) {
-  const appendEvent = createConversationAppender(db);
+export function conversationCommands(sql: Sql) {
+  const appendEvent = createConversationAppender(sql);
   return {
-    "conversations.create": createCreate(db, appendEvent),
-    "conversations.tellRefused": createTellRefused(db),
-    "conversations.setAi": createSetAi(db, appendEvent),
-    "conversations.endInactive": createEndInactive(db, appendEvent),
+    "conversations.create": createCreate(sql, appendEvent),
+    "conversations.tellRefused": createTellRefused(sql),
+    "conversations.setAi": createSetAi(sql, appendEvent),
+    "conversations.endInactive": createEndInactive(sql, appendEvent),
   };
 }
 
@@ -26,21 +26,21 @@ type AppendEvent = (
   conversation: { id: number; uuid: string; accountId: number },
   data: CommittedData,
   now: Instant,
-) => CommittedEvent;
+) => Promise<CommittedEvent>;
 
 /** Appends an event outside the hot path: draws both sequence numbers itself. */
-function createConversationAppender(db: Db): AppendEvent {
-  const append = createEventAppender(db);
-  const nextAccountSequence = createAccountSequence(db);
-  const advance = db.prepare<[object], { sequence: number }>(`
+function createConversationAppender(sql: Sql): AppendEvent {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const advance = sql.prepare<object, { sequence: number }>(`
     UPDATE conversations SET event_sequence = event_sequence + 1 WHERE id = @id
     RETURNING event_sequence AS sequence`);
-  return ({ id, uuid, accountId }, data, now) => {
-    const row = advance.get({ id });
+  return async ({ id, uuid, accountId }, data, now) => {
+    const row = await advance.get({ id });
     if (!row) throw new Error("an event needs an existing conversation");
     return append({
       accountId,
-      accountSequence: nextAccountSequence(accountId, 1),
+      accountSequence: await nextAccountSequence(accountId, 1),
       conversation: { id, uuid, sequence: row.sequence },
       data,
       now,
@@ -48,47 +48,59 @@ function createConversationAppender(db: Db): AppendEvent {
   };
 }
 
-function createCreate(db: Db, appendEvent: AppendEvent): (args: NewConversation) => CreateOutcome {
-  const findByCustomer = db.prepare<[object], ConversationRow>(`
+/** Why no message of the conversation could be paid for; null when one can. */
+function createRefusal(sql: Sql) {
+  const spent = sql.prepare<object, { micros: number }>(
+    "SELECT micros FROM assistant_spend WHERE assistant_id = @assistantId AND day = @day");
+  const free = sql.prepare<object, { micros: number }>(
+    "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
+  return async (
+    { accountId, assistant, priceMicros, dailyCapMicros, day }: NewConversation,
+  ): Promise<CreateOutcome | null> => {
+    const available = (await free.get({ accountId }))?.micros ?? 0;
+    if (available < priceMicros) return { kind: "balance_too_low" };
+    if (dailyCapMicros === null || priceMicros === 0) return null;
+    const today = (await spent.get({ assistantId: assistant.id, day }))?.micros ?? 0;
+    return today + priceMicros > dailyCapMicros ? { kind: "daily_cap_reached" } : null;
+  };
+}
+
+function createCreate(
+  sql: Sql, appendEvent: AppendEvent,
+): (args: NewConversation) => Promise<CreateOutcome> {
+  const refuse = createRefusal(sql);
+  const findByCustomer = sql.prepare<object, ConversationRow>(`
     SELECT ${CONVERSATION} FROM conversations
     WHERE assistant_id = @assistantId AND external_identifier = @externalIdentifier`);
-  const setVariables = db.prepare("UPDATE conversations SET variables = @variables WHERE id = @id");
-  const spent = db.prepare<[object], { micros: number }>(
-    "SELECT micros FROM assistant_spend WHERE assistant_id = @assistantId AND day = @day");
-  const free = db.prepare<[object], { micros: number }>(
-    "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
-  const insert = db.prepare<[object], ConversationRow>(`
+  const setVariables = sql.prepare("UPDATE conversations SET variables = @variables WHERE id = @id");
+  const insert = sql.prepare<object, ConversationRow>(`
     INSERT INTO conversations (uuid, account_id, assistant_id, type, variables, external_identifier,
       message_count, last_message_at, check_at, created_at, updated_at)
     VALUES (@uuid, @accountId, @assistantId, @type, @variables, @externalIdentifier,
       @messageCount, @now, @checkAt, @now, @now)
     RETURNING ${CONVERSATION}`);
-  const insertMessage = db.prepare(`
+  const insertMessage = sql.prepare(`
     INSERT INTO messages (conversation_id, role, content, created_at)
     VALUES (@conversationId, 'assistant', @content, @now)`);
 
-  const reuse = (row: ConversationRow, args: NewConversation): CreateOutcome => {
+  const reuse = async (row: ConversationRow, args: NewConversation): Promise<CreateOutcome> => {
     const conversation = conversationFromRow(row);
     conversation.variables = { ...conversation.variables, ...args.variables };
-    setVariables.run({ id: row.id, variables: JSON.stringify(conversation.variables) });
+    await setVariables.run({ id: row.id, variables: JSON.stringify(conversation.variables) });
     return { kind: "found", conversation };
   };
 
-  return (args) => {
+  return async (args) => {
     const { now, assistant } = args;
     const existing = args.externalIdentifier === null
       ? undefined
-      : findByCustomer.get({
+      : await findByCustomer.get({
           assistantId: assistant.id, externalIdentifier: args.externalIdentifier,
         });
     if (existing) return reuse(existing, args);
-    const available = free.get({ accountId: args.accountId })?.micros ?? 0;
-    if (available < args.priceMicros) return { kind: "balance_too_low" };
-    if (args.dailyCapMicros !== null && args.priceMicros > 0) {
-      const today = spent.get({ assistantId: assistant.id, day: args.day })?.micros ?? 0;
-      if (today + args.priceMicros > args.dailyCapMicros) return { kind: "daily_cap_reached" };
-    }
-    const row = insert.get({
+    const refused = await refuse(args);
+    if (refused) return refused;
+    const row = await insert.get({
       uuid: args.uuid,
       accountId: args.accountId,
       assistantId: assistant.id,
@@ -101,15 +113,15 @@ function createCreate(db: Db, appendEvent: AppendEvent): (args: NewConversation)
     });
     if (!row) throw new Error("an insert returned no row");
     const conversation = conversationFromRow(row);
-    const events = [appendEvent(conversation, {
+    const events = [await appendEvent(conversation, {
       type: "conversation_created",
       conversation_id: args.uuid,
       assistant_id: assistant.uuid,
       conversation_type: args.type,
     }, now)];
     if (args.initialMessage !== "") {
-      insertMessage.run({ conversationId: row.id, content: args.initialMessage, now });
-      events.push(appendEvent(conversation, {
+      await insertMessage.run({ conversationId: row.id, content: args.initialMessage, now });
+      events.push(await appendEvent(conversation, {
         type: "message_added",
         conversation_id: args.uuid,
         turn_id: null,
@@ -121,16 +133,17 @@ function createCreate(db: Db, appendEvent: AppendEvent): (args: NewConversation)
 }
 
 /** Notes the newest trouble of an account's visitors; who tests sees it anyway. */
-export function createTrouble(db: Db): (args: {
+export function createTrouble(sql: Sql): (args: {
   accountId: number; reason: Refused | "reply_failed"; conversationUuid: string | null; now: Instant;
-}) => void {
-  const note = db.prepare(`
+}) => Promise<void> {
+  const note = sql.prepare(`
     UPDATE accounts SET trouble_at = @now, trouble_reason = @reason,
       trouble_conversation = @conversationUuid
     WHERE id = @accountId AND NOT EXISTS (
       SELECT 1 FROM conversations WHERE uuid = @conversationUuid AND type = 'test')`);
-  return ({ accountId, reason, conversationUuid, now }) =>
-    void note.run({ accountId, reason, conversationUuid, now });
+  return async ({ accountId, reason, conversationUuid, now }) => {
+    await note.run({ accountId, reason, conversationUuid, now });
+  };
 }
 
 const REFUSED: Record<Refused, string> = {
@@ -139,16 +152,16 @@ const REFUSED: Record<Refused, string> = {
     + "answered. Raise the limit, or wait for the next day (UTC).",
 };
 
-function createTellRefused(db: Db) {
-  const append = createEventAppender(db);
-  const nextAccountSequence = createAccountSequence(db);
-  const note = createTrouble(db);
-  return (args: RefusedVisitor & { now: Instant }): CommittedEvent[] => {
+function createTellRefused(sql: Sql) {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const note = createTrouble(sql);
+  return async (args: RefusedVisitor & { now: Instant }): Promise<CommittedEvent[]> => {
     const { accountId, conversationUuid, assistantUuid, reason, now } = args;
-    note(args);
-    return [append({
+    await note(args);
+    return [await append({
       accountId,
-      accountSequence: nextAccountSequence(accountId, 1),
+      accountSequence: await nextAccountSequence(accountId, 1),
       // Told to the account alone: visitors read the conversation's own log.
       conversation: null,
       data: {
@@ -160,27 +173,27 @@ function createTellRefused(db: Db) {
   };
 }
 
-function createSetAi(db: Db, appendEvent: AppendEvent) {
-  const update = db.prepare<[object], { id: number }>(`
+function createSetAi(sql: Sql, appendEvent: AppendEvent) {
+  const update = sql.prepare<object, { id: number }>(`
     UPDATE conversations SET ai_enabled = @enabled, updated_at = @now
     WHERE uuid = @uuid AND account_id = @accountId RETURNING id`);
-  return (args: {
+  return async (args: {
     accountId: number;
     uuid: string;
     enabled: boolean;
     now: Instant;
-  }): CommittedEvent[] | null => {
+  }): Promise<CommittedEvent[] | null> => {
     const { accountId, uuid, now, enabled } = args;
-    const row = update.get({ accountId, uuid, now, enabled: enabled ? 1 : 0 });
+    const row = await update.get({ accountId, uuid, now, enabled: enabled ? 1 : 0 });
     if (!row) return null;
-    return [appendEvent({ id: row.id, uuid, accountId }, {
+    return [await appendEvent({ id: row.id, uuid, accountId }, {
       type: "ai_toggled", conversation_id: uuid, ai_enabled: enabled,
     }, now)];
   };
 }
 
-function createEndInactive(db: Db, appendEvent: AppendEvent) {
-  const due = db.prepare<[object], {
+function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
+  const due = sql.prepare<object, {
     id: number;
     uuid: string;
     account_id: number;
@@ -192,22 +205,22 @@ function createEndInactive(db: Db, appendEvent: AppendEvent) {
       EXISTS (SELECT 1 FROM turns t WHERE t.state = 'open' AND t.conversation_id = c.id) AS answering
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id
     WHERE c.state = 'open' AND c.check_at <= @now ORDER BY c.check_at LIMIT @rows`);
-  const lookAgain = db.prepare("UPDATE conversations SET check_at = @checkAt WHERE id = @id");
-  const end = createEnd(db);
+  const lookAgain = sql.prepare("UPDATE conversations SET check_at = @checkAt WHERE id = @id");
+  const end = createEnd(sql);
 
-  return ({ now, rows }: { now: Instant; rows: number }) => {
-    const conversations = due.all({ now, rows });
+  return async ({ now, rows }: { now: Instant; rows: number }) => {
+    const conversations = await due.all({ now, rows });
     const events: CommittedEvent[] = [];
     for (const row of conversations) {
       const settings = JSON.parse(row.settings) as { conversation_inactivity_timeout?: number };
       const minutes = settings.conversation_inactivity_timeout ?? DEFAULT_INACTIVITY_MINUTES;
       const quietAt = row.last_message_at + minutes * MINUTE_MICROS;
       if (quietAt > now || row.answering === 1) {
-        lookAgain.run({ id: row.id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
+        await lookAgain.run({ id: row.id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
         continue;
       }
-      end({ id: row.id, now });
-      events.push(appendEvent({ id: row.id, uuid: row.uuid, accountId: row.account_id }, {
+      await end({ id: row.id, now });
+      events.push(await appendEvent({ id: row.id, uuid: row.uuid, accountId: row.account_id }, {
         type: "conversation_ended", conversation_id: row.uuid, reason: "inactivity",
       }, now));
     }

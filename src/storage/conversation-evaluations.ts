@@ -4,6 +4,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
+import type { Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface EndingRow {
@@ -13,17 +14,17 @@ interface EndingRow {
 }
 
 /** Ends a conversation; in one somebody wrote in, the evaluation its assistant wants is due. */
-export function createEnd(db: Db): (args: { id: number; now: Instant }) => void {
-  const find = db.prepare<[object], EndingRow>(`
+export function createEnd(sql: Sql): (args: { id: number; now: Instant }) => Promise<void> {
+  const find = sql.prepare<object, EndingRow>(`
     SELECT c.type, a.settings, EXISTS (
       SELECT 1 FROM messages m WHERE m.conversation_id = c.id AND m.role = 'user') AS was_written
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id WHERE c.id = @id`);
-  const end = db.prepare(`
+  const end = sql.prepare(`
     UPDATE conversations SET state = 'ended', updated_at = @now, evaluation_due = @due
     WHERE id = @id`);
-  return ({ id, now }) => {
-    const row = find.get({ id });
-    end.run({ id, now, due: row && isWanted(row) ? now : null });
+  return async ({ id, now }) => {
+    const row = await find.get({ id });
+    await end.run({ id, now, due: row && isWanted(row) ? now : null });
   };
 }
 
@@ -61,22 +62,22 @@ export function createEvaluationStore(db: Db, writer: Writer): EvaluationStore {
   };
 }
 
-export function evaluationCommands(db: Db) {
-  const append = createEventAppender(db);
-  const nextAccountSequence = createAccountSequence(db);
+export function evaluationCommands(sql: Sql) {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
   // One that has ended again meanwhile waits for an evaluation of its own.
-  const update = db.prepare<[object], { account_id: number }>(`
+  const update = sql.prepare<object, { account_id: number }>(`
     UPDATE conversations SET evaluation = @evaluation, evaluation_error = @error,
       evaluation_due = NULL
     WHERE id = @id AND evaluation_due = @endedAt RETURNING account_id`);
   return {
-    "conversations.evaluated": (args: Evaluated): CommittedEvent[] => {
+    "conversations.evaluated": async (args: Evaluated): Promise<CommittedEvent[]> => {
       const { id, uuid, endedAt, values, error, now } = args;
-      const row = update.get({ id, endedAt, error, evaluation: JSON.stringify(values) });
+      const row = await update.get({ id, endedAt, error, evaluation: JSON.stringify(values) });
       if (!row) return [];
-      return [append({
+      return [await append({
         accountId: row.account_id,
-        accountSequence: nextAccountSequence(row.account_id, 1),
+        accountSequence: await nextAccountSequence(row.account_id, 1),
         // Told to the account alone: visitors read the conversation's own log.
         conversation: null,
         data: {

@@ -4,6 +4,7 @@ import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Sql } from "./sql.ts";
 import { createEnqueue } from "./webhook-outbox.ts";
 
 interface EventRow {
@@ -46,17 +47,17 @@ export interface NewEvent {
  * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
  * webhooks tell of it.
  */
-export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent {
-  const insert = db.prepare(`
+export function createEventAppender(sql: Sql): (event: NewEvent) => Promise<CommittedEvent> {
+  const insert = sql.prepare(`
     INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
       created_at)
     VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now)`);
-  const enqueue = createEnqueue(db);
-  return ({ accountId, accountSequence, conversation, call, data, now }) => {
+  const enqueue = createEnqueue(sql);
+  return async ({ accountId, accountSequence, conversation, call, data, now }) => {
     const sequence = conversation?.sequence ?? call?.sequence ?? 0;
     const callId = call?.id ?? null;
     const json = JSON.stringify(data);
-    const { lastInsertRowid } = insert.run({
+    const id = await insert.insert({
       accountId,
       accountSequence,
       conversationId: conversation?.id ?? null,
@@ -67,7 +68,7 @@ export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent
       now,
     });
     const event: CommittedEvent = {
-      id: Number(lastInsertRowid),
+      id,
       accountId,
       accountSequence,
       conversationId: conversation?.uuid ?? null,
@@ -77,30 +78,33 @@ export function createEventAppender(db: Db): (event: NewEvent) => CommittedEvent
       json,
       createdAt: now,
     };
-    enqueue(event, now);
+    await enqueue(event, now);
     return event;
   };
 }
 
 /** Draws the next `count` sequence numbers of an account; returns the last. */
-export function createAccountSequence(db: Db): (accountId: number, count: number) => number {
-  const advance = db.prepare<[{ accountId: number; count: number }], { last: number }>(`
+export function createAccountSequence(
+  sql: Sql,
+): (accountId: number, count: number) => Promise<number> {
+  const advance = sql.prepare<object, { last: number }>(`
     UPDATE accounts SET event_sequence = event_sequence + @count WHERE id = @accountId
     RETURNING event_sequence AS last`);
-  return (accountId, count) => {
-    const row = advance.get({ accountId, count });
+  return async (accountId, count) => {
+    const row = await advance.get({ accountId, count });
     if (!row) throw new Error("an event needs an existing account");
     return row.last;
   };
 }
 
-export function eventCommands(db: Db) {
-  const trim = db.prepare(`
+export function eventCommands(sql: Sql) {
+  const trim = sql.prepare(`
     DELETE FROM events WHERE id IN (
       SELECT id FROM events WHERE created_at < @before ORDER BY id LIMIT @rows)`);
   return {
     /** Removes events older than the retention, oldest first; returns how many. */
-    "events.trim": (args: { before: Instant; rows: number }): number => trim.run(args).changes,
+    "events.trim": async (args: { before: Instant; rows: number }): Promise<number> =>
+      (await trim.run(args)).changes,
   };
 }
 

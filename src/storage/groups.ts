@@ -6,6 +6,7 @@ import type {
 import type { Instant } from "#core/system.ts";
 import { TOUCHED } from "./assistants.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface GroupRow {
@@ -46,79 +47,81 @@ function groupFromRow(row: GroupRow): Group {
   };
 }
 
-function createWrites(db: Db, kind: Kind) {
+function createWrites(sql: Sql, kind: Kind) {
   const { table } = kind;
-  const find = db.prepare<[object], GroupRow>(`
+  const find = sql.prepare<object, GroupRow>(`
     SELECT ${groupColumns(kind)} FROM ${table} g
     WHERE g.id = @groupId AND g.account_id = @accountId`);
-  const named = db.prepare<[object], { id: number }>(
+  const named = sql.prepare<object, { id: number }>(
     `SELECT id FROM ${table} WHERE account_id = @accountId AND name = @name`);
-  const insert = db.prepare<[object], { id: number }>(`
+  const insert = sql.prepare<object, { id: number }>(`
     INSERT INTO ${table} (id, account_id, name, color) VALUES (@id, @accountId, @name, @color)
     RETURNING id`);
   // Drawn, because SQLite gives the number of the newest that was deleted to the next one.
-  const draw = db.prepare<[object], { id: number }>(
+  const draw = sql.prepare<object, { id: number }>(
     "UPDATE last_ids SET id = id + 1 WHERE name = @table RETURNING id");
-  const change = db.prepare(`
+  const change = sql.prepare(`
     UPDATE ${table} SET name = @name, color = @color
     WHERE id = @groupId AND account_id = @accountId`);
-  const remove = db.prepare(
+  const remove = sql.prepare(
     `DELETE FROM ${table} WHERE id = @groupId AND account_id = @accountId`);
 
-  const saved = (accountId: number, groupId: number): GroupOutcome => {
-    const row = find.get({ accountId, groupId });
+  const saved = async (accountId: number, groupId: number): Promise<GroupOutcome> => {
+    const row = await find.get({ accountId, groupId });
     return row ? { kind: "saved", group: groupFromRow(row) } : { kind: "not_found" };
   };
   return {
-    create: (args: { accountId: number; name: string; color: Color | null }): GroupOutcome => {
-      if (named.get(args)) return { kind: "name_taken" };
-      const row = insert.get({ ...args, id: draw.get({ table })?.id ?? null });
+    create: async (
+      args: { accountId: number; name: string; color: Color | null },
+    ): Promise<GroupOutcome> => {
+      if (await named.get(args)) return { kind: "name_taken" };
+      const row = await insert.get({ ...args, id: (await draw.get({ table }))?.id ?? null });
       if (!row) throw new Error("an insert returned no row");
       return saved(args.accountId, row.id);
     },
-    update: (
+    update: async (
       args: { accountId: number; groupId: number; changes: GroupChanges },
-    ): GroupOutcome => {
+    ): Promise<GroupOutcome> => {
       const { accountId, groupId, changes } = args;
-      const row = find.get({ accountId, groupId });
+      const row = await find.get({ accountId, groupId });
       if (!row) return { kind: "not_found" };
       const { name = row.name, color = row.color } = changes;
-      const other = named.get({ accountId, name });
+      const other = await named.get({ accountId, name });
       if (other && other.id !== groupId) return { kind: "name_taken" };
-      change.run({ accountId, groupId, name, color });
+      await change.run({ accountId, groupId, name, color });
       return saved(accountId, groupId);
     },
-    remove: (accountId: number, groupId: number): boolean =>
-      remove.run({ accountId, groupId }).changes > 0,
+    remove: async (accountId: number, groupId: number): Promise<boolean> =>
+      (await remove.run({ accountId, groupId })).changes > 0,
   };
 }
 
 type RemoveArgs = { accountId: number; groupId: number; now: Instant };
 
-export function groupCommands(db: Db) {
-  const folders = createWrites(db, FOLDERS);
-  const labels = createWrites(db, LABELS);
-  const leaveFolder = db.prepare(`
+export function groupCommands(sql: Sql) {
+  const folders = createWrites(sql, FOLDERS);
+  const labels = createWrites(sql, LABELS);
+  const leaveFolder = sql.prepare(`
     UPDATE assistants SET folder_id = NULL, updated_at = ${TOUCHED}
     WHERE account_id = @accountId AND folder_id = @groupId`);
-  const touchLabelled = db.prepare(`
+  const touchLabelled = sql.prepare(`
     UPDATE assistants SET updated_at = ${TOUCHED} WHERE account_id = @accountId
       AND id IN (SELECT assistant_id FROM assistant_labels WHERE label_id = @groupId)`);
-  const unlabel = db.prepare(`
+  const unlabel = sql.prepare(`
     DELETE FROM assistant_labels WHERE label_id IN (
       SELECT id FROM labels WHERE id = @groupId AND account_id = @accountId)`);
   return {
     "folders.create": folders.create,
     "folders.update": folders.update,
-    "folders.remove": (args: RemoveArgs): boolean => {
-      leaveFolder.run(args);
+    "folders.remove": async (args: RemoveArgs): Promise<boolean> => {
+      await leaveFolder.run(args);
       return folders.remove(args.accountId, args.groupId);
     },
     "labels.create": labels.create,
     "labels.update": labels.update,
-    "labels.remove": (args: RemoveArgs): boolean => {
-      touchLabelled.run(args);
-      unlabel.run({ groupId: args.groupId, accountId: args.accountId });
+    "labels.remove": async (args: RemoveArgs): Promise<boolean> => {
+      await touchLabelled.run(args);
+      await unlabel.run({ groupId: args.groupId, accountId: args.accountId });
       return labels.remove(args.accountId, args.groupId);
     },
   };

@@ -7,14 +7,17 @@ import type {
   KnowledgebaseStatus,
   KnowledgebaseStore,
   NewDocument,
+  Passage,
   ReadOutcome,
 } from "#features/knowledgebases/knowledgebases.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createDetacher } from "./assistants.ts";
-import { bytesOf, createSearch, indexable, scopeOf } from "./engines/sqlite/search.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
+import { bytesOf, type IndexedChunk, type SearchCommands, type SearchIndex } from "./search.ts";
+import type { Sql, Statement } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface KnowledgebaseRow {
@@ -98,115 +101,110 @@ function documentFromRow(row: DocumentRow): Document {
 
 type NamingArgs = { name?: string; description?: string | null; accountId: number; now: Instant };
 
-export function knowledgebaseCommands(db: Db) {
-  const find = db.prepare<[object], KnowledgebaseRow>(
+export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
+  const find = sql.prepare<object, KnowledgebaseRow>(
     `${KNOWLEDGEBASE} WHERE k.id = @knowledgebaseId AND k.account_id = @accountId`);
-  const insert = db.prepare(`
+  const insert = sql.prepare(`
     INSERT INTO knowledgebases (account_id, name, description, created_at, updated_at)
     VALUES (@accountId, @name, @description, @now, @now)`);
-  const change = db.prepare(`
+  const change = sql.prepare(`
     UPDATE knowledgebases SET name = @name, description = @description, updated_at = @now
     WHERE id = @knowledgebaseId AND account_id = @accountId`);
-  const remove = db.prepare(
+  const remove = sql.prepare(
     "DELETE FROM knowledgebases WHERE id = @knowledgebaseId AND account_id = @accountId");
-  const documents = db.prepare<[object], DocumentRow>(
+  const documents = sql.prepare<object, DocumentRow>(
     "SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId ORDER BY id");
-  const removeDocuments = db.prepare(
+  const removeDocuments = sql.prepare(
     "DELETE FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId");
-  const chunks = createChunkWrites(db);
-  const detach = createDetacher(db);
-  const saved = (args: { accountId: number; knowledgebaseId: number }): Knowledgebase | null => {
-    const row = find.get(args);
+  const chunks = createChunkWrites(sql, search);
+  const detach = createDetacher(sql);
+  const saved = async (
+    args: { accountId: number; knowledgebaseId: number },
+  ): Promise<Knowledgebase | null> => {
+    const row = await find.get(args);
     return row ? knowledgebaseFromRow(row) : null;
   };
   return {
-    "knowledgebases.create": (args: Required<NamingArgs>): Knowledgebase => {
-      const knowledgebaseId = Number(insert.run(args).lastInsertRowid);
-      const created = saved({ accountId: args.accountId, knowledgebaseId });
+    "knowledgebases.create": async (args: Required<NamingArgs>): Promise<Knowledgebase> => {
+      const knowledgebaseId = await insert.insert(args);
+      const created = await saved({ accountId: args.accountId, knowledgebaseId });
       if (!created) throw new Error("an insert returned no row");
       return created;
     },
-    "knowledgebases.update": (args: NamingArgs & { knowledgebaseId: number }) => {
-      const row = find.get(args);
+    "knowledgebases.update": async (args: NamingArgs & { knowledgebaseId: number }) => {
+      const row = await find.get(args);
       if (!row) return null;
       const { name = row.name, description = row.description } = args;
-      change.run({ ...args, name, description });
+      await change.run({ ...args, name, description });
       return saved(args);
     },
-    "knowledgebases.remove": (
+    "knowledgebases.remove": async (
       args: { accountId: number; knowledgebaseId: number; now: Instant },
-    ): Document[] | null => {
-      if (!find.get(args)) return null;
-      const gone = documents.all(args).map(documentFromRow);
-      for (const { id } of gone) chunks.remove(id);
-      removeDocuments.run(args);
-      detach.knowledgebase(args.accountId, args.knowledgebaseId, args.now);
-      remove.run(args);
+    ): Promise<Document[] | null> => {
+      if (!await find.get(args)) return null;
+      const gone = (await documents.all(args)).map(documentFromRow);
+      for (const { id } of gone) await chunks.remove(id);
+      await removeDocuments.run(args);
+      await detach.knowledgebase(args.accountId, args.knowledgebaseId, args.now);
+      await remove.run(args);
       return gone;
     },
-    ...documentCommands(db, chunks, find),
+    ...documentCommands(sql, chunks, find),
   };
 }
 
 type ChunkWrites = ReturnType<typeof createChunkWrites>;
 
 /** The rows of a document's chunks and their entries in the index, always together. */
-function createChunkWrites(db: Db) {
-  const insert = db.prepare(`
+function createChunkWrites(sql: Sql, search: SearchCommands) {
+  const insert = sql.prepare(`
     INSERT INTO chunks (knowledgebase_id, document_id, position, headings, text, page, url)
     VALUES (@knowledgebaseId, @documentId, @position, @headings, @text, @page, @url)`);
-  const index = db.prepare(
-    "INSERT INTO chunk_index (rowid, scope, headings, text) VALUES (@id, @scope, @headings, @text)");
-  const unindex = db.prepare(`
-    DELETE FROM chunk_index WHERE rowid IN (SELECT id FROM chunks WHERE document_id = @documentId)`);
-  const unvector = db.prepare(`
+  const unvector = sql.prepare(`
     DELETE FROM chunk_vectors WHERE chunk_id IN (
       SELECT id FROM chunks WHERE document_id = @documentId)`);
-  const remove = db.prepare("DELETE FROM chunks WHERE document_id = @documentId");
+  const remove = sql.prepare("DELETE FROM chunks WHERE document_id = @documentId");
   return {
-    add: (document: DocumentRow, chunks: Chunk[], first: number): void => {
+    add: async (document: DocumentRow, chunks: Chunk[], first: number): Promise<void> => {
       const { id: documentId, knowledgebase_id: knowledgebaseId } = document;
-      chunks.forEach((chunk, offset) => {
-        const position = first + offset;
+      const added: IndexedChunk[] = [];
+      for (const [offset, chunk] of chunks.entries()) {
         const headings = JSON.stringify(chunk.headings);
-        const { lastInsertRowid } = insert.run({
-          ...chunk, headings, knowledgebaseId, documentId, position,
+        const id = await insert.insert({
+          ...chunk, headings, knowledgebaseId, documentId, position: first + offset,
         });
-        index.run({
-          id: lastInsertRowid,
-          scope: scopeOf(knowledgebaseId),
-          headings: indexable([document.name, ...chunk.headings].join("\n")),
-          text: indexable(chunk.text),
+        added.push({
+          id, knowledgebaseId, headings: [document.name, ...chunk.headings], text: chunk.text,
         });
-      });
+      }
+      await search.index(added);
     },
-    remove: (documentId: number): void => {
-      unindex.run({ documentId });
-      unvector.run({ documentId });
-      remove.run({ documentId });
+    remove: async (documentId: number): Promise<void> => {
+      await search.forget(documentId);
+      await unvector.run({ documentId });
+      await remove.run({ documentId });
     },
   };
 }
 
-interface Finder {
-  get(args: object): KnowledgebaseRow | undefined;
-}
+type Finder = Statement<object, KnowledgebaseRow>;
 
 /** Rows and steps the commands of documents share. */
-function createDocumentSteps(db: Db, findKnowledgebase: Finder) {
-  const append = createEventAppender(db);
-  const nextSequence = createAccountSequence(db);
-  const touch = db.prepare("UPDATE knowledgebases SET version = version + 1 WHERE id = @id");
+function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
+  const append = createEventAppender(sql);
+  const nextSequence = createAccountSequence(sql);
+  const touch = sql.prepare("UPDATE knowledgebases SET version = version + 1 WHERE id = @id");
   return {
-    find: db.prepare<[object], DocumentRow>("SELECT * FROM documents WHERE id = @documentId"),
+    find: sql.prepare<object, DocumentRow>("SELECT * FROM documents WHERE id = @documentId"),
     /** What can be found in the knowledgebase has changed. */
-    touch: (row: DocumentRow): void => void touch.run({ id: row.knowledgebase_id }),
-    tell: (row: DocumentRow, now: Instant): CommittedEvent => {
+    touch: async (row: DocumentRow): Promise<void> =>
+      void await touch.run({ id: row.knowledgebase_id }),
+    tell: async (row: DocumentRow, now: Instant): Promise<CommittedEvent> => {
       const { account_id: accountId, knowledgebase_id: knowledgebaseId } = row;
-      const knowledgebase = findKnowledgebase.get({ accountId, knowledgebaseId });
+      const knowledgebase = await findKnowledgebase.get({ accountId, knowledgebaseId });
       return append({
         accountId,
-        accountSequence: nextSequence(accountId, 1),
+        accountSequence: await nextSequence(accountId, 1),
         conversation: null,
         data: {
           type: "document_status_changed", knowledgebase_id: knowledgebaseId, document_id: row.id,
@@ -221,85 +219,91 @@ function createDocumentSteps(db: Db, findKnowledgebase: Finder) {
 
 type DocumentSteps = ReturnType<typeof createDocumentSteps>;
 
-function documentCommands(db: Db, chunks: ChunkWrites, findKnowledgebase: Finder) {
-  const steps = createDocumentSteps(db, findKnowledgebase);
-  const insert = db.prepare(`
+function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Finder) {
+  const steps = createDocumentSteps(sql, findKnowledgebase);
+  const insert = sql.prepare(`
     INSERT INTO documents (account_id, knowledgebase_id, name, description, type, source, status,
       created_at, updated_at)
     VALUES (@accountId, @knowledgebaseId, @name, @description, @type, @source, 'processing',
       @now, @now)`);
-  const change = db.prepare(`
+  const change = sql.prepare(`
     UPDATE documents SET name = @name, description = @description, updated_at = @now
     WHERE id = @documentId AND account_id = @accountId`);
-  const remove = db.prepare("DELETE FROM documents WHERE id = @documentId");
-  const owned = ({ documentId, accountId }: { documentId: number; accountId: number }) => {
-    const row = steps.find.get({ documentId });
+  const remove = sql.prepare("DELETE FROM documents WHERE id = @documentId");
+  const owned = async ({ documentId, accountId }: { documentId: number; accountId: number }) => {
+    const row = await steps.find.get({ documentId });
     return row?.account_id === accountId ? row : undefined;
   };
   return {
-    "documents.create": (args: NewDocument) => {
-      const knowledgebase = findKnowledgebase.get(args);
+    "documents.create": async (args: NewDocument) => {
+      const knowledgebase = await findKnowledgebase.get(args);
       if (!knowledgebase) return { kind: "not_found" as const };
       if (knowledgebase.documents >= args.documentsMax) return { kind: "too_many" as const };
       const source = JSON.stringify(args.source);
-      const documentId = Number(insert.run({ ...args, source }).lastInsertRowid);
-      const row = steps.find.get({ documentId });
+      const documentId = await insert.insert({ ...args, source });
+      const row = await steps.find.get({ documentId });
       if (!row) throw new Error("an insert returned no row");
-      const events = [steps.tell(row, args.now)];
+      const events = [await steps.tell(row, args.now)];
       return { kind: "created" as const, document: documentFromRow(row), events };
     },
-    "documents.update": (args: NamingArgs & { documentId: number }): Document | null => {
-      const row = owned(args);
+    "documents.update": async (
+      args: NamingArgs & { documentId: number },
+    ): Promise<Document | null> => {
+      const row = await owned(args);
       if (!row) return null;
       const { name = row.name, description = row.description } = args;
-      change.run({ ...args, name, description });
+      await change.run({ ...args, name, description });
       return documentFromRow({ ...row, name, description, updated_at: args.now });
     },
-    "documents.remove": (
+    "documents.remove": async (
       args: { accountId: number; documentId: number; now: Instant },
-    ): Document | null => {
-      const row = owned(args);
+    ): Promise<Document | null> => {
+      const row = await owned(args);
       if (!row) return null;
-      chunks.remove(row.id);
-      remove.run({ documentId: row.id });
-      steps.touch(row);
+      await chunks.remove(row.id);
+      await remove.run({ documentId: row.id });
+      await steps.touch(row);
       return documentFromRow(row);
     },
-    ...readingCommands(db, chunks, steps),
+    ...readingCommands(sql, chunks, steps),
   };
 }
 
-function readingCommands(db: Db, chunks: ChunkWrites, { find, touch, tell }: DocumentSteps) {
-  const insertVector = db.prepare(`
+function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, tell }: DocumentSteps) {
+  const insertVector = sql.prepare(`
     INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
     SELECT id, knowledgebase_id, @model, @vector FROM chunks
     WHERE document_id = @documentId AND position = @position`);
-  const finish = db.prepare(`
+  const finish = sql.prepare(`
     UPDATE documents SET status = @status, reason = @reason, pages = @pages,
       characters = @characters, updated_at = @now WHERE id = @documentId`);
   return {
-    "documents.beginReading": ({ documentId }: { documentId: number }): boolean => {
-      const isUnread = find.get({ documentId })?.status === "processing";
-      if (isUnread) chunks.remove(documentId);
+    "documents.beginReading": async ({ documentId }: { documentId: number }): Promise<boolean> => {
+      const isUnread = (await find.get({ documentId }))?.status === "processing";
+      if (isUnread) await chunks.remove(documentId);
       return isUnread;
     },
-    "documents.addChunks": (
+    "documents.addChunks": async (
       args: { documentId: number; position: number; chunks: Chunk[] },
-    ): void => {
-      const row = find.get({ documentId: args.documentId });
-      if (row?.status === "processing") chunks.add(row, args.chunks, args.position);
+    ): Promise<void> => {
+      const row = await find.get({ documentId: args.documentId });
+      if (row?.status === "processing") await chunks.add(row, args.chunks, args.position);
     },
-    "documents.addVectors": (args: Parameters<KnowledgebaseStore["addVectors"]>[0]): void => {
+    "documents.addVectors": async (
+      args: Parameters<KnowledgebaseStore["addVectors"]>[0],
+    ): Promise<void> => {
       const { documentId, model } = args;
-      args.vectors.forEach((vector, offset) => insertVector.run({
-        documentId, model, position: args.position + offset, vector: bytesOf(vector),
-      }));
+      for (const [offset, vector] of args.vectors.entries()) {
+        await insertVector.run({
+          documentId, model, position: args.position + offset, vector: bytesOf(vector),
+        });
+      }
     },
-    "documents.finishReading": (
+    "documents.finishReading": async (
       args: { documentId: number; outcome: ReadOutcome; now: Instant },
-    ): CommittedEvent[] => {
+    ): Promise<CommittedEvent[]> => {
       const { documentId, outcome, now } = args;
-      const row = find.get({ documentId });
+      const row = await find.get({ documentId });
       if (row?.status !== "processing") return [];
       const isRead = outcome.kind === "active";
       const result = {
@@ -308,15 +312,78 @@ function readingCommands(db: Db, chunks: ChunkWrites, { find, touch, tell }: Doc
         pages: isRead ? outcome.pages : 0,
         characters: isRead ? outcome.characters : 0,
       };
-      if (!isRead) chunks.remove(documentId);
-      finish.run({ ...result, documentId, now });
-      touch(row);
-      return [tell({ ...row, ...result }, now)];
+      if (!isRead) await chunks.remove(documentId);
+      await finish.run({ ...result, documentId, now });
+      await touch(row);
+      return [await tell({ ...row, ...result }, now)];
     },
   };
 }
 
-export function createKnowledgebaseStore(db: Db, writer: Writer): KnowledgebaseStore {
+interface PassageRow {
+  document_id: number;
+  document: string;
+  position: number;
+  headings: string;
+  page: number | null;
+  url: string | null;
+  text: string;
+}
+
+function passageFromRow(row: PassageRow): Passage {
+  return {
+    documentId: row.document_id,
+    document: row.document,
+    chunk: row.position,
+    headings: JSON.parse(row.headings) as string[],
+    page: row.page,
+    url: row.url,
+    text: row.text,
+  };
+}
+
+const PASSAGE = `SELECT c.id, c.document_id, d.name AS document, c.position, c.headings, c.page, c.url,
+  c.text FROM chunks c JOIN documents d ON d.id = c.document_id`;
+/** Reciprocal rank fusion: keeps the first of one ranking from outweighing both. */
+const FUSION_K = 60;
+
+/** Ids in the order of both rankings together. */
+function fused(rankings: number[][]): number[] {
+  const scores = new Map<number, number>();
+  for (const ids of rankings) {
+    ids.forEach((id, index) => {
+      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION_K + index + 1));
+    });
+  }
+  return [...scores].sort((one, other) => other[1] - one[1]).map(([id]) => id);
+}
+
+function createPassages(
+  db: Db, index: SearchIndex,
+): Pick<KnowledgebaseStore, "search" | "passages"> {
+  const one = db.prepare<[object], PassageRow>(`${PASSAGE} WHERE c.id = @id`);
+  const passages = db.prepare<[object], PassageRow>(`${PASSAGE}
+    WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
+    ORDER BY c.document_id, c.position LIMIT @rows`);
+  return {
+    search: async (knowledgebaseId, query, rows, meaning) => {
+      const rankings = await Promise.all([
+        index.words(knowledgebaseId, query, LIMITS.rankingRows),
+        meaning ? index.meaning(knowledgebaseId, meaning, LIMITS.rankingRows) : [],
+      ]);
+      return fused(rankings).slice(0, rows)
+        .map((id) => one.get({ id }))
+        .filter((row) => row !== undefined)
+        .map(passageFromRow);
+    },
+    passages: (knowledgebaseId, rows) =>
+      passages.all({ knowledgebaseId, rows }).map(passageFromRow),
+  };
+}
+
+export function createKnowledgebaseStore(
+  db: Db, writer: Writer, index: SearchIndex,
+): KnowledgebaseStore {
   const find = db.prepare<[object], KnowledgebaseRow>(
     `${KNOWLEDGEBASE} WHERE k.id = @knowledgebaseId AND k.account_id = @accountId`);
   const list = db.prepare<[object], KnowledgebaseRow>(
@@ -350,6 +417,6 @@ export function createKnowledgebaseStore(db: Db, writer: Writer): KnowledgebaseS
     addChunks: (args) => writer.write("documents.addChunks", args),
     addVectors: (args) => writer.write("documents.addVectors", args),
     finishReading: (args) => writer.write("documents.finishReading", args),
-    ...createSearch(db),
+    ...createPassages(db, index),
   };
 }

@@ -5,9 +5,9 @@ import type { CommittedEvent } from "#events/events.ts";
 import type {
   AddOutcome, Lead, LeadStatus, LeadStore, NewContact, SettableStatus, UpdateLeadOutcome,
 } from "#features/leads/leads.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
+import type { Exists, Sql } from "./sql.ts";
 
 type Args<Name extends keyof LeadStore> = Parameters<LeadStore[Name]>[0];
 
@@ -19,30 +19,30 @@ interface LeadState {
 }
 
 /** Steps more than one command takes. */
-export function createLeadRows(db: Db) {
-  const append = createEventAppender(db);
-  const nextAccountSequence = createAccountSequence(db);
-  const find = db.prepare<[object], LeadRow>("SELECT * FROM leads WHERE id = @leadId");
-  const set = db.prepare(`
+export function createLeadRows(sql: Sql) {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const find = sql.prepare<object, LeadRow>("SELECT * FROM leads WHERE id = @leadId");
+  const set = sql.prepare(`
     UPDATE leads SET status = @status, next_try_at = @nextTryAt, call_tries = @callTries,
       call_id = @callId, updated_at = @now
     WHERE id = @leadId`);
-  const untried = db.prepare<[object], LeadRow>(`
+  const untried = sql.prepare<object, LeadRow>(`
     SELECT * FROM leads WHERE main_id = @mainId AND status = 'created' AND next_try_at IS NULL
     ORDER BY position LIMIT 1`);
-  const underWay = db.prepare(`
+  const underWay = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE main_id = @mainId
       AND (next_try_at IS NOT NULL OR status IN ('processing', 'completed'))`);
-  const read = (leadId: number): Lead | null => {
-    const row = find.get({ leadId });
+  const read = async (leadId: number): Promise<Lead | null> => {
+    const row = await find.get({ leadId });
     return row ? leadFromRow(row) : null;
   };
-  const change = (lead: Lead, state: LeadState, now: Instant): CommittedEvent => {
+  const change = async (lead: Lead, state: LeadState, now: Instant): Promise<CommittedEvent> => {
     const { status, nextTryAt, callTries = lead.callTries, callId = lead.callId } = state;
-    set.run({ leadId: lead.id, status, nextTryAt, callTries, callId, now });
+    await set.run({ leadId: lead.id, status, nextTryAt, callTries, callId, now });
     return append({
       accountId: lead.accountId,
-      accountSequence: nextAccountSequence(lead.accountId, 1),
+      accountSequence: await nextAccountSequence(lead.accountId, 1),
       conversation: null,
       data: {
         type: "lead_status_changed",
@@ -60,211 +60,225 @@ export function createLeadRows(db: Db) {
     });
   };
   /** The next secondary contact's turn, when the lead itself was tried in vain. */
-  const passOn = (mainId: number, now: Instant): CommittedEvent[] => {
-    if (read(mainId)?.status !== "reached-max-retries" || underWay.get({ mainId })) return [];
-    const next = untried.get({ mainId });
-    return next ? [change(leadFromRow(next), { status: "scheduled", nextTryAt: now }, now)] : [];
+  const passOn = async (mainId: number, now: Instant): Promise<CommittedEvent[]> => {
+    if ((await read(mainId))?.status !== "reached-max-retries" || await underWay.get({ mainId })) {
+      return [];
+    }
+    const next = await untried.get({ mainId });
+    if (!next) return [];
+    return [await change(leadFromRow(next), { status: "scheduled", nextTryAt: now }, now)];
   };
   return {
     read,
     change,
     passOn,
-    exhaust: (lead: Lead, now: Instant, callTries = lead.callTries): CommittedEvent[] => [
-      change(lead, { status: "reached-max-retries", nextTryAt: null, callTries }, now),
-      ...passOn(lead.mainId ?? lead.id, now),
+    exhaust: async (
+      lead: Lead, now: Instant, callTries = lead.callTries,
+    ): Promise<CommittedEvent[]> => [
+      await change(lead, { status: "reached-max-retries", nextTryAt: null, callTries }, now),
+      ...await passOn(lead.mainId ?? lead.id, now),
     ],
-    blacklist: (lead: Lead, now: Instant): CommittedEvent[] => [
-      change(lead, { status: "blacklisted", nextTryAt: null }, now),
-      ...(lead.mainId === null ? [] : passOn(lead.mainId, now)),
+    blacklist: async (lead: Lead, now: Instant): Promise<CommittedEvent[]> => [
+      await change(lead, { status: "blacklisted", nextTryAt: null }, now),
+      ...(lead.mainId === null ? [] : await passOn(lead.mainId, now)),
     ],
-    isBlocked: createBlockedCheck(db),
+    isBlocked: createBlockedCheck(sql),
   };
 }
 
 export type LeadRows = ReturnType<typeof createLeadRows>;
 
-function createBlockedCheck(db: Db) {
-  const blocked = db.prepare(`
+function createBlockedCheck(sql: Sql) {
+  const blocked = sql.prepare<object, Exists>(`
     SELECT 1 FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @phoneNumber`);
-  return (accountId: number, phoneNumber: string): boolean =>
-    blocked.get({ accountId, phoneNumber }) !== undefined;
+  return async (accountId: number, phoneNumber: string): Promise<boolean> =>
+    await blocked.get({ accountId, phoneNumber }) !== undefined;
 }
 
-export function leadCommands(db: Db) {
-  const rows = createLeadRows(db);
-  const checks = createChecks(db);
+export function leadCommands(sql: Sql) {
+  const rows = createLeadRows(sql);
+  const checks = createChecks(sql);
   return {
-    "leads.add": createAdd(db, rows, checks),
-    "leads.update": createUpdate(db, rows, checks),
-    "leads.remove": createRemove(db, rows, checks),
-    ...blockCommands(db, rows),
+    "leads.add": createAdd(sql, rows, checks),
+    "leads.update": createUpdate(sql, rows, checks),
+    "leads.remove": createRemove(sql, rows, checks),
+    ...blockCommands(sql, rows),
   };
 }
 
-function createChecks(db: Db) {
-  const campaign = db.prepare(
+function createChecks(sql: Sql) {
+  const campaign = sql.prepare<object, Exists>(
     "SELECT 1 FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
-  const same = db.prepare(`
+  const same = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE account_id = @accountId AND phone_number = @phoneNumber
       AND campaign_id = @campaignId AND main_id IS NULL`);
-  const calling = db.prepare(`
+  const calling = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE (id = @leadId OR main_id = @leadId) AND status = 'processing'`);
   return {
-    ownsCampaign: (accountId: number, campaignId: number): boolean =>
-      campaign.get({ accountId, campaignId }) !== undefined,
-    isLead: (accountId: number, campaignId: number, phoneNumber: string): boolean =>
-      same.get({ accountId, campaignId, phoneNumber }) !== undefined,
+    ownsCampaign: async (accountId: number, campaignId: number): Promise<boolean> =>
+      await campaign.get({ accountId, campaignId }) !== undefined,
+    isLead: async (accountId: number, campaignId: number, phoneNumber: string): Promise<boolean> =>
+      await same.get({ accountId, campaignId, phoneNumber }) !== undefined,
     /** The lead or one of its contacts. */
-    isCalling: (leadId: number): boolean => calling.get({ leadId }) !== undefined,
+    isCalling: async (leadId: number): Promise<boolean> =>
+      await calling.get({ leadId }) !== undefined,
   };
 }
 
 type Checks = ReturnType<typeof createChecks>;
 
-function createAdd(db: Db, rows: LeadRows, checks: Checks) {
-  const insert = db.prepare(`
+function createAdd(sql: Sql, rows: LeadRows, checks: Checks) {
+  const insert = sql.prepare(`
     INSERT INTO leads (account_id, campaign_id, main_id, position, phone_number, timezone,
       variables, status, next_try_at, created_at, updated_at)
     VALUES (@accountId, @campaignId, @mainId, @position, @phoneNumber, @timeZone, @variables,
       @status, @nextTryAt, @now, @now)`);
-  return (args: Args<"add">): AddOutcome => {
+  return async (args: Args<"add">): Promise<AddOutcome> => {
     const { accountId, campaignId, now } = args;
-    if (!checks.ownsCampaign(accountId, campaignId)) return { kind: "no_campaign" };
-    const put = (contact: NewContact, mainId: number | null, position: number): number => {
+    if (!await checks.ownsCampaign(accountId, campaignId)) return { kind: "no_campaign" };
+    const put = async (
+      contact: NewContact, mainId: number | null, position: number,
+    ): Promise<number> => {
       const { phoneNumber, timeZone, variables } = contact;
-      const isBlocked = rows.isBlocked(accountId, phoneNumber);
-      return Number(insert.run({
+      const isBlocked = await rows.isBlocked(accountId, phoneNumber);
+      return insert.insert({
         accountId, campaignId, mainId, position, phoneNumber, timeZone, now,
         variables: JSON.stringify(variables),
         status: isBlocked ? "blacklisted" : "created",
         nextTryAt: isBlocked || mainId !== null ? null : now,
-      }).lastInsertRowid);
+      });
     };
-    const ids = args.leads.map((lead) => {
+    const ids: (number | null)[] = [];
+    for (const lead of args.leads) {
       const isKnown = !args.allowsDuplicates
-        && checks.isLead(accountId, campaignId, lead.phoneNumber);
-      if (isKnown) return null;
-      const id = put(lead, null, 0);
-      lead.contacts.forEach((contact, index) => put(contact, id, index + 1));
-      return id;
-    });
+        && await checks.isLead(accountId, campaignId, lead.phoneNumber);
+      const id = isKnown ? null : await put(lead, null, 0);
+      ids.push(id);
+      if (id === null) continue;
+      for (const [index, contact] of lead.contacts.entries()) await put(contact, id, index + 1);
+    }
     return { kind: "added", ids };
   };
 }
 
 /** What may stand in the way of a change; null when nothing does. */
-function refusalOf(
+async function refusalOf(
   rows: LeadRows, checks: Checks, lead: Lead, changes: Args<"update">["changes"],
-): Exclude<UpdateLeadOutcome, { kind: "updated" }> | null {
+): Promise<Exclude<UpdateLeadOutcome, { kind: "updated" }> | null> {
   const { accountId } = lead;
   const campaignId = changes.campaignId ?? lead.campaignId;
   const phoneNumber = changes.number?.phoneNumber ?? lead.phoneNumber;
   const moves = campaignId !== lead.campaignId;
   const isElsewhere = moves || phoneNumber !== lead.phoneNumber;
-  if (!checks.ownsCampaign(accountId, campaignId)) return { kind: "no_campaign" };
+  if (!await checks.ownsCampaign(accountId, campaignId)) return { kind: "no_campaign" };
   if (moves && lead.mainId !== null) return { kind: "secondary" };
-  if ((isElsewhere || changes.status !== undefined) && checks.isCalling(lead.id)) {
+  if ((isElsewhere || changes.status !== undefined) && await checks.isCalling(lead.id)) {
     return { kind: "processing" };
   }
   const isDuplicate = isElsewhere && lead.mainId === null
-    && checks.isLead(accountId, campaignId, phoneNumber);
+    && await checks.isLead(accountId, campaignId, phoneNumber);
   if (isDuplicate) return { kind: "duplicate" };
-  return changes.status === "created" && rows.isBlocked(accountId, phoneNumber)
+  return changes.status === "created" && await rows.isBlocked(accountId, phoneNumber)
     ? { kind: "blocked" }
     : null;
 }
 
-function createUpdate(db: Db, rows: LeadRows, checks: Checks) {
-  const set = db.prepare(`
+function createUpdate(sql: Sql, rows: LeadRows, checks: Checks) {
+  const set = sql.prepare(`
     UPDATE leads SET campaign_id = @campaignId, phone_number = @phoneNumber, timezone = @timeZone,
       variables = @variables, updated_at = @now
     WHERE id = @leadId`);
-  const moveContacts = db.prepare(
+  const moveContacts = sql.prepare(
     "UPDATE leads SET campaign_id = @campaignId WHERE main_id = @leadId");
-  const setStatus = createStatusChange(db, rows);
-  return ({ accountId, leadId, changes, now }: Args<"update">): UpdateLeadOutcome => {
-    const before = rows.read(leadId);
+  const setStatus = createStatusChange(sql, rows);
+  return async (
+    { accountId, leadId, changes, now }: Args<"update">,
+  ): Promise<UpdateLeadOutcome> => {
+    const before = await rows.read(leadId);
     if (before?.accountId !== accountId) return { kind: "not_found" };
-    const refused = refusalOf(rows, checks, before, changes);
+    const refused = await refusalOf(rows, checks, before, changes);
     if (refused) return refused;
     const { campaignId = before.campaignId, number = before, variables = {} } = changes;
-    set.run({
+    await set.run({
       leadId, campaignId, phoneNumber: number.phoneNumber, timeZone: number.timeZone, now,
       variables: JSON.stringify({ ...before.variables, ...variables }),
     });
-    if (campaignId !== before.campaignId) moveContacts.run({ leadId, campaignId });
+    if (campaignId !== before.campaignId) await moveContacts.run({ leadId, campaignId });
     const lead = { ...before, campaignId, phoneNumber: number.phoneNumber };
     if (changes.status !== undefined) {
-      return { kind: "updated", events: setStatus(lead, changes.status, now) };
+      return { kind: "updated", events: await setStatus(lead, changes.status, now) };
     }
     const isNowBlocked = lead.phoneNumber !== before.phoneNumber
-      && rows.isBlocked(accountId, lead.phoneNumber);
-    return { kind: "updated", events: isNowBlocked ? rows.blacklist(lead, now) : [] };
+      && await rows.isBlocked(accountId, lead.phoneNumber);
+    return { kind: "updated", events: isNowBlocked ? await rows.blacklist(lead, now) : [] };
   };
 }
 
 /** What setting a status by hand means for the lead's place in the queue and for its contacts. */
-function createStatusChange(db: Db, rows: LeadRows) {
-  const anew = db.prepare(`
+function createStatusChange(sql: Sql, rows: LeadRows) {
+  const anew = sql.prepare(`
     UPDATE leads SET status = 'created', next_try_at = NULL, call_tries = 0, updated_at = @now
     WHERE main_id = @leadId AND status <> 'blacklisted'`);
-  const withdraw = db.prepare(`
+  const withdraw = sql.prepare(`
     UPDATE leads SET status = 'created', next_try_at = NULL, updated_at = @now
     WHERE main_id = @leadId AND next_try_at IS NOT NULL`);
-  return (lead: Lead, status: SettableStatus, now: Instant): CommittedEvent[] => {
+  return async (lead: Lead, status: SettableStatus, now: Instant): Promise<CommittedEvent[]> => {
     switch (status) {
       case "created":
-        anew.run({ leadId: lead.id, now });
-        return [rows.change(lead, { status, nextTryAt: now, callTries: 0 }, now)];
+        await anew.run({ leadId: lead.id, now });
+        return [await rows.change(lead, { status, nextTryAt: now, callTries: 0 }, now)];
       case "completed":
-        withdraw.run({ leadId: lead.id, now });
-        return [rows.change(lead, { status, nextTryAt: null }, now)];
+        await withdraw.run({ leadId: lead.id, now });
+        return [await rows.change(lead, { status, nextTryAt: null }, now)];
       case "reached-max-retries":
         return rows.exhaust(lead, now);
     }
   };
 }
 
-function createRemove(db: Db, rows: LeadRows, checks: Checks) {
-  const remove = db.prepare("DELETE FROM leads WHERE id = @leadId");
-  return ({ accountId, leadId, now }: Args<"remove">) => {
-    const lead = rows.read(leadId);
+function createRemove(sql: Sql, rows: LeadRows, checks: Checks) {
+  const remove = sql.prepare("DELETE FROM leads WHERE id = @leadId");
+  return async ({ accountId, leadId, now }: Args<"remove">) => {
+    const lead = await rows.read(leadId);
     if (lead?.accountId !== accountId) return { kind: "not_found" as const };
-    if (checks.isCalling(leadId)) return { kind: "processing" as const };
-    remove.run({ leadId });
+    if (await checks.isCalling(leadId)) return { kind: "processing" as const };
+    await remove.run({ leadId });
     const wasNext = lead.mainId !== null && lead.nextTryAt !== null;
-    const events = wasNext ? rows.passOn(lead.mainId ?? 0, now) : [];
+    const events = wasNext ? await rows.passOn(lead.mainId ?? 0, now) : [];
     return { kind: "removed" as const, events };
   };
 }
 
-function blockCommands(db: Db, rows: LeadRows) {
-  const count = db.prepare<[object], { numbers: number }>(
+function blockCommands(sql: Sql, rows: LeadRows) {
+  const count = sql.prepare<object, { numbers: number }>(
     "SELECT count(*) AS numbers FROM blocked_numbers WHERE account_id = @accountId");
-  const insert = db.prepare<[object], { reason: string | null; created_at: number }>(`
+  const insert = sql.prepare<object, { reason: string | null; created_at: number }>(`
     INSERT INTO blocked_numbers (account_id, phone_number, reason, created_at)
     VALUES (@accountId, @phoneNumber, @reason, @now)
     ON CONFLICT (account_id, phone_number) DO UPDATE
       SET reason = coalesce(excluded.reason, blocked_numbers.reason)
     RETURNING reason, created_at`);
-  const remove = db.prepare(`
+  const remove = sql.prepare(`
     DELETE FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @phoneNumber`);
   // Who is being called just now is told apart when the call is over.
-  const leads = db.prepare<[object], LeadRow>(`
+  const leads = sql.prepare<object, LeadRow>(`
     SELECT * FROM leads WHERE account_id = @accountId AND phone_number = @phoneNumber
       AND status NOT IN ('blacklisted', 'processing') ORDER BY id`);
   return {
-    "leads.block": (args: Args<"block">) => {
+    "leads.block": async (args: Args<"block">) => {
       const { accountId, phoneNumber, now } = args;
-      const isFull = (count.get({ accountId })?.numbers ?? 0) >= args.blockedMax;
-      if (isFull && !rows.isBlocked(accountId, phoneNumber)) return null;
-      const row = insert.get(args);
+      const isFull = ((await count.get({ accountId }))?.numbers ?? 0) >= args.blockedMax;
+      if (isFull && !await rows.isBlocked(accountId, phoneNumber)) return null;
+      const row = await insert.get(args);
       if (!row) throw new Error("an insert returned no row");
-      const events = leads.all({ accountId, phoneNumber })
-        .flatMap((lead) => rows.blacklist(leadFromRow(lead), now));
+      const events: CommittedEvent[] = [];
+      for (const lead of await leads.all({ accountId, phoneNumber })) {
+        events.push(...await rows.blacklist(leadFromRow(lead), now));
+      }
       const blocked = { phoneNumber, reason: row.reason, createdAt: row.created_at };
       return { blocked, events };
     },
-    "leads.unblock": (args: Args<"unblock">): boolean => remove.run(args).changes > 0,
+    "leads.unblock": async (args: Args<"unblock">): Promise<boolean> =>
+      (await remove.run(args)).changes > 0,
   };
 }

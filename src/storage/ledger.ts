@@ -7,6 +7,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import { createEventAppender } from "./events.ts";
+import { together, type Sql } from "./sql.ts";
 
 interface AccountRow {
   balance_micros: number;
@@ -21,17 +22,17 @@ export interface Ledger {
    * Sets the amount aside and draws `events` account event numbers, of which the last is returned;
    * null when the free balance is too low, and then nothing was written.
    */
-  reserve(args: Reservation): { accountSequence: number } | null;
+  reserve(args: Reservation): Promise<{ accountSequence: number } | null>;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
    * open under the reference. `reason` appends the event that was paid for, under the account event
    * number it receives; it stands in the log before `balance_changed`, as its number says.
    */
-  post(args: Posting): Posted | null;
+  post(args: Posting): Promise<Posted | null>;
   /** Gives the reserved money back; 0 when none is open under the reference. */
-  release(reference: string): Micros;
+  release(reference: string): Promise<Micros>;
   /** Adds an entry without a reservation. Null when it would leave less than is reserved. */
-  enter(args: Entry): Posted | null;
+  enter(args: Entry): Promise<Posted | null>;
 }
 
 interface Reservation {
@@ -49,7 +50,7 @@ interface Posting {
   reason?: AppendReason;
   now: Instant;
 }
-type AppendReason = (accountSequence: number) => CommittedEvent;
+type AppendReason = (accountSequence: number) => Promise<CommittedEvent>;
 interface Entry {
   accountId: number;
   kind: LedgerKind;
@@ -64,29 +65,29 @@ interface Posted {
   events: CommittedEvent[];
 }
 
-function prepareLedger(db: Db) {
+function prepareLedger(sql: Sql) {
   return {
-    hold: db.prepare<[object], { sequence: number }>(`
+    hold: sql.prepare<object, { sequence: number }>(`
       UPDATE accounts SET reserved_micros = reserved_micros + @amountMicros,
         event_sequence = event_sequence + @events
       WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros
       RETURNING event_sequence AS sequence`),
-    insertReservation: db.prepare(`
+    insertReservation: sql.prepare(`
       INSERT INTO reservations (reference, account_id, amount_micros, created_at)
       VALUES (@reference, @accountId, @amountMicros, @now)`),
-    takeReservation: db.prepare<[object], { account_id: number; amount_micros: number }>(`
+    takeReservation: sql.prepare<object, { account_id: number; amount_micros: number }>(`
       DELETE FROM reservations WHERE reference = @reference RETURNING account_id, amount_micros`),
-    unhold: db.prepare(
+    unhold: sql.prepare(
       "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId"),
-    readAccount: db.prepare<[object], AccountRow>(`
+    readAccount: sql.prepare<object, AccountRow>(`
       SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
       FROM accounts WHERE id = @accountId`),
-    insertEntry: db.prepare(`
+    insertEntry: sql.prepare(`
       INSERT INTO ledger (account_id, number, kind, reference, amount_micros, balance_after_micros,
         created_at, hash)
       VALUES (@accountId, @number, @kind, @reference, @amountMicros, @balanceAfterMicros,
         @createdAt, @hash)`),
-    updateAccount: db.prepare(`
+    updateAccount: sql.prepare(`
       UPDATE accounts SET balance_micros = @balanceMicros,
         reserved_micros = reserved_micros - @releasedMicros,
         ledger_entries = @number, ledger_hash = @hash, event_sequence = @eventSequence
@@ -97,11 +98,13 @@ function prepareLedger(db: Db) {
 type LedgerStatements = ReturnType<typeof prepareLedger>;
 
 /** Adds an entry to the chain and its event to the log; null when money would be missing. */
-function createEntryWriter(db: Db, statements: LedgerStatements) {
+function createEntryWriter(sql: Sql, statements: LedgerStatements) {
   const { readAccount, insertEntry, updateAccount } = statements;
-  const append = createEventAppender(db);
-  return (entry: Entry, releasedMicros: Micros, reason?: AppendReason): Posted | null => {
-    const account = readAccount.get({ accountId: entry.accountId });
+  const append = createEventAppender(sql);
+  return async (
+    entry: Entry, releasedMicros: Micros, reason?: AppendReason,
+  ): Promise<Posted | null> => {
+    const account = await readAccount.get({ accountId: entry.accountId });
     if (!account) return null;
     const balanceMicros = account.balance_micros + entry.amountMicros;
     if (balanceMicros < account.reserved_micros - releasedMicros) return null;
@@ -117,12 +120,14 @@ function createEntryWriter(db: Db, statements: LedgerStatements) {
       createdAt: entry.now,
     };
     const hash = hashEntry(account.ledger_hash, fields);
-    insertEntry.run({ ...fields, hash });
-    updateAccount.run({
-      accountId: entry.accountId, balanceMicros, releasedMicros, number, hash, eventSequence,
-    });
-    const paidFor = reason ? [reason(eventSequence - 1)] : [];
-    const changed = append({
+    await together(
+      insertEntry.run({ ...fields, hash }),
+      updateAccount.run({
+        accountId: entry.accountId, balanceMicros, releasedMicros, number, hash, eventSequence,
+      }),
+    );
+    const paidFor = reason ? [await reason(eventSequence - 1)] : [];
+    const changed = await append({
       accountId: entry.accountId,
       accountSequence: eventSequence,
       conversation: null,
@@ -138,20 +143,20 @@ function createEntryWriter(db: Db, statements: LedgerStatements) {
   };
 }
 
-export function createLedger(db: Db): Ledger {
-  const statements = prepareLedger(db);
+export function createLedger(sql: Sql): Ledger {
+  const statements = prepareLedger(sql);
   const { hold, insertReservation, takeReservation, unhold } = statements;
-  const write = createEntryWriter(db, statements);
+  const write = createEntryWriter(sql, statements);
   return {
-    reserve: (args) => {
+    reserve: async (args) => {
       const { accountId, amountMicros, reference, now } = args;
-      const held = hold.get({ accountId, amountMicros, events: args.events });
+      const held = await hold.get({ accountId, amountMicros, events: args.events });
       if (!held) return null;
-      insertReservation.run({ reference, accountId, amountMicros, now });
+      await insertReservation.run({ reference, accountId, amountMicros, now });
       return { accountSequence: held.sequence };
     },
-    post: ({ reference, kind, amountMicros: wanted, reason, now }) => {
-      const taken = takeReservation.get({ reference });
+    post: async ({ reference, kind, amountMicros: wanted, reason, now }) => {
+      const taken = await takeReservation.get({ reference });
       if (!taken) return null;
       const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
       return write(
@@ -160,10 +165,10 @@ export function createLedger(db: Db): Ledger {
         reason,
       );
     },
-    release: (reference) => {
-      const taken = takeReservation.get({ reference });
+    release: async (reference) => {
+      const taken = await takeReservation.get({ reference });
       if (!taken) return 0;
-      unhold.run({ accountId: taken.account_id, amountMicros: taken.amount_micros });
+      await unhold.run({ accountId: taken.account_id, amountMicros: taken.amount_micros });
       return taken.amount_micros;
     },
     enter: (entry) => write(entry, 0),

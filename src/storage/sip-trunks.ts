@@ -6,6 +6,7 @@ import type {
 } from "#features/phone-numbers/sip-trunks.ts";
 import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Exists, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface SipTrunkRow {
@@ -72,28 +73,28 @@ const TRUNK = `SELECT n.id, n.account_id, n.phone_number, n.nickname, n.country_
     t.outbound_trunk_id, t.updated_at
   FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id`;
 
-export function sipTrunkCommands(db: Db) {
-  const same = db.prepare<[object], { id: number }>(`
+export function sipTrunkCommands(sql: Sql) {
+  const same = sql.prepare<object, { id: number }>(`
     ${TRUNK} WHERE n.account_id = @accountId AND n.phone_number = @phoneNumber
       AND t.username = @username AND t.address = @address`);
-  const count = db.prepare<[object], { count: number }>(`
+  const count = sql.prepare<object, { count: number }>(`
     SELECT count(*) AS count FROM phone_numbers n JOIN sip_trunks t ON t.phone_number_id = n.id
     WHERE n.account_id = @accountId`);
-  const insertNumber = db.prepare(`
+  const insertNumber = sql.prepare(`
     INSERT INTO phone_numbers (account_id, phone_number, country_code, type, nickname, created_at)
     VALUES (@accountId, @phoneNumber, @countryCode, 'sip', @nickname, @createdAt)`);
-  const insert = db.prepare(`
+  const insert = sql.prepare(`
     INSERT INTO sip_trunks (phone_number_id, uuid, trunk_type, username, password, address, port,
       transport, calling_format, inbound_auth, allowed_networks, outbound_proxy, require_srtp,
       inbound_trunk_id, outbound_trunk_id, updated_at)
     VALUES (@id, @uuid, @trunkType, @username, @sealedPassword, @address, @port, @transport,
       @callingFormat, @inboundAuth, @allowedNetworks, @outboundProxy, @requireSrtp,
       @inboundTrunkId, @outboundTrunkId, @updatedAt)`);
-  const changeNumber = db.prepare(`
+  const changeNumber = sql.prepare(`
     UPDATE phone_numbers SET phone_number = @phoneNumber, country_code = @countryCode,
       nickname = @nickname
     WHERE id = @id AND account_id = @accountId AND type = 'sip'`);
-  const change = db.prepare(`
+  const change = sql.prepare(`
     UPDATE sip_trunks SET trunk_type = @trunkType, username = @username,
       password = @sealedPassword, address = @address, port = @port, transport = @transport,
       calling_format = @callingFormat, inbound_auth = @inboundAuth,
@@ -101,36 +102,39 @@ export function sipTrunkCommands(db: Db) {
       require_srtp = @requireSrtp,
       updated_at = @updatedAt
     WHERE phone_number_id = @id`);
-  const byId = db.prepare<[object], SipTrunkRow>(
+  const byId = sql.prepare<object, SipTrunkRow>(
     `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
-  const others = db.prepare<[object], SipTrunkRow>(`${TRUNK} WHERE n.account_id <> @accountId`);
-  const approval = createApprovals(db);
-  const isClaimed = (trunk: Omit<StoredSipTrunk, "id">): boolean =>
-    approval.of(trunk.phoneNumber) !== trunk.accountId
-    && others.all({ accountId: trunk.accountId }).some((row) => collide(trunkFromRow(row), trunk));
+  const others = sql.prepare<object, SipTrunkRow>(`${TRUNK} WHERE n.account_id <> @accountId`);
+  const approval = createApprovals(sql);
+  const isClaimed = async (trunk: Omit<StoredSipTrunk, "id">): Promise<boolean> =>
+    await approval.of(trunk.phoneNumber) !== trunk.accountId
+    && (await others.all({ accountId: trunk.accountId }))
+      .some((row) => collide(trunkFromRow(row), trunk));
   return {
     "sipTrunks.approve": approval.set,
-    "sipTrunks.create": (
+    "sipTrunks.create": async (
       { trunk, trunksMax }: { trunk: Omit<StoredSipTrunk, "id">; trunksMax: number },
-    ): CreateTrunkOutcome => {
+    ): Promise<CreateTrunkOutcome> => {
       const columns = columnsOf(trunk);
-      if (same.get(columns)) return { kind: "exists" };
-      if (isClaimed(trunk)) return { kind: "claimed" };
-      if ((count.get(columns)?.count ?? 0) >= trunksMax) return { kind: "too_many" };
-      const id = Number(insertNumber.run(columns).lastInsertRowid);
-      insert.run({ ...columns, id });
+      if (await same.get(columns)) return { kind: "exists" };
+      if (await isClaimed(trunk)) return { kind: "claimed" };
+      if (((await count.get(columns))?.count ?? 0) >= trunksMax) return { kind: "too_many" };
+      const id = await insertNumber.insert(columns);
+      await insert.run({ ...columns, id });
       return { kind: "created", trunk: { ...trunk, id } };
     },
-    "sipTrunks.update": (
+    "sipTrunks.update": async (
       trunk: StoredSipTrunk,
-    ): "updated" | "exists" | "claimed" | "not_found" => {
+    ): Promise<"updated" | "exists" | "claimed" | "not_found"> => {
       const columns = { ...columnsOf(trunk), id: trunk.id };
-      if (same.all(columns).some(({ id }) => id !== trunk.id)) return "exists";
-      const before = byId.get(columns);
+      if ((await same.all(columns)).some(({ id }) => id !== trunk.id)) return "exists";
+      const before = await byId.get(columns);
       // What was stored before another claimed it may still be renamed.
-      if (before && isOtherClaim(trunkFromRow(before), trunk) && isClaimed(trunk)) return "claimed";
-      if (changeNumber.run(columns).changes === 0) return "not_found";
-      change.run(columns);
+      if (before && isOtherClaim(trunkFromRow(before), trunk) && await isClaimed(trunk)) {
+        return "claimed";
+      }
+      if ((await changeNumber.run(columns)).changes === 0) return "not_found";
+      await change.run(columns);
       return "updated";
     },
   };
@@ -142,19 +146,24 @@ const isOtherClaim = (one: StoredSipTrunk, other: StoredSipTrunk): boolean =>
   || one.allowedNetworks?.join() !== other.allowedNetworks?.join();
 
 /** By the operator's word; of a number as it is spelt. */
-function createApprovals(db: Db) {
-  const find = db.prepare<[object], { account_id: number }>(
-    "SELECT account_id FROM number_approvals WHERE phone_number = @phoneNumber");
-  const account = db.prepare("SELECT id FROM accounts WHERE id = @accountId");
+const APPROVAL = "SELECT account_id FROM number_approvals WHERE phone_number = @phoneNumber";
+
+function createApprovals(sql: Sql) {
+  const find = sql.prepare<object, { account_id: number }>(APPROVAL);
+  const account = sql.prepare<object, Exists>("SELECT 1 FROM accounts WHERE id = @accountId");
+  const approve = sql.prepare(`
+    INSERT INTO number_approvals (phone_number, account_id, approved_at)
+    VALUES (@phoneNumber, @accountId, @now)
+    ON CONFLICT (phone_number) DO UPDATE
+      SET account_id = excluded.account_id, approved_at = excluded.approved_at`);
   return {
-    of: (phoneNumber: string): number | null => find.get({ phoneNumber })?.account_id ?? null,
-    set: (args: { phoneNumber: string; accountId: number; now: Instant }): boolean => {
-      if (!account.get(args)) return false;
-      db.prepare(`
-        INSERT INTO number_approvals (phone_number, account_id, approved_at)
-        VALUES (@phoneNumber, @accountId, @now)
-        ON CONFLICT (phone_number) DO UPDATE
-          SET account_id = excluded.account_id, approved_at = excluded.approved_at`).run(args);
+    of: async (phoneNumber: string): Promise<number | null> =>
+      (await find.get({ phoneNumber }))?.account_id ?? null,
+    set: async (
+      args: { phoneNumber: string; accountId: number; now: Instant },
+    ): Promise<boolean> => {
+      if (!await account.get(args)) return false;
+      await approve.run(args);
       return true;
     },
   };
@@ -166,6 +175,7 @@ export function createSipTrunkStore(db: Db, writer: Writer): SipTrunkStore {
   const list = db.prepare<[object], SipTrunkRow>(
     `${TRUNK} WHERE n.account_id = @accountId ORDER BY n.id`);
   const all = db.prepare<[], SipTrunkRow>(`${TRUNK} ORDER BY n.id`);
+  const approval = db.prepare<[object], { account_id: number }>(APPROVAL);
   return {
     create: (trunk, trunksMax) => writer.write("sipTrunks.create", { trunk, trunksMax }),
     update: (trunk) => writer.write("sipTrunks.update", trunk),
@@ -176,6 +186,6 @@ export function createSipTrunkStore(db: Db, writer: Writer): SipTrunkStore {
     list: (accountId) => list.all({ accountId }).map(trunkFromRow),
     all: () => all.all().map(trunkFromRow),
     approve: (args) => writer.write("sipTrunks.approve", args),
-    approvedAccount: createApprovals(db).of,
+    approvedAccount: (phoneNumber) => approval.get({ phoneNumber })?.account_id ?? null,
   };
 }

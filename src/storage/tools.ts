@@ -4,6 +4,7 @@ import type { StoredTool, ToolParameter, ToolStore } from "#features/tools/tools
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface ToolRow {
@@ -46,71 +47,78 @@ const columnsOf = (tool: Omit<StoredTool, "id">) => ({
   ...tool, schema: JSON.stringify(tool.schema),
 });
 
-export function toolCommands(db: Db) {
-  const detach = createDetacher(db);
-  const count = db.prepare<[object], { count: number }>(
+export function toolCommands(sql: Sql) {
+  const detach = createDetacher(sql);
+  const count = sql.prepare<object, { count: number }>(
     "SELECT count(*) AS count FROM tools WHERE account_id = @accountId");
-  const insert = db.prepare<[object], ToolRow>(`
+  const insert = sql.prepare<object, ToolRow>(`
     INSERT INTO tools (uuid, account_id, name, description, endpoint, method, timeout_s, headers,
       schema, body_format, static_fields, created_at, updated_at)
     VALUES (@uuid, @accountId, @name, @description, @endpoint, @method, @timeoutS, @sealedHeaders,
       @schema, @bodyFormat, @sealedFields, @createdAt, @updatedAt) RETURNING *`);
-  const change = db.prepare(`
+  const change = sql.prepare(`
     UPDATE tools SET name = @name, description = @description, endpoint = @endpoint,
       method = @method, timeout_s = @timeoutS, headers = @sealedHeaders, schema = @schema,
       body_format = @bodyFormat, static_fields = @sealedFields, updated_at = @updatedAt
     WHERE id = @id AND account_id = @accountId`);
-  const remove = db.prepare("DELETE FROM tools WHERE id = @toolId AND account_id = @accountId");
+  const remove = sql.prepare("DELETE FROM tools WHERE id = @toolId AND account_id = @accountId");
   return {
-    "tools.create": ({ tool, toolsMax }: { tool: Omit<StoredTool, "id">; toolsMax: number }) => {
+    "tools.create": async (
+      { tool, toolsMax }: { tool: Omit<StoredTool, "id">; toolsMax: number },
+    ) => {
       const { accountId } = tool;
-      if ((count.get({ accountId })?.count ?? 0) >= toolsMax) return null;
-      const row = insert.get(columnsOf(tool));
+      if (((await count.get({ accountId }))?.count ?? 0) >= toolsMax) return null;
+      const row = await insert.get(columnsOf(tool));
       if (!row) throw new Error("an insert returned no row");
       return toolFromRow(row);
     },
-    "tools.update": (tool: StoredTool): boolean =>
-      change.run({ ...columnsOf(tool), id: tool.id }).changes > 0,
-    "tools.remove": (args: { accountId: number; toolId: number; now: Instant }): boolean => {
-      if (remove.run(args).changes === 0) return false;
-      detach.tool(args.accountId, args.toolId, args.now);
+    "tools.update": async (tool: StoredTool): Promise<boolean> =>
+      (await change.run({ ...columnsOf(tool), id: tool.id })).changes > 0,
+    "tools.remove": async (
+      args: { accountId: number; toolId: number; now: Instant },
+    ): Promise<boolean> => {
+      if ((await remove.run(args)).changes === 0) return false;
+      await detach.tool(args.accountId, args.toolId, args.now);
       return true;
     },
-    ...journalCommands(db),
+    ...journalCommands(sql),
   };
 }
 
-function journalCommands(db: Db) {
-  const find = db.prepare<[object], { id: number; state: string; result: string | null }>(
+function journalCommands(sql: Sql) {
+  const find = sql.prepare<object, { id: number; state: string; result: string | null }>(
     "SELECT id, state, result FROM tool_calls WHERE scope = @scope AND call_key = @callKey");
-  const insert = db.prepare(`
+  const insert = sql.prepare(`
     INSERT INTO tool_calls (scope, call_key, account_id, tool_id, state, created_at)
     VALUES (@scope, @callKey, @accountId, @toolId, 'sent', @now)`);
-  const again = db.prepare(
+  const again = sql.prepare(
     "UPDATE tool_calls SET state = 'sent', result = NULL, finished_at = NULL WHERE id = @id");
-  const finish = db.prepare(`
+  const finish = sql.prepare(`
     UPDATE tool_calls SET state = @state, result = @result, finished_at = @now WHERE id = @id`);
-  const trim = db.prepare(`
+  const trim = sql.prepare(`
     DELETE FROM tool_calls WHERE id IN (
       SELECT id FROM tool_calls WHERE created_at < @before ORDER BY created_at LIMIT @rows)`);
   return {
-    "tools.beginCall": (args: Parameters<ToolJournal["begin"]>[0]): JournalOutcome => {
-      const earlier = find.get({ scope: args.scope, callKey: args.callKey });
-      if (!earlier) return { kind: "started", id: Number(insert.run(args).lastInsertRowid) };
+    "tools.beginCall": async (
+      args: Parameters<ToolJournal["begin"]>[0],
+    ): Promise<JournalOutcome> => {
+      const earlier = await find.get({ scope: args.scope, callKey: args.callKey });
+      if (!earlier) return { kind: "started", id: await insert.insert(args) };
       if (earlier.state === "sent") return { kind: "unknown" };
       if (earlier.state === "done" && earlier.result !== null) {
         return { kind: "repeated", result: JSON.parse(earlier.result) as Record<string, unknown> };
       }
-      again.run({ id: earlier.id });
+      await again.run({ id: earlier.id });
       return { kind: "started", id: earlier.id };
     },
-    "tools.finishCall": (args: Parameters<ToolJournal["finish"]>[0]): void => {
+    "tools.finishCall": async (args: Parameters<ToolJournal["finish"]>[0]): Promise<void> => {
       const { id, sent, now } = args;
       const state = sent ? "done" : "unsent";
-      finish.run({ id, state, result: JSON.stringify(args.result), now });
+      await finish.run({ id, state, result: JSON.stringify(args.result), now });
     },
     /** Journal rows past the retention; returns how many went. */
-    "tools.trimCalls": (args: { before: Instant; rows: number }): number => trim.run(args).changes,
+    "tools.trimCalls": async (args: { before: Instant; rows: number }): Promise<number> =>
+      (await trim.run(args)).changes,
   };
 }
 

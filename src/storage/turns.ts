@@ -18,9 +18,9 @@ import type {
 import { createTrouble } from "./conversation-commands.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
+import { together, type Sql } from "./sql.ts";
 
 interface ConversationState {
   id: number;
@@ -53,20 +53,21 @@ interface ClosedTurn {
 const turnReference = (conversationId: number, userSequence: number): string =>
   `turn:${conversationId}.${userSequence}`;
 
-export function turnCommands(db: Db) {
-  const rows = createTurnRows(db);
-  const fail = createFail(db, rows);
-  const open = db.prepare<[], { turn_id: number } & ConversationState>(`
+export function turnCommands(sql: Sql) {
+  const rows = createTurnRows(sql);
+  const fail = createFail(sql, rows);
+  const open = sql.prepare<object, { turn_id: number } & ConversationState>(`
     SELECT t.id AS turn_id, c.id, c.uuid, c.account_id, c.assistant_id
     FROM turns t JOIN conversations c ON c.id = t.conversation_id
     WHERE t.state = 'open' ORDER BY t.id`);
   return {
-    "turns.begin": createBegin(db, rows),
-    "turns.complete": createComplete(db, rows),
+    "turns.begin": createBegin(sql, rows),
+    "turns.complete": createComplete(sql, rows),
     "turns.fail": fail,
-    "turns.recover": ({ now }: { now: Instant }): CommittedEvent[] =>
-      open.all().flatMap((row) =>
-        fail({
+    "turns.recover": async ({ now }: { now: Instant }): Promise<CommittedEvent[]> => {
+      const events: CommittedEvent[] = [];
+      for (const row of await open.all({})) {
+        events.push(...await fail({
           turnId: row.turn_id,
           conversation: {
             id: row.id, uuid: row.uuid, accountId: row.account_id, assistantId: row.assistant_id,
@@ -75,114 +76,136 @@ export function turnCommands(db: Db) {
           error: "The server was restarted before the reply was complete.",
           cause: null,
           now,
-        })),
+        }));
+      }
+      return events;
+    },
   };
 }
 
 /** Steps more than one command takes. */
-function createTurnRows(db: Db) {
-  const insertMessage = db.prepare(`
+function createTurnRows(sql: Sql) {
+  const insertMessage = sql.prepare(`
     INSERT INTO messages (conversation_id, role, content, function_calls, stopped, truncated,
       input_tokens, output_tokens, created_at)
     VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @truncated,
       @inputTokens, @outputTokens, @now)`);
-  const advance = db.prepare<[object], { sequence: number }>(`
+  const advance = sql.prepare<object, { sequence: number }>(`
     UPDATE conversations SET event_sequence = event_sequence + 1, state = 'open',
       message_count = message_count + @messages,
       total_cost_micros = total_cost_micros + @costMicros,
       last_message_at = @now, updated_at = @now
     WHERE id = @conversationId RETURNING event_sequence AS sequence`);
-  const closeTurn = db.prepare<[object], ClosedTurn>(`
+  const closeTurn = sql.prepare<object, ClosedTurn>(`
     UPDATE turns SET state = @state, reply_message_id = @replyMessageId, error = @error,
       failure = @failure, finished_at = @now
     WHERE id = @turnId AND state = 'open' RETURNING price_micros, user_sequence, begun_at`);
   return {
-    ledger: createLedger(db),
-    append: createEventAppender(db),
-    nextAccountSequence: createAccountSequence(db),
+    ledger: createLedger(sql),
+    append: createEventAppender(sql),
+    nextAccountSequence: createAccountSequence(sql),
     /** Draws the conversation's next event number, counting messages and cost. */
-    advance: (args: {
+    advance: async (args: {
       conversationId: number; messages: 0 | 1; costMicros: Micros; now: Instant;
-    }): number => {
-      const row = advance.get(args);
+    }): Promise<number> => {
+      const row = await advance.get(args);
       if (!row) throw new Error("the conversation of a turn is gone");
       return row.sequence;
     },
     /** Null when the turn is not open: somebody closed it first. */
-    closeTurn: (args: {
+    closeTurn: async (args: {
       turnId: number; state: TurnState; replyMessageId: number | null; error: string | null;
       failure: FailureClass | null; now: Instant;
-    }): ClosedTurn | null => closeTurn.get(args) ?? null,
-    insertMessage: (args: {
+    }): Promise<ClosedTurn | null> => await closeTurn.get(args) ?? null,
+    insertMessage: async (args: {
       conversationId: number; role: "user" | "assistant"; content: string;
       functionCalls?: FunctionCall[]; stopped?: boolean; truncated?: boolean;
       usage?: Message["usage"]; now: Instant;
-    }): number => {
+    }): Promise<number> => {
       const { conversationId, role, content, functionCalls = [], usage = null, now } = args;
-      return Number(insertMessage.run({
+      return insertMessage.insert({
         conversationId, role, content, now,
         functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
         stopped: args.stopped === true ? 1 : 0,
         truncated: args.truncated === true ? 1 : 0,
         inputTokens: usage?.inputTokens ?? null,
         outputTokens: usage?.outputTokens ?? null,
-      }).lastInsertRowid);
+      });
     },
   };
 }
 
 type TurnRows = ReturnType<typeof createTurnRows>;
 
-function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome {
-  const repeat = createRepeat(db);
-  const hold = createHold(db, rows);
-  const findConversation = db.prepare<[object], ConversationState>(`
+function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<BeginOutcome> {
+  const repeat = createRepeat(sql);
+  const hold = createHold(sql, rows);
+  const openNew = createOpen(sql, rows, hold);
+  const findConversation = sql.prepare<object, ConversationState>(`
     SELECT id, uuid, account_id, assistant_id, type, ai_enabled, message_count, event_sequence
     FROM conversations WHERE uuid = @uuid`);
-  const findTurn = db.prepare<[object], TurnRow>(`
+  const findTurn = sql.prepare<object, TurnRow>(`
     SELECT id, state, request_hash, user_sequence, reply_message_id FROM turns
     WHERE conversation_id = @conversationId AND idempotency_key = @key`);
-  const insertTurn = db.prepare(`
-    INSERT INTO turns (conversation_id, state, idempotency_key, request_hash, user_sequence,
-      price_micros, begun_at, finished_at)
-    VALUES (@conversationId, @state, @key, @requestHash, @userSequence, @priceMicros, @now,
-      @finishedAt)`);
-  const reopenTurn = db.prepare(`
+  const reopenTurn = sql.prepare(`
     UPDATE turns SET state = 'open', error = NULL, failure = NULL, price_micros = @priceMicros, begun_at = @now,
       finished_at = NULL WHERE id = @turnId`);
 
   /** A failed or interrupted turn is tried again under its key; its user message is there. */
-  const reopen = (turn: TurnRow, state: ConversationState, args: BeginTurn): BeginOutcome => {
+  const reopen = async (
+    turn: TurnRow, state: ConversationState, args: BeginTurn,
+  ): Promise<BeginOutcome> => {
     const priceMicros = messagePrice(state.type, args.messagePriceMicros);
-    const held = hold(state, turn.user_sequence, priceMicros, 0, args);
+    const held = await hold(state, turn.user_sequence, priceMicros, 0, args);
     if (held.kind !== "held") return held;
-    reopenTurn.run({ turnId: turn.id, priceMicros, now: args.now });
+    await reopenTurn.run({ turnId: turn.id, priceMicros, now: args.now });
     const baseSequence = state.event_sequence;
     return { kind: "started", turnId: turn.id, priceMicros, baseSequence, events: [] };
   };
 
-  const openNew = (conversation: ConversationState, args: BeginTurn): BeginOutcome => {
+  return async (args) => {
+    const conversation = await findConversation.get({ uuid: args.conversationUuid });
+    if (!conversation) return { kind: "not_found" };
+    const earlier = args.idempotencyKey === null
+      ? undefined
+      : await findTurn.get({ conversationId: conversation.id, key: args.idempotencyKey });
+    if (earlier) return await repeat(earlier, args) ?? await reopen(earlier, conversation, args);
+    if (conversation.message_count + 2 > args.messagesMax) return { kind: "conversation_full" };
+    return openNew(conversation, args);
+  };
+}
+
+/** Opens a turn with its user message; where the AI is switched off, the message is only stored. */
+function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
+  const insertTurn = sql.prepare(`
+    INSERT INTO turns (conversation_id, state, idempotency_key, request_hash, user_sequence,
+      price_micros, begun_at, finished_at)
+    VALUES (@conversationId, @state, @key, @requestHash, @userSequence, @priceMicros, @now,
+      @finishedAt)`);
+  return async (conversation: ConversationState, args: BeginTurn): Promise<BeginOutcome> => {
     const { id: conversationId, uuid } = conversation;
     const { now, text } = args;
     const answers = conversation.ai_enabled === 1;
     const priceMicros = answers ? messagePrice(conversation.type, args.messagePriceMicros) : 0;
     const userSequence = conversation.event_sequence + 1;
-    const held = hold(conversation, userSequence, priceMicros, 1, args);
+    const held = await hold(conversation, userSequence, priceMicros, 1, args);
     if (held.kind !== "held") return held;
-    const sequence = rows.advance({ conversationId, messages: 1, costMicros: 0, now });
-    rows.insertMessage({ conversationId, role: "user", content: text, now });
-    const turnId = Number(insertTurn.run({
-      conversationId,
-      state: answers ? "open" : "stored",
-      key: args.idempotencyKey,
-      requestHash: args.requestHash,
-      userSequence,
-      priceMicros,
-      now,
-      finishedAt: answers ? null : now,
-    }).lastInsertRowid);
+    const [sequence, , turnId] = await together(
+      rows.advance({ conversationId, messages: 1, costMicros: 0, now }),
+      rows.insertMessage({ conversationId, role: "user", content: text, now }),
+      insertTurn.insert({
+        conversationId,
+        state: answers ? "open" : "stored",
+        key: args.idempotencyKey,
+        requestHash: args.requestHash,
+        userSequence,
+        priceMicros,
+        now,
+        finishedAt: answers ? null : now,
+      }),
+    );
     const message: MessageBody = { role: "user", content: text, created_at: isoMicros(now) };
-    const event = rows.append({
+    const event = await rows.append({
       accountId: conversation.account_id,
       accountSequence: held.accountSequence,
       conversation: { id: conversationId, uuid, sequence },
@@ -193,30 +216,19 @@ function createBegin(db: Db, rows: TurnRows): (args: BeginTurn) => BeginOutcome 
       ? { kind: "started", turnId, priceMicros, baseSequence: sequence, events: [event] }
       : { kind: "stored", events: [event] };
   };
-
-  return (args) => {
-    const conversation = findConversation.get({ uuid: args.conversationUuid });
-    if (!conversation) return { kind: "not_found" };
-    const earlier = args.idempotencyKey === null
-      ? undefined
-      : findTurn.get({ conversationId: conversation.id, key: args.idempotencyKey });
-    if (earlier) return repeat(earlier, args) ?? reopen(earlier, conversation, args);
-    if (conversation.message_count + 2 > args.messagesMax) return { kind: "conversation_full" };
-    return openNew(conversation, args);
-  };
 }
 
 /** What the key's earlier turn means for a repeated send; null: it failed, so try it again. */
-function createRepeat(db: Db): (turn: TurnRow, args: BeginTurn) => BeginOutcome | null {
-  const findMessage = db.prepare<[object], MessageRow>(
+function createRepeat(sql: Sql): (turn: TurnRow, args: BeginTurn) => Promise<BeginOutcome | null> {
+  const findMessage = sql.prepare<object, MessageRow>(
     `SELECT ${MESSAGE} FROM messages WHERE id = @id`);
-  return (turn, args) => {
+  return async (turn, args) => {
     if (turn.request_hash !== args.requestHash) return { kind: "key_reused" };
     if (turn.state === "open") return { kind: "running" };
     if (turn.state === "failed" || turn.state === "interrupted") return null;
     const reply = turn.reply_message_id === null
       ? undefined
-      : findMessage.get({ id: turn.reply_message_id });
+      : await findMessage.get({ id: turn.reply_message_id });
     return {
       kind: "repeated",
       turnId: turn.id,
@@ -233,66 +245,70 @@ type Held =
   | { kind: "daily_cap_reached" };
 
 /** Sets the price aside and draws `events` account event numbers. A refusal has written nothing. */
-function createHold(db: Db, rows: TurnRows) {
-  const spend = db.prepare(`
+function createHold(sql: Sql, rows: TurnRows) {
+  const spend = sql.prepare(`
     INSERT INTO assistant_spend (assistant_id, day, micros) VALUES (@assistantId, @day, @micros)
-    ON CONFLICT (assistant_id, day) DO UPDATE SET micros = micros + excluded.micros`);
-  const spent = db.prepare<[object], { micros: number }>(
+    ON CONFLICT (assistant_id, day) DO UPDATE SET micros = assistant_spend.micros + excluded.micros`);
+  const spent = sql.prepare<object, { micros: number }>(
     "SELECT micros FROM assistant_spend WHERE assistant_id = @assistantId AND day = @day");
-  return (
+  return async (
     conversation: ConversationState,
     userSequence: number,
     amountMicros: Micros,
     events: 0 | 1,
     { day, dailyCapMicros, now }: BeginTurn,
-  ): Held => {
+  ): Promise<Held> => {
     const { account_id: accountId, assistant_id: assistantId } = conversation;
     if (amountMicros === 0) {
-      return { kind: "held", accountSequence: rows.nextAccountSequence(accountId, events) };
+      return { kind: "held", accountSequence: await rows.nextAccountSequence(accountId, events) };
     }
     if (dailyCapMicros !== null) {
-      const today = spent.get({ assistantId, day })?.micros ?? 0;
+      const today = (await spent.get({ assistantId, day }))?.micros ?? 0;
       if (today + amountMicros > dailyCapMicros) return { kind: "daily_cap_reached" };
     }
     const reference = turnReference(conversation.id, userSequence);
-    const reserved = rows.ledger.reserve({ accountId, reference, amountMicros, events, now });
+    const reserved = await rows.ledger.reserve({ accountId, reference, amountMicros, events, now });
     if (!reserved) return { kind: "balance_too_low" };
-    spend.run({ assistantId, day, micros: amountMicros });
+    await spend.run({ assistantId, day, micros: amountMicros });
     return { kind: "held", accountSequence: reserved.accountSequence };
   };
 }
 
-function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => CommittedEvent[] {
-  const end = createEnd(db);
+type Hold = ReturnType<typeof createHold>;
+
+function createComplete(
+  sql: Sql, rows: TurnRows,
+): (args: CompleteTurn) => Promise<CommittedEvent[]> {
+  const end = createEnd(sql);
 
   /** The conversation's last event, for a reply that ended it. */
-  const ended = ({ conversation, now }: CompleteTurn): CommittedEvent => {
+  const ended = async ({ conversation, now }: CompleteTurn): Promise<CommittedEvent> => {
     const { id: conversationId, uuid, accountId } = conversation;
-    const sequence = rows.advance({ conversationId, messages: 0, costMicros: 0, now });
-    end({ id: conversationId, now });
+    const sequence = await rows.advance({ conversationId, messages: 0, costMicros: 0, now });
+    await end({ id: conversationId, now });
     return rows.append({
       accountId,
-      accountSequence: rows.nextAccountSequence(accountId, 1),
+      accountSequence: await rows.nextAccountSequence(accountId, 1),
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "conversation_ended", conversation_id: uuid, reason: "assistant" },
       now,
     });
   };
 
-  return (args) => {
+  return async (args) => {
     const { turnId, conversation, text, functionCalls, stopped, truncated, usage, now } = args;
     const { id: conversationId, uuid, accountId } = conversation;
-    const messageId = rows.insertMessage({
+    const messageId = await rows.insertMessage({
       conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage, now,
     });
-    const closed = rows.closeTurn({
+    const closed = await rows.closeTurn({
       turnId, state: stopped ? "stopped" : "done", replyMessageId: messageId, error: null,
       failure: null, now,
     });
     if (!closed) throw new Error(`turn ${turnId} is not open`);
     const costMicros = closed.price_micros;
     const reference = turnReference(conversationId, closed.user_sequence);
-    const sequence = rows.advance({ conversationId, messages: 1, costMicros, now });
+    const sequence = await rows.advance({ conversationId, messages: 1, costMicros, now });
     const message: MessageBody = {
       role: "assistant",
       content: text,
@@ -301,7 +317,7 @@ function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => Committ
       ...(truncated ? { truncated: true } : {}),
       created_at: isoMicros(now),
     };
-    const added = (accountSequence: number): CommittedEvent => rows.append({
+    const added = (accountSequence: number): Promise<CommittedEvent> => rows.append({
       accountId,
       accountSequence,
       conversation: { id: conversationId, uuid, sequence },
@@ -309,43 +325,43 @@ function createComplete(db: Db, rows: TurnRows): (args: CompleteTurn) => Committ
       now,
     });
     const events = costMicros > 0
-      ? rows.ledger.post({ reference, kind: "message", reason: added, now })?.events
-      : [added(rows.nextAccountSequence(accountId, 1))];
+      ? (await rows.ledger.post({ reference, kind: "message", reason: added, now }))?.events
+      : [await added(await rows.nextAccountSequence(accountId, 1))];
     if (!events) throw new Error(`turn ${turnId} has no reservation`);
-    return args.ends ? [...events, ended(args)] : events;
+    return args.ends ? [...events, await ended(args)] : events;
   };
 }
 
-function createFail(db: Db, rows: TurnRows): (args: FailTurn) => CommittedEvent[] {
-  const unspend = db.prepare(`
+function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<CommittedEvent[]> {
+  const unspend = sql.prepare(`
     UPDATE assistant_spend SET micros = micros - @micros
     WHERE assistant_id = @assistantId AND day = @day`);
-  const note = createTrouble(db);
+  const note = createTrouble(sql);
 
-  return ({ turnId, conversation, reason, error, cause, now }) => {
+  return async ({ turnId, conversation, reason, error, cause, now }) => {
     const { id: conversationId, uuid, accountId, assistantId } = conversation;
-    const closed = rows.closeTurn({
+    const closed = await rows.closeTurn({
       turnId, state: reason, replyMessageId: null, error: cause?.error ?? error,
       failure: cause?.failure ?? null, now,
     });
     if (!closed) return [];
-    const micros = rows.ledger.release(turnReference(conversationId, closed.user_sequence));
-    if (micros > 0) unspend.run({ assistantId, day: utcDay(closed.begun_at), micros });
+    const micros = await rows.ledger.release(turnReference(conversationId, closed.user_sequence));
+    if (micros > 0) await unspend.run({ assistantId, day: utcDay(closed.begun_at), micros });
     if (reason === "failed") {
-      note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
+      await note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
     }
-    const sequence = rows.advance({ conversationId, messages: 0, costMicros: 0, now });
-    const told = rows.append({
+    const sequence = await rows.advance({ conversationId, messages: 0, costMicros: 0, now });
+    const told = await rows.append({
       accountId,
-      accountSequence: rows.nextAccountSequence(accountId, 1),
+      accountSequence: await rows.nextAccountSequence(accountId, 1),
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "reply_failed", conversation_id: uuid, turn_id: turnId, reason, error },
       now,
     });
     if (cause === null) return [told];
-    return [told, rows.append({
+    return [told, await rows.append({
       accountId,
-      accountSequence: rows.nextAccountSequence(accountId, 1),
+      accountSequence: await rows.nextAccountSequence(accountId, 1),
       conversation: null,
       data: { type: "reply_failure_explained", conversation_id: uuid, turn_id: turnId, ...cause },
       now,

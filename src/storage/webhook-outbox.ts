@@ -7,7 +7,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
 import type { Purpose } from "#features/webhooks/webhooks.ts";
 import { CALL, callFromRow, type CallRow } from "./calls.ts";
-import type { Db } from "./engines/sqlite/database.ts";
+import type { Exists, Sql } from "./sql.ts";
 
 interface AccountEndpoint {
   id: number;
@@ -16,7 +16,7 @@ interface AccountEndpoint {
   events: Set<string> | null;
 }
 
-type Enqueue = (event: CommittedEvent, now: Instant) => void;
+type Enqueue = (event: CommittedEvent, now: Instant) => Promise<void>;
 
 interface Outbox {
   enqueue: Enqueue;
@@ -24,18 +24,18 @@ interface Outbox {
 }
 
 /** One for all who append over a connection. */
-const outboxes = new WeakMap<Db, Outbox>();
+const outboxes = new WeakMap<Sql, Outbox>();
 
-const outboxOf = (db: Db): Outbox => {
-  const outbox = outboxes.get(db) ?? createOutbox(db);
-  outboxes.set(db, outbox);
+const outboxOf = (sql: Sql): Outbox => {
+  const outbox = outboxes.get(sql) ?? createOutbox(sql);
+  outboxes.set(sql, outbox);
   return outbox;
 };
 
-export const createEnqueue = (db: Db): Enqueue => outboxOf(db).enqueue;
+export const createEnqueue = (sql: Sql): Enqueue => outboxOf(sql).enqueue;
 
 /** To be called by every command that changes endpoints. */
-export const endpointsChanged = (db: Db): void => outboxOf(db).endpoints.clear();
+export const endpointsChanged = (sql: Sql): void => outboxOf(sql).endpoints.clear();
 
 interface NewDelivery {
   event: CommittedEvent;
@@ -47,16 +47,18 @@ interface NewDelivery {
   now: Instant;
 }
 
-function createInsert(db: Db): (delivery: NewDelivery) => void {
-  const insert = db.prepare(`
+function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
+  const insert = sql.prepare(`
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, call_id,
       conversation_uuid, recording_file, needs_evaluation, state, next_at, last_error, created_at,
       finished_at, body)
     VALUES (@accountId, @endpointId, @messageId, @type, @callId, @conversationUuid, @recordingFile,
       @needsEvaluation, @state, @now, @error, @now, @finishedAt, @body)`);
-  return ({ event, endpoint, type, body, recordingFile = null, needsEvaluation = false, now }) => {
+  return async (
+    { event, endpoint, type, body, recordingFile = null, needsEvaluation = false, now },
+  ) => {
     const isActive = endpoint.status === "active";
-    insert.run({
+    await insert.run({
       accountId: event.accountId,
       endpointId: endpoint.id,
       // The time keeps it apart from an event of the same number in a database restored.
@@ -75,19 +77,17 @@ function createInsert(db: Db): (delivery: NewDelivery) => void {
   };
 }
 
-function createOutbox(db: Db): Outbox {
+function createOutbox(sql: Sql): Outbox {
   const endpoints = new Map<number, AccountEndpoint[]>();
-  const insert = createInsert(db);
-  const endpointOf = createAssistantEndpoint(db);
-  const tellCallEnded = createCallEnded(db, insert, endpointOf);
-  const tellConversationEnded = createConversationEnded(db, insert, endpointOf);
-  const find = db.prepare<[object], { id: number; status: "active" | "disabled"; events: string }>(`
+  const insert = createInsert(sql);
+  const endpointOf = createAssistantEndpoint(sql);
+  const tellCallEnded = createCallEnded(sql, insert, endpointOf);
+  const tellConversationEnded = createConversationEnded(sql, insert, endpointOf);
+  const find = sql.prepare<object, { id: number; status: "active" | "disabled"; events: string }>(`
     SELECT id, status, events FROM webhook_endpoints
     WHERE account_id = @accountId AND purpose = 'account' ORDER BY id`);
-  const endpointsOf = (accountId: number): AccountEndpoint[] => {
-    const known = endpoints.get(accountId);
-    if (known) return known;
-    const found = find.all({ accountId }).map(({ id, status, events }) => {
+  const read = async (accountId: number): Promise<AccountEndpoint[]> => {
+    const found = (await find.all({ accountId })).map(({ id, status, events }) => {
       const types = JSON.parse(events) as string[];
       return { id, status, events: types.includes("*") ? null : new Set(types) };
     });
@@ -96,13 +96,13 @@ function createOutbox(db: Db): Outbox {
   };
   return {
     endpoints,
-    enqueue: (event, now) => {
+    enqueue: async (event, now) => {
       const { type } = event;
-      if (type === "call_ended") tellCallEnded(event, now);
-      if (type === "conversation_ended") tellConversationEnded(event, now);
-      for (const endpoint of endpointsOf(event.accountId)) {
+      if (type === "call_ended") await tellCallEnded(event, now);
+      if (type === "conversation_ended") await tellConversationEnded(event, now);
+      for (const endpoint of endpoints.get(event.accountId) ?? await read(event.accountId)) {
         if (endpoint.events && !endpoint.events.has(type)) continue;
-        insert({ event, endpoint, type, body: eventBody(event, now), now });
+        await insert({ event, endpoint, type, body: eventBody(event, now), now });
       }
     },
   };
@@ -110,21 +110,24 @@ function createOutbox(db: Db): Outbox {
 
 type AssistantEndpoint = (args: {
   accountId: number; assistantId: number; purpose: Purpose; url: string; now: Instant;
-}) => NewDelivery["endpoint"];
+}) => Promise<NewDelivery["endpoint"]>;
 
 /** An assistant's own, made when it is first needed; another URL begins anew. */
-function createAssistantEndpoint(db: Db): AssistantEndpoint {
-  const upsert = db.prepare<[object], NewDelivery["endpoint"]>(`
+function createAssistantEndpoint(sql: Sql): AssistantEndpoint {
+  const upsert = sql.prepare<object, NewDelivery["endpoint"]>(`
     INSERT INTO webhook_endpoints (account_id, assistant_id, purpose, url, created_at, updated_at)
     VALUES (@accountId, @assistantId, @purpose, @url, @now, @now)
     ON CONFLICT (assistant_id, purpose) DO UPDATE SET
-      status = iif(url = excluded.url, status, 'active'),
-      disabled_reason = iif(url = excluded.url, disabled_reason, NULL),
-      failing_since = iif(url = excluded.url, failing_since, NULL),
+      status = CASE WHEN webhook_endpoints.url = excluded.url
+        THEN webhook_endpoints.status ELSE 'active' END,
+      disabled_reason = CASE WHEN webhook_endpoints.url = excluded.url
+        THEN webhook_endpoints.disabled_reason END,
+      failing_since = CASE WHEN webhook_endpoints.url = excluded.url
+        THEN webhook_endpoints.failing_since END,
       url = excluded.url
     RETURNING id, status`);
-  return (args) => {
-    const endpoint = upsert.get(args);
+  return async (args) => {
+    const endpoint = await upsert.get(args);
     if (!endpoint) throw new Error("an upsert returned no row");
     return endpoint;
   };
@@ -146,34 +149,34 @@ interface WebhookSettings {
 const ANSWERED = new Set(["completed", "ended_by_customer", "ended_by_assistant"]);
 
 function createCallEnded(
-  db: Db, insert: (delivery: NewDelivery) => void, endpointOf: AssistantEndpoint,
+  sql: Sql, insert: (delivery: NewDelivery) => Promise<void>, endpointOf: AssistantEndpoint,
 ): Enqueue {
-  const find = db.prepare<[object], CallRow & { lead_id: number | null; settings: string }>(
+  const find = sql.prepare<object, CallRow & { lead_id: number | null; settings: string }>(
     CALL.replace("SELECT c.*,", "SELECT c.*, a.settings,") + " WHERE c.id = @callId");
-  const lines = db.prepare<[object], {
+  const lines = sql.prepare<object, {
     speaker: "assistant" | "customer"; text: string; start_ms: number;
   }>("SELECT speaker, text, start_ms FROM call_entries WHERE call_id = @callId ORDER BY number");
-  const leadOf = createLeadFacts(db);
-  return (event, now) => {
-    const row = find.get({ callId: event.callId });
+  const leadOf = createLeadFacts(sql);
+  return async (event, now) => {
+    const row = await find.get({ callId: event.callId });
     if (!row || isLive(row.status)) return;
     const settings = JSON.parse(row.settings) as WebhookSettings;
     const { is_webhook_active: isActive, webhook_url: url } = settings;
     if (!isActive || !url) return;
     if (settings.send_webhook_only_on_completed && !ANSWERED.has(row.status)) return;
     const call = callFromRow(row);
-    const endpoint = endpointOf({
+    const endpoint = await endpointOf({
       accountId: call.accountId, assistantId: call.assistantId, purpose: "post_call", url, now,
     });
     const body = postCallBody({
       ...call,
       finishedAt: now,
-      lines: lines.all({ callId: call.id })
+      lines: (await lines.all({ callId: call.id }))
         .map(({ start_ms: startMs, ...line }) => ({ ...line, startMs })),
-      ...leadOf(row.lead_id),
+      ...await leadOf(row.lead_id),
     });
     const recordingFile = settings.include_recording_in_webhook ? call.recordingFile : null;
-    insert({ event, endpoint, type: "post_call", body, recordingFile, now });
+    await insert({ event, endpoint, type: "post_call", body, recordingFile, now });
   };
 }
 
@@ -191,15 +194,15 @@ const hour = (minute: number): string =>
   `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}:00`;
 
 /** The lead of a campaign's call, and the campaign. */
-function createLeadFacts(db: Db) {
-  const findLead = db.prepare<[object], LeadRow & { campaign_id: number }>(
+function createLeadFacts(sql: Sql) {
+  const findLead = sql.prepare<object, LeadRow & { campaign_id: number }>(
     "SELECT * FROM leads WHERE id = @leadId");
-  const findCampaign = db.prepare<[object], CampaignRow>(
+  const findCampaign = sql.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE id = @campaignId");
-  return (leadId: number | null) => {
-    const row = leadId === null ? undefined : findLead.get({ leadId });
+  return async (leadId: number | null) => {
+    const row = leadId === null ? undefined : await findLead.get({ leadId });
     if (!row) return { lead: null, campaign: null };
-    const campaign = findCampaign.get({ campaignId: row.campaign_id });
+    const campaign = await findCampaign.get({ campaignId: row.campaign_id });
     return {
       lead: {
         id: row.id,
@@ -235,29 +238,29 @@ interface EndedRow {
 }
 
 function createConversationEnded(
-  db: Db, insert: (delivery: NewDelivery) => void, endpointOf: AssistantEndpoint,
+  sql: Sql, insert: (delivery: NewDelivery) => Promise<void>, endpointOf: AssistantEndpoint,
 ): Enqueue {
-  const find = db.prepare<[object], EndedRow>(`
+  const find = sql.prepare<object, EndedRow>(`
     SELECT c.id, c.uuid, c.assistant_id, a.uuid AS assistant_uuid, c.account_id, c.type,
       c.message_count, c.variables, c.created_at, a.settings
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id WHERE c.uuid = @uuid`);
-  const messages = db.prepare<[object], {
+  const messages = sql.prepare<object, {
     role: "user" | "assistant"; content: string; created_at: number;
   }>("SELECT role, content, created_at FROM messages WHERE conversation_id = @id ORDER BY id");
-  const wasTold = db.prepare(`
+  const wasTold = sql.prepare<object, Exists>(`
     SELECT 1 FROM webhook_deliveries WHERE endpoint_id = @endpointId AND account_id = @accountId
       AND type = 'conversation_ended' AND conversation_uuid = @uuid LIMIT 1`);
-  return (event, now) => {
-    const row = find.get({ uuid: event.conversationId });
+  return async (event, now) => {
+    const row = await find.get({ uuid: event.conversationId });
     if (row?.type !== "widget") return;
     const settings = JSON.parse(row.settings) as WebhookSettings;
     const url = settings.conversation_ended_webhook_url;
     if (!url) return;
     const { account_id: accountId, assistant_id: assistantId, uuid } = row;
-    const endpoint = endpointOf({
+    const endpoint = await endpointOf({
       accountId, assistantId, purpose: "conversation_ended", url, now,
     });
-    const isRepeat = wasTold.get({ endpointId: endpoint.id, accountId, uuid }) !== undefined;
+    const isRepeat = await wasTold.get({ endpointId: endpoint.id, accountId, uuid }) !== undefined;
     if (isRepeat && !settings.conversation_ended_retrigger) return;
     const body = conversationEndedBody({
       id: row.id,
@@ -269,10 +272,10 @@ function createConversationEnded(
       createdAt: row.created_at,
       endedAt: now,
       timeZone: settings.timezone,
-      messages: messages.all({ id: row.id })
+      messages: (await messages.all({ id: row.id }))
         .map(({ created_at: createdAt, ...message }) => ({ ...message, createdAt })),
     });
     const needsEvaluation = settings.post_call_evaluation && settings.post_call_schema.length > 0;
-    insert({ event, endpoint, type: "conversation_ended", body, needsEvaluation, now });
+    await insert({ event, endpoint, type: "conversation_ended", body, needsEvaluation, now });
   };
 }

@@ -1,10 +1,10 @@
 // Webhook endpoints and deliveries in SQLite: reads for the main thread, commands for the writer.
 // Deliveries are born in webhook-outbox.ts.
-import type { Instant } from "#core/system.ts";
 import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import type { Sql } from "./sql.ts";
 import { endpointsChanged } from "./webhook-outbox.ts";
 import type { Writer } from "./writer.ts";
 
@@ -158,100 +158,106 @@ export function createWebhookStore(db: Db, writer: Writer): WebhookStore {
 
 type Args<Name extends keyof WebhookStore> = Parameters<WebhookStore[Name]>[0];
 
-export function webhookCommands(db: Db) {
+export function webhookCommands(sql: Sql) {
   return {
-    ...endpointCommands(db),
-    ...deliveryCommands(db),
-    "webhooks.record": createRecord(db),
+    ...endpointCommands(sql),
+    ...deliveryCommands(sql),
+    "webhooks.record": createRecord(sql),
   };
 }
 
-function endpointCommands(db: Db) {
-  const insert = db.prepare<[object], EndpointRow>(`
+function endpointCommands(sql: Sql) {
+  const insert = sql.prepare<object, EndpointRow>(`
     INSERT INTO webhook_endpoints (account_id, purpose, url, events, created_at, updated_at)
     VALUES (@accountId, 'account', @url, @events, @now, @now) RETURNING *`);
-  const count = db.prepare<[object], { endpoints: number }>(`
+  const count = sql.prepare<object, { endpoints: number }>(`
     SELECT count(*) AS endpoints FROM webhook_endpoints
     WHERE account_id = @accountId AND purpose = 'account'`);
-  const upsert = db.prepare<[object], EndpointRow>(`
+  const upsert = sql.prepare<object, EndpointRow>(`
     INSERT INTO webhook_endpoints (account_id, assistant_id, purpose, url, created_at, updated_at)
     VALUES (@accountId, @assistantId, @purpose, @url, @now, @now)
     ON CONFLICT (assistant_id, purpose) DO UPDATE SET url = excluded.url RETURNING *`);
-  const update = db.prepare<[object], EndpointRow>(`
+  const update = sql.prepare<object, EndpointRow>(`
     UPDATE webhook_endpoints SET url = coalesce(@url, url), events = coalesce(@events, events),
       status = coalesce(@status, status),
-      disabled_reason = iif(@status IS NULL, disabled_reason, @reason),
-      failing_since = iif(@status = 'active', NULL, failing_since),
+      disabled_reason = CASE WHEN CAST(@status AS TEXT) IS NULL
+        THEN disabled_reason ELSE @reason END,
+      failing_since = CASE WHEN @status = 'active' THEN NULL ELSE failing_since END,
       secret_version = secret_version + @rotates,
-      rotated_at = iif(@rotates = 1, @now, rotated_at), updated_at = @now
+      rotated_at = CASE WHEN @rotates = 1 THEN @now ELSE rotated_at END, updated_at = @now
     WHERE id = @endpointId AND account_id = @accountId RETURNING *`);
-  const hurry = db.prepare(`
+  const hurry = sql.prepare(`
     UPDATE webhook_deliveries SET next_at = @now WHERE endpoint_id = @endpointId AND state = 'pending'`);
-  const remove = db.prepare(`
+  const remove = sql.prepare(`
     DELETE FROM webhook_endpoints
     WHERE id = @endpointId AND account_id = @accountId AND purpose = 'account'`);
   return {
-    "webhooks.createEndpoint": (args: Args<"createEndpoint">): Endpoint | null => {
-      if ((count.get(args)?.endpoints ?? 0) >= args.max) return null;
-      const row = insert.get({ ...args, events: JSON.stringify(args.events) });
-      endpointsChanged(db);
+    "webhooks.createEndpoint": async (args: Args<"createEndpoint">): Promise<Endpoint | null> => {
+      if (((await count.get(args))?.endpoints ?? 0) >= args.max) return null;
+      const row = await insert.get({ ...args, events: JSON.stringify(args.events) });
+      endpointsChanged(sql);
       return row ? endpointFromRow(row) : null;
     },
-    "webhooks.assistantEndpoint": (args: Args<"assistantEndpoint">): Endpoint => {
-      const row = upsert.get(args);
+    "webhooks.assistantEndpoint": async (args: Args<"assistantEndpoint">): Promise<Endpoint> => {
+      const row = await upsert.get(args);
       if (!row) throw new Error("an upsert returned no row");
       return endpointFromRow(row);
     },
-    "webhooks.updateEndpoint": (args: Args<"updateEndpoint">): Endpoint | null => {
+    "webhooks.updateEndpoint": async (args: Args<"updateEndpoint">): Promise<Endpoint | null> => {
       const { url = null, events, status = null, rotates = false } = args;
-      const row = update.get({
+      const row = await update.get({
         ...args, url, status, rotates: rotates ? 1 : 0,
         events: events ? JSON.stringify(events) : null,
         reason: status === "disabled" ? "switched off" : null,
       });
-      endpointsChanged(db);
-      if (row?.status === "active") hurry.run(args);
+      endpointsChanged(sql);
+      if (row?.status === "active") await hurry.run(args);
       return row ? endpointFromRow(row) : null;
     },
-    "webhooks.deleteEndpoint": (args: Args<"deleteEndpoint">): boolean => {
-      endpointsChanged(db);
-      return remove.run(args).changes > 0;
+    "webhooks.deleteEndpoint": async (args: Args<"deleteEndpoint">): Promise<boolean> => {
+      endpointsChanged(sql);
+      return (await remove.run(args)).changes > 0;
     },
   };
 }
 
-function deliveryCommands(db: Db) {
-  const replay = db.prepare<[object], { id: number }>(`
+function deliveryCommands(sql: Sql) {
+  const replay = sql.prepare<object, { id: number }>(`
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, call_id,
       conversation_uuid, recording_file, needs_evaluation, state, next_at, replay_of, created_at, body)
     SELECT account_id, endpoint_id, message_id, type, call_id, conversation_uuid, recording_file,
       needs_evaluation, 'pending', @now, id, @now, body
     FROM webhook_deliveries WHERE id = @deliveryId AND account_id = @accountId RETURNING id`);
-  const enqueue = db.prepare<[object], { id: number }>(`
+  const enqueue = sql.prepare<object, { id: number }>(`
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, state, next_at,
       created_at, body)
-    SELECT account_id, id, 'msg_' || @type || '_' || @now, @type, 'pending', @now, @now, @body
+    SELECT account_id, id, @messageId, @type, 'pending', @now, @now, @body
     FROM webhook_endpoints WHERE id = @endpointId RETURNING id`);
-  const find = db.prepare<[object], DeliveryRow>(`${DELIVERY} WHERE d.id = @id`);
-  const prepared = db.prepare(`
+  const find = sql.prepare<object, DeliveryRow>(`${DELIVERY} WHERE d.id = @id`);
+  const prepared = sql.prepare(`
     UPDATE webhook_deliveries SET body = @body, needs_evaluation = 0 WHERE id = @deliveryId`);
-  const trim = db.prepare(`
+  const trim = sql.prepare(`
     DELETE FROM webhook_deliveries WHERE id IN (
       SELECT id FROM webhook_deliveries
       WHERE finished_at IS NOT NULL
-        AND finished_at < iif(state = 'delivered', @deliveredBefore, @deadBefore)
+        AND finished_at < CASE WHEN state = 'delivered' THEN @deliveredBefore ELSE @deadBefore END
       ORDER BY finished_at LIMIT @rows)`);
-  const found = (row: { id: number } | undefined): Delivery | null => {
-    const delivery = row && find.get({ id: row.id });
+  const found = async (row: { id: number } | undefined): Promise<Delivery | null> => {
+    const delivery = row && await find.get({ id: row.id });
     return delivery ? deliveryFromRow(delivery) : null;
   };
   return {
-    "webhooks.replay": (args: Args<"replay">): Delivery | null => found(replay.get(args)),
-    "webhooks.enqueue": (args: Args<"enqueue">): Delivery | null =>
-      found(enqueue.get({ ...args, body: JSON.stringify(args.body) })),
-    "webhooks.prepared": (args: Args<"prepared">): void => void prepared.run(args),
-    "webhooks.trim": (args: { deliveredBefore: Instant; deadBefore: Instant; rows: number }): number =>
-      trim.run(args).changes,
+    "webhooks.replay": async (args: Args<"replay">): Promise<Delivery | null> =>
+      found(await replay.get(args)),
+    "webhooks.enqueue": async (args: Args<"enqueue">): Promise<Delivery | null> =>
+      found(await enqueue.get({
+        ...args, messageId: `msg_${args.type}_${args.now}`, body: JSON.stringify(args.body),
+      })),
+    "webhooks.prepared": async (args: Args<"prepared">): Promise<void> => {
+      await prepared.run(args);
+    },
+    "webhooks.trim": async (args: Args<"trim">): Promise<number> =>
+      (await trim.run(args)).changes,
   };
 }
 
@@ -268,38 +274,41 @@ function webhookResponse({ status, response }: Attempt): string {
   return JSON.stringify({ status, body: response ?? "" });
 }
 
-function createRecord(db: Db): (attempt: Attempt) => void {
-  const record = db.prepare<[object], { endpoint_id: number; call_id: number | null; type: string }>(`
+function createRecord(sql: Sql): (attempt: Attempt) => Promise<void> {
+  const record = sql.prepare<object, { endpoint_id: number; call_id: number | null; type: string }>(`
     UPDATE webhook_deliveries SET state = @state, attempts = attempts + 1, next_at = @nextAt,
       last_status = @status, last_error = @error, response = @response,
-      finished_at = iif(@state = 'pending', NULL, @now)
+      finished_at = CASE WHEN @state = 'pending' THEN NULL ELSE @now END
     WHERE id = @deliveryId AND state = 'pending' RETURNING endpoint_id, call_id, type`);
-  const taken = db.prepare(
+  const taken = sql.prepare(
     "UPDATE webhook_endpoints SET failing_since = NULL WHERE id = @endpointId AND failing_since IS NOT NULL");
-  const failed = db.prepare(
+  const failed = sql.prepare(
     "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, @now) WHERE id = @endpointId");
-  const disable = db.prepare(`
+  const disable = sql.prepare(`
     UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = @disables, updated_at = @now
     WHERE id = @endpointId`);
-  const giveUp = db.prepare(`
+  const giveUp = sql.prepare(`
     UPDATE webhook_deliveries SET state = 'dead', last_error = 'the endpoint was disabled',
       finished_at = @now
     WHERE endpoint_id = @endpointId AND state = 'pending'`);
-  const answer = db.prepare("UPDATE calls SET webhook_response = @json WHERE id = @callId");
-  return (attempt) => {
+  const answer = sql.prepare("UPDATE calls SET webhook_response = @json WHERE id = @callId");
+  return async (attempt) => {
     const { outcome, disables, now } = attempt;
     const state = outcome === "retry" ? "pending" : outcome;
-    const row = record.get({ ...attempt, state });
+    const row = await record.get({ ...attempt, state });
     if (!row) return;
     const { endpoint_id: endpointId, call_id: callId } = row;
     if (row.type === "post_call" && callId !== null && attempt.status !== null) {
-      answer.run({ callId, json: webhookResponse(attempt) });
+      await answer.run({ callId, json: webhookResponse(attempt) });
     }
-    if (outcome === "delivered") return void taken.run({ endpointId });
-    failed.run({ endpointId, now });
+    if (outcome === "delivered") {
+      await taken.run({ endpointId });
+      return;
+    }
+    await failed.run({ endpointId, now });
     if (disables === null) return;
-    disable.run({ endpointId, disables, now });
-    giveUp.run({ endpointId, now });
-    endpointsChanged(db);
+    await disable.run({ endpointId, disables, now });
+    await giveUp.run({ endpointId, now });
+    endpointsChanged(sql);
   };
 }

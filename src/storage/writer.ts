@@ -2,6 +2,9 @@
 import type { StorageFailure } from "#core/faults.ts";
 import type { AllCommands } from "./commands.ts";
 
+export type ArgsOf<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
+export type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
+
 export interface Writer {
   /**
    * Runs one command; resolves after its commit is durable. Rejects with what the command threw, or
@@ -9,8 +12,8 @@ export interface Writer {
    */
   write<Name extends keyof AllCommands>(
     name: Name,
-    args: Parameters<AllCommands[Name]>[0],
-  ): Promise<ReturnType<AllCommands[Name]>>;
+    args: ArgsOf<Name>,
+  ): Promise<ResultOf<Name>>;
   /** Null while commits succeed; the reason once the disk has failed. */
   failure(): StorageFailure | null;
   /** Waits for what is queued, checkpoints, closes. Idempotent. */

@@ -12,6 +12,7 @@ import { createSystem } from "#core/system.ts";
 import { createSecretBox } from "#core/secrets.ts";
 import { createDetacher } from "#storage/assistants.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { createSql } from "#storage/engines/sqlite/sql.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 
@@ -90,14 +91,14 @@ test("[AS32] an account has a bounded number of assistants", async () => {
 test("[AS33] what is deleted elsewhere is taken from the account's assistants and no others", async () => {
   const { id } = await created({ knowledgebase_id: 3, tool_ids: [1, 2] });
   const kept = await created({ knowledgebase_id: 4, tool_ids: [1] });
-  const detach = createDetacher(foreign);
+  const detach = createDetacher(createSql(foreign));
   const before = assistants.findById(id)!;
   assert.equal(before.settings.knowledgebase_mode, "function_call", "the default beside one");
-  detach.knowledgebase(mine.id + 1, 3, system.now());
-  detach.tool(mine.id + 1, 2, system.now());
+  await detach.knowledgebase(mine.id + 1, 3, system.now());
+  await detach.tool(mine.id + 1, 2, system.now());
   assert.deepEqual(assistants.findById(id), before);
-  detach.knowledgebase(mine.id, 3, 5);
-  detach.tool(mine.id, 2, 5);
+  await detach.knowledgebase(mine.id, 3, 5);
+  await detach.tool(mine.id, 2, 5);
   const after = assistants.findById(id)!;
   assert.deepEqual([after.settings.knowledgebase_id, after.settings.tool_ids], [null, [1]]);
   assert.equal(after.updatedAt, before.updatedAt + 2, "updated_at grows though the clock stood");
@@ -116,10 +117,10 @@ test("[AS98] a number that is gone leaves the transfers placed from it; the rest
   };
   const { id } = await holding(transfer(21), transfer(22), { type: "end_call" });
   const kept = await holding(transfer(22));
-  const detach = createDetacher(foreign);
-  detach.phoneNumber(mine.id + 1, 21, system.now());
+  const detach = createDetacher(createSql(foreign));
+  await detach.phoneNumber(mine.id + 1, 21, system.now());
   assert.equal(numbersOf(id)[0], 21, "another account's number of that id");
-  detach.phoneNumber(mine.id, 21, system.now());
+  await detach.phoneNumber(mine.id, 21, system.now());
   assert.deepEqual(numbersOf(id), [null, 22, undefined]);
   const [left] = assistants.findById(id)!.settings.tools;
   assert.deepEqual(left, { ...transfer(21), outbound_phone_id: null });

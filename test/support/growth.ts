@@ -18,10 +18,10 @@ async function timed(work: () => unknown): Promise<number> {
 
 /** Fails where the work on `size` costs far more than sixteen times that on a sixteenth of it. */
 export async function assertLinear(
-  name: string, size: number, prepare: (size: number) => () => unknown,
+  name: string, size: number, prepare: (size: number) => (() => unknown) | Promise<() => unknown>,
 ): Promise<void> {
-  const small = prepare(Math.floor(size / FACTOR));
-  const large = prepare(size);
+  const small = await prepare(Math.floor(size / FACTOR));
+  const large = await prepare(size);
   const [smallMs, largeMs]: [number[], number[]] = [[], []];
   for (let run = 0; run < RUNS; run += 1) {
     smallMs.push(await timed(small));

@@ -134,7 +134,7 @@ export interface KnowledgebaseStore {
    */
   search(
     knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
-  ): Passage[];
+  ): Promise<Passage[]>;
   /** Every passage in order, at most `rows`. */
   passages(knowledgebaseId: number, rows: number): Passage[];
 }

@@ -4,8 +4,8 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { createStatements } from "#features/accounts/statements.ts";
-import { createCommands } from "#storage/commands.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import {
   createLedger, createLedgerReader, createStatementStore,
 } from "#storage/ledger.ts";
@@ -18,7 +18,7 @@ const system = createManualSystem();
 const server = await startTestServer({ system });
 const dataDir = testDataDir();
 const db = openWriter(dataDir, { migrate: true });
-const ledger = createLedger(db);
+const ledger = createLedger(createSql(db));
 after(async () => {
   await server.close();
   db.close();
@@ -36,19 +36,19 @@ interface Entry {
 const numbers = (body: { data: Entry[] }): number[] => body.data.map(({ number }) => number);
 
 /** An account of the bare database with so many entries. */
-function newLedger(entries: number): number {
-  const { id: accountId } = createCommands(db)["accounts.create"]({
+async function newLedger(entries: number): Promise<number> {
+  const { id: accountId } = await commandsOver(db)["accounts.create"]({
     name: "A", email: "", plan: "self-hosted", now: system.now(),
   });
-  db.transaction(() => {
-    for (let count = 0; count < entries; count += 1) {
-      const kind = count === 0 ? "credit" : "message";
-      ledger.enter({
-        accountId, kind, reference: `${kind}:${accountId}.${count}`,
-        amountMicros: count === 0 ? 1_000_000_000 : -10_000, now: system.now(),
-      });
-    }
-  })();
+  db.exec("BEGIN");
+  for (let count = 0; count < entries; count += 1) {
+    const kind = count === 0 ? "credit" : "message";
+    await ledger.enter({
+      accountId, kind, reference: `${kind}:${accountId}.${count}`,
+      amountMicros: count === 0 ? 1_000_000_000 : -10_000, now: system.now(),
+    });
+  }
+  db.exec("COMMIT");
   return accountId;
 }
 
@@ -76,10 +76,11 @@ test("[BL80] entries come newest first in pages, as dollars, each with its balan
 test("[BL81] kind, reference and days narrow the list; what is no such thing is refused", async () => {
   const { key, accountId } = await server.newAccount();
   const writing = openWriter(server.dataDir, { migrate: false });
-  ["a_b", "axb", "a_b.1", "a%"].forEach((reference, day) => {
+  for (const [day, reference] of ["a_b", "axb", "a_b.1", "a%"].entries()) {
     const now = system.now() + (day + 1) * DAY;
-    createLedger(writing).enter({ accountId, kind: "credit", reference, amountMicros: 1, now });
-  });
+    await createLedger(createSql(writing))
+      .enter({ accountId, kind: "credit", reference, amountMicros: 1, now });
+  }
   writing.close();
   const cases: [query: string, found: number[]][] = [
     ["", [5, 4, 3, 2, 1]],
@@ -147,7 +148,7 @@ test("[BL84] whatever is changed in whichever entry is found there", async () =>
     "hash = lower(hex(randomblob(32)))", "number = 1000", null);
   const which = fc.integer({ min: 1, max: entries });
   await fc.assert(fc.asyncProperty(sets, which, async (set, number) => {
-    const accountId = newLedger(entries);
+    const accountId = await newLedger(entries);
     assert.equal((await statements.verify(accountId))?.problem, null);
     const where = "WHERE account_id = @accountId AND number = @number";
     db.prepare(set === null ? `DELETE FROM ledger ${where}` : `UPDATE ledger SET ${set} ${where}`)
@@ -167,7 +168,7 @@ test("[BL85] one verification of an account runs at a time; who asks meanwhile s
     return store.claims(accountId);
   };
   const statements = createStatements({ store: { ...store, claims }, system });
-  const [one, two] = [newLedger(3000), newLedger(2)];
+  const [one, two] = [await newLedger(3000), await newLedger(2)];
   const asked = [statements.verify(one), statements.verify(two), statements.verify(one)];
   const found = await Promise.all(asked);
   assert.deepEqual(found.map((item) => item?.entries), [3000, 2, 3000]);
@@ -179,13 +180,13 @@ test("[BL85] one verification of an account runs at a time; who asks meanwhile s
 
 test("[BL86] other work runs between a thousand entries, and what it enters disturbs nothing", async () => {
   const statements = createStatements({ store: createStatementStore(db), system });
-  const accountId = newLedger(5000);
+  const accountId = await newLedger(5000);
   let turns = 0;
   let isDone = false;
   const tick = (): void => {
     if (isDone) return;
     turns += 1;
-    ledger.enter({
+    void ledger.enter({
       accountId, kind: "message", reference: `late:${accountId}.${turns}`, amountMicros: -10_000,
       now: system.now(),
     });
@@ -201,15 +202,15 @@ test("[BL86] other work runs between a thousand entries, and what it enters dist
 });
 
 /** A bare database with so many purchases, the last two wrong. */
-function strayWorld(purchases: number): () => string[] {
+async function strayWorld(purchases: number): Promise<() => string[]> {
   const folder = testDataDir();
   const own = openWriter(folder, { migrate: true });
   after(() => {
     own.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  const entered = createLedger(own);
-  const { id: accountId } = createCommands(own)["accounts.create"]({
+  const entered = createLedger(createSql(own));
+  const { id: accountId } = await commandsOver(own)["accounts.create"]({
     name: "A", email: "", plan: "self-hosted", now: system.now(),
   });
   own.prepare(`
@@ -219,24 +220,24 @@ function strayWorld(purchases: number): () => string[] {
     SELECT i, @accountId, '+1' || i, 'US', 0, 'none', 10000, 'completed', 0 FROM n`)
     .run({ accountId, purchases });
   // The last one is bought and not entered, the one before entered at another price.
-  own.transaction(() => {
-    entered.enter({
-      accountId, kind: "credit", reference: "credit:1", amountMicros: 1_000_000_000,
-      now: system.now(),
+  own.exec("BEGIN");
+  await entered.enter({
+    accountId, kind: "credit", reference: "credit:1", amountMicros: 1_000_000_000,
+    now: system.now(),
+  });
+  for (let count = 1; count < purchases; count += 1) {
+    await entered.enter({
+      accountId, kind: "number", reference: `number-purchase:${count}`,
+      amountMicros: count === purchases - 1 ? -5000 : -10_000, now: system.now(),
     });
-    for (let count = 1; count < purchases; count += 1) {
-      entered.enter({
-        accountId, kind: "number", reference: `number-purchase:${count}`,
-        amountMicros: count === purchases - 1 ? -5000 : -10_000, now: system.now(),
-      });
-    }
-  })();
+  }
+  own.exec("COMMIT");
   return () => createLedgerReader(own).strayReferences();
 }
 
 test("[BL87] strays among 20,000 billed things are found at a cost that grows as their number does", async () => {
-  await assertLinear("strays", 20_000, (purchases) => {
-    const strays = strayWorld(purchases);
+  await assertLinear("strays", 20_000, async (purchases) => {
+    const strays = await strayWorld(purchases);
     assert.deepEqual(strays(), [
       `number-purchase:${purchases - 1} is in the ledger, but nothing like it was completed`,
       `number-purchase:${purchases} was completed, but is not in the ledger`,

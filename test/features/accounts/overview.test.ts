@@ -6,8 +6,8 @@ import fc from "fast-check";
 import type { LedgerKind } from "#features/accounts/ledger.ts";
 import { createOverview, LATENCY_CALLS_MAX, percentilesOf } from "#features/accounts/overview.ts";
 import { utcDay } from "#core/system.ts";
-import { createCommands } from "#storage/commands.ts";
 import { openWriter, type Db } from "#storage/engines/sqlite/database.ts";
+import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import { createLedger } from "#storage/ledger.ts";
 import { createOverviewStore } from "#storage/overview.ts";
 import { createManualSystem } from "#support/clock.ts";
@@ -34,8 +34,8 @@ const read = (query = "", key = server.key) =>
   server.call("GET", `/user/overview${query}`, { key });
 
 /** An account of its own in the bare database, with an assistant its calls can name. */
-function newAccount(): number {
-  const { id } = createCommands(db)["accounts.create"]({
+async function newAccount(): Promise<number> {
+  const { id } = await commandsOver(db)["accounts.create"]({
     name: "A", email: "", plan: "self-hosted", now: system.now(),
   });
   db.prepare(`
@@ -161,15 +161,15 @@ const activity = fc.array(fc.record({
 }), { maxLength: 60 });
 
 test("[OV4] the sums of any activity are those of its ledger, day for day", async () => {
-  const ledger = createLedger(db);
+  const ledger = createLedger(createSql(db));
   const overview = createOverview({ store: createOverviewStore(db), system });
   const today = system.now() - (system.now() % DAY);
   const range = fc.integer({ min: 1, max: 40 });
   await fc.assert(fc.asyncProperty(activity, range, async (deeds, days) => {
-    const accountId = newAccount();
+    const accountId = await newAccount();
     const enter = (kind: LedgerKind, amountMicros: number, now: number) =>
       ledger.enter({ accountId, kind, reference: system.uuid(), amountMicros, now });
-    enter("credit", 1_000_000_000, today - 50 * DAY);
+    await enter("credit", 1_000_000_000, today - 50 * DAY);
     const expected = new Map<string, number>();
     const conversations = new Map<string, number>();
     const calls = new Map<string, number>();
@@ -177,11 +177,11 @@ test("[OV4] the sums of any activity are those of its ledger, day for day", asyn
       map.set(key, (map.get(key) ?? 0) + value);
     const call = insertCall(db);
     const conversation = insertConversation(db);
-    const live = ({ day, minute, kind, micros, takes }: (typeof deeds)[number]): void => {
+    const live = async ({ day, minute, kind, micros, takes }: (typeof deeds)[number]) => {
       const at = today - day * DAY + minute * 60_000_000;
       const date = utcDay(at);
       const isSpend = kind !== "credit" || takes;
-      assert.ok(enter(kind, isSpend ? -micros : micros, at));
+      assert.ok(await enter(kind, isSpend ? -micros : micros, at));
       if (isSpend) add(expected, `${date} ${kind}`, micros);
       if (kind === "call") {
         add(calls, date, micros % 100);
@@ -194,7 +194,9 @@ test("[OV4] the sums of any activity are those of its ledger, day for day", asyn
         conversation.run({ accountId, at, uuid: system.uuid(), messages: micros % 7 });
       }
     };
-    db.transaction(() => deeds.forEach(live))();
+    db.exec("BEGIN");
+    for (const deed of deeds) await live(deed);
+    db.exec("COMMIT");
     const told = await overview(accountId, days);
     assert.equal(told?.days.length, days);
     const dates = told.days.map(({ date }) => date);
@@ -228,7 +230,7 @@ test("[OV5] percentiles are to the nearest rank, and of what is known alone", ()
 });
 
 test("[OV6] latency is that of the newest calls, at most so many; replies are timed", async () => {
-  const accountId = newAccount();
+  const accountId = await newAccount();
   const call = insertCall(db);
   const today = system.now() - (system.now() % DAY);
   const insert = (at: number, heardMs: number, answeredAt: number | null = at) => call.run({
@@ -283,7 +285,7 @@ test("[OV7] every query follows a time index, and other work runs between the da
     if (!isDone) setImmediate(tick);
   };
   setImmediate(tick);
-  await createOverview({ store, system })(newAccount(), 90);
+  await createOverview({ store, system })(await newAccount(), 90);
   isDone = true;
   assert.ok(turns >= 89, `${turns} turns of the event loop for 90 days`);
 });

@@ -3,8 +3,11 @@
 import { StorageFailure } from "#core/faults.ts";
 import { isDiskFailure, type Db } from "./database.ts";
 
-/** One use case: reads and writes, returns plain data, touches nothing but the database. */
-export type Command = (args: never) => unknown;
+/**
+ * One use case: reads and writes, returns plain data, touches nothing but the database. It awaits
+ * statements and nothing else, so that a batch is over before the event loop goes on.
+ */
+export type Command = (args: never) => Promise<unknown>;
 export type Commands = Record<string, Command>;
 
 export interface Request {
@@ -23,7 +26,9 @@ export type Outcome =
  * down: commands are functions of the database and their arguments alone, so the batch is rolled
  * back and run again with a savepoint around each. The common case pays for no savepoint.
  */
-export function createBatchRunner(db: Db, commands: Commands): (requests: Request[]) => Outcome[] {
+export function createBatchRunner(
+  db: Db, commands: Commands,
+): (requests: Request[]) => Promise<Outcome[]> {
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
   const rollback = db.prepare("ROLLBACK");
@@ -31,17 +36,17 @@ export function createBatchRunner(db: Db, commands: Commands): (requests: Reques
   const release = db.prepare("RELEASE command");
   const undo = db.prepare("ROLLBACK TO command");
 
-  const run = (request: Request): unknown => {
+  const run = async (request: Request): Promise<Outcome> => {
     const command = commands[request.command];
     if (!command) throw new Error(`unknown command ${request.command}`);
-    return command(request.args as never);
+    return { kind: "done", value: await command(request.args as never) };
   };
-  const runGuarded = (request: Request): Outcome => {
+  const runGuarded = async (request: Request): Promise<Outcome> => {
     savepoint.run();
     try {
-      const value = run(request);
+      const outcome = await run(request);
       release.run();
-      return { kind: "done", value };
+      return outcome;
     } catch (error) {
       if (isDiskFailure(error) || !db.inTransaction) throw error;
       undo.run();
@@ -49,15 +54,23 @@ export function createBatchRunner(db: Db, commands: Commands): (requests: Reques
       return { kind: "threw", error };
     }
   };
-  const inTransaction = (work: () => Outcome[]): Outcome[] => {
-    begin.run();
+  const inTransaction = async (
+    requests: Request[], work: (request: Request) => Promise<Outcome>,
+  ): Promise<Outcome[]> => {
+    const late = setImmediate(() => {
+      throw new Error("a command awaited something else than a statement");
+    });
     try {
-      const outcomes = work();
+      begin.run();
+      const outcomes: Outcome[] = [];
+      for (const request of requests) outcomes.push(await work(request));
       commit.run();
       return outcomes;
     } catch (error) {
       if (db.inTransaction) rollback.run();
       throw error;
+    } finally {
+      clearImmediate(late);
     }
   };
   const asFailures = (requests: Request[], error: unknown): Outcome[] => {
@@ -65,14 +78,14 @@ export function createBatchRunner(db: Db, commands: Commands): (requests: Reques
     return requests.map(() => ({ kind: "failure", error: failure }));
   };
 
-  return (requests) => {
+  return async (requests) => {
     try {
-      return inTransaction(() => requests.map((r) => ({ kind: "done", value: run(r) })));
+      return await inTransaction(requests, run);
     } catch (error) {
       if (isDiskFailure(error)) return asFailures(requests, error);
     }
     try {
-      return inTransaction(() => requests.map(runGuarded));
+      return await inTransaction(requests, runGuarded);
     } catch (error) {
       if (isDiskFailure(error)) return asFailures(requests, error);
       return requests.map(() => ({ kind: "threw", error }));

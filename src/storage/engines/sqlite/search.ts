@@ -1,10 +1,7 @@
-// Full-text search over the chunks of one knowledgebase: FTS5 with BM25. Hidden behind the store's
-// `search`, so that another engine can do it its own way.
+// The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
 import { LIMITS } from "#core/limits.ts";
-import type {
-  KnowledgebaseStore, Meaning, Passage,
-} from "#features/knowledgebases/knowledgebases.ts";
-import type { Db } from "./database.ts";
+import { bytesOf, type SearchCommands, type SearchIndex } from "#storage/search.ts";
+import type { Sql } from "#storage/sql.ts";
 
 /** Written without spaces, so that each sign is a word of its own. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/gu;
@@ -23,10 +20,10 @@ const CHATTER = new Set((
   + "le les et ou est sont comment quoi qui quand pourquoi pour avec des du dans je vous"
 ).split(" "));
 
-export const indexable = (text: string): string => text.replace(UNSPACED, " $& ");
+const indexable = (text: string): string => text.replace(UNSPACED, " $& ");
 
 /** The token that marks every entry of a knowledgebase. */
-export const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
+const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
 
 /** Quoted terms only, so that nothing people type is read as query syntax; null: no words. */
 function matchOf(knowledgebaseId: number, query: string): string | null {
@@ -39,86 +36,51 @@ function matchOf(knowledgebaseId: number, query: string): string | null {
   return `scope : "${scopeOf(knowledgebaseId)}" AND {headings text} : (${either.join(" OR ")})`;
 }
 
-interface PassageRow {
-  document_id: number;
-  document: string;
-  position: number;
-  headings: string;
-  page: number | null;
-  url: string | null;
-  text: string;
-}
-
-function passageFromRow(row: PassageRow): Passage {
-  return {
-    documentId: row.document_id,
-    document: row.document,
-    chunk: row.position,
-    headings: JSON.parse(row.headings) as string[],
-    page: row.page,
-    url: row.url,
-    text: row.text,
-  };
-}
-
-const PASSAGE = `c.id, c.document_id, d.name AS document, c.position, c.headings, c.page, c.url,
-  c.text`;
-/** Reciprocal rank fusion: keeps the first of one ranking from outweighing both. */
-const FUSION_K = 60;
-
-/** Ids in the order of both rankings together. */
-function fused(rankings: number[][]): number[] {
-  const scores = new Map<number, number>();
-  for (const ids of rankings) {
-    ids.forEach((id, index) => {
-      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION_K + index + 1));
-    });
-  }
-  return [...scores].sort((one, other) => other[1] - one[1]).map(([id]) => id);
-}
-
-export function createSearch(db: Db): Pick<KnowledgebaseStore, "search" | "passages"> {
+export function createSearchIndex(sql: Sql): SearchIndex {
   // The join on the knowledgebase is what keeps tenants apart; the scope token makes it fast.
-  const byWords = db.prepare<[object], { id: number }>(`
+  const byWords = sql.prepare<object, { id: number }>(`
     SELECT c.id FROM chunk_index i
     JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
     WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
       AND d.status = 'active'
     ORDER BY bm25(chunk_index, 0.0, 2.0, 1.0), c.id LIMIT @rows`);
-  const byMeaning = db.prepare<[object], { id: number }>(`
+  const byMeaning = sql.prepare<object, { id: number }>(`
     SELECT c.id FROM chunk_vectors v
     JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
     WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model
       AND length(v.vector) = length(@vector) AND d.status = 'active'
     ORDER BY vec_distance_cosine(v.vector, @vector), c.id LIMIT @rows`);
-  const one = db.prepare<[object], PassageRow>(`
-    SELECT ${PASSAGE} FROM chunks c JOIN documents d ON d.id = c.document_id WHERE c.id = @id`);
-  const passages = db.prepare<[object], PassageRow>(`
-    SELECT ${PASSAGE} FROM chunks c JOIN documents d ON d.id = c.document_id
-    WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
-    ORDER BY c.document_id, c.position LIMIT @rows`);
-  const idsByWords = (knowledgebaseId: number, query: string): number[] => {
-    const match = matchOf(knowledgebaseId, query);
-    if (match === null) return [];
-    return byWords.all({ match, knowledgebaseId, rows: LIMITS.rankingRows }).map(({ id }) => id);
-  };
-  const idsByMeaning = (knowledgebaseId: number, { model, vector }: Meaning): number[] =>
-    byMeaning.all({
-      knowledgebaseId, model, vector: bytesOf(vector), rows: LIMITS.rankingRows,
-    }).map(({ id }) => id);
   return {
-    search: (knowledgebaseId, query, rows, meaning) => {
-      const rankings = [idsByWords(knowledgebaseId, query)];
-      if (meaning) rankings.push(idsByMeaning(knowledgebaseId, meaning));
-      return fused(rankings).slice(0, rows)
-        .map((id) => one.get({ id }))
-        .filter((row) => row !== undefined)
-        .map(passageFromRow);
+    words: async (knowledgebaseId, query, rows) => {
+      const match = matchOf(knowledgebaseId, query);
+      if (match === null) return [];
+      return (await byWords.all({ match, knowledgebaseId, rows })).map(({ id }) => id);
     },
-    passages: (knowledgebaseId, rows) =>
-      passages.all({ knowledgebaseId, rows }).map(passageFromRow),
+    meaning: async (knowledgebaseId, { model, vector }, rows) => {
+      const found = await byMeaning.all({ knowledgebaseId, model, vector: bytesOf(vector), rows });
+      return found.map(({ id }) => id);
+    },
   };
 }
 
-export const bytesOf = (vector: Float32Array): Buffer =>
-  Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+export function createSearchCommands(sql: Sql): SearchCommands {
+  const insert = sql.prepare(
+    "INSERT INTO chunk_index (rowid, scope, headings, text) VALUES (@id, @scope, @headings, @text)");
+  const remove = sql.prepare(`
+    DELETE FROM chunk_index WHERE rowid IN (SELECT id FROM chunks WHERE document_id = @documentId)`);
+  return {
+    index: async (chunks) => {
+      for (const { id, knowledgebaseId, headings, text } of chunks) {
+        await insert.run({
+          id,
+          scope: scopeOf(knowledgebaseId),
+          headings: indexable(headings.join("\n")),
+          text: indexable(text),
+        });
+      }
+    },
+    forget: async (documentId) => {
+      await remove.run({ documentId });
+    },
+  };
+}

@@ -20,6 +20,8 @@ import { createToolJournal, createToolStore } from "#storage/tools.ts";
 import { createEvaluationStore } from "#storage/conversation-evaluations.ts";
 import { createWebhookStore } from "#storage/webhooks.ts";
 import type { Writer } from "#storage/writer.ts";
+import { createSearchIndex } from "./search.ts";
+import { createSql } from "./sql.ts";
 import { createInlineWriter, startThreadWriter } from "./writer.ts";
 
 /** `thread`: writes in a thread of their own (the server). `inline`: on the caller's (the CLI). */
@@ -35,7 +37,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     phoneNumbers: createPhoneNumberStore(reader, writer),
     numberInventory: createNumberInventory(reader, writer),
     sipTrunks: createSipTrunkStore(reader, writer),
-    knowledgebases: createKnowledgebaseStore(reader, writer),
+    knowledgebases: createKnowledgebaseStore(reader, writer, createSearchIndex(createSql(reader))),
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
     calendars: createCalendarStore(reader, writer),

@@ -9,9 +9,9 @@ import { Worker } from "node:worker_threads";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
-import { createCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 import { openWriter } from "./database.ts";
+import { commandsOver } from "./sql.ts";
 
 interface Waiting extends Request {
   resolve(value: unknown): void;
@@ -37,13 +37,13 @@ function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
 export function createInlineWriter(dataDir: string, options: { migrate: boolean }): Writer {
   const db = openWriter(dataDir, options);
-  const run = createBatchRunner(db, createCommands(db));
+  const run = createBatchRunner(db, commandsOver(db));
   let queue: Waiting[] = [];
   let failure: StorageFailure | null = null;
-  const flush = (): void => {
+  const flush = async (): Promise<void> => {
     const batch = queue;
     queue = [];
-    if (batch.length > 0) failure = settle(batch, run(batch)) ?? failure;
+    if (batch.length > 0) failure = settle(batch, await run(batch)) ?? failure;
   };
   return {
     write: (command, args) =>
@@ -52,16 +52,14 @@ export function createInlineWriter(dataDir: string, options: { migrate: boolean 
         const waiting: Waiting = {
           command, args, reject, resolve: (value) => resolve(value as never),
         };
-        if (queue.push(waiting) === 1) setImmediate(flush);
+        if (queue.push(waiting) === 1) setImmediate(() => void flush());
       }),
     failure: () => failure,
-    close: () => {
-      flush();
-      if (db.open) {
-        if (!failure) db.pragma("wal_checkpoint(TRUNCATE)");
-        db.close();
-      }
-      return Promise.resolve();
+    close: async () => {
+      await flush();
+      if (!db.open) return;
+      if (!failure) db.pragma("wal_checkpoint(TRUNCATE)");
+      db.close();
     },
   };
 }

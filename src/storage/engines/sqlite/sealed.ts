@@ -3,7 +3,7 @@ import type { BuiltInTool } from "#features/assistants/built-in-tools.ts";
 import { calcomPlace, isIntegration, isSealedKey } from "#features/assistants/calcom-keys.ts";
 import { passwordPlace } from "#features/phone-numbers/sip-trunks.ts";
 import { toolPlace } from "#features/tools/tools.ts";
-import { openForInspection, schemaVersion, shippedMigrations, type Db } from "./engines/sqlite/database.ts";
+import { openForInspection, schemaVersion, shippedMigrations, type Db } from "./database.ts";
 
 export interface Sealed {
   /** In words: `headers of tool 3`. */

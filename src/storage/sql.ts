@@ -1,0 +1,45 @@
+// The small port every command is written against: prepared statements with named parameters, one
+// SQL text for all engines. An engine's folder implements it over its driver (engines/).
+
+/** SQLite answers at once; an engine behind a socket answers in the order it was asked. */
+export type Awaitable<T> = T | Promise<T>;
+
+/** Parameters are named: `@name` in the text. Members the text does not name are ignored. */
+export interface Statement<P extends object, Row = never> {
+  get(parameters: P): Awaitable<Row | undefined>;
+  all(parameters: P): Awaitable<Row[]>;
+  run(parameters: P): Awaitable<{ changes: number }>;
+  /** Runs an INSERT of one row into a table with an `id`, and returns that id. */
+  insert(parameters: P): Awaitable<number>;
+}
+
+export interface Sql {
+  readonly engine: "sqlite" | "postgres";
+  /**
+   * In statements that run often, a parameter of an ORDER BY query is written `+@id`, of a LIMIT
+   * `(@rows + 0)`: SQLite looks at the values of bare ones to plan anew, at every single run.
+   */
+  prepare<P extends object, Row = never>(text: string): Statement<P, Row>;
+  /** The only texts that differ between engines. */
+  readonly dialect: {
+    /** The column's value is one of the list; the parameter is an array. */
+    among(column: string, list: `@${string}`): string;
+    /** The database's clock, in microseconds since the epoch. */
+    readonly clock: string;
+    /** Ends a SELECT whose rows are to be changed: rows that others hold are left out. */
+    readonly skipLocked: string;
+  };
+}
+
+/** Whether a row is there; the statement selects `1`. */
+export type Exists = { readonly 1: number };
+
+/**
+ * Statements that do not need each other's results. They run in the order they stand in; an engine
+ * behind a socket has them all under way at once.
+ */
+export function together<T extends readonly unknown[]>(
+  ...asked: { [K in keyof T]: Awaitable<T[K]> }
+): Promise<T> {
+  return Promise.all(asked) as unknown as Promise<T>;
+}
