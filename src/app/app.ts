@@ -162,14 +162,14 @@ function talkRoutes(
   api: ApiOptions,
   replyLimiter: RateLimiter | null,
 ): Route[] {
-  const { assistants, conversations, givenTurns, streams } = features;
+  const { assistants, conversations, streams } = features;
   const turnStreams = createTurnStreams({ bus: features.bus, system });
   const uiMessages = createUiMessages(turnStreams);
   const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
   return [
     ...conversationRoutes({ conversations, access, streams, findAssistantByUuid, uiMessages }),
     ...protocolRoutes({
-      givenTurns, conversations, assistants, access, uiMessages,
+      conversations, assistants, access, uiMessages,
       streams: turnStreams,
       assertRoom: streams.assertRoom,
       identify: (http) => identify(api, http, false),

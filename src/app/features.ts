@@ -21,6 +21,7 @@ import { createCapabilities } from "./capabilities.ts";
 import type { Config } from "#config/config.ts";
 import { joinFunctions, NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import type { AnswerOptions } from "#features/conversations/answering.ts";
+import { createConversations } from "#features/conversations/conversations.ts";
 import { conversationFunctions } from "#features/conversations/functions.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -35,7 +36,6 @@ import { createKnowledgebases } from "#features/knowledgebases/knowledgebases.ts
 import { createDocumentProcessor } from "#features/knowledgebases/processing.ts";
 import { createRetrieval, SEARCH_FUNCTION } from "#features/knowledgebases/retrieval.ts";
 import { createTelephony } from "./phone-numbers.ts";
-import { createGivenTurns } from "#gateways/openai/given-turns.ts";
 import { createOpenAiEmbedder } from "#providers/embeddings/openai-compatible.ts";
 import { createModelCatalog, type ModelCatalog, type ModelEntry } from "#providers/models/catalog.ts";
 import { createStreams, type Streams } from "#realtime/streams.ts";
@@ -94,7 +94,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const sourcesOf = (turn: TurnContext): FunctionSource[] => [
     tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn), calcom(turn),
   ];
-  const givenTurns = createGivenTurns({
+  const conversations = createConversations({
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
     resolveModel,
@@ -104,7 +104,6 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     limits: chatLimits(config),
     observe: observeTurns(metrics),
   });
-  const { conversations } = givenTurns;
   const streams: Streams = createStreams({ bus, system });
   const phoneNumbers = createTelephony({ config, storage, bus, system, log });
   const callsAndVoice = createCallFeatures(options, storage, {
@@ -118,7 +117,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   return {
     ...callsAndVoice, sessions: createSessions({ box, accounts, system }),
     bus, catalogs, modelCatalog, capabilities, metrics, accounts, assistants, conversations,
-    givenTurns, streams, tools: tooling.tools,
+    streams, tools: tooling.tools,
     toolThreads: tooling.threads,
     invokeTool: tooling.invoke,
     tryTool: tooling.tryTool,

@@ -69,6 +69,8 @@ export function buildMessages(args: {
   persona: Persona;
   /** As `allVariables` gives them. */
   variables: Record<string, string>;
+  /** Said behind the prompt, as they are; some models take no second system message. */
+  instructions?: string;
   historyNewestFirst: HistoryMessage[];
   historyTokensMax: number;
   /** Text of documents; goes in front of the question, as data, never into the instructions. */
@@ -76,7 +78,8 @@ export function buildMessages(args: {
   languages: Languages;
 }): ModelMessage[] {
   const prompt = fillTemplate(args.persona.systemPrompt, args.variables);
-  const system = `${prompt}\n\n${languageNote(args.languages)}`.trim();
+  const own = `${prompt}\n\n${languageNote(args.languages)}`.trim();
+  const system = args.instructions ? `${own}\n\n${args.instructions}` : own;
   const history = trimHistory(args.historyNewestFirst, args.historyTokensMax);
   if (args.reference !== null) {
     const content = `${REFERENCE_HEAD}\n<reference>\n${args.reference}\n</reference>`;

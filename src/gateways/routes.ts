@@ -2,7 +2,6 @@
 // AI SDK chat comes back to. Pages may call OpenAI's as they call public routes, so these ask for
 // the key themselves.
 import { Type } from "@sinclair/typebox";
-import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Access } from "#features/conversations/access.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
@@ -20,12 +19,11 @@ import {
   COMPLETION_BODY, CompletionSchema, completionOf, createChunkEncoder, failure, OpenAiErrorSchema,
   readCompletion, renderOpenAiFault, type CompletionBody, type CompletionHead,
 } from "./openai/chat-completions.ts";
-import type { GivenTurns } from "./openai/given-turns.ts";
+import { beginCompletion, countOf } from "./openai/completions.ts";
 import type { TurnStreams } from "./turn-stream.ts";
 import type { MessageProtocol } from "#features/conversations/message-protocol.ts";
 
 export interface ProtocolOptions {
-  givenTurns: GivenTurns;
   conversations: Conversations;
   assistants: {
     find(accountId: number, assistantId: number): Assistant | null;
@@ -117,12 +115,10 @@ async function complete(
   const caller = admit(options, http, "write");
   const given = readCompletion(body);
   const assistant = getModel(options, caller, body.model);
-  const { conversation, sent, told } = await options.givenTurns.answer({
+  const { conversation, sent } = await beginCompletion(options.conversations, {
     assistant,
     given,
     idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
-    // How the reply is sent is no part of what is asked: a retry may stream what was not.
-    requestHash: hash("sha256", JSON.stringify([assistant.id, given]), "hex"),
   });
   const head: CompletionHead = {
     id: `chatcmpl-${conversation.uuid}`,
@@ -130,10 +126,11 @@ async function complete(
     model: assistant.uuid,
   };
   const isReplayed = sent.kind === "repeated" || sent.replayed;
+  const count = countOf(sent);
   const headers = isReplayed ? { "Idempotency-Replayed": "true" } : undefined;
   if (body.stream === true) {
     const includesUsage = body.stream_options?.include_usage === true;
-    const encoder = createChunkEncoder(head, given, told, includesUsage);
+    const encoder = createChunkEncoder(head, given, count, includesUsage);
     if (sent.kind === "repeated") return options.streams.repeat(sent.result, encoder, headers);
     const { source } = options.access.streamOf(conversation.uuid);
     return options.streams.watch(
@@ -142,7 +139,7 @@ async function complete(
   const result = await sent.result;
   if (result.kind === "failed" && result.reason !== "stopped") throw failure(result);
   const reply = result.kind === "completed" ? result : null;
-  return json(200, completionOf(head, given, told, reply), headers);
+  return json(200, completionOf(head, given, count(), reply), headers);
 }
 
 function modelRoutes(options: ProtocolOptions): Route[] {

@@ -8,6 +8,7 @@ import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
 import type { TurnFunctions } from "#engine/functions.ts";
+import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables, buildMessages, type Languages } from "#engine/prompt.ts";
 import { runTurn, type TurnEvent } from "#engine/turn.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -15,7 +16,7 @@ import type { FailureClass } from "#events/events.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
 import type { LiveReply } from "./live-reply.ts";
 import type {
-  Conversation, ConversationStore, FailureCause, TurnResult,
+  Conversation, ConversationStore, FailureCause, Given, TurnResult,
 } from "./records.ts";
 
 export interface AnswerOptions {
@@ -43,6 +44,14 @@ export interface AnswerOptions {
   observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
 }
 
+export interface BegunTurn {
+  assistant: Assistant;
+  conversation: Conversation;
+  /** Null: the model reads what is stored. */
+  given: Given | null;
+  live: LiveReply;
+}
+
 /** Why a turn was aborted when the process had to stop before it was complete. */
 export class Interrupted extends Error {
   constructor() {
@@ -51,6 +60,10 @@ export class Interrupted extends Error {
 }
 
 const PROCESS_FAILURE = "Failed to process message: ";
+
+/** A client's messages tell nothing of functions. */
+const asHistory = (message: Given["messages"][number]): HistoryMessage =>
+  ({ ...message, functionCalls: [] });
 
 function show(event: TurnEvent, live: LiveReply): void {
   switch (event.kind) {
@@ -77,12 +90,9 @@ function show(event: TurnEvent, live: LiveReply): void {
 
 /** Never rejects: every end of a turn is a result, and every result is stored before it is told. */
 export async function answer(
-  options: AnswerOptions,
-  assistant: Assistant,
-  conversation: Conversation,
-  live: LiveReply,
+  options: AnswerOptions, { assistant, conversation, given, live }: BegunTurn,
 ): Promise<TurnResult> {
-  const { system, limits } = options;
+  const { store, system, limits } = options;
   const startedMs = system.monotonicMs();
   let firstTextMs: number | null = null;
   const deadline = system.after(limits.turnTotalMs, () =>
@@ -95,20 +105,22 @@ export async function answer(
     endConversation: () => (live.endsConversation = true),
   };
   try {
-    const recent = options.store.recent(conversation.id, LIMITS.historyMessagesMax);
+    const history = given?.messages.map(asHistory).reverse()
+      ?? store.recent(conversation.id, LIMITS.historyMessagesMax);
     const turn = runTurn({
       model: options.resolveModel(assistant),
       functions: options.functionsOf(context),
       messages: buildMessages({
         persona: personaOf(assistant),
         variables: context.variables,
-        historyNewestFirst: recent,
-        reference: await options.referenceFor(assistant, recent[0]?.content ?? ""),
+        instructions: given?.system ?? "",
+        historyNewestFirst: history,
+        reference: await options.referenceFor(assistant, history[0]?.content ?? ""),
         historyTokensMax: limits.historyTokensMax,
         languages: options.languagesOf(assistant),
       }),
-      temperature: Number(assistant.settings.llm_temperature),
-      tokensMax: limits.replyTokensMax,
+      temperature: given?.temperature ?? Number(assistant.settings.llm_temperature),
+      tokensMax: Math.min(given?.tokensMax ?? Infinity, limits.replyTokensMax),
       signal: live.abort.signal,
     });
     for await (const events of turn) {

@@ -12,6 +12,7 @@ import { fillTemplate } from "#engine/template.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
 import { conversationTopic, type CommittedEvent, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
+import type { ModelUsage } from "#providers/models/port.ts";
 import { answer, Interrupted, type AnswerOptions } from "./answering.ts";
 import { LiveReply } from "./live-reply.ts";
 import { createRefusals } from "./refusals.ts";
@@ -23,6 +24,7 @@ import {
   type ConversationSummary,
   type ConversationType,
   type FailedReply,
+  type Given,
   type Message,
   type TurnResult,
 } from "./records.ts";
@@ -36,11 +38,23 @@ export type Sent =
       /** What was committed after `fromSequence` when the turn began. */
       events: CommittedEvent[];
       replayed: boolean;
+      /** What the models have counted so far; null: nothing. */
+      usage(): ModelUsage | null;
       result: Promise<TurnResult>;
     }
   | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
   /** AI is off: the message is stored and nobody answers. */
   | { kind: "stored" };
+
+export interface Send {
+  uuid: string;
+  text: string;
+  idempotencyKey: string | null;
+  /** The hash of all that is asked, where that is more than the text: one key is one request. */
+  requestHash?: string;
+  /** What the model reads in place of what is stored; the last of its messages is the text. */
+  given?: Given;
+}
 
 export interface Conversations {
   create(args: {
@@ -63,7 +77,7 @@ export interface Conversations {
     rows: number,
   ): ConversationSummary[];
   /** Resolves once the message is stored; throws a Fault when it is refused. */
-  send(args: { uuid: string; text: string; idempotencyKey: string | null }): Promise<Sent>;
+  send(message: Send): Promise<Sent>;
   /** True when a reply was being written, of this turn where one is named, and is now stopped. */
   stop(uuid: string, turnId?: number): Promise<boolean>;
   setAi(accountId: number, uuid: string, enabled: boolean): Promise<void>;
@@ -79,12 +93,15 @@ export interface Conversations {
 
 interface Running {
   live: LiveReply;
+  isGiven: boolean;
   result: Promise<TurnResult>;
 }
 
 const restarting = (): Fault =>
   new Fault(503, "The server is restarting.", { retryAfterS: 1 });
 const notFound = (): Fault => new Fault(404, "Conversation not found");
+const busy = (): Fault =>
+  new Fault(409, "The conversation is being answered.", { retryAfterS: 1 });
 
 /** What the turns of one process share. */
 interface Turns {
@@ -101,6 +118,7 @@ interface NewTurn {
   text: string;
   idempotencyKey: string | null;
   requestHash: string;
+  given: Given | null;
 }
 
 /** Waits in line, begins the turn, starts its answer; resolves once the message is stored. */
@@ -117,12 +135,16 @@ async function beginTurn(
   if (turns.queue.size() >= LIMITS.turnsInFlightMax) {
     throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
   }
+  const { given, ...request } = turn;
+  const ahead = turns.running.get(conversation.uuid);
+  // Nobody waits where a client gives the talk: what is said before and after is not in it.
+  if (ahead && (given !== null || ahead.isGiven)) throw busy();
   const release = await turns.queue.enter(conversation.uuid);
   try {
     if (turns.interrupted) throw restarting();
     const now = system.now();
     const outcome = await store.beginTurn({
-      ...turn,
+      ...request,
       conversationUuid: conversation.uuid,
       messagePriceMicros: options.limits.messagePriceMicros,
       dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),
@@ -141,21 +163,22 @@ async function beginTurn(
           conversationUuid: conversation.uuid, reason: outcome.kind,
         });
       }
-      return settled(outcome, now);
+      return settled(outcome, turn, now);
     }
     const { turnId, baseSequence } = outcome;
     const topic = conversationTopic(conversation.uuid);
     const live = new LiveReply({ turnId, baseSequence, bus, system, topic });
     if (turns.interrupted) live.abort.abort(turns.interrupted);
-    const result = answer(options, assistant, conversation, live).finally(() => {
+    const result = answer(options, { assistant, conversation, given, live }).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
     });
-    turns.running.set(conversation.uuid, { live, result });
+    turns.running.set(conversation.uuid, { live, isGiven: given !== null, result });
     // The user's message is told with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
     const fromSequence = baseSequence - events.length;
-    return { kind: "answering", turnId, fromSequence, events, replayed: false, result };
+    const usage = (): ModelUsage | null => live.usage;
+    return { kind: "answering", turnId, fromSequence, events, replayed: false, usage, result };
   } catch (error) {
     release();
     throw error;
@@ -169,19 +192,20 @@ function createSend(
   get: (uuid: string) => Conversation,
 ): Conversations["send"] {
   const underWay = new Map<string, { requestHash: string; sent: Promise<Sent> }>();
-  return async ({ uuid, text, idempotencyKey }) => {
+  return async ({ uuid, text, idempotencyKey, given = null, ...request }) => {
     const conversation = get(uuid);
-    const turn = { text, idempotencyKey, requestHash: hash("sha256", text, "hex") };
+    const requestHash = request.requestHash ?? hash("sha256", text, "hex");
+    const turn = { text, idempotencyKey, requestHash, given };
     if (idempotencyKey === null) return beginTurn(options, turns, conversation, turn);
     const name = `${uuid} ${idempotencyKey}`;
     const first = underWay.get(name);
     if (first) {
-      if (first.requestHash !== turn.requestHash) throw keyReused();
+      if (first.requestHash !== requestHash) throw keyReused(turn);
       const sent = await first.sent;
       return sent.kind === "answering" ? { ...sent, replayed: true } : sent;
     }
     const sent = beginTurn(options, turns, conversation, turn);
-    underWay.set(name, { requestHash: turn.requestHash, sent });
+    underWay.set(name, { requestHash, sent });
     const forget = (): void => void underWay.delete(name);
     sent.then((value) => {
       if (value.kind === "answering") void value.result.then(forget);
@@ -265,8 +289,8 @@ export function createConversations(options: AnswerOptions): Conversations {
 const isRefused = <O extends { kind: string }>(outcome: O): outcome is O & { kind: Refused } =>
   outcome.kind === "balance_too_low" || outcome.kind === "daily_cap_reached";
 
-const keyReused = (): Fault => {
-  const message = "The Idempotency-Key was used for another message.";
+const keyReused = ({ given }: NewTurn): Fault => {
+  const message = `The Idempotency-Key was used for another ${given ? "request" : "message"}.`;
   return new Fault(422, message, { errors: { idempotency_key: [message] } });
 };
 
@@ -283,7 +307,9 @@ function capReached(now: Instant): Fault {
 }
 
 /** Outcomes of begin that run nothing. */
-function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>, now: Instant): Sent {
+function settled(
+  outcome: Exclude<BeginOutcome, { kind: "started" }>, turn: NewTurn, now: Instant,
+): Sent {
   switch (outcome.kind) {
     case "stored":
       return { kind: "stored" };
@@ -304,7 +330,7 @@ function settled(outcome: Exclude<BeginOutcome, { kind: "started" }>, now: Insta
     case "running":
       throw new Fault(409, "The message is being answered.", { retryAfterS: 1 });
     case "key_reused":
-      throw keyReused();
+      throw keyReused(turn);
     case "balance_too_low":
       throw new Fault(400, "Insufficient balance. Please top up your account.", {
         code: "INSUFFICIENT_BALANCE",

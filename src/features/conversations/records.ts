@@ -51,6 +51,18 @@ export interface Message {
   createdAt: Instant;
 }
 
+/** What a client brings with its message where the talk so far is the client's to know. */
+export interface Given {
+  /** Said behind the assistant's own prompt, as it is. */
+  system: string;
+  /** Oldest first; the last is the user's and is what the turn answers. */
+  messages: { role: Message["role"]; content: string }[];
+  /** Null: the assistant's own. */
+  temperature: number | null;
+  /** Null: as many as the server allows. */
+  tokensMax: number | null;
+}
+
 /** A reply that failed and has not been had since, as its owner sees it. */
 export interface FailedReply {
   turnId: number;
@@ -87,6 +99,7 @@ export interface BeginTurn {
   text: string;
   /** Null: every send is a turn of its own. */
   idempotencyKey: string | null;
+  /** One key stands for one request. */
   requestHash: string;
   /** Price of an answered message; 0: none is billed. */
   messagePriceMicros: Micros;

@@ -6,9 +6,9 @@ import { LIMITS } from "#core/limits.ts";
 import { about, collectingErrors, errorsOf, named, Nullable } from "#core/schema.ts";
 import type { HeaderMap, Reply } from "#http/exchange.ts";
 import { renderFault } from "#http/errors.ts";
-import type { TurnResult } from "#features/conversations/records.ts";
-import type { Given, Told } from "./given-turns.ts";
-import { usageOf } from "./given-turns.ts";
+import type { Given, TurnResult } from "#features/conversations/records.ts";
+import type { ModelUsage } from "#providers/models/port.ts";
+import { usageOf } from "./completions.ts";
 import type { Encoder, TurnStep } from "#gateways/turn-stream.ts";
 
 const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
@@ -173,7 +173,7 @@ const finishOf = (truncated: boolean): "length" | "stop" => truncated ? "length"
 type Completed = Extract<TurnResult, { kind: "completed" }> | null;
 
 export function completionOf(
-  head: CompletionHead, given: Given, told: Told, reply: Completed,
+  head: CompletionHead, given: Given, counted: ModelUsage | null, reply: Completed,
 ): object {
   const text = reply?.text ?? "";
   return {
@@ -185,7 +185,7 @@ export function completionOf(
       logprobs: null,
       finish_reason: finishOf(reply?.truncated ?? false),
     }],
-    usage: usageOf({ usage: told.usage ?? reply?.usage ?? null }, given, text),
+    usage: usageOf(counted, given, text),
   };
 }
 
@@ -217,7 +217,7 @@ const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 export function createChunkEncoder(
   head: CompletionHead,
   given: Given,
-  told: Told,
+  count: () => ModelUsage | null,
   includesUsage: boolean,
 ): Encoder {
   let reply = "";
@@ -229,7 +229,7 @@ export function createChunkEncoder(
     [{ index: 0, delta, logprobs: null, finish_reason: reason }];
   const complete = (truncated: boolean): string =>
     chunk(choice({}, finishOf(truncated)))
-    + (includesUsage ? chunk([], usageOf(told, given, reply)) : "")
+    + (includesUsage ? chunk([], usageOf(count(), given, reply)) : "")
     + "data: [DONE]\n\n";
   return {
     begin: () => chunk(choice({ role: "assistant", content: "", refusal: null })),

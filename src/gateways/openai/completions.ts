@@ -1,0 +1,84 @@
+// A chat completion as a turn of a conversation: stored, billed, watched and stopped like all
+// others, only that the model reads what the client sent in place of what is stored. Called by
+// gateways/routes.ts.
+import { hash } from "node:crypto";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Conversations, Sent } from "#features/conversations/conversations.ts";
+import type { Conversation, Given } from "#features/conversations/records.ts";
+import { Fault } from "#core/faults.ts";
+import { estimateTokens } from "#engine/history.ts";
+import type { ModelUsage } from "#providers/models/port.ts";
+
+export interface CompletionRequest {
+  assistant: Assistant;
+  given: Given;
+  idempotencyKey: string | null;
+}
+
+export interface CompletionTurn {
+  conversation: Conversation;
+  sent: Exclude<Sent, { kind: "stored" }>;
+}
+
+/** As long as hashes of requests were when conversations kept them: their keys go on to hold. */
+const REQUEST_HASH_CHARS = 32;
+
+/** How the reply is sent is no part of what is asked: a retry may stream what was not. */
+const hashOf = ({ assistant, given }: CompletionRequest): string =>
+  hash("sha256", JSON.stringify([assistant.id, given]), "hex").slice(0, REQUEST_HASH_CHARS);
+
+/**
+ * One conversation for each request, because the client's history is the truth: one for each `user`
+ * would mix chats that know nothing of each other. Under a key it is found again by that key.
+ */
+function open(
+  conversations: Conversations, { assistant, idempotencyKey }: CompletionRequest,
+): Promise<Conversation> {
+  // The client has the greeting already, or never showed one.
+  const silent = { ...assistant, settings: { ...assistant.settings, initial_message: "" } };
+  return conversations.create({
+    assistant: silent,
+    type: "api",
+    variables: {},
+    ...(idempotencyKey === null
+      ? {}
+      : { externalIdentifier: `completion:${hash("sha256", idempotencyKey, "hex")}` }),
+  });
+}
+
+/** Resolves once the turn has begun; throws a Fault when it is refused. */
+export async function beginCompletion(
+  conversations: Conversations, request: CompletionRequest,
+): Promise<CompletionTurn> {
+  const { given, idempotencyKey } = request;
+  const conversation = await open(conversations, request);
+  const sent = await conversations.send({
+    uuid: conversation.uuid,
+    text: given.messages.at(-1)?.content ?? "",
+    idempotencyKey,
+    requestHash: hashOf(request),
+    given,
+  });
+  if (sent.kind !== "stored") return { conversation, sent };
+  throw new Fault(409, "The AI is switched off for this conversation.");
+}
+
+/** What the models count for the turn, up to now: null until one has, or if none does. */
+export const countOf = (sent: CompletionTurn["sent"]) => (): ModelUsage | null => {
+  if (sent.kind === "answering") return sent.usage();
+  return sent.result.kind === "completed" ? sent.result.usage : null;
+};
+
+/** What the models counted, or an estimate where they count nothing. */
+export function usageOf(counted: ModelUsage | null, given: Given, reply: string) {
+  const texts = [given.system, ...given.messages.map(({ content }) => content)];
+  const { inputTokens, outputTokens } = counted ?? {
+    inputTokens: texts.reduce((sum, text) => sum + estimateTokens(text), 0),
+    outputTokens: estimateTokens(reply),
+  };
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+  };
+}
