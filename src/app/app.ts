@@ -176,7 +176,7 @@ function talkRoutes(
       takeRate: api.takeRate,
     }),
     ...widgetRoutes({
-      access, system, findAssistantByUuid, hearingOf: features.voice.hearingOf,
+      access, system, findAssistantByUuid, whyCannotTalk: features.voice.whyCannotTalk,
       languageOf: ({ settings }) =>
         features.catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
     }),
@@ -209,7 +209,7 @@ function mountCalls(
     log: options.log,
     calling: voice.calling,
     findAssistant: (id) => assistants.findById(id),
-    hearingOf: voice.hearingOf,
+    whyCannotTalk: voice.whyCannotTalk,
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
   const live = liveCallOptions(options, storage, features, asking);
@@ -254,12 +254,11 @@ function liveCallOptions(
 
 function placedCallRoutes(options: AppOptions, storage: Storage, features: Features): Route[] {
   const { calls, voice, assistants, recordings } = features;
-  const { assertCanCall, calling } = voice;
+  const { calling, whyCannotCall, whyCannotTalk } = voice;
   return [
     ...recordingRoutes(recordings),
     ...callRoutes({
-      calls, calling, assertCanCall, log: options.log,
-      assertCanTalk: (assistant) => void voice.hearingOf(assistant, "script"),
+      calls, calling, whyCannotCall, whyCannotTalk, log: options.log,
       recordingUrl: recordingUrlOf(features),
       findAssistant: (accountId, id) => assistants.find(accountId, id),
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
@@ -283,7 +282,10 @@ function resourceRoutes(features: Features, system: System): Route[] {
     ...phoneNumberRoutes(features.phoneNumbers),
     ...knowledgebaseRoutes(features.knowledge),
     ...leadRoutes({ leads: features.leads, uploadsDir: features.knowledge.uploadsDir }),
-    ...campaignRoutes({ campaigns: features.campaigns, ...features.campaignRules }),
+    ...campaignRoutes({
+      campaigns: features.campaigns, callers: features.callers,
+      parallelMax: (accountId) => features.planOf(accountId).parallel_calls,
+    }),
     ...calendarRoutes({
       calendars: features.calendars,
       findAssistant: (accountId, id) => assistants.find(accountId, id),

@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Capabilities } from "#features/assistants/capabilities.ts";
 import type { Catalogs } from "#features/assistants/catalogs.ts";
 import type { Calls } from "#features/calls/calls.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
@@ -10,25 +11,18 @@ import { createEvaluate } from "#features/calls/evaluation.ts";
 import { createMediaThread } from "#features/calls/media.ts";
 import type { MediaThread } from "#features/calls/voice/protocol.ts";
 import type { Recordings } from "#features/calls/recordings.ts";
-import type { Hearing } from "#features/calls/records.ts";
+import { createLines, type Lines } from "#features/calls/lines.ts";
 import type { CallingOptions } from "#features/calls/live-call.ts";
-import type { ChosenVoice, GivenWords, VoiceOf } from "#features/calls/voice-choice.ts";
-import { hintsOf, voiceSettingsOf } from "#features/calls/voice/settings.ts";
+import { createVoiceChoice, type VoiceChoice } from "#features/calls/voice-choice.ts";
 import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
 import type { Config } from "#config/config.ts";
-import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { formatForTrunk } from "#features/phone-numbers/dialled.ts";
 import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
 import type { SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
-import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { SipListener } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { ModelCatalog } from "#providers/models/catalog.ts";
-import { transcriberAbilities } from "#providers/speech/abilities.ts";
-import {
-  chooseSynthesizer, chooseTranscriber, whyNoTranscriber, type SpeechConfig, type VendorConfig,
-} from "#providers/speech/engines.ts";
+import type { SpeechConfig, VendorConfig } from "#providers/speech/engines.ts";
 
 export interface VoiceOptions
   extends Pick<
@@ -39,6 +33,8 @@ export interface VoiceOptions
   sipTrunks: SipTrunks;
   findHosted: InboundStore["findHosted"];
   config: Config;
+  speech: SpeechConfig;
+  can: Capabilities;
   catalogs: Catalogs;
   realtimeName: ModelCatalog["realtimeName"];
   /** Titles of what the assistant knows. */
@@ -55,22 +51,16 @@ export interface Voice {
   calling: Calling;
   /** Without those that could not reach this server. */
   hosted: HostedLines;
-  /** Throws Fault 422 when the assistant cannot call from the number. */
-  assertCanCall(assistant: Assistant, phoneNumber: string | null): void;
+  whyCannotCall: Lines["whyCannotCall"];
+  whyCannotTalk: VoiceChoice["whyCannotTalk"];
   /** Calls may come in from now on. */
   listen: MediaThread["listen"];
-  /**
-   * Throws Fault 422 when nothing can speak the assistant's language, or understand it without the
-   * words the far end gives. What a call would be heard by.
-   */
-  hearingOf(assistant: Assistant, words: GivenWords | null): Hearing;
   close(): Promise<void>;
 }
 
 export function createVoice(options: VoiceOptions): Voice {
-  const { config, calls, recordings, system, log } = options;
+  const { config, speech, calls, recordings, system, log } = options;
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
-  const speech = speechConfigOf(config);
   const { carrier: trunks } = options.sipTrunks;
   const media = createMediaThread({
     data: {
@@ -83,77 +73,30 @@ export function createVoice(options: VoiceOptions): Voice {
     log,
   });
   trunks.onChange(media.trunksChanged);
-  const voiceOf: VoiceOf = (assistant, call) =>
-    chooseVoice(speech, options, assistant, call);
   const hosted = createHostedLines(options);
-  const lines = createLines(options, hosted);
+  const { voiceOf, whyCannotTalk } = createVoiceChoice(options);
+  const { lineOf, whyCannotCall } = createLines({
+    trunks: options.sipTrunks, hosted, findHosted: options.findHosted, whyCannotTalk,
+    hasSip: config.PARLEY_SIP_PORT !== null, log,
+  });
   const calling = createCalling({
     ...options,
-    calls,
-    media,
-    voiceOf,
-    lineOf: lines.of,
+    calls, media, voiceOf, whyCannotTalk, lineOf,
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
     evaluate: createEvaluate({ resolveModel: options.resolveModel, system, log }),
   });
   return {
     calling,
     hosted,
-    assertCanCall: (assistant, phoneNumber) => {
-      lines.assert(assistant.accountId, phoneNumber);
-      const isScript = lines.isLoopback(assistant.accountId, phoneNumber);
-      voiceOf(assistant, { isOutbound: true, words: isScript ? "script" : null });
-    },
+    whyCannotCall,
+    whyCannotTalk,
     listen: media.listen,
-    hearingOf: (assistant, words) => voiceOf(assistant, { isOutbound: false, words }).hearing,
     close: async () => {
       await calling.drain();
       await Promise.all([...hosted.values()].map((one) => one.close()));
       await media.close();
     },
   };
-}
-
-const whyNoLine = (carrier: HostedAccount): string =>
-  `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_…`
-  + (carrier === "asterisk" ? "." : " and PARLEY_PUBLIC_URL.");
-
-/** The way a call leaves by is the one its own number came by. */
-function createLines(options: VoiceOptions, hosted: HostedLines) {
-  const { config, sipTrunks, findHosted, log } = options;
-  const trunksOf = (accountId: number, phoneNumber: string | null) =>
-    sipTrunks.all().filter((one) =>
-      one.accountId === accountId && one.phoneNumber === phoneNumber);
-  const carrierOf = (accountId: number, phoneNumber: string | null): HostedAccount | null => {
-    const number = phoneNumber === null ? null : findHosted(phoneNumber);
-    return number?.accountId === accountId ? number.carrier : null;
-  };
-  const of: CallingOptions["lineOf"] = (call, { phoneNumberId }) => {
-    const { id, accountId, assistantPhone, customerPhone } = call;
-    const trunks = trunksOf(accountId, assistantPhone);
-    // A number may be reached over several trunks: the assistant's own goes before the others.
-    const trunk = trunks.find((one) => one.id === phoneNumberId) ?? trunks[0];
-    if (!trunk) {
-      const carrier = carrierOf(accountId, assistantPhone);
-      if (carrier === null) return { carrier: "loopback" };
-      const line = hosted.get(carrier);
-      if (!line) log.warn({ call_id: id }, whyNoLine(carrier));
-      return line ? { carrier: "hosted", hosted: line } : whyNoLine(carrier);
-    }
-    if (config.PARLEY_SIP_PORT === null) {
-      log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
-      return "the settings PARLEY_SIP_PORT are missing";
-    }
-    return { carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? "") };
-  };
-  const isLoopback = (accountId: number, phoneNumber: string | null): boolean =>
-    trunksOf(accountId, phoneNumber).length === 0 && carrierOf(accountId, phoneNumber) === null;
-  const assert = (accountId: number, phoneNumber: string | null): void => {
-    if (trunksOf(accountId, phoneNumber).length > 0) return;
-    const carrier = carrierOf(accountId, phoneNumber);
-    if (carrier !== null && !hosted.has(carrier)) throw new Fault(422, whyNoLine(carrier));
-  };
-  return { of, assert, isLoopback };
 }
 
 function sipListenerOf(config: Config): SipListener | null {
@@ -198,76 +141,5 @@ export function speechConfigOf(config: Config): SpeechConfig {
     realtime: vendorOf(
       config.PARLEY_REALTIME_URL, config.PARLEY_REALTIME_KEY, config.PARLEY_REALTIME_MODEL),
     sherpa: sherpa && { model: sherpa, languages: config.PARLEY_SHERPA_LANGUAGES },
-  };
-}
-
-const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
-
-/** Catalogs name OpenAI's voices once for all servers that have them. */
-export const OPENAI_VOICES = "openai";
-
-function chooseVoice(
-  speech: SpeechConfig,
-  options: Pick<VoiceOptions, "catalogs" | "realtimeName" | "titlesOf">,
-  assistant: Assistant,
-  { isOutbound, isRealtime, language: spoken, words }: Parameters<VoiceOf>[1],
-): ChosenVoice {
-  const { catalogs } = options;
-  const { mode, settings } = assistant;
-  const known = [settings.language_id, ...settings.secondary_language_ids]
-    .flatMap((id) => catalogs.findLanguage(id) ?? []);
-  const language = known.find(({ iso_2: code }) => code === spoken) ?? known[0];
-  const voice = catalogs.findVoice(settings.voice_id);
-  if (!language || !voice) {
-    throw new Fault(422, "The assistant's language or voice is not there any more.");
-  }
-  const hearsItself = isRealtime ?? (mode !== "pipeline" && speech.realtime !== null);
-  const speaksItself = hearsItself && mode !== "dualplex";
-  const synthesizerId = settings.synthesizer_provider_id ?? voice.synthesizer_provider_id;
-  const synthesizer = chooseSynthesizer(speech, {
-    language: language.iso_2,
-    code: synthesizerId === null ? null : codeOf(catalogs.findSynthesizer(synthesizerId)),
-  });
-  const transcriber = chooseTranscriber(speech, {
-    language: language.iso_2,
-    code: settings.transcriber_provider_id === null
-      ? null
-      : codeOf(catalogs.findTranscriber(settings.transcriber_provider_id)),
-  });
-  if (!synthesizer && !speaksItself) {
-    throw new Fault(422, `No speech engine of this server can speak ${language.name}.`);
-  }
-  const hearing = hearsItself ? "model" : words === "script" || !transcriber ? words : "server";
-  if (hearing === null) {
-    throw new Fault(422, `No speech engine of this server can understand ${language.name}. `
-      + whyNoTranscriber(speech, language.iso_2));
-  }
-  // A browser listens in one language; who gives the words in writing may change it.
-  const follows = hearing === "server" && transcriber !== null
-    ? transcriberAbilities(transcriber, speech).severalLanguages
-    : hearing !== "browser";
-  const openAiVoice = voice.codes[OPENAI_VOICES] ?? null;
-  const voiceCode = synthesizer === "openai-compatible" ? openAiVoice : voice.codes[synthesizer ?? ""];
-  return {
-    language: language.name,
-    settings: voiceSettingsOf(assistant, {
-      language,
-      languages: follows ? [...new Set(known.map(({ iso_2: code }) => code))] : [language.iso_2],
-      hints: hintsOf(assistant, options.titlesOf(assistant)),
-      voice: { voice: voiceCode ?? null, gender: voice.gender },
-      isOutbound,
-    }),
-    engines: {
-      synthesizer: speaksItself ? null : synthesizer,
-      transcriber: hearing === "server" ? transcriber : null,
-    },
-    hearing,
-    realtime: hearsItself
-      ? {
-          voice: openAiVoice,
-          language: language.iso_2,
-          model: options.realtimeName(settings.multimodal_model_id),
-        }
-      : null,
   };
 }

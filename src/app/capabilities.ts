@@ -1,116 +1,72 @@
-// Composition root, the part about what this server can do for assistants: which models, voices and
-// recognisers it has, and what a voice sounds like. Called by features.ts.
-import type { Catalogs, SpeechProvider, Voice } from "#features/assistants/catalogs.ts";
+// Composition root, the part about what this server can do for assistants: joins the speech engines
+// and the models to the rules about them. Called by features.ts.
+import {
+  createVoiceAvailability, remembering, type Capabilities, type VoiceAvailability,
+} from "#features/assistants/capabilities.ts";
+import { voiceCodeOf, type Catalogs, type Voice } from "#features/assistants/catalogs.ts";
 import { createVoicePreviews, type VoicePreviews } from "#features/assistants/voice-previews.ts";
-import type { Capabilities } from "#features/assistants/warnings.ts";
 import { monoWav } from "#audio/wav.ts";
-import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { ModelCatalog } from "#providers/models/catalog.ts";
 import { synthesizerAbilities, transcriberAbilities } from "#providers/speech/abilities.ts";
 import {
-  chooseSynthesizer, chooseTranscriber, openSynthesizers, speakWhole, whySynthesizerMissing,
-  whyTranscriberMissing,
+  chooseSynthesizer, chooseTranscriber, openSynthesizers, speakWhole, whyNoTranscriber,
+  whySynthesizerMissing, whyTranscriberMissing, type SpeechConfig,
 } from "#providers/speech/engines.ts";
 import type { Storage } from "#storage/storage.ts";
-import { OPENAI_VOICES, speechConfigOf } from "./calls.ts";
 
 export interface CapabilityOptions {
-  config: Config;
+  speech: SpeechConfig;
+  catalogs: Catalogs;
+  modelCatalog: ModelCatalog;
+  storage: Pick<Storage, "assistants">;
   system: System;
   log: Logger;
 }
 
-export interface ServerCapabilities extends Capabilities {
-  whyVoiceMissing(voice: Voice): string | null;
-  whyProviderMissing(kind: "synthesizer" | "transcriber", provider: SpeechProvider): string | null;
+export interface ServerCapabilities extends Capabilities, VoiceAvailability {
   previews: VoicePreviews;
 }
 
 const NO_REALTIME = "The setting PARLEY_REALTIME_URL is not set on this server.";
-const NOTHING_SPEAKS = "Nothing on this server speaks the language of the voice.";
 const PREVIEW_RATE = 24_000;
 
-export function createCapabilities(
-  options: CapabilityOptions,
-  { assistants }: Pick<Storage, "assistants">,
-  { catalogs, modelCatalog }: { catalogs: Catalogs; modelCatalog: ModelCatalog },
-): ServerCapabilities {
-  const speech = speechConfigOf(options.config);
-  const can: Capabilities = {
-    hasAssistant: (accountId, id) => assistants.find(accountId, id) !== null,
+export function createCapabilities(options: CapabilityOptions): ServerCapabilities {
+  const { speech, catalogs, modelCatalog, storage } = options;
+  const can = remembering({
+    hasAssistant: (accountId, id) => storage.assistants.find(accountId, id) !== null,
     whyModelMissing: modelCatalog.whyMissing,
     whyRealtimeMissing: () => (speech.realtime === null ? NO_REALTIME : null),
-    // Lists ask for many assistants at once, and the answers look for files and packages. What is
-    // installed later counts from the next start.
-    whySynthesizerMissing: remembered((code: string, language: string | null) =>
-      whySynthesizerMissing(speech, { code, language })),
-    whyTranscriberMissing: remembered((code: string, language: string | null) =>
-      whyTranscriberMissing(speech, { code, language })),
-    synthesizerFor: remembered((language: string, code: string | null) =>
-      chooseSynthesizer(speech, { language, code })),
-    transcriberFor: remembered((language: string, code: string | null) =>
-      chooseTranscriber(speech, { language, code })),
+    whySynthesizerMissing: (code, language) => whySynthesizerMissing(speech, { code, language }),
+    whyTranscriberMissing: (code, language) => whyTranscriberMissing(speech, { code, language }),
+    whyNothingHears: (language) => whyNoTranscriber(speech, language),
+    synthesizerFor: (language, code) => chooseSynthesizer(speech, { language, code }),
+    transcriberFor: (language, code) => chooseTranscriber(speech, { language, code }),
     synthesizerAbilities: (code) => synthesizerAbilities(code, speech),
     transcriberAbilities: (code) => transcriberAbilities(code, speech),
-  };
-  const languageOf = ({ language_id: id }: Voice): string =>
-    (id === null ? null : catalogs.findLanguage(id)?.iso_2) ?? "en";
-  const engineOf = (voice: Voice): string | null => {
-    const { synthesizer_provider_id: id } = voice;
-    const provider = id === null ? null : catalogs.findSynthesizer(id);
-    return can.synthesizerFor(languageOf(voice), provider?.code ?? null);
-  };
-  const whyVoiceMissing = (voice: Voice): string | null => {
-    const { synthesizer_provider_id: id, language_id: languageId, modes } = voice;
-    if (modes.every((mode) => mode === "multimodal")) return can.whyRealtimeMissing();
-    const provider = id === null ? null : catalogs.findSynthesizer(id);
-    const language = languageId === null ? null : languageOf(voice);
-    if (provider) return can.whySynthesizerMissing(provider.code, language);
-    return engineOf(voice) === null ? NOTHING_SPEAKS : null;
-  };
+  });
+  const voices = createVoiceAvailability(catalogs, can);
   return {
     ...can,
-    whyVoiceMissing,
-    whyProviderMissing: (kind, { code }) => kind === "synthesizer"
-      ? can.whySynthesizerMissing(code, null)
-      : can.whyTranscriberMissing(code, null),
+    ...voices,
     previews: createVoicePreviews({
-      catalogs,
-      whyMissing: (voice) => (engineOf(voice) === null ? NOTHING_SPEAKS : whyVoiceMissing(voice)),
-      speak: createSpeaker(options, engineOf),
+      catalogs, whyMissing: voices.whyUnspoken, speak: createSpeaker(options, voices.engineOf),
     }),
-  };
-}
-
-/** Keeps each answer; there are as many as catalogs have codes and languages. */
-function remembered<A extends string | null, B extends string | null>(
-  ask: (a: A, b: B) => string | null,
-): (a: A, b: B) => string | null {
-  const answers = new Map<string, string | null>();
-  return (a, b) => {
-    const key = `${a} ${b}`;
-    const known = answers.get(key);
-    if (known !== undefined) return known;
-    const answer = ask(a, b);
-    answers.set(key, answer);
-    return answer;
   };
 }
 
 /** Opens the engines when somebody first listens. */
 function createSpeaker(
-  { config, system, log }: CapabilityOptions, engineOf: (voice: Voice) => string | null,
+  { speech, system, log }: CapabilityOptions, engineOf: (voice: Voice) => string | null,
 ): Parameters<typeof createVoicePreviews>[0]["speak"] {
   let synthesizers: ReturnType<typeof openSynthesizers> | null = null;
   return (voice, language, text) => new Promise((resolve) => {
     const code = engineOf(voice);
     if (code === null) return resolve(null);
-    synthesizers ??= openSynthesizers(speechConfigOf(config), { system, log });
-    const name = code === "openai-compatible" ? OPENAI_VOICES : code;
+    synthesizers ??= openSynthesizers(speech, { system, log });
     const wanted = {
-      rate: PREVIEW_RATE, voice: voice.codes[name] ?? null, gender: voice.gender, language,
+      rate: PREVIEW_RATE, voice: voiceCodeOf(voice, code), gender: voice.gender, language,
       speed: 1, stability: 0.7, similarity: 0.5, hasEmotion: false,
     };
     speakWhole(synthesizers(code), wanted, text, (pcm) => {

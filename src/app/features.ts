@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Piscina } from "piscina";
-import { createAccounts, type Accounts } from "#features/accounts/accounts.ts";
+import { createAccounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createAssistants, type Assistant, type Assistants } from "#features/assistants/assistants.ts";
 import { loadCatalogs, type Catalogs } from "#features/assistants/catalogs.ts";
@@ -26,6 +26,7 @@ import { conversationFunctions } from "#features/conversations/functions.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
+import type { Plan } from "#core/price-lists.ts";
 import { createSecretBox, loadSecret, type SecretBox } from "#core/secrets.ts";
 import type { System } from "#core/system.ts";
 import { firstChars } from "#core/values.ts";
@@ -44,7 +45,7 @@ import { modelToolOf } from "#features/tools/arguments.ts";
 import { createInvokeTool, type SendingOptions, type SendToEndpoint } from "#features/tools/invocation.ts";
 import { createTools } from "#features/tools/tools.ts";
 import { createTryTool } from "#features/tools/trials.ts";
-import { createVoice, recordingsFolder, type VoiceOptions } from "./calls.ts";
+import { createVoice, recordingsFolder, speechConfigOf, type VoiceOptions } from "./calls.ts";
 
 export interface AppOptions {
   config: Config;
@@ -64,7 +65,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const modelCatalog = createModelCatalog({
     entries: models, ...modelServers(config), system, log,
   });
-  const capabilities = createCapabilities(options, storage, { catalogs, modelCatalog });
+  const speech = speechConfigOf(config);
+  const capabilities = createCapabilities({ speech, catalogs, modelCatalog, storage, system, log });
   const metrics: Metrics = createMetrics({
     sseStreams: () => streams.counts().sse,
     websockets: () => streams.counts().websocket,
@@ -73,16 +75,16 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     storageFailed: () => storage.failure() !== null,
   });
   const accounts = createAccounts({ store: storage.accounts, system, bus });
+  const planOf = (id: number): Plan => catalogs.plan(accounts.find(id)?.plan ?? "");
   const box = openBox(options);
   const assistants = createAssistants({
-    store: storage.assistants,
-    phoneNumbers: storage.phoneNumbers,
+    store: storage.assistants, phoneNumbers: storage.phoneNumbers,
     references: referencesOf(storage, modelCatalog),
     catalogs, system, box,
   });
   const tooling = createTooling(options, storage, {
     box,
-    toolsMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").tools,
+    toolsMax: (accountId) => planOf(accountId).tools,
     metrics,
   });
   const calendars = createCalendars({ store: storage.calendars, system });
@@ -108,14 +110,14 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const phoneNumbers = createTelephony({ config, storage, bus, system, log });
   const callsAndVoice = createCallFeatures(options, storage, {
     routeInbound: phoneNumbers.routeInbound, sipTrunks: phoneNumbers.sipTrunks,
-    bus, catalogs, accounts, assistants, metrics, resolveModel, sourcesOf,
-    referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
+    bus, catalogs, planOf, assistants, metrics, resolveModel, sourcesOf, speech,
+    can: capabilities, referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
     titlesOf: knowledge.titlesOf, realtimeName: modelCatalog.realtimeName,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
   });
   return {
-    ...callsAndVoice, sessions: createSessions({ box, accounts, system }),
+    ...callsAndVoice, sessions: createSessions({ box, accounts, system }), planOf,
     bus, catalogs, modelCatalog, capabilities, metrics, accounts, assistants, conversations,
     streams, tools: tooling.tools,
     toolThreads: tooling.threads,
@@ -160,11 +162,11 @@ interface CallParts
   extends Pick<
     VoiceOptions,
     | "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor" | "routeInbound"
-    | "sipTrunks" | "languagesOf" | "titlesOf" | "realtimeName" | "warningsOf"
+    | "sipTrunks" | "languagesOf" | "titlesOf" | "realtimeName" | "warningsOf" | "speech" | "can"
   > {
   bus: EventBus;
   catalogs: Catalogs;
-  accounts: Accounts;
+  planOf(accountId: number): Plan;
   assistants: Assistants;
   metrics: Metrics;
 }
@@ -173,7 +175,7 @@ interface CallParts
 function createCallFeatures(
   { config, log, system }: AppOptions,
   storage: Storage,
-  { bus, catalogs, accounts, assistants, metrics, ...answering }: CallParts,
+  { bus, catalogs, planOf, assistants, metrics, ...answering }: CallParts,
 ) {
   const recordings = createRecordings({
     folder: recordingsFolder(config),
@@ -195,7 +197,7 @@ function createCallFeatures(
       perMinute: config.PARLEY_RATE_LIMITS ? config.PARLEY_DIAL_RATE_PER_MINUTE : null,
     },
     priceMicrosPerMinute: config.PARLEY_CALL_PRICE ?? 0,
-    parallelMax: (accountId) => catalogs.plan(accounts.find(accountId)?.plan ?? "").parallel_calls,
+    parallelMax: (accountId) => planOf(accountId).parallel_calls,
   });
   const voice = createVoice({
     ...answering, config, catalogs, calls, recordings, system, log, limits: turnLimits(config),
@@ -204,8 +206,8 @@ function createCallFeatures(
     findHosted: (number) => storage.phoneNumbers.findHosted(number),
   });
   const campaigning = createCampaigning({
-    storage, bus, system, log, accounts, assistants, catalogs, calls,
-    calling: voice.calling, assertCanCall: voice.assertCanCall,
+    storage, bus, system, log, planOf, assistants, calls,
+    calling: voice.calling, whyCannotCall: voice.whyCannotCall,
   });
   return { calls, recordings, voice, delivery, ...campaigning };
 }

@@ -56,6 +56,13 @@ export type Language = Static<typeof LanguageRow>;
 export type Voice = Static<typeof VoiceRow>;
 export type SpeechProvider = Static<typeof ProviderRow>;
 
+/** Catalogs name OpenAI's voices once for all servers that have them. */
+const VOICES_OF: Record<string, string> = { "openai-compatible": "openai" };
+
+/** What the engine calls the voice; null: it has none of that name. */
+export const voiceCodeOf = ({ codes }: Voice, engine: string | null): string | null =>
+  (engine === null ? null : codes[VOICES_OF[engine] ?? engine] ?? null);
+
 /** Absent members do not narrow. Texts are compared without regard to case. */
 export interface VoiceFilter {
   mode?: Mode;

@@ -8,6 +8,7 @@ import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Route } from "#http/route.ts";
 import { ASSIGNABLE_TYPE_LABELS } from "#features/phone-numbers/phone-numbers.ts";
 import type { AssignableNumber, Assistants } from "./assistants.ts";
+import type { VoiceAvailability } from "./capabilities.ts";
 import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
 import type { ModelType } from "./rules.ts";
 import { ASSISTANT_TYPES, Id, MODES, oneOf } from "./settings.ts";
@@ -16,11 +17,7 @@ import type { VoicePreviews } from "./voice-previews.ts";
 export interface LookupRouteOptions {
   catalogs: Catalogs;
   assistants: Assistants;
-  capabilities: {
-    /** Why the server cannot use it, in one sentence; null: it can. */
-    whyVoiceMissing(voice: Voice): string | null;
-    whyProviderMissing(
-      kind: "synthesizer" | "transcriber", provider: SpeechProvider): string | null;
+  capabilities: Pick<VoiceAvailability, "whyVoiceMissing" | "whyProviderMissing"> & {
     previews: VoicePreviews;
   };
   models(type: ModelType): { id: number; name: string; code?: string; missing: string | null }[];

@@ -8,9 +8,10 @@ import { json } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Assistants, WebhookKind } from "./assistants.ts";
+import type { Capabilities } from "./capabilities.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { ASSISTANT_TYPES, CreateBody, Id, oneOf, UpdateBody } from "./settings.ts";
-import { findWarnings, type Capabilities } from "./warnings.ts";
+import { findWarnings } from "./warnings.ts";
 import {
   AssistantSchema, assistantWire, OutboundSchema, outboundWire, SavedSchema, savedWire,
 } from "./wire.ts";

@@ -4,6 +4,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
+import type { Capabilities } from "./capabilities.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { defaults, type Mode } from "./settings.ts";
 
@@ -23,23 +24,6 @@ export const WarningsSchema = Type.Array(
   },
 );
 export type Warning = Static<typeof WarningsSchema>[number];
-
-/** What this server has for assistants. A reason is one sentence; null: nothing is missing. */
-export interface Capabilities {
-  whyModelMissing(id: number): string | null;
-  /** Why the modes multimodal and dualplex run as a pipeline. */
-  whyRealtimeMissing(): string | null;
-  /** `language`: `iso_2`; null: any. */
-  whySynthesizerMissing(code: string, language: string | null): string | null;
-  whyTranscriberMissing(code: string, language: string | null): string | null;
-  /** Code of the engine that speaks or understands the language; null: there is none. */
-  synthesizerFor(language: string, code: string | null): string | null;
-  transcriberFor(language: string, code: string | null): string | null;
-  hasAssistant(accountId: number, id: number): boolean;
-  /** What the engine of the code makes of settings. */
-  synthesizerAbilities(code: string): { stability: boolean; emotion: boolean };
-  transcriberAbilities(code: string): { hints: boolean; severalLanguages: boolean };
-}
 
 interface Case {
   assistant: Assistant;

@@ -7,8 +7,9 @@ import { Moment, savedOf, TIMES } from "#http/answers.ts";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
 import { maskedKey } from "./calcom-keys.ts";
+import type { Capabilities } from "./capabilities.ts";
 import type { Catalogs } from "./catalogs.ts";
-import { findWarnings, WarningsSchema, type Capabilities, type Warning } from "./warnings.ts";
+import { findWarnings, WarningsSchema, type Warning } from "./warnings.ts";
 import {
   ASSISTANT_STATUSES, ASSISTANT_TYPES, AssistantSettings, MODES, oneOf, type AssistantSettings as
   Settings,

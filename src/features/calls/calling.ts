@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
+import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
 import { wait } from "#core/system.ts";
@@ -19,7 +20,7 @@ import { answerToolCall, followLanguage, realtimeOf, remember, reply, UNWANTED }
 import type { Face } from "./face.ts";
 import type { Line } from "./lines.ts";
 import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
-import type { GivenWords } from "./voice-choice.ts";
+import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
 import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
@@ -125,10 +126,13 @@ export function createCalling(options: CallingOptions): Calling {
 
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
 
-function createOpenWeb({ calls, media, voiceOf }: CallingOptions, open: Open): Calling["openWeb"] {
+function createOpenWeb(
+  { calls, media, whyCannotTalk }: CallingOptions, open: Open,
+): Calling["openWeb"] {
   return async ({ assistant, conversationUuid, variables, face, words }) => {
     // Before the record: a call nobody can hear is refused, not failed.
-    voiceOf(assistant, { isOutbound: false, words });
+    const why = whyCannotTalk(assistant, words);
+    if (why !== null) throw new Fault(422, why);
     const { call, secondsMax } = await calls.begin({
       assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
     });
@@ -295,8 +299,8 @@ function openCall(
   const { leg, face, secondsMax } = args;
   const words = wordsOf(args);
   const isOutbound = call.type === "outbound";
-  const { settings, engines, language, realtime, hearing } = options.voiceOf(
-    assistant, { isOutbound, words });
+  const { settings, engines, language, realtime, hearing } = demanded(
+    options.voiceOf(assistant, { isOutbound, words }));
   if (hearing === "browser" || hearing === "typed") {
     options.log.warn({ call_id: call.id, hearing, language: settings.language },
       "no recogniser of this server understands the language: the caller's own page gives the words");

@@ -10,7 +10,7 @@ import type { Call } from "./records.ts";
 import type { CallingOptions } from "./live-call.ts";
 
 export interface InboundOptions
-  extends Pick<CallingOptions, "askInbound" | "findAssistant" | "voiceOf"> {
+  extends Pick<CallingOptions, "askInbound" | "findAssistant" | "whyCannotTalk"> {
   calls: Calls;
   routeInbound: RouteInbound;
   log: Logger;
@@ -43,7 +43,7 @@ const REFUSALS: Record<Extract<ReturnType<RouteInbound>, { kind: "refused" }>["c
 export async function admit(
   options: InboundOptions, arrival: Arrival,
 ): Promise<Admitted | RefusalCause> {
-  const { calls, findAssistant, routeInbound, voiceOf, log } = options;
+  const { calls, findAssistant, routeInbound, whyCannotTalk, log } = options;
   const { to, from, trunkId, sourceAddress } = arrival;
   const route = routeInbound({ calledNumber: to, trunkId, sourceAddress });
   if (route.kind === "refused") {
@@ -56,9 +56,15 @@ export async function admit(
   }
   const assistant = findAssistant(route.accountId, route.assistantId);
   if (!assistant) return "unavailable";
+  const refuse = (reason: string): void =>
+    log.warn({ assistant_id: assistant.id, reason }, "an inbound call was refused");
+  // Before the record: a call nobody can hear is refused, not failed.
+  const why = whyCannotTalk(assistant, null);
+  if (why !== null) {
+    refuse(why);
+    return "unavailable";
+  }
   try {
-    // Before the record: a call nobody can hear is refused, not failed.
-    voiceOf(assistant, { isOutbound: false, words: null });
     const { call, secondsMax } = await calls.begin({
       assistant, type: "inbound", conversationUuid: null, assistantPhone: route.number,
       customerPhone: from, variables: {},
@@ -66,7 +72,7 @@ export async function admit(
     return { call, assistant, secondsMax };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    log.warn({ assistant_id: assistant.id, reason: error.message }, "an inbound call was refused");
+    refuse(error.message);
     // The plan's calls at a time are the lines there are: the next one is told that they are busy.
     return error.status === 429 ? "busy" : "unavailable";
   }

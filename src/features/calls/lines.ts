@@ -1,9 +1,76 @@
-// The ways out to a telephone.
+// The ways out to a telephone, and which of them a call takes: the one its own number came by.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { formatForTrunk } from "#features/phone-numbers/dialled.ts";
+import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
+import type { SipTrunkRecord, SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
+import type { Logger } from "#core/logger.ts";
 import type { Hosted } from "./hosted/hosted.ts";
+import type { Call } from "./records.ts";
+import type { VoiceChoice } from "./voice-choice.ts";
 
-/** The way out to a telephone; `to` is spelt as the carrier wants it. */
+/** `to` is spelt as the carrier wants it. */
 export type Line =
   | { carrier: "loopback" }
   /** Over the operator's account at a hosted carrier. */
   | { carrier: "hosted"; hosted: Hosted }
   | { carrier: "sip"; trunkId: number; to: string };
+
+export interface LinesOptions {
+  trunks: Pick<SipTrunks, "all">;
+  hosted: ReadonlyMap<HostedAccount, Hosted>;
+  findHosted: InboundStore["findHosted"];
+  whyCannotTalk: VoiceChoice["whyCannotTalk"];
+  /** Whether this server takes part in SIP at all. */
+  hasSip: boolean;
+  log: Logger;
+}
+
+export interface Lines {
+  /** A sentence: why there is no way out for the number the call is made from. */
+  lineOf(call: Call, assistant: Assistant): Line | string;
+  /** The same before there is a call, or why nobody could talk in it; null: it can be placed. */
+  whyCannotCall(assistant: Assistant, phoneNumber: string | null): string | null;
+}
+
+const whyNoLine = (carrier: HostedAccount): string =>
+  `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_…`
+  + (carrier === "asterisk" ? "." : " and PARLEY_PUBLIC_URL.");
+
+export function createLines(options: LinesOptions): Lines {
+  const { trunks, hosted, findHosted, whyCannotTalk, hasSip, log } = options;
+  const trunksOf = (accountId: number, phoneNumber: string | null): SipTrunkRecord[] =>
+    trunks.all().filter((one) =>
+      one.accountId === accountId && one.phoneNumber === phoneNumber);
+  const carrierOf = (accountId: number, phoneNumber: string | null): HostedAccount | null => {
+    const number = phoneNumber === null ? null : findHosted(phoneNumber);
+    return number?.accountId === accountId ? number.carrier : null;
+  };
+  return {
+    lineOf: ({ id, accountId, assistantPhone, customerPhone }, { phoneNumberId }) => {
+      const known = trunksOf(accountId, assistantPhone);
+      // A number may be reached over several trunks: the assistant's own goes before the others.
+      const trunk = known.find((one) => one.id === phoneNumberId) ?? known[0];
+      if (!trunk) {
+        const carrier = carrierOf(accountId, assistantPhone);
+        if (carrier === null) return { carrier: "loopback" };
+        const line = hosted.get(carrier);
+        if (!line) log.warn({ call_id: id }, whyNoLine(carrier));
+        return line ? { carrier: "hosted", hosted: line } : whyNoLine(carrier);
+      }
+      if (!hasSip) {
+        log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
+        return "the settings PARLEY_SIP_PORT are missing";
+      }
+      return { carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? "") };
+    },
+    whyCannotCall: (assistant, phoneNumber) => {
+      const { accountId } = assistant;
+      if (trunksOf(accountId, phoneNumber).length > 0) return whyCannotTalk(assistant, null);
+      const carrier = carrierOf(accountId, phoneNumber);
+      // The far end of the loopback carrier follows a script.
+      if (carrier === null) return whyCannotTalk(assistant, "script");
+      return hosted.has(carrier) ? whyCannotTalk(assistant, null) : whyNoLine(carrier);
+    },
+  };
+}

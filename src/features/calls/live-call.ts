@@ -18,16 +18,15 @@ import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
 import type { Face } from "./face.ts";
 import type { SpokenLanguage } from "./languages.ts";
-import type { Line } from "./lines.ts";
+import type { Lines } from "./lines.ts";
 import type { Recordings } from "./recordings.ts";
-import type { Call, Hearing, TranscriptEntry } from "./records.ts";
-import type { GivenWords, VoiceOf } from "./voice-choice.ts";
+import type { Hearing, TranscriptEntry } from "./records.ts";
+import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import type { MediaThread } from "./voice/protocol.ts";
 
-export interface CallingOptions {
+export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   calls: Calls;
   media: MediaThread;
-  voiceOf: VoiceOf;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
   /** What of the assistant does not act on this server. */
@@ -41,8 +40,6 @@ export interface CallingOptions {
     url: string; accountId: number; assistantId: number; callId: number;
     customerPhone: string | null; assistantPhone: string | null; variables: Record<string, string>;
   }): Promise<Record<string, string>>;
-  /** A sentence: why there is no way out for the number the call is made from. */
-  lineOf(call: Call, assistant: Assistant): Line | string;
   routeInbound: RouteInbound;
   /** What the carrier charges for a minute; 0: not known. */
   carrierRateOf(leg: CarrierLeg): Micros;

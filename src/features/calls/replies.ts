@@ -2,7 +2,6 @@
 // text going to the media thread as it comes. Called by calling.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
-import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import { joinFunctions, type TurnFunctions } from "#engine/functions.ts";
@@ -197,12 +196,7 @@ function chosenOrWhyNot(
   const { isRealtime, isOutbound } = call;
   // A page that sends sound is not told to give words in the middle of the call.
   const words = call.hearing === "server" ? null : call.words;
-  try {
-    return voiceOf(assistant, { isOutbound, isRealtime, language, words });
-  } catch (error) {
-    if (error instanceof Fault) return error.message;
-    throw error;
-  }
+  return voiceOf(assistant, { isOutbound, isRealtime, language, words });
 }
 
 /** On record before the call goes on: writes are committed in the order they are asked for. */

@@ -14,8 +14,10 @@ import {
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
+import type { Lines } from "./lines.ts";
 import { CALL_STATUSES } from "./status.ts";
 import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
+import type { VoiceChoice } from "./voice-choice.ts";
 import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
 
 export interface CallRouteOptions {
@@ -25,10 +27,8 @@ export interface CallRouteOptions {
   recordingUrl: RecordingUrl;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   findAssistantByUuid(uuid: string): Assistant | null;
-  /** Throws Fault 422 when nothing can speak the assistant's language to a script. */
-  assertCanTalk(assistant: Assistant): void;
-  /** Throws Fault 422 when the assistant cannot call from the number. */
-  assertCanCall(assistant: Assistant, phoneNumber: string | null): void;
+  whyCannotTalk: VoiceChoice["whyCannotTalk"];
+  whyCannotCall: Lines["whyCannotCall"];
   /** The number an assistant calls from; null: the carrier's own. */
   numberOf(assistant: Assistant): string | null;
 }
@@ -195,6 +195,10 @@ function activeAssistant(
   return assistant;
 }
 
+function assertPossible(why: string | null): void {
+  if (why !== null) throw new Fault(422, why);
+}
+
 const made = ({ id, status }: Call, message: string) =>
   json(200, { message, call_id: id, status, data: { id, status } });
 
@@ -212,7 +216,7 @@ function makeCallRoute(options: CallRouteOptions): Route {
       const number = numberFrom(body.phone_number);
       const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
       const assistantPhone = options.numberOf(assistant);
-      options.assertCanCall(assistant, assistantPhone);
+      assertPossible(options.whyCannotCall(assistant, assistantPhone));
       const { call, secondsMax } = await calls.begin({
         assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
         variables: variablesFrom(body.variables),
@@ -236,7 +240,7 @@ function tryCallRoute(options: CallRouteOptions): Route {
     handle: async ({ caller, body }) => {
       const number = numberFrom(body.phone_number ?? CALLER);
       const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
-      options.assertCanTalk(assistant);
+      assertPossible(options.whyCannotTalk(assistant, "script"));
       const { call, secondsMax } = await calls.begin({
         assistant, type: "inbound", conversationUuid: null,
         assistantPhone: options.numberOf(assistant), customerPhone: number,

@@ -1,8 +1,12 @@
-// How an assistant hears and speaks on a call.
+// Which engines hear and speak on a call: what the assistant's settings ask for, as far as this
+// server can. Asked before a call begins, when it opens, and when it goes on in another language.
 import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Capabilities } from "#features/assistants/capabilities.ts";
+import { voiceCodeOf, type Catalogs, type Language, type Voice } from "#features/assistants/catalogs.ts";
+import { Fault } from "#core/faults.ts";
 import type { Hearing } from "./records.ts";
 import type { EngineCodes } from "./voice/protocol.ts";
-import type { VoiceSettings } from "./voice/settings.ts";
+import { hintsOf, voiceSettingsOf, type VoiceSettings } from "./voice/settings.ts";
 
 /** How an assistant hears and speaks. */
 export interface ChosenVoice {
@@ -18,15 +22,129 @@ export interface ChosenVoice {
 /** How the far end can tell its words where this server understands none; a script always does. */
 export type GivenWords = Extract<Hearing, "browser" | "typed" | "script">;
 
-/**
- * Throws Fault 422 when nothing can speak or understand the assistant's language. `isRealtime`: as
- * the call is already; unless told, as the assistant's mode says and this server can. `language`:
- * `iso_2` of the one spoken now; unless told, the assistant's. `words`: what the far end offers;
- * null: sound alone.
- */
-export type VoiceOf = (
+interface Wanted {
+  /** As the call is already; absent: as the assistant's mode says and this server can. */
+  isRealtime?: boolean;
+  /** `iso_2` of the one spoken now; absent: the assistant's. */
+  language?: string;
+  /** What the far end offers; null: sound alone. */
+  words: GivenWords | null;
+}
+
+export interface VoiceChoice {
+  /** A sentence: why nothing can speak or understand the assistant's language. */
+  voiceOf(assistant: Assistant, call: Wanted & { isOutbound: boolean }): ChosenVoice | string;
+  /** The same sentence before there is a call; null: the assistant can talk. */
+  whyCannotTalk(assistant: Assistant, words: GivenWords | null): string | null;
+}
+
+export interface VoiceChoiceOptions {
+  catalogs: Pick<
+    Catalogs, "findLanguage" | "findVoice" | "findSynthesizer" | "findTranscriber"
+  >;
+  can: Pick<
+    Capabilities,
+    | "synthesizerFor" | "transcriberFor" | "transcriberAbilities" | "whyNothingHears"
+    | "whyRealtimeMissing"
+  >;
+  /** What a server of realtime models calls the model; null: that server's default. */
+  realtimeName(modelId: number | null): string | null;
+  /** Titles of what the assistant knows. */
+  titlesOf(assistant: Assistant): string[];
+}
+
+/** Throws Fault 422 with the sentence. */
+export function demanded(chosen: ChosenVoice | string): ChosenVoice {
+  if (typeof chosen === "string") throw new Fault(422, chosen);
+  return chosen;
+}
+
+export function createVoiceChoice(options: VoiceChoiceOptions): VoiceChoice {
+  return {
+    voiceOf: (assistant, call) => {
+      const engines = enginesFor(options, assistant, call);
+      return typeof engines === "string"
+        ? engines
+        : voiceWith(options, assistant, engines, call.isOutbound);
+    },
+    whyCannotTalk: (assistant, words) => {
+      const engines = enginesFor(options, assistant, { words });
+      return typeof engines === "string" ? engines : null;
+    },
+  };
+}
+
+interface Chosen extends EngineCodes {
+  /** All the assistant knows; the one spoken is `language`. */
+  known: Language[];
+  language: Language;
+  voice: Voice;
+  hearing: Hearing;
+}
+
+/** What speaks and what understands, or why nothing does. */
+function enginesFor(
+  { catalogs, can }: VoiceChoiceOptions,
+  { mode, settings }: Assistant,
+  { isRealtime, language: spoken, words }: Wanted,
+): Chosen | string {
+  const known = [settings.language_id, ...settings.secondary_language_ids]
+    .flatMap((id) => catalogs.findLanguage(id) ?? []);
+  const language = known.find(({ iso_2: code }) => code === spoken) ?? known[0];
+  const voice = catalogs.findVoice(settings.voice_id);
+  if (!language || !voice) return "The assistant's language or voice is not there any more.";
+  const hearsItself = isRealtime ?? (mode !== "pipeline" && can.whyRealtimeMissing() === null);
+  const speaksItself = hearsItself && mode !== "dualplex";
+  const speakerId = settings.synthesizer_provider_id ?? voice.synthesizer_provider_id;
+  const synthesizer = can.synthesizerFor(
+    language.iso_2, speakerId === null ? null : codeOf(catalogs.findSynthesizer(speakerId)));
+  if (!synthesizer && !speaksItself) {
+    return `No speech engine of this server can speak ${language.name}.`;
+  }
+  const earsId = settings.transcriber_provider_id;
+  const transcriber = can.transcriberFor(
+    language.iso_2, earsId === null ? null : codeOf(catalogs.findTranscriber(earsId)));
+  const hearing = hearsItself ? "model" : words === "script" || !transcriber ? words : "server";
+  if (hearing === null) {
+    return `No speech engine of this server can understand ${language.name}. `
+      + can.whyNothingHears(language.iso_2);
+  }
+  return {
+    known, language, voice, hearing,
+    synthesizer: speaksItself ? null : synthesizer,
+    transcriber: hearing === "server" ? transcriber : null,
+  };
+}
+
+const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
+
+function voiceWith(
+  { can, realtimeName, titlesOf }: VoiceChoiceOptions,
   assistant: Assistant,
-  call: {
-    isOutbound: boolean; isRealtime?: boolean; language?: string; words: GivenWords | null;
-  },
-) => ChosenVoice;
+  { known, language, voice, hearing, synthesizer, transcriber }: Chosen,
+  isOutbound: boolean,
+): ChosenVoice {
+  // A browser listens in one language; who gives the words in writing may change it.
+  const follows = transcriber === null
+    ? hearing !== "browser"
+    : can.transcriberAbilities(transcriber).severalLanguages;
+  return {
+    language: language.name,
+    settings: voiceSettingsOf(assistant, {
+      language,
+      languages: follows ? [...new Set(known.map(({ iso_2: code }) => code))] : [language.iso_2],
+      hints: hintsOf(assistant, titlesOf(assistant)),
+      voice: { voice: voiceCodeOf(voice, synthesizer), gender: voice.gender },
+      isOutbound,
+    }),
+    engines: { synthesizer, transcriber },
+    hearing,
+    realtime: hearing === "model"
+      ? {
+          voice: voiceCodeOf(voice, "openai-compatible"),
+          language: language.iso_2,
+          model: realtimeName(assistant.settings.multimodal_model_id),
+        }
+      : null,
+  };
+}

@@ -21,7 +21,7 @@ import type { Pcm } from "#providers/speech/port.ts";
 import type { Calling } from "./calling.ts";
 import type { Hearing } from "./records.ts";
 import type { Face } from "./face.ts";
-import type { GivenWords } from "./voice-choice.ts";
+import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 
 export interface WebCallOptions {
   calling: Calling;
@@ -32,8 +32,7 @@ export interface WebCallOptions {
     assertMaySend(conversationUuid: string): void;
   };
   findAssistant(assistantId: number): Assistant | null;
-  /** Throws Fault 422 when nothing can speak the assistant's language, or hear it but the words. */
-  hearingOf(assistant: Assistant, words: GivenWords | null): Hearing;
+  whyCannotTalk: VoiceChoice["whyCannotTalk"];
   /** Seconds from the last sound sent to its being heard. */
   observePlayout(seconds: number): void;
   system: System;
@@ -97,7 +96,7 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       const assistant = assistantOf(uuid);
       if (!access.originAllowedFor(uuid, http)) throw originFault();
       access.assertMaySend(uuid);
-      hearingOrRefuse(options, assistant, "typed");
+      assertCanTalk(options, assistant, "typed");
       const { ticket } = tickets.issue(uuid);
       return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
     },
@@ -120,16 +119,13 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
 }
 
 /** Throws Fault 422 in words for strangers; what is missing is for the log. */
-function hearingOrRefuse(
-  { hearingOf, log }: WebCallOptions, assistant: Assistant, words: GivenWords | null,
-): Hearing {
-  try {
-    return hearingOf(assistant, words);
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    log.warn({ assistant_id: assistant.id, reason: error.message }, "a web call was refused");
-    throw new Fault(422, CANNOT_CALL);
-  }
+function assertCanTalk(
+  { whyCannotTalk, log }: WebCallOptions, assistant: Assistant, words: GivenWords | null,
+): void {
+  const reason = whyCannotTalk(assistant, words);
+  if (reason === null) return;
+  log.warn({ assistant_id: assistant.id, reason }, "a web call was refused");
+  throw new Fault(422, CANNOT_CALL);
 }
 
 /** One open socket, from `start` to the end of its call. */
@@ -147,7 +143,7 @@ function createFace(
   const face = faceOf(socket, tell, marks);
   const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
-    hearingOrRefuse(options, assistant, offer);
+    assertCanTalk(options, assistant, offer);
     const { variables } = conversations.get(uuid);
     const call = await calling.openWeb({
       assistant, conversationUuid: uuid, variables, face, words: offer,

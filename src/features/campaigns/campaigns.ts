@@ -10,6 +10,7 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
+import type { Callers } from "./callers.ts";
 import type { CallingHours } from "./hours.ts";
 import type { Breaker } from "./rules.ts";
 
@@ -110,9 +111,7 @@ export interface CampaignsOptions {
   store: CampaignStore;
   bus: EventBus;
   system: System;
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
-  /** Throws Fault 422 when the assistant cannot call from the campaign's numbers. */
-  assertCanCall(assistant: Assistant, campaign: Campaign): void;
+  callers: Pick<Callers, "findAssistant" | "whyCannotCall">;
   terms(assistant: Assistant): CallTerms;
   campaignsMax(accountId: number): number;
   /** Called after every change of who may be called. */
@@ -126,11 +125,12 @@ const failed = (status: number, message: string, data?: object): Fault =>
   new Fault(status, message, { extra: { success: false, ...(data ? { data } : {}) } });
 
 /** Throws Fault 422 for one that may not call. */
-function readyAssistant(options: CampaignsOptions, campaign: Campaign): Assistant {
-  const assistant = options.findAssistant(campaign.accountId, campaign.assistantId);
+function readyAssistant({ callers }: CampaignsOptions, campaign: Campaign): Assistant {
+  const assistant = callers.findAssistant(campaign.accountId, campaign.assistantId);
   if (!assistant) throw failed(422, "The assistant was deleted.");
   if (assistant.status !== "active") throw failed(422, "The assistant is not active.");
-  options.assertCanCall(assistant, campaign);
+  const why = callers.whyCannotCall(assistant, campaign);
+  if (why !== null) throw new Fault(422, why);
   return assistant;
 }
 

@@ -10,18 +10,15 @@ import type { Micros } from "#core/money.ts";
 import type { Instant, System, Timer } from "#core/system.ts";
 import type { EventBus, Notice } from "#events/bus.ts";
 import { accountTopic } from "#events/events.ts";
+import type { Callers } from "./callers.ts";
 import type { Campaign, CampaignStore, ClaimOutcome } from "./campaigns.ts";
 
-export interface DiallerOptions {
+export interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   store: CampaignStore;
   bus: EventBus;
   system: System;
   log: Logger;
-  /** Null: it was deleted, or may not call. */
-  readyAssistant(campaign: Campaign): Assistant | null;
   terms(assistant: Assistant): CallTerms;
-  /** Of these numbers of the account, those it still has; none: the assistant's own. */
-  numbersOf(campaign: Campaign, assistant: Assistant): string[];
   secondsFor(reservedMicros: Micros): number;
   /** Called once at most for every claim, after it is durable. */
   dial(call: Call, assistant: Assistant, secondsMax: number): void;

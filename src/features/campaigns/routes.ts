@@ -1,6 +1,5 @@
 // The wire of campaigns: create, list, read, change, start and stop, delete.
 import { Type, type Static } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
 import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
 import { Fault } from "#core/faults.ts";
 import {
@@ -11,12 +10,12 @@ import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES } from "#ht
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { LEAD_STATUSES } from "#features/leads/leads.ts";
+import type { Callers } from "./callers.ts";
 import type { Campaign, CampaignFields, Campaigns } from "./campaigns.ts";
 
 export interface CampaignRoutesOptions {
   campaigns: Campaigns;
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
-  ownsNumber(accountId: number, phoneNumberId: number): boolean;
+  callers: Pick<Callers, "findAssistant" | "ownsNumber">;
   /** Calls the account's plan allows at a time. */
   parallelMax(accountId: number): number;
 }
@@ -209,7 +208,7 @@ function assertValid(
   const errors = { ...errorsOf(given) };
   const changes = fieldsFrom(given);
   const next = { ...before, ...changes };
-  const assistant = options.findAssistant(accountId, next.assistantId);
+  const assistant = options.callers.findAssistant(accountId, next.assistantId);
   const sent = (...names: (keyof CampaignFields)[]): boolean =>
     names.some((name) => changes[name] !== undefined);
   const most = Math.min(PARALLEL_MAX, options.parallelMax(accountId));
@@ -230,7 +229,7 @@ function assertValid(
         "The goal completion variable must be a bool of the assistant's post call schema."];
     }
   }
-  if (changes.phoneNumberIds?.some((id) => !options.ownsNumber(accountId, id))) {
+  if (changes.phoneNumberIds?.some((id) => !options.callers.ownsNumber(accountId, id))) {
     errors.phone_number_ids = ["The selected phone number ids is invalid."];
   }
   if (Object.keys(errors).length > 0) throw new Fault(422, INVALID, { errors });
@@ -241,9 +240,9 @@ function assertValid(
 }
 
 function defaultsFor(
-  { findAssistant, parallelMax }: CampaignRoutesOptions, accountId: number, given: Given,
+  { callers, parallelMax }: CampaignRoutesOptions, accountId: number, given: Given,
 ): CampaignFields {
-  const assistant = findAssistant(accountId, given.assistant_id ?? 0);
+  const assistant = callers.findAssistant(accountId, given.assistant_id ?? 0);
   return {
     assistantId: 0,
     name: "",

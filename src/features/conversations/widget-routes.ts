@@ -18,8 +18,8 @@ import type { Access } from "./access.ts";
 export interface WidgetRouteOptions {
   access: Access;
   findAssistantByUuid(uuid: string): Assistant | null;
-  /** Throws Fault 422 when nothing can speak the assistant's language, or hear it but the words. */
-  hearingOf(assistant: Assistant, words: "typed" | null): string;
+  /** A sentence when nothing can speak the assistant's language, or hear it but the words. */
+  whyCannotTalk(assistant: Assistant, words: "typed" | null): string | null;
   /** ISO 639-1. */
   languageOf(assistant: Assistant): string;
   system: System;
@@ -48,16 +48,7 @@ const SETTINGS = Type.Object({
 });
 
 export function widgetRoutes(options: WidgetRouteOptions): Route[] {
-  const { access, system } = options;
-  const isPossible = (assistant: Assistant, words: "typed" | null): boolean => {
-    try {
-      options.hearingOf(assistant, words);
-      return true;
-    } catch (error) {
-      if (error instanceof Fault) return false;
-      throw error;
-    }
-  };
+  const { access, system, whyCannotTalk } = options;
   return [publicRoute({
     method: "GET",
     path: "/widget/{uuid}",
@@ -78,8 +69,8 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
         name: assistant.name,
         widget_settings: { remember_days: LIMITS.widgetRememberDays, ...widget },
         initial_message: fillTemplate(initial, variables),
-        calls: isPossible(assistant, "typed"),
-        hears: isPossible(assistant, null),
+        calls: whyCannotTalk(assistant, "typed") === null,
+        hears: whyCannotTalk(assistant, null) === null,
         language: options.languageOf(assistant),
       });
     },
