@@ -48,7 +48,7 @@ export interface Admission {
   api: ApiOptions;
   access: Access;
   tickets: Tickets<Caller>;
-  /** Of replies suggested to operators; null where limits are off. */
+  /** Limits the replies suggested to operators; null where limits are off. */
   generateReply: RateLimiter | null;
 }
 

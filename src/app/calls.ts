@@ -121,7 +121,7 @@ export const recordingsFolder = (config: Config): string =>
 const vendorOf = (url: string | null, key: string | null, model: string): VendorConfig | null =>
   url === null ? null : { url, key, model };
 
-/** Of a vendor whose address has a default: used where there is a key. */
+/** The same for a vendor whose address has a default: it is used where there is a key. */
 const keyedVendorOf: typeof vendorOf = (url, key, model) =>
   key === null ? null : vendorOf(url, key, model);
 

@@ -52,7 +52,7 @@ class Progress {
     this.#last = positionOf(after);
   }
 
-  /** What of the frame is new; null: nothing. Servers repeat when a message is sent once more. */
+  /** The new part of the frame, else null. Servers repeat when a message is sent once more. */
   take(frame: Frame): Frame | null {
     const at = positionOf(frame.id);
     const last = this.#last;

@@ -37,7 +37,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener("abort", stop, { once: true });
   });
 
-/** Of two functions with one name the first source's counts. */
+/** Where two functions have one name, the first source's counts. */
 export function joinFunctions(sources: readonly FunctionSource[]): TurnFunctions {
   const owners = new Map<string, FunctionSource>();
   const offered: ModelTool[] = [];

@@ -1,5 +1,5 @@
-// What of a conversation a model gets to see: the newest messages that fit the token budget, and
-// with what room is left what functions said in them, the newest first.
+// The part of a conversation a model sees: the newest messages that fit the token budget, and in
+// the room that is left the results of their functions, the newest first.
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import type { FunctionCall } from "#events/events.ts";

@@ -20,7 +20,7 @@ export interface Parties {
   assistantPhone: string;
 }
 
-/** Of a conversation, by their English names. */
+/** The languages of a conversation, by their English names. */
 export interface Languages {
   main: string;
   /** Those it may change into; the main one is not among them. */

@@ -27,7 +27,7 @@ export const BILLED_SECONDS_MIN = 30;
 
 const reference = (callId: number): string => `call:${callId}`;
 
-/** Of so many seconds of talk, rounded up to the micro-dollar. */
+/** The price of so many seconds of talk, rounded up to the micro-dollar. */
 export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
   Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
 

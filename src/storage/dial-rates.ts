@@ -1,5 +1,5 @@
-// What of its calls a minute an account has dialled, in SQLite: a step of the command that begins a
-// call. The bucket itself is in phone-numbers/dial-guard.ts.
+// How many of its calls a minute an account has dialled: a step of the command that begins a call.
+// The bucket itself is in phone-numbers/dial-guard.ts.
 import type { Instant } from "#core/system.ts";
 import { dialTurn } from "#features/phone-numbers/dial-guard.ts";
 import type { Sql } from "./sql.ts";

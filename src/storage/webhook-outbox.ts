@@ -133,7 +133,7 @@ function createAssistantEndpoint(sql: Sql): AssistantEndpoint {
   };
 }
 
-/** What of an assistant's settings concerns webhooks; they are valid where they are stored. */
+/** The settings of an assistant that concern webhooks; stored ones are valid. */
 interface WebhookSettings {
   is_webhook_active: boolean;
   webhook_url: string | null;

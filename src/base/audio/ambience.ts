@@ -11,7 +11,7 @@ const LEVEL_MAX = 24_000;
 interface Recipe {
   /** Noise below `low` and above `high` hertz is taken away. */
   beds: { low: number; high: number; level: number; swellHz: number }[];
-  /** Of level 1 is what is as loud as the beds together. */
+  /** At level 1 an event is as loud as the beds together. */
   events: { perSecond: number; level: number; sound: "chirp" | "click" | "clink" | "murmur" }[];
 }
 

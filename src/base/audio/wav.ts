@@ -5,7 +5,7 @@ import { open, type FileHandle } from "node:fs/promises";
 const HEADER_BYTES = 44;
 const RATE_AT = 24;
 const SAMPLE_BYTES = 2;
-/** Of both sides. */
+/** A frame holds one sample of each side. */
 const FRAME_BYTES = 4;
 const BLOCKS_WAITING_MAX = 30;
 
@@ -134,7 +134,7 @@ export interface ParsedWav {
   channels: Int16Array[];
 }
 
-/** Of 16-bit PCM; throws on anything else. */
+/** Reads 16-bit PCM; throws on anything else. */
 export function parseWav(bytes: Buffer): ParsedWav {
   const isRiff = bytes.toString("latin1", 0, 4) === "RIFF";
   if (!isRiff || bytes.readUInt16LE(20) !== 1 || bytes.readUInt16LE(34) !== 8 * SAMPLE_BYTES) {

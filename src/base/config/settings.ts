@@ -325,7 +325,7 @@ export const SETTINGS = {
   }),
 } satisfies Record<string, Setting<never> | object>;
 
-/** Of no use one without the other. */
+/** Settings that are of no use one without the other. */
 export const TOGETHER: (keyof typeof SETTINGS)[][] = [
   ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
   ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],

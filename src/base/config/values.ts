@@ -99,7 +99,7 @@ export const ed25519Key: Parse<string | null> = (value) =>
     ? value
     : problem(`must be the base64 of ${ED25519_KEY_BYTES} bytes`);
 
-/** Of an environment file, where a line feed may have to be written as \n. */
+/** Environment files may have to write a line feed as \n. */
 export const rsaKey: Parse<string | null> = (value) => {
   const pem = value.replaceAll("\\n", "\n");
   const why = rsaKeyProblem(pem);

@@ -56,7 +56,7 @@ export const LIMITS = {
   promptCharsMax: 64 * 1024,
   historyMessagesMax: 200,
   historyTokensMax: 12_000,
-  /** Of what functions said in earlier turns. */
+  /** The results of earlier turns' functions that a model sees again. */
   historyCallsMax: 24,
   historyCallCharsMax: 2000,
   turnStepsMax: 4,

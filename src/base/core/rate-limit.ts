@@ -9,7 +9,7 @@ export interface RateLimit {
 
 export interface RateDecision {
   allowed: boolean;
-  /** Of the window that refused, else of the one with the least left: its count, rest and end. */
+  /** The window that refused, else the one with the least left: its count, rest and end. */
   limit: number;
   remaining: number;
   resetMs: number;

@@ -73,7 +73,7 @@ export function variablesFrom(value: unknown): Variables {
   throw new Fault(422, message, { errors: { [field]: [message] } });
 }
 
-/** By the same rule, of somebody who is not told: what does not fit is left out or cut. */
+/** The same rule where nobody receives a refusal: what does not fit is left out or cut. */
 export function fittingVariables(value: unknown): Variables {
   const variables: Variables = {};
   for (const [name, given] of mapOf(value) ?? []) {

@@ -1,4 +1,4 @@
-// Whose request this is, as an address. Proxy headers are believed only from configured networks.
+// The address a request comes from. Proxy headers are believed only from configured networks.
 import ipaddr from "ipaddr.js";
 import { isInside, parseNetworks } from "#core/networks.ts";
 

@@ -21,7 +21,7 @@ export interface ApiOptions {
   log: Logger;
   /** Null for anything but a key in force. */
   authenticate(token: string): Caller | null;
-  /** Whose stream ticket this is; null for anything but a valid one. */
+  /** The caller a stream ticket was issued to; null for anything but a valid ticket. */
   redeemTicket(ticket: string): Caller | null;
   /** Who reads with the token of a dashboard session; null for any other token. */
   findSession(token: string): Caller | null;

@@ -72,7 +72,7 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
    * once the reply is sent, so a handler that keeps it moves it away.
    */
   upload?: { folder: string; fileBytesMax: number };
-  /** By status; the first is the success. Refusals that any such route may give need no mention. */
+  /** Keyed by status, the success first. Refusals any such route may give need no mention. */
   responses: Record<number, Answer>;
 }
 

@@ -255,7 +255,7 @@ export function parseQuery(query: string): Record<string, string> {
   return values;
 }
 
-/** Of the header, or a body's member that stands for it; blank is none. Throws Fault 422. */
+/** The text of the header, or of a body's member that stands for it; blank is none. Fault 422. */
 export function readIdempotencyKey(text: string | undefined): string | null {
   if (text === undefined || text === "") return null;
   const most = LIMITS.idempotencyKeyCharsMax;

@@ -21,8 +21,8 @@ const readChat = compileValidation(Type.Object({
 }));
 
 /**
- * By header or query; or by its body, which nothing else has: so the SDK's own transport works
- * with nothing but the address.
+ * The header, the query or the body asks for it. Nothing else has that body: so the SDK's own
+ * transport works with nothing but the address.
  */
 function isAsked(http: HttpRequest, body: object): boolean {
   if (http.headers[HEADER] === "v1" || parseQuery(http.query).protocol === "ai-sdk") return true;

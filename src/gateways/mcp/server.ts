@@ -140,7 +140,7 @@ const unsupported = (requested: string): RpcError =>
 const isLegacy = (version: string): boolean =>
   (LEGACY_VERSIONS as readonly string[]).includes(version);
 
-/** By what the request itself says: nothing is remembered of an earlier one. */
+/** The request itself says it: nothing is remembered of an earlier one. */
 function eraOf(message: Message, headers: HttpRequest["headers"]): Era {
   const header = headers["mcp-protocol-version"];
   const meta = isRecord(message.params._meta) ? message.params._meta : {};

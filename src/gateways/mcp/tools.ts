@@ -13,7 +13,7 @@ import {
 export interface ToolOptions {
   /** All routes of the API. */
   routes: readonly Route[];
-  /** Whose conversation this is; throws Fault 404. */
+  /** The account and type of a conversation; throws Fault 404. */
   conversationOf(uuid: string): { accountId: number; type: string };
   /** `results` found in a knowledgebase of the account; none of them: there is no such one. */
   search(accountId: number, knowledgebaseId: number, query: string): Promise<Wire>;

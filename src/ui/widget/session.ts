@@ -81,7 +81,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
 
 export function createSession(state: State, options: Options, api: Api): Session {
   let creating: Promise<void> | null = null;
-  /** By key: the stream may tell of an answer, and the next be sent, before the first POST ends. */
+  /** Keys: the stream may show an answer, and the next be sent, before the first POST ends. */
   const sending = new Set<string>();
   const { follow, unwatch } = createFollower(state, api, () => {
     state.set(renewed(state.talk));

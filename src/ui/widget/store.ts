@@ -74,7 +74,7 @@ type Reply = Extract<Item, { role: "assistant" }>;
 const isOpenReply = (item: Item, turn?: number | null): item is Reply =>
   item.role === "assistant" && item.turn !== null && (turn === undefined || item.turn === turn);
 
-/** Whose reply is being written, once it has begun. */
+/** The turn whose reply is being written, once it has begun. */
 export const openTurn = ({ items }: Talk): number | null =>
   items.find((item) => isOpenReply(item))?.turn ?? null;
 

@@ -14,7 +14,7 @@ export interface Rows<T> {
   reload(): void;
 }
 
-/** Of what is there as a whole. */
+/** Rows of a list that is there as a whole. */
 export function rowsOf<T>(
   list: T[] | null, error: unknown = null, reload: () => void = () => undefined,
 ): Rows<T> {
@@ -29,7 +29,7 @@ const SETTLE_MS = 80;
 
 interface NumberedPage<T> {
   rows: T[];
-  /** Of all pages. */
+  /** How many rows all pages have. */
   total: number;
 }
 

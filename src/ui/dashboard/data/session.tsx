@@ -106,7 +106,7 @@ export async function unwrap<T>(
   return data as T;
 }
 
-/** Of a 422: the first message of each field, by the field's name. */
+/** The first message a 422 has for each field, by the field's name. */
 export function fieldErrors(error: unknown): Record<string, string> {
   const { errors } = ((error instanceof ParleyError ? error.body : null) ?? {}) as {
     errors?: Record<string, string[]>;

@@ -72,7 +72,7 @@ function Plot({ labels, series, format, kind, isWhole, at, onPoint }: ChartProps
     : Math.max(0, ...series.map(({ values }) => values[index] ?? 0)));
   const ticks = ticksOf(Math.max(0, ...highest), isWhole);
   const top = ticks.at(-1) ?? 1;
-  // By place, not by element: a finger stays with the element it came down on.
+  // The place decides, not the element: a finger stays with the element it came down on.
   const point = (
     { currentTarget, clientX }: { currentTarget: HTMLElement; clientX: number },
   ): void => {

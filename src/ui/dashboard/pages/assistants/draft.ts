@@ -44,7 +44,7 @@ export interface Draft {
   values: Values;
   set<F extends Field>(name: F, value: Values[F]): void;
   changed: Field[];
-  /** By the server's names: `name`, `tools.0.phone_number`. */
+  /** Keyed by the server's names: `name`, `tools.0.phone_number`. */
   errors: Record<string, string>;
   /** What is stored and has no effect on this server, and why, by the server's names. */
   warnings: Record<string, string>;

@@ -15,7 +15,7 @@ export class Chat {
   /** Why there is no answer. */
   problem: string | null = null;
   #kept: Kept;
-  /** Of the reply that is being written, as soon as the server has named it. */
+  /** The turn whose reply is being written, as soon as the server has named it. */
   #turn: number | null = null;
   /** Another one for every conversation: what is left of the one before is not heard any more. */
   #abort = new AbortController();

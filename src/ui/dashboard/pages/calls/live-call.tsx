@@ -19,7 +19,7 @@ export interface LiveCallProps {
   record: CallRecord;
   /** The record is to be loaded: it is final. */
   onOver(): void;
-  /** Of loading it. */
+  /** Why the record could not be loaded. */
   error: unknown;
 }
 

@@ -27,7 +27,7 @@ export function CampaignFields(props: Props) {
   );
 }
 
-/** Of a list the server names the place: `allowed_days.0`. */
+/** The server names a list's faulty member by its place: `allowed_days.0`. */
 const errorOf = (errors: Record<string, string>, field: string): string | undefined =>
   errors[field] ?? Object.entries(errors).find(([name]) => name.startsWith(`${field}.`))?.[1];
 

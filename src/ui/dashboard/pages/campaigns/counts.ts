@@ -22,7 +22,7 @@ async function countLeads(api: Parley, campaignId: number): Promise<Counts> {
   return data as Counts;
 }
 
-/** By state, of one campaign. */
+/** How many leads of one campaign are in each state. */
 export function useCounts(campaignId: number): Data<Counts> {
   const api = useApi();
   const data = useData(`campaign leads ${campaignId}`, () => countLeads(api, campaignId));

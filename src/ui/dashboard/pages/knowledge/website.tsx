@@ -17,7 +17,7 @@ type Kind = (typeof KINDS)[number]["value"];
 const linksOf = (text: string): string[] =>
   text.split(/\s+/).filter((link) => link !== "");
 
-/** Of lists the server names the place: `links.3.link`. */
+/** The server names a link by its place (`links.3.link`): this shows the link. */
 function linksError(errors: Record<string, string>, links: string[]): string | undefined {
   const [field, text] = Object.entries(errors).find(([name]) => name.startsWith("links")) ?? [];
   const at = field?.match(/\d+/)?.[0];

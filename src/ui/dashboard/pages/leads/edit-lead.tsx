@@ -27,7 +27,7 @@ const STATUSES = [
   { value: "reached-max-retries", label: "Reached max retries" },
 ];
 
-/** What of the draft is not so already. */
+/** The part of the draft that differs from the lead. */
 function changesOf(draft: Draft, lead: Lead) {
   const { number, campaign, status, values = {}, added = [] } = draft;
   const variables = Object.fromEntries(

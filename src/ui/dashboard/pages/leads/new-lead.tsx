@@ -23,7 +23,7 @@ export function NewLead(props: Props) {
   );
 }
 
-/** Of the numbers tried after the first, the server names the place. */
+/** The server names the faulty one of the secondary numbers by its place: this names the number. */
 function contactsError(errors: Record<string, string>, numbers: string[]): string | undefined {
   const [field, text] = Object.entries(errors)
     .find(([name]) => name.startsWith("secondary_contacts")) ?? [];

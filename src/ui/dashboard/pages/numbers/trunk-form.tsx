@@ -121,7 +121,7 @@ function ServerPart({ form, errors, set, isNew }: PartProps & { isNew: boolean }
   );
 }
 
-/** Of a list the server names the place: `allowed_inbound_ips.0`. */
+/** The server names a network by its place (`allowed_inbound_ips.0`): this shows the network. */
 function networksError({ form, errors }: PartProps): string | undefined {
   const [field, text] = Object.entries(errors)
     .find(([name]) => name.startsWith("allowed_inbound_ips")) ?? [];

@@ -16,7 +16,7 @@ const ROWS_MAX = 12;
 
 const numberOf = (frame: Frame): number => Number(frame.id ?? 0);
 
-/** Of both, each once, newest first. */
+/** The happenings of both, each once, newest first. */
 function joined(one: Frame[], other: Frame[]): Frame[] {
   const news = [...one, ...other].filter(happeningOf);
   const all = new Map(news.map((frame) => [numberOf(frame), frame]));

@@ -100,7 +100,7 @@ export function bodyOf({ headers, schema, timeout, ...fields }: ToolFields): New
   };
 }
 
-/** What of `fields` is not as the tool has it. */
+/** The members of `fields` that differ from the tool's. */
 export function changesOf(fields: ToolFields, tool: Tool): Partial<NewTool> {
   const before = bodyOf(fieldsOf(tool)) as unknown as Record<string, unknown>;
   return Object.fromEntries(Object.entries(bodyOf(fields)).filter(([name, value]) =>
