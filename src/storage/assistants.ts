@@ -58,7 +58,7 @@ function settingColumns(settings: AssistantSettings) {
   return { knowledgebaseId, settings: JSON.stringify(stored) };
 }
 
-/** What of an assistant's references was deleted, or taken by another, since it was judged. */
+/** Finds references that were deleted, or taken by another assistant, since they were judged. */
 function createReferenceCheck(sql: Sql) {
   const folder = sql.prepare<object, Exists>(
     "SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");

@@ -145,7 +145,7 @@ const isOtherClaim = (one: StoredSipTrunk, other: StoredSipTrunk): boolean =>
   || one.address !== other.address || one.inboundAuth !== other.inboundAuth
   || one.allowedNetworks?.join() !== other.allowedNetworks?.join();
 
-/** By the operator's word; of a number as it is spelt. */
+/** Approvals are the operator's word for a number, exactly as it is spelt. */
 const APPROVAL = "SELECT account_id FROM number_approvals WHERE phone_number = @phoneNumber";
 
 function createApprovals(sql: Sql) {
