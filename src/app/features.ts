@@ -20,8 +20,7 @@ import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
 import type { Config } from "#config/config.ts";
 import { joinFunctions, NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
-import type { AnswerOptions } from "#features/conversations/answering.ts";
-import { createConversations } from "#features/conversations/conversations.ts";
+import { createConversations, type ConversationOptions } from "#features/conversations/conversations.ts";
 import { conversationFunctions } from "#features/conversations/functions.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -215,7 +214,7 @@ function createCallFeatures(
 const openBox = ({ config, system }: AppOptions): SecretBox =>
   createSecretBox(loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system), system);
 
-function observeTurns(metrics: Metrics): AnswerOptions["observe"] {
+function observeTurns(metrics: Metrics): ConversationOptions["observe"] {
   return (result, seconds, firstTextSeconds) => {
     const outcome = result.kind === "completed" ? "completed" : result.reason;
     metrics.turn.observe({ outcome }, seconds);

@@ -1,17 +1,15 @@
-// Answers one turn that has begun: runs the engine, shows its text to whoever watches, stores
-// how it ended. Called by conversations.ts, which owns the order of turns.
+// Answers one turn that has begun: runs the engine, shows its text to whoever watches, and says how
+// it ended. Called by conversations.ts, which owns the order of turns and stores their ends.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf, type TurnContext } from "#features/assistants/turn-context.ts";
-import { ProviderError, StorageFailure } from "#core/faults.ts";
+import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import type { Micros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
 import type { TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables, buildMessages, type Languages } from "#engine/prompt.ts";
 import { runTurn, type TurnEvent } from "#engine/turn.ts";
-import type { EventBus } from "#events/bus.ts";
 import type { FailureClass } from "#events/events.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
 import type { LiveReply } from "./live-reply.ts";
@@ -20,28 +18,15 @@ import type {
 } from "./records.ts";
 
 export interface AnswerOptions {
-  store: ConversationStore;
-  /** Null when it is deleted. */
-  findAssistant(assistantId: number): Assistant | null;
+  store: Pick<ConversationStore, "recent">;
   resolveModel(assistant: Assistant): LanguageModel;
   functionsOf(context: TurnContext): TurnFunctions;
   /** What of the assistant's knowledgebase belongs beside the question; null: nothing. */
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   languagesOf(assistant: Assistant): Languages;
-  bus: EventBus;
   system: System;
   log: Logger;
-  limits: {
-    turnTotalMs: number;
-    replyTokensMax: number;
-    historyTokensMax: number;
-    /** Price of an answered message; 0: none is billed. */
-    messagePriceMicros: Micros;
-    /** For assistants without a cap of their own; null: none. */
-    dailyCapMicros: Micros | null;
-  };
-  /** For metrics: one call per finished turn. */
-  observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
+  limits: { turnTotalMs: number; replyTokensMax: number; historyTokensMax: number };
 }
 
 export interface BegunTurn {
@@ -50,6 +35,12 @@ export interface BegunTurn {
   /** Null: the model reads what is stored. */
   given: Given | null;
   live: LiveReply;
+}
+
+export interface Answered {
+  result: TurnResult;
+  /** By the monotonic clock; null: there was none. */
+  firstTextMs: number | null;
 }
 
 /** Why a turn was aborted when the process had to stop before it was complete. */
@@ -88,12 +79,11 @@ function show(event: TurnEvent, live: LiveReply): void {
   }
 }
 
-/** Never rejects: every end of a turn is a result, and every result is stored before it is told. */
+/** Never rejects: every end of a turn is a result. */
 export async function answer(
   options: AnswerOptions, { assistant, conversation, given, live }: BegunTurn,
-): Promise<TurnResult> {
+): Promise<Answered> {
   const { store, system, limits } = options;
-  const startedMs = system.monotonicMs();
   let firstTextMs: number | null = null;
   const deadline = system.after(limits.turnTotalMs, () =>
     live.abort.abort(new Error("the reply took too long")));
@@ -132,46 +122,11 @@ export async function answer(
   }
   deadline.cancel();
   live.close();
-  const result = await conclude(options, conversation, live, failure);
-  const firstTextSeconds = firstTextMs === null ? null : (firstTextMs - startedMs) / 1000;
-  options.observe(result, (system.monotonicMs() - startedMs) / 1000, firstTextSeconds);
-  return result;
-}
-
-/** Stores how the turn ended, then tells everybody. */
-async function conclude(
-  options: AnswerOptions,
-  conversation: Conversation,
-  live: LiveReply,
-  failure: unknown,
-): Promise<TurnResult> {
-  const { store, bus, system, log } = options;
-  const common = { turnId: live.turnId, conversation };
   const result = resultOf(live, failure);
   if (result.kind === "failed" && result.reason === "failed") {
-    log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
+    options.log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
   }
-  try {
-    const events = result.kind === "completed"
-      ? await store.completeTurn({
-          ...common, text: result.text, functionCalls: result.functionCalls,
-          stopped: result.stopped, truncated: result.truncated, usage: result.usage,
-          ends: live.endsConversation, now: system.now(),
-        })
-      : await store.failTurn({
-          ...common, reason: result.reason, error: result.error, cause: result.cause,
-          now: system.now(),
-        });
-    bus.publishCommitted(events);
-    return result;
-  } catch (error) {
-    log.error({ err: error, turn_id: live.turnId }, "the end of a turn could not be stored");
-    const text = error instanceof StorageFailure
-      ? "The server cannot store anything at the moment."
-      : "Server error.";
-    live.failUnstored(text);
-    return { kind: "failed", reason: "failed", error: text, cause: null };
-  }
+  return { result, firstTextMs };
 }
 
 function resultOf(live: LiveReply, failure: unknown): TurnResult {

@@ -2,49 +2,38 @@
 // answered (answering.ts: engine, live text) and completed (one write). Every face enters here.
 import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { personaOf } from "#features/assistants/turn-context.ts";
-import { Fault } from "#core/faults.ts";
+import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Micros } from "#core/money.ts";
-import { secondsToNextDay, utcDay, wait, type Instant } from "#core/system.ts";
-import { allVariables } from "#engine/prompt.ts";
-import { fillTemplate } from "#engine/template.ts";
+import { utcDay, wait } from "#core/system.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
-import { conversationTopic, type CommittedEvent, type Refused } from "#events/events.ts";
+import type { EventBus } from "#events/bus.ts";
+import { conversationTopic, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import type { ModelUsage } from "#providers/models/port.ts";
-import { answer, Interrupted, type AnswerOptions } from "./answering.ts";
+import { answer, Interrupted, type AnswerOptions, type BegunTurn } from "./answering.ts";
+import { createConversation, dailyCapOf, type CreateArgs, type Prices } from "./creation.ts";
 import { LiveReply } from "./live-reply.ts";
+import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
-import {
-  messagePrice,
-  type BeginOutcome,
-  type Conversation,
-  type ConversationFilter,
-  type ConversationSummary,
-  type ConversationType,
-  type FailedReply,
-  type Given,
-  type Message,
-  type TurnResult,
+import type {
+  Conversation,
+  ConversationFilter,
+  ConversationStore,
+  ConversationSummary,
+  FailedReply,
+  Given,
+  Message,
+  TurnResult,
 } from "./records.ts";
 
-/** What a send led to. Watchers read the turn from `fromSequence` on. */
-export type Sent =
-  | {
-      kind: "answering";
-      turnId: number;
-      fromSequence: number;
-      /** What was committed after `fromSequence` when the turn began. */
-      events: CommittedEvent[];
-      replayed: boolean;
-      /** What the models have counted so far; null: nothing. */
-      usage(): ModelUsage | null;
-      result: Promise<TurnResult>;
-    }
-  | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
-  /** AI is off: the message is stored and nobody answers. */
-  | { kind: "stored" };
+export interface ConversationOptions extends AnswerOptions {
+  store: ConversationStore;
+  /** Null when it is deleted. */
+  findAssistant(assistantId: number): Assistant | null;
+  bus: EventBus;
+  limits: AnswerOptions["limits"] & Prices;
+  /** For metrics: one call per finished turn. */
+  observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
+}
 
 export interface Send {
   uuid: string;
@@ -57,12 +46,7 @@ export interface Send {
 }
 
 export interface Conversations {
-  create(args: {
-    assistant: Assistant;
-    type: ConversationType;
-    variables: Record<string, string>;
-    externalIdentifier?: string;
-  }): Promise<Conversation>;
+  create(args: CreateArgs): Promise<Conversation>;
   /** Throws Fault 404. */
   get(uuid: string): Conversation;
   history(uuid: string): { conversation: Conversation; messages: Message[] };
@@ -97,12 +81,6 @@ interface Running {
   result: Promise<TurnResult>;
 }
 
-const restarting = (): Fault =>
-  new Fault(503, "The server is restarting.", { retryAfterS: 1 });
-const notFound = (): Fault => new Fault(404, "Conversation not found");
-const busy = (): Fault =>
-  new Fault(409, "The conversation is being answered.", { retryAfterS: 1 });
-
 /** What the turns of one process share. */
 interface Turns {
   refusals: ReturnType<typeof createRefusals>;
@@ -123,7 +101,7 @@ interface NewTurn {
 
 /** Waits in line, begins the turn, starts its answer; resolves once the message is stored. */
 async function beginTurn(
-  options: AnswerOptions,
+  options: ConversationOptions,
   turns: Turns,
   conversation: Conversation,
   turn: NewTurn,
@@ -163,13 +141,14 @@ async function beginTurn(
           conversationUuid: conversation.uuid, reason: outcome.kind,
         });
       }
-      return settled(outcome, turn, now);
+      return settled(outcome, given, now);
     }
     const { turnId, baseSequence } = outcome;
     const topic = conversationTopic(conversation.uuid);
     const live = new LiveReply({ turnId, baseSequence, bus, system, topic });
     if (turns.interrupted) live.abort.abort(turns.interrupted);
-    const result = answer(options, { assistant, conversation, given, live }).finally(() => {
+    const begun = { assistant, conversation, given, live };
+    const result = finishTurn(options, begun).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
     });
@@ -177,17 +156,58 @@ async function beginTurn(
     // The user's message is told with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
     const fromSequence = baseSequence - events.length;
-    const usage = (): ModelUsage | null => live.usage;
-    return { kind: "answering", turnId, fromSequence, events, replayed: false, usage, result };
+    return {
+      kind: "answering", turnId, fromSequence, events, replayed: false, usage: () => live.usage,
+      result,
+    };
   } catch (error) {
     release();
     throw error;
   }
 }
 
+/** Never rejects: every end of a turn is a result, and every result is stored before it is told. */
+async function finishTurn(options: ConversationOptions, turn: BegunTurn): Promise<TurnResult> {
+  const { system, observe } = options;
+  const startedMs = system.monotonicMs();
+  const { result, firstTextMs } = await answer(options, turn);
+  const stored = await completeTurn(options, turn, result);
+  const firstTextSeconds = firstTextMs === null ? null : (firstTextMs - startedMs) / 1000;
+  observe(stored, (system.monotonicMs() - startedMs) / 1000, firstTextSeconds);
+  return stored;
+}
+
+/** Stores how the turn ended, then publishes it; resolves to what its client reads. */
+async function completeTurn(
+  { store, bus, system, log }: ConversationOptions,
+  { conversation, live }: BegunTurn,
+  result: TurnResult,
+): Promise<TurnResult> {
+  const { turnId, endsConversation: ends } = live;
+  const common = { turnId, conversation, now: system.now() };
+  try {
+    bus.publishCommitted(result.kind === "completed"
+      ? await store.completeTurn({
+          ...common, text: result.text, functionCalls: result.functionCalls,
+          stopped: result.stopped, truncated: result.truncated, usage: result.usage, ends,
+        })
+      : await store.failTurn({
+          ...common, reason: result.reason, error: result.error, cause: result.cause,
+        }));
+    return result;
+  } catch (error) {
+    log.error({ err: error, turn_id: turnId }, "the end of a turn could not be stored");
+    const text = error instanceof StorageFailure
+      ? "The server cannot store anything at the moment."
+      : "Server error.";
+    live.failUnstored(text);
+    return { kind: "failed", reason: "failed", error: text, cause: null };
+  }
+}
+
 /** Sends, joining a retry to the send under the same key that is still under way. */
 function createSend(
-  options: AnswerOptions,
+  options: ConversationOptions,
   turns: Turns,
   get: (uuid: string) => Conversation,
 ): Conversations["send"] {
@@ -200,7 +220,7 @@ function createSend(
     const name = `${uuid} ${idempotencyKey}`;
     const first = underWay.get(name);
     if (first) {
-      if (first.requestHash !== requestHash) throw keyReused(turn);
+      if (first.requestHash !== requestHash) throw keyReused(given);
       const sent = await first.sent;
       return sent.kind === "answering" ? { ...sent, replayed: true } : sent;
     }
@@ -215,7 +235,7 @@ function createSend(
   };
 }
 
-export function createConversations(options: AnswerOptions): Conversations {
+export function createConversations(options: ConversationOptions): Conversations {
   const { store, bus, system, log } = options;
   const turns: Turns = {
     queue: createTurnQueue(system, {
@@ -234,7 +254,7 @@ export function createConversations(options: AnswerOptions): Conversations {
   };
 
   return {
-    create: (args) => createConversation(options, turns.refusals, args),
+    create: (args) => createConversation({ ...options, refusals: turns.refusals }, args),
     get,
     history: (uuid) => {
       const conversation = get(uuid);
@@ -288,97 +308,3 @@ export function createConversations(options: AnswerOptions): Conversations {
 
 const isRefused = <O extends { kind: string }>(outcome: O): outcome is O & { kind: Refused } =>
   outcome.kind === "balance_too_low" || outcome.kind === "daily_cap_reached";
-
-const keyReused = ({ given }: NewTurn): Fault => {
-  const message = `The Idempotency-Key was used for another ${given ? "request" : "message"}.`;
-  return new Fault(422, message, { errors: { idempotency_key: [message] } });
-};
-
-function dailyCapOf(assistant: Assistant, otherwise: Micros | null): Micros | null {
-  const own = assistant.settings.daily_spend_cap;
-  return own === null || own === undefined ? otherwise : Math.round(own * 1_000_000);
-}
-
-function capReached(now: Instant): Fault {
-  const retryAfterS = secondsToNextDay(now);
-  return new Fault(429, "The assistant has reached its daily spending limit.", {
-    retryAfterS, extra: { retry_after: retryAfterS },
-  });
-}
-
-/** Outcomes of begin that run nothing. */
-function settled(
-  outcome: Exclude<BeginOutcome, { kind: "started" }>, turn: NewTurn, now: Instant,
-): Sent {
-  switch (outcome.kind) {
-    case "stored":
-      return { kind: "stored" };
-    case "repeated": {
-      if (outcome.stored) return { kind: "stored" };
-      const result: TurnResult = outcome.reply
-        ? {
-            kind: "completed",
-            text: outcome.reply.content,
-            functionCalls: outcome.reply.functionCalls,
-            stopped: outcome.reply.stopped,
-            truncated: outcome.reply.truncated,
-            usage: outcome.reply.usage,
-          }
-        : { kind: "failed", reason: "stopped", error: "The reply was stopped.", cause: null };
-      return { kind: "repeated", turnId: outcome.turnId, fromSequence: outcome.userSequence - 1, result };
-    }
-    case "running":
-      throw new Fault(409, "The message is being answered.", { retryAfterS: 1 });
-    case "key_reused":
-      throw keyReused(turn);
-    case "balance_too_low":
-      throw new Fault(400, "Insufficient balance. Please top up your account.", {
-        code: "INSUFFICIENT_BALANCE",
-      });
-    case "daily_cap_reached":
-      throw capReached(now);
-    case "conversation_full":
-      throw new Fault(400, "The conversation has reached its maximum number of messages.");
-    case "not_found":
-      throw notFound();
-  }
-}
-
-async function createConversation(
-  { store, system, bus, limits }: AnswerOptions,
-  refusals: Turns["refusals"],
-  args: Parameters<Conversations["create"]>[0],
-): Promise<Conversation> {
-  const { assistant, type } = args;
-  const now = system.now();
-  const variables = allVariables(personaOf(assistant), args.variables, now);
-  const outcome = await store.create({
-    uuid: system.uuid(),
-    accountId: assistant.accountId,
-    assistant: { id: assistant.id, uuid: assistant.uuid },
-    type,
-    variables: args.variables,
-    externalIdentifier: args.externalIdentifier ?? null,
-    initialMessage: fillTemplate(assistant.settings.initial_message, variables),
-    priceMicros: messagePrice(type, limits.messagePriceMicros),
-    inactivityMinutes: assistant.settings.conversation_inactivity_timeout,
-    // The first message of the others comes later, and is asked then.
-    dailyCapMicros: type === "api" ? dailyCapOf(assistant, limits.dailyCapMicros) : null,
-    day: utcDay(now),
-    now,
-  });
-  if (outcome.kind === "daily_cap_reached") throw capReached(now);
-  if (outcome.kind === "balance_too_low") {
-    if (type === "widget") {
-      await refusals.tell({
-        accountId: assistant.accountId, assistantUuid: assistant.uuid, conversationUuid: null,
-        reason: outcome.kind,
-      });
-    }
-    throw new Fault(400, "Insufficient balance. Please top up your account.", {
-      code: "INSUFFICIENT_BALANCE",
-    });
-  }
-  if (outcome.kind === "created") bus.publishCommitted(outcome.events);
-  return outcome.conversation;
-}

@@ -2,7 +2,7 @@
 // answered by it. Implemented by gateways/ai-sdk/ui-message-stream.ts.
 import type { HttpRequest, Reply } from "#http/exchange.ts";
 import type { StreamSource } from "#realtime/session.ts";
-import type { Sent } from "./conversations.ts";
+import type { Sent } from "./outcomes.ts";
 
 export interface ProtocolMessage {
   text: string;

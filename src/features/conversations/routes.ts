@@ -16,8 +16,9 @@ import { publicRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
-import type { Conversations, Sent } from "./conversations.ts";
+import type { Conversations } from "./conversations.ts";
 import type { MessageProtocol } from "./message-protocol.ts";
+import type { Sent } from "./outcomes.ts";
 import {
   HistoryItemSchema,
   historyItem,

@@ -3,7 +3,8 @@
 // gateways/routes.ts.
 import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import type { Conversations, Sent } from "#features/conversations/conversations.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import type { Sent } from "#features/conversations/outcomes.ts";
 import type { Conversation, Given } from "#features/conversations/records.ts";
 import { Fault } from "#core/faults.ts";
 import { estimateTokens } from "#engine/history.ts";

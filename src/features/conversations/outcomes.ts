@@ -1,0 +1,84 @@
+// What a send leads to: the turn it began, the turn it repeats, or the refusal its client reads.
+// Called by conversations.ts.
+import { Fault } from "#core/faults.ts";
+import { secondsToNextDay, type Instant } from "#core/system.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { ModelUsage } from "#providers/models/port.ts";
+import type { BeginOutcome, Given, TurnResult } from "./records.ts";
+
+/** What a send led to. Watchers read the turn from `fromSequence` on. */
+export type Sent =
+  | {
+      kind: "answering";
+      turnId: number;
+      fromSequence: number;
+      /** What was committed after `fromSequence` when the turn began. */
+      events: CommittedEvent[];
+      replayed: boolean;
+      /** What the models have counted so far; null: nothing. */
+      usage(): ModelUsage | null;
+      result: Promise<TurnResult>;
+    }
+  | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
+  /** AI is off: the message is stored and nobody answers. */
+  | { kind: "stored" };
+
+export const restarting = (): Fault =>
+  new Fault(503, "The server is restarting.", { retryAfterS: 1 });
+export const notFound = (): Fault => new Fault(404, "Conversation not found");
+export const busy = (): Fault =>
+  new Fault(409, "The conversation is being answered.", { retryAfterS: 1 });
+
+export const keyReused = (given: Given | null): Fault => {
+  const message = `The Idempotency-Key was used for another ${given ? "request" : "message"}.`;
+  return new Fault(422, message, { errors: { idempotency_key: [message] } });
+};
+
+/** The account's money is its owner's matter: a visitor reads no more than this. */
+export const insufficientBalance = (): Fault =>
+  new Fault(400, "Insufficient balance. Please top up your account.", {
+    code: "INSUFFICIENT_BALANCE",
+  });
+
+export function capReached(now: Instant): Fault {
+  const retryAfterS = secondsToNextDay(now);
+  return new Fault(429, "The assistant has reached its daily spending limit.", {
+    retryAfterS, extra: { retry_after: retryAfterS },
+  });
+}
+
+/** Outcomes of begin that run nothing. */
+export function settled(
+  outcome: Exclude<BeginOutcome, { kind: "started" }>, given: Given | null, now: Instant,
+): Sent {
+  switch (outcome.kind) {
+    case "stored":
+      return { kind: "stored" };
+    case "repeated": {
+      if (outcome.stored) return { kind: "stored" };
+      const result: TurnResult = outcome.reply
+        ? {
+            kind: "completed",
+            text: outcome.reply.content,
+            functionCalls: outcome.reply.functionCalls,
+            stopped: outcome.reply.stopped,
+            truncated: outcome.reply.truncated,
+            usage: outcome.reply.usage,
+          }
+        : { kind: "failed", reason: "stopped", error: "The reply was stopped.", cause: null };
+      return { kind: "repeated", turnId: outcome.turnId, fromSequence: outcome.userSequence - 1, result };
+    }
+    case "running":
+      throw new Fault(409, "The message is being answered.", { retryAfterS: 1 });
+    case "key_reused":
+      throw keyReused(given);
+    case "balance_too_low":
+      throw insufficientBalance();
+    case "daily_cap_reached":
+      throw capReached(now);
+    case "conversation_full":
+      throw new Fault(400, "The conversation has reached its maximum number of messages.");
+    case "not_found":
+      throw notFound();
+  }
+}
