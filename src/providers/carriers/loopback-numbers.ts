@@ -17,7 +17,7 @@ const personWith = (lines: string[]): CallerScript => ({
 });
 const PERSON = personWith(["Hello. When are you open?", "Thank you, goodbye."]);
 
-/** By the last four digits of the number; every other number is a person who asks one question. */
+/** Keyed by a number's last four digits; every other number is a person with one question. */
 const BY_ENDING: Record<string, CallerScript> = {
   "0001": { ringMs: 300, answerMs: 0, outcome: "busy", steps: [] },
   "0002": { ringMs: 300, answerMs: 0, outcome: "no_answer", steps: [] },

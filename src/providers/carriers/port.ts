@@ -79,7 +79,7 @@ export interface Carrier {
   readonly inbound: {
     /** An offer that has gone away ends at once, as `far_hung_up`. */
     answer(offerId: string, tell: (event: LegEvent) => void): Leg;
-    /** Of an offer that has gone away: nothing happens. */
+    /** Does nothing for an offer that has gone away. */
     refuse(offerId: string, cause: RefusalCause): void;
   } | null;
 }

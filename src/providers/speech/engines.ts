@@ -69,7 +69,7 @@ const unset = (isSet: unknown, setting: string): string | null =>
 const unspoken = (speaks: boolean): string | null =>
   speaks ? null : "The engine does not know the language.";
 
-/** By their codes in the catalogs, best first. Language null: any will do. */
+/** Keyed by their codes in the catalogs, best first. Language null: any will do. */
 const SYNTHESIZERS: Record<string, Missing> = {
   elevenlabs: ({ elevenLabs }, language) =>
     unset(elevenLabs, "PARLEY_ELEVENLABS_KEY")

@@ -6,7 +6,7 @@ import { jsonOf } from "#core/values.ts";
 export type DialectName = "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "asterisk";
 
 export type SocketRate = 8000 | 16000;
-/** Of sound on the wire; 16 bits are little-endian. */
+/** How sound is encoded on the wire; 16 bits are little-endian. */
 export type WireEncoding = "PCMU" | "PCMA" | "PCM16";
 
 /** A JSON message. */
@@ -16,7 +16,7 @@ export type MessageKind = "start" | "media" | "dtmf" | "mark" | "cleared" | "sto
 export interface Dialect {
   /** Samples per second of the stream, as we ask for it. */
   rate: SocketRate;
-  /** Of what is sent. */
+  /** The encoding of the sound we send. */
   sends: WireEncoding;
   /** Sound is in binary messages, both ways; else base64 in JSON. */
   isBinary: boolean;
@@ -26,7 +26,7 @@ export interface Dialect {
   isUnordered: boolean;
   /** Keyed by a message's `event`. */
   kinds: Record<string, MessageKind>;
-  /** By what the start calls the encoding, in small letters. */
+  /** Keyed by the start's name of the encoding, in small letters. */
   encodings: Record<string, WireEncoding>;
   /** Where things are; the first that is there. */
   paths: {
@@ -40,7 +40,7 @@ export interface Dialect {
     digit: string[];
     mark: string[];
   };
-  /** Of the start. */
+  /** Where the start has the parameters we gave along. */
   parameters: (start: Message) => unknown;
   /** Null where the carrier has no such message. Sound is base64; unused where it is binary. */
   write: {

@@ -15,7 +15,7 @@ export type { DialectName } from "./dialect-table.ts";
 export const DIALECT_LIMITS = {
   /** A message longer than this is ignored; the longest meant is 100 KB of sound in base64. */
   messageCharsMax: 256 * 1024,
-  /** Of sound in one message; what is more of it is dropped. */
+  /** Sound taken from one message; the rest is dropped. */
   audioBytesMax: 128 * 1024,
   idCharsMax: 512,
   parametersMax: 64,
@@ -97,7 +97,7 @@ function parametersOf(value: unknown): Record<string, string> {
   return Object.fromEntries(kept.slice(0, parametersMax));
 }
 
-/** Of bytes as they came, however they lie in their buffer. */
+/** Decodes bytes as they came, however they are aligned in their buffer. */
 function decode(bytes: Uint8Array, encoding: WireEncoding): Int16Array {
   if (encoding === "PCM16") {
     const pcm = new Int16Array(Math.floor(bytes.length / BYTES_PER_SAMPLE.PCM16));
@@ -120,7 +120,7 @@ function encode(pcm: Pcm, encoding: WireEncoding): Uint8Array {
 
 type Format = { kind: "usable"; encoding: WireEncoding } | { kind: "unusable"; format: string };
 
-/** Of the start: what it does not say is as we asked for it. */
+/** The format a start names; what it does not say is as we asked for it. */
 function formatOf(start: Message, { encodings, paths, sends, rate }: Dialect): Format {
   const { idCharsMax } = DIALECT_LIMITS;
   const said = (first(start, paths.encoding, idCharsMax) ?? "").toLowerCase();

@@ -124,7 +124,7 @@ const STATUSES: Record<string, LegEvent> = {
   completed: ended("far_hung_up"),
   busy: ended("busy"),
   "no-answer": ended("no_answer"),
-  // Of the network, not of the telephone.
+  // The network timed out, not the telephone.
   timeout: ended("failed"),
   failed: ended("failed"),
   // Only we can cancel a call.

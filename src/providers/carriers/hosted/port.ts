@@ -10,7 +10,7 @@ import type { DialectName } from "./dialects.ts";
 
 /** Where the sound of a call goes, and what is told of it. */
 export interface Join {
-  /** Of our WebSocket, `wss:`. No query: carriers drop it. */
+  /** The address of our WebSocket, `wss:`. No query: carriers drop it. */
   url: string;
   /** Come back in the `start` of the stream; what says which call it is, for one use only. */
   parameters: Record<string, string>;
@@ -32,7 +32,7 @@ export interface Handover {
   to: string;
   /** Who is shown to be calling; null: as the carrier has it. */
   callerId: string | null;
-  /** Of the call's Join. */
+  /** The `statusUrl` of the call's Join. */
   statusUrl: string;
 }
 

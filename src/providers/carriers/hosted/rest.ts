@@ -23,7 +23,7 @@ export interface RestOptions {
   vendor: string;
   /** What every path is below. */
   root: string;
-  /** Of the Authorization header; asked for every request, because some are valid for minutes. */
+  /** The Authorization header, made anew for every request: some are valid for minutes. */
   authorization: () => string;
   limits: RestLimits;
 }
@@ -51,7 +51,7 @@ export interface RestClient {
     path: string, body: RestBody, idOf: (body: unknown) => string | null,
     isRefused?: (answer: RestAnswer) => boolean,
   ): Promise<Dialled>;
-  /** Of an answer nobody asked for: what a person needs to find out why. */
+  /** The error an unexpected answer becomes: what a person needs to find out why. */
   refusal(answer: RestAnswer): ProviderError;
   /** Idempotent. */
   close(): Promise<void>;

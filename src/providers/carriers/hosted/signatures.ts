@@ -106,7 +106,7 @@ export function isFromTelnyx(args: {
 
 // Plivo
 
-/** Of a GET the query is signed, of a POST the query and the form. */
+/** Plivo signs the query of a GET, and the query and the form of a POST. */
 function plivoText(method: "GET" | "POST", url: string, form: URLSearchParams | null): string {
   const [address = "", query = ""] = url.replace(/#.*$/s, "").split(/\?(.*)/s);
   const queried = sorted(new URLSearchParams(query))

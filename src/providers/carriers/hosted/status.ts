@@ -52,7 +52,7 @@ export function twilioEvents(form: URLSearchParams): LegEvent[] {
 }
 
 export interface CallProgress {
-  /** What of it is news, in an order a leg may tell. */
+  /** The events that are news, in an order a leg may report them in. */
   take(events: LegEvent[]): LegEvent[];
   /** We have done it ourselves: what the carrier will call a far end that hung up. */
   expect(cause: "we_hung_up" | "transferred"): void;

@@ -24,7 +24,7 @@ export interface TelnyxCallsOptions {
   apiKey: string;
   /** What webhooks are signed with: the base64 of an Ed25519 key. */
   publicKey: string;
-  /** Of the Voice API application calls are placed with. */
+  /** The Voice API application that places the calls. */
   connectionId: string;
   system: Pick<System, "now">;
   limits?: Partial<RestLimits>;
@@ -40,7 +40,7 @@ const TAKEN: WebhookReply = { status: 200, contentType: "text/plain", body: "" }
 
 // What is reported
 
-/** Of a `statusUrl`: few webhooks have the direction, and what is handed on is a call as well. */
+/** In a `statusUrl`: few webhooks have the direction, and a leg handed on to is a call as well. */
 const QUERY = { direction: "direction", handedOn: "handed_on" };
 
 const CAUSES: Record<string, LegEndCause> = {

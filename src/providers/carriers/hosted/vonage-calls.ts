@@ -2,8 +2,8 @@
 // SDK, never against a live account.
 //
 // A call at Vonage has a leg for the telephone, whose id is the call's, and one for the WebSocket.
-// Of an outbound call the telephone's leg is reported where the order said; of one that came in, at
-// the event address of the application: its end is known by the end of its stream.
+// The telephone's leg of an outbound call is reported where the order said. An inbound call's is
+// reported at the application's event address: its end is known by the end of its stream.
 //
 // A call lives in one region of Vonage, and every other answers that there is no such call, or that
 // the request is bad: where numbers are of another region than the server is near to, `url` is to

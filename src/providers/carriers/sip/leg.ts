@@ -32,10 +32,10 @@ export interface LegPlace {
   requiresSrtp: boolean;
 }
 
-/** What of a failed call we placed tells why. */
+/** Why a call we placed failed. */
 export interface Failure {
   status: number;
-  /** Of Q.850, where a gateway told it. */
+  /** The cause in Q.850, where a gateway gave it. */
   q850: number | null;
 }
 
@@ -43,7 +43,7 @@ export interface Failure {
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
 
-/** By hangup cause first: gateways answer with a status that fits as well as it can. */
+/** The hangup cause counts first: gateways answer with a status that fits as well as it can. */
 export function causeOf({ status, q850 }: Failure): LegEndCause {
   if (q850 === 17 || status === 486 || status === 600) return "busy";
   if (q850 === 21 || status === 603) return "rejected";

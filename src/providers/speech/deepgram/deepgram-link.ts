@@ -57,7 +57,7 @@ export class DeepgramLink {
     this.#socket = this.#connect();
   }
 
-  /** Of audio given to the connection there is, or to the one being opened. */
+  /** The end of the audio given to the connection there is, or to the one being opened. */
   get positionS(): number {
     return (this.#sentSamples + this.#backlogSamples) / this.#options.rate;
   }

@@ -5,7 +5,7 @@ import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { SpeechToSpeechOptions } from "#providers/speech/port.ts";
 
-/** Of the audio on the wire, both ways. */
+/** Samples per second of the audio on the wire, both ways. */
 export const WIRE_RATE = 24_000;
 /** Audio before the recognised beginning of speech that belongs to it. */
 const PREFIX_MS = 300;

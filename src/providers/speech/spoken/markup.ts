@@ -1,6 +1,6 @@
-// What of a text is markup and not said: Markdown where it stands as markup, and emoji. Signs that
-// mean something (`john_doe_x@example.com`, `2*3*4`) are left alone. Text comes piece by piece, so
-// a pair of signs need not be in one piece.
+// Takes markup out of a text that is to be said: Markdown where it stands as markup, and emoji.
+// Signs that mean something (`john_doe_x@example.com`, `2*3*4`) are left alone. Text comes piece by
+// piece, so a pair of signs need not be in one piece.
 import type { Edit, Spelling } from "./spelling.ts";
 
 /** What one piece leaves behind for the next. */

@@ -6,7 +6,7 @@ import type { AriChannel } from "./ari.ts";
 import type { Room } from "./room.ts";
 
 export interface Line {
-  /** Of the address its reports go to. */
+  /** The token in the address its reports go to. */
   token: string;
   callId: string;
   parameters: Record<string, string>;

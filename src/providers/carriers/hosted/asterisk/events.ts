@@ -59,7 +59,7 @@ export function readAriEvent(text: string): AriEvent | null {
   }
 }
 
-/** Of a call nobody has answered. */
+/** Q.850 causes of calls nobody has answered. */
 const CAUSES: Record<number, LegEndCause> = {
   // Normal clearing: whoever let it ring has had enough.
   16: "no_answer",

@@ -33,7 +33,7 @@ export interface SwitchboardOptions {
   callLimits?: Partial<Record<keyof typeof ASTERISK_LIMITS, number>>;
 }
 
-/** Of a channel that has vanished: unless it was answered, the call has failed. */
+/** The cause of a channel that has vanished: unless it was answered, the call has failed. */
 const CAUSE_UNKNOWN = 0;
 
 export class Switchboard {
@@ -134,7 +134,7 @@ export class Switchboard {
       if (line?.room) return line.room.mediaEntered();
       return this.#hangUp(channel.id);
     }
-    // Of a server before this one, or one that was said to be refused.
+    // The call is of a server before this one, or was reported as refused.
     if (!line) return this.#hangUp(channel.id);
     line.isAnswered = true;
     this.#tell(own.token, channel.id, { kind: "answered" });
@@ -171,7 +171,7 @@ export class Switchboard {
     if (line) this.#ended(line, cause);
   }
 
-  /** Of a call that came in, the end of its channel is not told. */
+  /** The end of an inbound call's channel is not reported: leaving the application stands for it. */
   #left(channelId: string): void {
     this.#offered.delete(channelId);
     const line = this.#book.ofCall(channelId);
@@ -240,7 +240,7 @@ export class Switchboard {
     return own?.part === "room" && !this.#book.ofToken(own.token)?.room;
   }
 
-  /** Of a server before this one, or forgotten half-way: nobody will ever talk in it. */
+  /** A channel of a server before this one, or forgotten half-way: nobody will ever talk in it. */
   #isLeft(channel: AriChannel): boolean {
     const { app } = this.#options;
     const own = this.#names.read(channel.id);

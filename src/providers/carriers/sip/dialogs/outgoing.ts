@@ -76,7 +76,7 @@ export class Outgoing implements OutgoingCall {
   #ringing: Timer | null = null;
   /** Until an address that says nothing is given up. */
   #silence: Timer | null = null;
-  /** By tag of the far end. */
+  /** Keyed by tag of the far end. */
   readonly #early = new Map<string, string>();
   readonly #acknowledged = new Map<string, () => void>();
 

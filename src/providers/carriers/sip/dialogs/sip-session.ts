@@ -24,7 +24,7 @@ export interface SessionParts {
   /** Ours, as last sent. */
   sdp: string;
   terms: SessionTerms | null;
-  /** Of the INVITE or its 2xx: what the far end says it understands. */
+  /** The methods the far end's INVITE or 2xx says it understands. */
   allow: string[];
   accept: string[];
   /** We called: decides who waits longer after a collision. */

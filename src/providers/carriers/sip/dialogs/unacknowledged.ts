@@ -13,7 +13,7 @@ export interface Unacknowledged {
 }
 
 export interface UnacknowledgedEvents {
-  /** Of the first, and of each whose SDP was an offer; the SDP only of those. */
+  /** Comes for the first ACK, and for each of a 2xx that made an offer; only those bring SDP. */
   acknowledged(sdp: string | null): void;
   lost(): void;
   /** None is left. */

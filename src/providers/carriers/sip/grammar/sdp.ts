@@ -86,7 +86,7 @@ export const SUITES = [
   "AES_256_CM_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_80",
   "AES_256_CM_HMAC_SHA1_32", "AES_CM_128_HMAC_SHA1_32",
 ] as const;
-/** Of the key and its salt. */
+/** The bytes of the key and its salt together. */
 export const masterBytesOf = (suite: SrtpKey["suite"]): number =>
   suite.startsWith("AES_256") ? 46 : 30;
 const DIRECTIONS = ["sendrecv", "sendonly", "recvonly", "inactive"] as const;

@@ -20,7 +20,7 @@ export const SIGNALLING_LIMITS = {
 
   // Floods
   serverTransactionsMax: 2000,
-  /** Of those, how many may be for something new: the rest is for calls that exist. */
+  /** At most so many of the transactions may begin something; the rest is for calls that exist. */
   newTransactionsMax: 1500,
   invitesPerSecondMax: 20,
   invitesBurstMax: 40,

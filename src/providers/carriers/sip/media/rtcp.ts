@@ -22,7 +22,7 @@ const TICKS_PER_MS = 8;
 
 export interface ReportBlock {
   ssrc: number;
-  /** Of 256. */
+  /** The fraction lost, in 1/256. */
   fractionLost: number;
   lost: number;
   highestSequence: number;

@@ -35,7 +35,7 @@ export interface RtpSessionOptions extends PairOptions {
 }
 
 export interface RtpSession {
-  /** Of RTP, even; RTCP is the next one. */
+  /** The port of RTP, even; RTCP has the next one. */
   readonly port: number;
   /** Again after a re-INVITE. */
   agree(agreed: Agreed): void;

@@ -31,7 +31,7 @@ interface Entry {
   peers: Peer[];
   /** Which of the peers is used: goes on when one cannot be reached. */
   turn: number;
-  /** By key of the peer: until when calls begin elsewhere, because it said nothing to one. */
+  /** Keyed by peer: until when calls begin elsewhere, because it did not answer one. */
   silentUntilMs: Map<string, number>;
   resolvedAtMs: number;
   registration: Registration | null;
@@ -63,7 +63,7 @@ export function identityOf(
     : { user: username, domain: isIP(address) === 6 ? `[${address}]` : address };
 }
 
-/** What of a trunk makes a difference here: its owner may call it what he likes. */
+/** The fields of a trunk that make a difference here: the name its owner gives it does not. */
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
   trunk.phoneNumber, trunk.username, trunk.password, trunk.address, trunk.port, trunk.transport,
   trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy, trunk.requireSrtp,
@@ -161,8 +161,9 @@ export class TrunkRoster {
   }
 
   /**
-   * Whose registration brought the call: it comes from there, and names what we registered, or a
-   * number that one of those registered there has. `tied`: trunks of several accounts have it.
+   * The trunk whose registration brought the call: it comes from there, and names what we
+   * registered, or a number that one of those registered there has. `tied`: trunks of several
+   * accounts have it.
    */
   registeredAt(address: string, called: string | null): TrunkSetup | "tied" | null {
     const host = plainHost(address);
