@@ -10,7 +10,7 @@ import { decodeText } from "./text.ts";
 export const USER_AGENT = "ParleyBot";
 const PAGE_BYTES_MAX = 2 * 1024 * 1024;
 const SITE_BYTES_MAX = 20 * 1024 * 1024;
-/** Of a longer file the beginning is obeyed, as RFC 9309 wants. */
+/** The beginning of a longer file counts, as RFC 9309 wants. */
 const ROBOTS_BYTES_MAX = 500 * 1024;
 const PAGE_MS = 15_000;
 const REDIRECTS_MAX = 5;

@@ -61,7 +61,7 @@ export const LATENCY_CALLS_MAX = 2000;
 export const LATENCY_CONVERSATIONS_MAX = 200;
 const LATENCY_MESSAGES_MAX = 40;
 
-/** Of whole milliseconds, to the nearest rank. */
+/** Whole milliseconds, to the nearest rank. */
 export interface Percentiles {
   p50: number;
   p95: number;
@@ -178,7 +178,7 @@ function createMeasure(store: OverviewStore, accountId: number) {
 
 const MS_MAX = 2 ** 31 - 1;
 
-/** Of whole milliseconds; a value that is missing counts as none. */
+/** Percentiles of whole milliseconds; null: no value is there. Missing values do not count. */
 export function percentilesOf(values: readonly (number | null)[]): Percentiles | null {
   // An array of integers sorts more than twice as fast as one of doubles.
   const sorted = new Int32Array(values.length);

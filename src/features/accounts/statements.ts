@@ -29,7 +29,7 @@ export interface StatementStore {
 export interface Verification {
   entries: number;
   balanceMicros: Micros;
-  /** Of all entries. */
+  /** The sum of all entries. */
   sumMicros: Micros;
   reservedMicros: Micros;
   /** The first that was found; null: everything agrees. */

@@ -94,9 +94,9 @@ export interface AssistantStore {
   /** Gives the phone number free. False when the account has no such assistant. */
   remove(args: { accountId: number; assistantId: number; now: Instant }): Promise<boolean>;
   find(accountId: number, assistantId: number): Assistant | null;
-  /** Of any account: for ids that came from our own rows, never from a client. */
+  /** Looks in all accounts: for ids that came from our own rows, never from a client. */
   findById(assistantId: number): Assistant | null;
-  /** Of any account: the uuid is the capability. */
+  /** Looks in all accounts: the uuid is the capability. */
   findByUuid(uuid: string): Assistant | null;
   /** Oldest first. */
   list(accountId: number, type: AssistantType | null): Assistant[];

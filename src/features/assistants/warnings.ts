@@ -1,5 +1,5 @@
-// What of an assistant's settings does not act on this server, and why: told with every create,
-// update and read of the assistant, and kept with its calls. Such settings are accepted, because
+// The settings of an assistant that have no effect on this server, and why: every create, update and
+// read of the assistant says them, and its calls keep them. Such settings are accepted, because
 // clients of this API send them, but never without a word.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";
@@ -29,7 +29,7 @@ interface Case {
   assistant: Assistant;
   catalogs: Catalogs;
   can: Capabilities;
-  /** Of the assistant's own language. */
+  /** The ISO code of the assistant's own language. */
   iso: string;
 }
 

@@ -104,7 +104,7 @@ export function failureOf(answer: Exclude<Answer, { kind: "done" }>): Result {
   return { error: "The calendar is not available right now." };
 }
 
-/** Whose event it is, as Cal.com wants it said: the team's slug, or the name of the key's user. */
+/** The owner of the event as Cal.com names it: the team's slug, or the name of the key's user. */
 export function createOwnerOf(ask: Ask) {
   const names = new Map<string, string>();
   return async (desk: Desk): Promise<{ owner: Record<string, string> } | { error: Result }> => {

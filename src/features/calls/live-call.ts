@@ -29,7 +29,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   media: MediaThread;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   resolveModel(assistant: Assistant): LanguageModel;
-  /** What of the assistant does not act on this server. */
+  /** The settings of the assistant that have no effect on this server. */
   warningsOf(assistant: Assistant): readonly Warning[];
   /** Functions of the assistant apart from those of the call itself. */
   sourcesOf(context: TurnContext): FunctionSource[];
@@ -82,7 +82,7 @@ export interface LiveCall {
   isAnswered: boolean;
   history: HistoryMessage[];
   turn: { number: number; abort: AbortController } | null;
-  /** Of turns whose words are not on record yet. */
+  /** The functions of turns whose words are not on record yet. */
   functionCalls: Map<number, FunctionCall[]>;
   recordingFile: string | null;
   /** When the last entry of the transcript ended. */

@@ -181,7 +181,7 @@ function numberFrom(text: string): string {
   throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
 }
 
-/** By id or uuid; active. */
+/** The active assistant with this id or uuid. */
 function activeAssistant(
   options: CallRouteOptions, accountId: number, id: number | string,
 ): Assistant {

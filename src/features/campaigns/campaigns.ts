@@ -85,13 +85,13 @@ export interface CampaignStore {
   /** With its leads; stopped first. Null when the account has no such campaign. */
   remove(args: { accountId: number; campaignId: number; now: Instant }):
     Promise<CommittedEvent[] | null>;
-  /** Of any account: the contract tells a stranger's from none. */
+  /** Looks in all accounts: the contract tells a stranger's campaign from none. */
   findById(campaignId: number): Campaign | null;
   /** Oldest first. */
   list(accountId: number): Campaign[];
   /** Its leads, without their secondary contacts; states that none is in are absent. */
   leadCounts(campaignId: number): Partial<Record<LeadStatus, number>>;
-  /** Of all accounts. */
+  /** The running campaigns of all accounts. */
   running(): Campaign[];
   /**
    * Takes one lead whose time has come, in hours, within the limits and not blocked: it is

@@ -21,7 +21,7 @@ export interface AnswerOptions {
   store: Pick<ConversationStore, "recent">;
   resolveModel(assistant: Assistant): LanguageModel;
   functionsOf(context: TurnContext): TurnFunctions;
-  /** What of the assistant's knowledgebase belongs beside the question; null: nothing. */
+  /** The parts of the assistant's knowledgebase that belong to the question; null: none. */
   referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   languagesOf(assistant: Assistant): Languages;
   system: System;

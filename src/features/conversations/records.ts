@@ -32,7 +32,7 @@ export interface ConversationSummary extends Conversation {
   assistantName: string;
   messageCount: number;
   totalCostMicros: Micros;
-  /** By the assistant's schema, as of its last end; null: there is none. */
+  /** Values after the assistant's schema, as of the last end; null: there are none. */
   evaluation: Record<string, unknown> | null;
   /** Why it has no values. */
   evaluationError: string | null;

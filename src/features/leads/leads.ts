@@ -22,7 +22,7 @@ export interface Lead {
   id: number;
   accountId: number;
   campaignId: number;
-  /** Of a secondary contact: its lead. */
+  /** The lead of a secondary contact; null: this is a lead itself. */
   mainId: number | null;
   phoneNumber: string;
   /** Empty: the campaign's. */
@@ -52,7 +52,7 @@ export interface NewLead extends NewContact {
 }
 
 export type AddOutcome =
-  /** By position: the new lead's id, or null for a number the campaign has already. */
+  /** At each position the new lead's id, or null for a number the campaign has already. */
   | { kind: "added"; ids: (number | null)[] }
   | { kind: "no_campaign" };
 

@@ -16,7 +16,7 @@ const CALLED_CHARS_MAX = 64;
 /** What people and RFC 3966 put between digits. */
 const SEPARATORS = /[-.()\s]/g;
 const DIGITS = /^\+?\d{2,20}$/;
-/** Of two numbers whose last digits differ neither is the other in another spelling. */
+/** Two numbers whose last digits differ are never one number in two spellings. */
 const SAME_DIGITS = 4;
 
 /**
@@ -36,7 +36,7 @@ export function likenessOf(called: string, { phoneNumber, countryCode }: OwnNumb
   return read?.number === phoneNumber ? 2 : null;
 }
 
-/** Of several the one that is meant most surely; of equals the first. */
+/** The number that is meant most surely; the first of equals. */
 export function likeliest<T extends OwnNumber>(called: string, numbers: readonly T[]): T | null {
   let best: { number: T; likeness: number } | null = null;
   for (const number of numbers) {

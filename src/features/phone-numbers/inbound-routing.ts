@@ -26,7 +26,7 @@ export type InboundRoute =
 export interface InboundStore {
   /** The number in E.164, bought here and not suspended; null: nobody has it. */
   findProvided(phoneNumber: string): PhoneNumber | null;
-  /** Whose it is and the hosted carrier it is at; null: nobody's, or at none. */
+  /** The account that has it and the hosted carrier it is at; null: nobody's, or at none. */
   findHosted(phoneNumber: string): { accountId: number; carrier: HostedAccount } | null;
   /** The inbound assistant the number rings at. */
   assistantOn(phoneNumberId: number): { id: number; isActive: boolean } | null;

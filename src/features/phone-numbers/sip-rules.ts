@@ -1,5 +1,5 @@
-// What of a SIP trunk's fields no schema can say: addresses, networks, and what one field asks of
-// another. Pure.
+// The rules of a SIP trunk's fields that no schema can state: addresses, networks, and what one
+// field asks of another. Pure.
 import ipaddr from "ipaddr.js";
 import type { FieldErrors } from "#core/faults.ts";
 import { mayBeTelephoneSystem, parseNetwork } from "#core/networks.ts";
@@ -58,7 +58,7 @@ export function findErrors(
   return { ...schemaErrors, ...Object.fromEntries(found) };
 }
 
-/** By the wire's names. `next` is what the trunk will be, `sent` what of it is asked for. */
+/** Keyed by the wire's names. `next` is what the trunk will be, `sent` the fields asked for. */
 function ruleErrors(
   next: Partial<SipTrunkFields>,
   sent: Partial<SipTrunkFields>,

@@ -172,7 +172,7 @@ const wired = (trunk: SipTrunkRecord) => ({
   outbound_trunk_id: trunk.outboundTrunkId,
 });
 
-/** Of a missing field the contract's own words, where it has any. */
+/** The contract's own words for a missing field, where it has any. */
 const MISSING: Record<string, string> = {
   sip_address: "SIP server address is required.",
   sip_calling_format: FORMATS_MESSAGE,

@@ -78,7 +78,7 @@ export interface SipTrunkStore {
   find(accountId: number, id: number): StoredSipTrunk | null;
   /** Oldest first. */
   list(accountId: number): StoredSipTrunk[];
-  /** Of all accounts, oldest first. */
+  /** The trunks of all accounts, oldest first. */
   all(): StoredSipTrunk[];
 }
 
@@ -100,7 +100,7 @@ export interface SipTrunks {
   ): Promise<SipTrunkRecord>;
   /** The number was given up, and the trunk is gone with it. */
   removed(id: number): void;
-  /** Of all accounts, oldest first, without secrets; kept in memory. */
+  /** The trunks of all accounts, oldest first, without secrets; kept in memory. */
   all(): readonly SipTrunkRecord[];
   approvedAccount: SipTrunkStore["approvedAccount"];
   carrier: SipTrunkPort;
@@ -108,7 +108,7 @@ export interface SipTrunks {
 
 /** For the carrier and nobody else: it sees passwords, which it neither logs nor sends on. */
 export interface SipTrunkPort {
-  /** Of all accounts; one whose password cannot be opened is left out and logged. */
+  /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
   listActive(): SipTrunk[];
   findByNumberId(id: number): SipTrunk | null;
   /** Told after each commit which trunk changed; it is gone when it cannot be found any more. */

@@ -119,7 +119,7 @@ export function prepareRequest(
   return { built, digest };
 }
 
-/** By which an endpoint can tell a repeated request. */
+/** An endpoint recognises a repeated request by this key. */
 export const idempotencyKey = (scope: string, digest: string): string =>
   createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
 

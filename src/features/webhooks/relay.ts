@@ -233,7 +233,7 @@ function errorOf(reply: OutboundReply): string {
   }
 }
 
-/** Of 429 and 503; other answers have no say in it. */
+/** Only 429 and 503 may ask for a wait; other answers have no say in it. */
 function retryAfterS(reply: OutboundReply): number {
   if (reply.kind !== "reply" || (reply.status !== 429 && reply.status !== 503)) return 0;
   const seconds = Number(reply.headers["retry-after"]);

@@ -12,7 +12,7 @@ export type Purpose = (typeof PURPOSES)[number];
 export interface Endpoint {
   id: number;
   accountId: number;
-  /** Of an assistant's webhooks; their URL is set there. */
+  /** The assistant whose webhooks go here; their URL is set there. */
   assistantId: number | null;
   purpose: Purpose;
   url: string;

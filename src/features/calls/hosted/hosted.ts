@@ -89,9 +89,9 @@ interface Entry {
 function createBook(options: HostedOptions) {
   const { carrier, publicUrl, log, system } = options;
   const paths = hostedPaths(carrier.account);
-  /** By the token of the address they are reported to; kept a while after their end. */
+  /** Keyed by the token of the address they are reported to; kept a while after their end. */
   const reported = new Map<string, HostedCall>();
-  /** By the token their stream has to show, until it has. */
+  /** Keyed by the token their stream has to show, until it has. */
   const awaited = new Map<string, HostedCall>();
   const pending = new Set<Promise<void>>();
   const underWay = (work: Promise<void>): void => {
@@ -144,7 +144,7 @@ export function createHosted(options: HostedOptions): Hosted {
     const call = book.reported.get(token);
     if (call) call.report(told);
     else if (isUnderWay(told)) {
-      // Of a process that died: nobody will ever talk in it.
+      // The process that placed it has died: nobody will ever talk in it.
       log.warn({ carrier_call_id: told.callId }, "a call nobody knows is hung up");
       book.underWay(carrier.hangUp(told.callId));
     }

@@ -54,7 +54,7 @@ export interface StreamOwner {
 }
 
 export interface StreamStart {
-  /** Of the parameters we gave along; empty: none came back. */
+  /** The token among the parameters we gave along; empty: none came back. */
   token: string;
   /** The carrier's; null where the dialect does not say. */
   callId: string | null;
@@ -98,7 +98,7 @@ class Stream implements HostedStream {
   #isOver = false;
   #cameMs: number;
   #startedMs = 0;
-  /** Of what came. */
+  /** How much sound has come. */
   #soundMs = 0;
   #congestedMs: number | null = null;
 

@@ -7,7 +7,7 @@ import type { Utterance } from "./utterance.ts";
 
 /** What arrives is kept this long for the recording when it comes early. */
 const INPUT_FRAMES_MAX = 15;
-/** Of a stall, at most so much silence is recorded: it is written at once. */
+/** At most so much of a stall is recorded as silence: it is written at once. */
 const STALL_FRAMES_MAX = 500;
 /** Ambience under the assistant's voice. */
 const DUCKED = 0.5;

@@ -90,7 +90,7 @@ export type FromMedia =
   | { kind: "said"; callId: number; said: Said }
   | { kind: "delta"; callId: number; speaker: Said["speaker"]; text: string }
   | { kind: "state"; callId: number; state: VoiceState }
-  /** Of a `remote` leg. */
+  /** The next frame of a `remote` leg, for the main thread to send. */
   | { kind: "frame"; callId: number; pcm: Pcm }
   | { kind: "clear"; callId: number }
   | { kind: "mark"; callId: number }

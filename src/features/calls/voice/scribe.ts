@@ -27,10 +27,10 @@ export class Scribe<Said extends Spoken = Spoken> {
   readonly #answeredAtMs: number;
   readonly #begun = new Map<Utterance, { speech: Said; startMs: number }>();
   #speechStartMs: number | null = null;
-  /** Of the customer's present turn, what is on record already. */
+  /** The part of the customer's present turn that is on record already. */
   #recorded = "";
   #finalAtMs = -1;
-  /** Of the reply under way; times count from the customer's last sound. */
+  /** The reply under way; its times count from the customer's last sound. */
   #latency: { turn: TurnLatency; fromMs: number } | null = null;
   #deltaAtMs = 0;
   #deltaText = "";

@@ -1,4 +1,4 @@
-// What of an assistant's settings concerns time and sound, in milliseconds and gains: made by the
+// The settings of an assistant that concern time and sound, in milliseconds and gains: made by the
 // main thread when a call begins, sent to the media thread. The meaning of every sensitivity is
 // here.
 import type { Assistant } from "#features/assistants/assistants.ts";

@@ -171,7 +171,7 @@ export class Switchboard {
     if (line) this.#ended(line, cause);
   }
 
-  /** The end of an inbound call's channel is not reported: leaving the application stands for it. */
+  /** Leaving the application is all that is reported of an inbound call that ends. */
   #left(channelId: string): void {
     this.#offered.delete(channelId);
     const line = this.#book.ofCall(channelId);
