@@ -62,7 +62,8 @@ function settingColumns(settings: AssistantSettings) {
 function createReferenceCheck(sql: Sql) {
   const folder = sql.prepare<object, Exists>(
     "SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");
-  const label = sql.prepare<object, Exists>("SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
+  const label = sql.prepare<object, Exists>(
+    "SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
   const number = sql.prepare<object, Exists>(
     "SELECT 1 FROM phone_numbers WHERE id = @id AND account_id = @accountId");
   const holder = sql.prepare<object, Exists>(`
@@ -285,11 +286,13 @@ export function createAssistantStore(db: Db, writer: Writer): AssistantStore {
     WHERE al.assistant_id = @assistantId AND l.account_id = @accountId ORDER BY l.id`);
   const page = db.prepare<[object], AssistantRow>(`
     SELECT ${COLUMNS} FROM assistants
-    WHERE account_id = @accountId AND deleted_at IS NULL AND (@type IS NULL OR type = @type)
+    WHERE account_id = @accountId AND deleted_at IS NULL
+      AND (CAST(@type AS TEXT) IS NULL OR type = @type)
     ORDER BY id LIMIT @limit OFFSET @offset`);
   const count = db.prepare<[object], { count: number }>(`
     SELECT count(*) AS count FROM assistants
-    WHERE account_id = @accountId AND deleted_at IS NULL AND (@type IS NULL OR type = @type)`);
+    WHERE account_id = @accountId AND deleted_at IS NULL
+      AND (CAST(@type AS TEXT) IS NULL OR type = @type)`);
   const folder = db.prepare("SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");
   const label = db.prepare("SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
   const inbound = db.prepare<[object], { id: number }>(`

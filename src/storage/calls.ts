@@ -117,13 +117,13 @@ const LIVE = CALL_STATUSES.filter(isLive).map((status) => `'${status}'`).join(",
 export const IS_LIVE = `status IN (${LIVE})`;
 
 const MATCHES = `c.account_id = @accountId
-  AND (@status IS NULL OR c.status = @status)
-  AND (@type IS NULL OR c.type = @type)
-  AND (@phoneNumber IS NULL OR c.customer_phone = @phoneNumber)
-  AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
-  AND (@campaignId IS NULL OR c.campaign_id = @campaignId)
-  AND (@from IS NULL OR c.created_at >= @from)
-  AND (@to IS NULL OR c.created_at < @to)`;
+  AND (CAST(@status AS TEXT) IS NULL OR c.status = @status)
+  AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
+  AND (CAST(@phoneNumber AS TEXT) IS NULL OR c.customer_phone = @phoneNumber)
+  AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
+  AND (CAST(@campaignId AS BIGINT) IS NULL OR c.campaign_id = @campaignId)
+  AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
+  AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)`;
 
 const parametersOf = (accountId: number, filter: CallFilter) => ({
   accountId,

@@ -124,10 +124,10 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
   const list = db.prepare<[object], SummaryRow>(`
     ${summaries}
-    WHERE c.account_id = @accountId AND (@before = 0 OR c.id < @before)
-      AND (@type IS NULL OR c.type = @type)
-      AND (@assistantId IS NULL OR c.assistant_id = @assistantId)
-      AND (@externalIdentifier IS NULL OR c.external_identifier = @externalIdentifier)
+    WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
+      AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
+      AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
+      AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
     ORDER BY c.id DESC LIMIT (@rows + 0)`);
 
   return {

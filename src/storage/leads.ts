@@ -50,17 +50,20 @@ const blockedFromRow = (row: BlockedRow): BlockedNumber =>
   ({ phoneNumber: row.phone_number, reason: row.reason, createdAt: row.created_at });
 
 const MATCHES = `l.account_id = @accountId AND l.main_id IS NULL
-  AND (@status IS NULL OR l.status = @status)
-  AND (@campaignId IS NULL OR l.campaign_id = @campaignId)
-  AND (@phoneNumber IS NULL OR instr(l.phone_number, @phoneNumber) > 0)
-  AND (@from IS NULL OR l.created_at >= @from)
-  AND (@to IS NULL OR l.created_at < @to)`;
+  AND (CAST(@status AS TEXT) IS NULL OR l.status = @status)
+  AND (CAST(@campaignId AS BIGINT) IS NULL OR l.campaign_id = @campaignId)
+  AND (CAST(@phoneNumber AS TEXT) IS NULL OR l.phone_number LIKE @phoneNumber ESCAPE '!')
+  AND (CAST(@from AS BIGINT) IS NULL OR l.created_at >= @from)
+  AND (CAST(@to AS BIGINT) IS NULL OR l.created_at < @to)`;
+
+/** The pattern of LIKE for what has the text somewhere; `!` escapes in it. */
+const containing = (text: string): string => `%${text.replace(/[%_!]/g, "!$&")}%`;
 
 const parametersOf = (accountId: number, filter: LeadFilter) => ({
   accountId,
   status: filter.status ?? null,
   campaignId: filter.campaignId ?? null,
-  phoneNumber: filter.phoneNumber ?? null,
+  phoneNumber: filter.phoneNumber === undefined ? null : containing(filter.phoneNumber),
   from: filter.from ?? null,
   to: filter.to ?? null,
 });

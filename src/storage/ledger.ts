@@ -225,9 +225,9 @@ const BILLED_TURNS = `WITH billed AS MATERIALIZED (
 const UNBILLED_ENTRIES = `${BILLED_TURNS}
   SELECT reference FROM (
     SELECT reference, -amount_micros FROM ledger
-    WHERE kind = 'message' OR reference GLOB 'number-purchase:*'
+    WHERE kind = 'message' OR substr(reference, 1, 16) = 'number-purchase:'
       OR (kind = 'call' AND reference IN (SELECT 'call:' || id FROM calls))
-    EXCEPT SELECT reference, price_micros FROM billed)`;
+    EXCEPT SELECT reference, price_micros FROM billed) AS unbilled`;
 const UNENTERED_TURNS = `${BILLED_TURNS}
   SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference
   WHERE b.price_micros > 0 AND l.reference IS NULL`;
@@ -264,11 +264,11 @@ export function createLedgerReader(db: Db): LedgerReader {
 
 // In the order of the chain, whatever is asked for: entries are read along the primary key.
 const MATCHES = `account_id = @accountId
-  AND (@kind IS NULL OR kind = @kind)
-  AND (@reference IS NULL OR reference = @reference)
-  AND (@prefix IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)
-  AND (@from IS NULL OR created_at >= @from)
-  AND (@to IS NULL OR created_at < @to)`;
+  AND (CAST(@kind AS TEXT) IS NULL OR kind = @kind)
+  AND (CAST(@reference AS TEXT) IS NULL OR reference = @reference)
+  AND (CAST(@prefix AS TEXT) IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)
+  AND (CAST(@from AS BIGINT) IS NULL OR created_at >= @from)
+  AND (CAST(@to AS BIGINT) IS NULL OR created_at < @to)`;
 
 const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFilter) => ({
   accountId,

@@ -128,13 +128,13 @@ function createInboundReads(db: Db): InboundStore {
     SELECT * FROM phone_numbers
     WHERE phone_number = @phoneNumber AND provider IS NOT NULL AND status <> 'suspended'`);
   // What is bought at a carrier is at that carrier.
-  const hosted = db.prepare<[object], { accountId: number; carrier: HostedAccount }>(`
+  const hosted = db.prepare<[object], { account_id: number; carrier: HostedAccount }>(`
     SELECT * FROM (
-      SELECT p.account_id AS accountId,
+      SELECT p.account_id,
         CASE p.provider WHEN 'inventory' THEN i.carrier ELSE p.provider END AS carrier
       FROM phone_numbers p LEFT JOIN number_inventory i ON i.phone_number = p.phone_number
       WHERE p.phone_number = @phoneNumber AND p.provider IS NOT NULL AND p.status <> 'suspended'
-    ) WHERE carrier IS NOT NULL`);
+    ) AS held WHERE carrier IS NOT NULL`);
   const holder = db.prepare<[object], { id: number; status: string }>(`
     SELECT id, status FROM assistants WHERE phone_number_id = @phoneNumberId
       AND type = 'inbound' AND deleted_at IS NULL`);
@@ -143,7 +143,10 @@ function createInboundReads(db: Db): InboundStore {
       const row = provided.get({ phoneNumber });
       return row ? phoneNumberFromRow(row) : null;
     },
-    findHosted: (phoneNumber) => hosted.get({ phoneNumber }) ?? null,
+    findHosted: (phoneNumber) => {
+      const row = hosted.get({ phoneNumber });
+      return row ? { accountId: row.account_id, carrier: row.carrier } : null;
+    },
     assistantOn: (phoneNumberId) => {
       const row = holder.get({ phoneNumberId });
       return row ? { id: row.id, isActive: row.status === "active" } : null;
@@ -211,7 +214,7 @@ const FREE = "i.purchase_uuid IS NULL";
 
 export function createNumberInventory(db: Db, writer: Writer): NumberInventory {
   const free = db.prepare<[object], StockRow>(`${STOCK}
-    WHERE ${FREE} AND i.country_code = @countryCode AND instr(i.phone_number, @contains) > 0
+    WHERE ${FREE} AND i.country_code = @countryCode AND i.phone_number LIKE '%' || @contains || '%'
     ORDER BY i.phone_number LIMIT (@most + 0)`);
   const freeNumber = db.prepare<[object], StockRow>(
     `${STOCK} WHERE ${FREE} AND i.phone_number = @phoneNumber`);

@@ -89,10 +89,10 @@ const deliveryFromRow = (row: DeliveryRow): Delivery => ({
 const DELIVERY = `SELECT d.*, e.url FROM webhook_deliveries d
   JOIN webhook_endpoints e ON e.id = d.endpoint_id`;
 const MATCHES = `d.account_id = @accountId
-  AND (@state IS NULL OR d.state = @state)
-  AND (@type IS NULL OR d.type = @type)
-  AND (@endpointId IS NULL OR d.endpoint_id = @endpointId)
-  AND (@callId IS NULL OR d.call_id = @callId)`;
+  AND (CAST(@state AS TEXT) IS NULL OR d.state = @state)
+  AND (CAST(@type AS TEXT) IS NULL OR d.type = @type)
+  AND (CAST(@endpointId AS BIGINT) IS NULL OR d.endpoint_id = @endpointId)
+  AND (CAST(@callId AS BIGINT) IS NULL OR d.call_id = @callId)`;
 
 const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   accountId,

@@ -1,0 +1,250 @@
+// What every engine owes to the rest of the program, asked through the storage port alone: what is
+// charged and what is not, what a command that throws leaves behind, and the order of events.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { auditAccount } from "#features/accounts/ledger.ts";
+import type { AssistantSettings } from "#features/assistants/settings.ts";
+import type { BeginTurn, CompleteTurn, Conversation } from "#features/conversations/records.ts";
+import { utcDay } from "#core/system.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import type { Storage } from "#storage/storage.ts";
+import { createManualSystem } from "#support/clock.ts";
+import { testDataDir } from "#support/server.ts";
+
+interface Engine {
+  name: string;
+  /** A store with nothing in it, or what an earlier one at the same place has left. */
+  open(place: string): Promise<Storage>;
+}
+
+const ENGINES: Engine[] = [
+  { name: "SQLite, written in a thread", open: (place) => openStorage(place, "thread") },
+  { name: "SQLite, written by the caller", open: (place) => openStorage(place, "inline") },
+];
+
+const PRICE = 10_000;
+const system = createManualSystem();
+const DAY = utcDay(system.now());
+const typesOf = (events: CommittedEvent[]): string[] => events.map(({ type }) => type);
+
+/** Steps every test takes, over one store. */
+function createWorld(storage: Storage) {
+  const newConversation = async (balanceMicros: number): Promise<Conversation> => {
+    const now = system.now();
+    const { id: accountId } = await storage.accounts.createAccount(
+      { name: "A", email: "", plan: "self-hosted", now });
+    if (balanceMicros > 0) {
+      await storage.accounts.credit({
+        accountId, amountMicros: balanceMicros, reference: system.uuid(), now,
+      });
+    }
+    const uuid = system.uuid();
+    const assistant = await storage.assistants.create({
+      uuid, accountId, now, settings: {} as AssistantSettings, assistantsMax: 9,
+      columns: {
+        name: "A", type: "inbound", status: "active", mode: "pipeline", folderId: null,
+        phoneNumberId: null, labelIds: [],
+      },
+    });
+    assert.equal(assistant.kind, "created");
+    const created = await storage.conversations.create({
+      uuid: system.uuid(), accountId, now, type: "widget", variables: {}, initialMessage: "",
+      externalIdentifier: null, priceMicros: 0, inactivityMinutes: 30, dailyCapMicros: null,
+      day: DAY,
+      assistant: { id: assistant.kind === "created" ? assistant.assistantId : 0, uuid },
+    });
+    assert.ok(created.kind === "created");
+    return created.conversation;
+  };
+  const begin = ({ uuid }: Conversation, how: Partial<BeginTurn> = {}) =>
+    storage.conversations.beginTurn({
+      conversationUuid: uuid, text: "When?", idempotencyKey: null, requestHash: "0",
+      messagePriceMicros: PRICE, dailyCapMicros: null, day: DAY, messagesMax: 100,
+      now: system.now(), ...how,
+    });
+  const complete = (turnId: number, conversation: Conversation, how: Partial<CompleteTurn> = {}) =>
+    storage.conversations.completeTurn({
+      turnId, conversation, text: "At nine.", functionCalls: [], stopped: false, truncated: false,
+      usage: null, ends: false, now: system.now(), ...how,
+    });
+  return {
+    newConversation,
+    begin,
+    complete,
+    started: async (conversation: Conversation, how: Partial<BeginTurn> = {}) => {
+      const begun = await begin(conversation, how);
+      assert.ok(begun.kind === "started", begun.kind);
+      return begun;
+    },
+    fail: (turnId: number, conversation: Conversation) => storage.conversations.failTurn({
+      turnId, conversation, reason: "failed", error: "No.", cause: null, now: system.now(),
+    }),
+    said: ({ id }: Conversation) =>
+      storage.conversations.history(id).map(({ content }) => content),
+    /** Balance and what is set aside; everything the ledger says must agree with them. */
+    money: (accountId: number): [balance: number, reserved: number] => {
+      const claims = storage.statements.claims(accountId);
+      assert.ok(claims);
+      const entries = storage.statements.entries(accountId, 0, claims.newest, 10_000);
+      assert.deepEqual(auditAccount(claims.totals, entries, claims.openMicros), []);
+      return [claims.totals.balanceMicros, claims.totals.reservedMicros];
+    },
+  };
+}
+
+for (const engine of ENGINES) {
+  const place = testDataDir();
+  const storage = await engine.open(place);
+  const world = createWorld(storage);
+  after(async () => {
+    await storage.close();
+    rmSync(place, { recursive: true, force: true });
+  });
+
+  test(`[SO1] ${engine.name}: a turn sets its price aside, and its reply is charged once`, async () => {
+    const conversation = await world.newConversation(25_000);
+    const { accountId } = conversation;
+    const { turnId, priceMicros, events } = await world.started(conversation);
+    assert.deepEqual([priceMicros, typesOf(events)], [PRICE, ["message_added"]]);
+    assert.deepEqual(world.money(accountId), [25_000, PRICE]);
+    assert.deepEqual(typesOf(await world.complete(turnId, conversation)),
+      ["message_added", "balance_changed"]);
+    assert.deepEqual(world.money(accountId), [15_000, 0]);
+    await assert.rejects(world.complete(turnId, conversation), /not open/);
+    assert.deepEqual(await world.fail(turnId, conversation), [], "what was charged stays");
+    assert.deepEqual(world.money(accountId), [15_000, 0]);
+    assert.deepEqual(world.said(conversation), ["When?", "At nine."]);
+  });
+
+  test(`[SO2] ${engine.name}: a turn that failed gives back what was set aside, once`, async () => {
+    const conversation = await world.newConversation(PRICE);
+    const { turnId } = await world.started(conversation);
+    assert.deepEqual(await world.begin(conversation), { kind: "balance_too_low" });
+    assert.deepEqual(typesOf(await world.fail(turnId, conversation)), ["reply_failed"]);
+    assert.deepEqual(await world.fail(turnId, conversation), []);
+    assert.deepEqual(world.money(conversation.accountId), [PRICE, 0]);
+    assert.deepEqual(world.said(conversation), ["When?"], "a refused message is not stored");
+  });
+
+  test(`[SO3] ${engine.name}: a key answers with what came of its first send`, async () => {
+    const conversation = await world.newConversation(50_000);
+    const keyed = { idempotencyKey: "k", requestHash: "a" };
+    const { turnId } = await world.started(conversation, keyed);
+    assert.deepEqual(await world.begin(conversation, keyed), { kind: "running" });
+    await world.fail(turnId, conversation);
+    const again = await world.started(conversation, keyed);
+    assert.deepEqual([again.turnId, again.events], [turnId, []], "the message is there already");
+    await world.complete(turnId, conversation);
+    const repeated = await world.begin(conversation, keyed);
+    assert.ok(repeated.kind === "repeated" && repeated.turnId === turnId);
+    assert.equal(repeated.reply?.content, "At nine.");
+    assert.deepEqual(
+      await world.begin(conversation, { ...keyed, requestHash: "b" }), { kind: "key_reused" });
+    assert.deepEqual(world.money(conversation.accountId), [40_000, 0]);
+    assert.deepEqual(world.said(conversation), ["When?", "At nine."]);
+  });
+
+  test(`[SO4] ${engine.name}: a daily cap, a full conversation and one that is gone refuse before anything is written`, async () => {
+    const conversation = await world.newConversation(50_000);
+    const capped = { dailyCapMicros: 15_000 };
+    const { turnId } = await world.started(conversation, capped);
+    assert.deepEqual(await world.begin(conversation, capped), { kind: "daily_cap_reached" });
+    await world.fail(turnId, conversation);
+    await world.started(conversation, capped);
+    assert.deepEqual(
+      await world.begin(conversation, { messagesMax: 3 }), { kind: "conversation_full" });
+    assert.deepEqual(
+      await world.begin(conversation, { conversationUuid: system.uuid() }), { kind: "not_found" });
+    assert.deepEqual(world.money(conversation.accountId), [50_000, PRICE]);
+    assert.deepEqual(world.said(conversation), ["When?", "When?"]);
+  });
+
+  test(`[SO5] ${engine.name}: of commands asked for at once, one that throws undoes itself and no other`, async () => {
+    const [one, two] = [await world.newConversation(PRICE), await world.newConversation(PRICE)];
+    const [first, second] = [await world.started(one), await world.started(two)];
+    const outcomes = await Promise.allSettled([
+      world.complete(first.turnId, one),
+      world.complete(first.turnId, one, { text: "Twice." }),
+      world.complete(second.turnId, two),
+      storage.accounts.credit({
+        accountId: two.accountId, amountMicros: 5, reference: system.uuid(), now: system.now(),
+      }),
+    ]);
+    assert.deepEqual(outcomes.map(({ status }) => status),
+      ["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+    assert.deepEqual(world.said(one), ["When?", "At nine."]);
+    assert.deepEqual(world.said(two), ["When?", "At nine."]);
+    assert.deepEqual([world.money(one.accountId), world.money(two.accountId)], [[0, 0], [5, 0]]);
+  });
+
+  test(`[SO6] ${engine.name}: of turns begun at once, as many start as can be paid`, async () => {
+    const conversation = await world.newConversation(3 * PRICE);
+    const begun = await Promise.all(Array.from({ length: 10 }, () => world.begin(conversation)));
+    const kinds = begun.map(({ kind }) => kind);
+    assert.deepEqual(
+      [kinds.filter((kind) => kind === "started").length,
+        kinds.filter((kind) => kind === "balance_too_low").length], [3, 7]);
+    assert.deepEqual(world.money(conversation.accountId), [3 * PRICE, 3 * PRICE]);
+  });
+
+  test(`[SO7] ${engine.name}: events of an account and of a conversation are numbered without holes, in the order of what they report`, async () => {
+    const conversation = await world.newConversation(50_000);
+    const { accountId, uuid } = conversation;
+    await Promise.all([1, 2].map(async () => {
+      const { turnId } = await world.started(conversation);
+      await world.complete(turnId, conversation);
+    }));
+    const { turnId } = await world.started(conversation);
+    await world.complete(turnId, conversation, { ends: true });
+    const told = storage.events.ofAccount(accountId, 0, 100);
+    assert.deepEqual(
+      told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
+    assert.equal(storage.events.newestOfAccount(accountId), told.length);
+    assert.deepEqual(typesOf(told).slice(-4),
+      ["message_added", "message_added", "balance_changed", "conversation_ended"]);
+    const own = storage.events.ofConversation(uuid, 0, 100);
+    assert.deepEqual(own.map(({ sequence }) => sequence), own.map((_, index) => index + 1));
+    assert.equal(storage.events.newestOfConversation(uuid), own.length);
+    assert.deepEqual(storage.events.ofConversation(uuid, own.length - 1, 100), own.slice(-1));
+    assert.deepEqual(told.filter(({ conversationId }) => conversationId === uuid), own);
+  });
+
+  test(`[SO8] ${engine.name}: an id is given once, also when the newest is deleted`, async () => {
+    const { accountId } = await world.newConversation(0);
+    const now = system.now();
+    const named = { accountId, name: "N", description: null, now };
+    const groups = [storage.folders, storage.labels].map((groups) => async () => {
+      const made = await groups.create({ accountId, name: "G", color: null });
+      assert.ok(made.kind === "saved");
+      await groups.remove({ accountId, groupId: made.group.id, now });
+      return made.group.id;
+    });
+    const makes = [...groups, async () => {
+      const { id: knowledgebaseId } = await storage.knowledgebases.create(named);
+      await storage.knowledgebases.remove({ accountId, knowledgebaseId, now });
+      return knowledgebaseId;
+    }];
+    for (const make of makes) assert.ok(await make() < await make());
+  });
+
+  test(`[SO9] ${engine.name}: a server that starts closes the turns of one that died, and what it had set aside is free`, async () => {
+    const left = testDataDir();
+    const dying = await engine.open(left);
+    const before = createWorld(dying);
+    const conversation = await before.newConversation(PRICE);
+    const { turnId } = await before.started(conversation, { idempotencyKey: "k" });
+    await dying.close();
+    const next = await engine.open(left);
+    const world = createWorld(next);
+    assert.deepEqual(world.money(conversation.accountId), [PRICE, PRICE]);
+    const events = await next.conversations.recover({ now: system.now() });
+    assert.deepEqual(typesOf(events), ["reply_failed"]);
+    assert.deepEqual(world.money(conversation.accountId), [PRICE, 0]);
+    const again = await world.started(conversation, { idempotencyKey: "k" });
+    assert.equal(again.turnId, turnId);
+    await next.close();
+    rmSync(left, { recursive: true });
+  });
+}

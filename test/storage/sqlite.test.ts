@@ -1,0 +1,69 @@
+// What is SQLite's alone: how the `Sql` port stands on the driver, and how a batch is kept whole.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
+import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { createSql } from "#storage/engines/sqlite/sql.ts";
+import { testDataDir } from "#support/server.ts";
+
+const dataDir = testDataDir();
+const db = openWriter(dataDir, { migrate: true });
+after(() => {
+  db.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+test("[SO10] a statement takes named parameters, lists among them, and an insert returns its id", async () => {
+  const sql = createSql(db);
+  const insert = sql.prepare(
+    "INSERT INTO accounts (name, email, plan, created_at) VALUES (@name, '', '', @now)");
+  const ids = [];
+  for (const name of ["a", "b", "c"]) ids.push(await insert.insert({ name, now: 1, more: 2 }));
+  assert.deepEqual(ids, [1, 2, 3]);
+  const chosen = sql.prepare<object, { name: string }>(
+    `SELECT name FROM accounts WHERE ${sql.dialect.among("id", "@ids")} ORDER BY id`);
+  assert.deepEqual(await chosen.all({ ids: [1, 3, 9] }), [{ name: "a" }, { name: "c" }]);
+  assert.deepEqual(await chosen.all({ ids: [] }), []);
+  assert.equal(await chosen.get({ ids: [9] }), undefined);
+  const rename = sql.prepare("UPDATE accounts SET name = @name");
+  assert.equal((await rename.run({ name: "d" })).changes, 3);
+});
+
+test("[SO11] commands of a batch run one after another, each seeing what those before it wrote", async () => {
+  const sql = createSql(db);
+  const credit = sql.prepare("UPDATE accounts SET balance_micros = balance_micros + 1 WHERE id = 1");
+  const read = sql.prepare<object, { micros: number }>(
+    "SELECT balance_micros AS micros FROM accounts WHERE id = 1");
+  const run = createBatchRunner(db, {
+    add: async () => {
+      const before = (await read.get({}))?.micros ?? 0;
+      await credit.run({});
+      return before;
+    },
+    refuse: async () => {
+      await credit.run({});
+      throw new Error("no");
+    },
+  });
+  const outcomes = await run(["add", "refuse", "add"].map((command) => ({ command, args: {} })));
+  assert.deepEqual(outcomes.map((outcome) =>
+    (outcome.kind === "done" ? outcome.value : outcome.kind)), [0, "threw", 1]);
+  const [unknown] = await run([{ command: "nothing", args: {} }]);
+  assert.equal(unknown?.kind, "threw");
+});
+
+test("[SO12] a command that waits for anything but a statement ends the process it runs in", () => {
+  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", `
+    import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
+    import { openWriter } from "#storage/engines/sqlite/database.ts";
+    const db = openWriter(process.env.PLACE, { migrate: false });
+    const run = createBatchRunner(db, {
+      wait: () => new Promise((resolve) => setTimeout(resolve, 1000)),
+    });
+    await run([{ command: "wait", args: {} }]);
+  `], { env: { ...process.env, PLACE: dataDir }, encoding: "utf8" });
+  assert.notEqual(status, 0);
+  assert.match(stderr, /awaited something else than a statement/);
+});
