@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { importsOf, type Import } from "./support/imports.ts";
+import { exportsOf, importsOf, type Import } from "./support/imports.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
@@ -158,6 +158,29 @@ test("[ST8] imports go down by ./ and elsewhere by the room's name", () => {
     .filter(({ file, name, target }) => name.startsWith("../")
       || (name.startsWith("#") && target.startsWith(`${dirname(file)}/`)))
     .map(({ file, name }) => `${file} imports ${name}`);
+  assert.deepEqual(wrong, []);
+});
+
+test("[ST12] what a file exports another one names, and what tests alone name its own file uses", () => {
+  const users = new Map<string, Set<string>>();
+  for (const { file, target, names } of [...SOURCES, ...TESTS].flatMap((one) => importsOf(ROOT, one))) {
+    for (const name of names) {
+      const key = `${target} exports ${name}`;
+      users.set(key, (users.get(key) ?? new Set()).add(file));
+    }
+  }
+  // The typed client is for programs that are not here; a .d.ts says what its script exports.
+  const files = SOURCES.filter((file) => !/^src\/client\/client\.ts$|\.d\.ts$/.test(file));
+  const wrong = files.flatMap((file) => {
+    const text = read(file);
+    return exportsOf(text).filter((name) => {
+      const by = [name, "*"].flatMap((one) => [...users.get(`${file} exports ${one}`) ?? []])
+        .filter((user) => user !== file);
+      if (by.length === 0) return true;
+      const isOwn = (text.match(new RegExp(`(?<!\\.)\\b${name}\\b`, "g"))?.length ?? 0) > 1;
+      return !isOwn && by.every((user) => TESTS.includes(user));
+    }).map((name) => `${file} exports ${name}`);
+  });
   assert.deepEqual(wrong, []);
 });
 

@@ -2,20 +2,13 @@
 // does here.
 import { open, readFile } from "node:fs/promises";
 import { workerData } from "node:worker_threads";
+import type { ExtractionResult, ExtractionSource } from "#features/knowledgebases/extraction.ts";
 import { createOutbound } from "#outbound/request.ts";
-import { chunksOf, Unreadable, type BlockList, type Chunk } from "./documents/blocks.ts";
+import { chunksOf, Unreadable, type BlockList } from "./documents/blocks.ts";
 import { readDocx } from "./documents/docx.ts";
 import { readPdf } from "./documents/pdf.ts";
 import { readText } from "./documents/text.ts";
 import { readWebsite, USER_AGENT } from "./documents/website.ts";
-
-export type ExtractionSource =
-  | { type: "pdf" | "txt" | "docx"; path: string }
-  | { type: "website"; urls: string[]; follow: number };
-
-export type ExtractionResult =
-  | { kind: "extracted"; chunks: Chunk[]; pages: number; truncated: boolean }
-  | { kind: "failed"; reason: string };
 
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
 const outbound = createOutbound({

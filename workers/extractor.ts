@@ -4,19 +4,9 @@
 import { writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";
-import type { ExtractionResult, ExtractionSource } from "./extract.ts";
-
-/** `limitMs`: when the document's thread is stopped. */
-export interface ExtractorJob {
-  id: number;
-  source: ExtractionSource;
-  limitMs: number;
-}
-/** Results travel in pieces, so that the server reads no long message at once. */
-export type ExtractorMessage =
-  | { id: number; chunks: Extract<ExtractionResult, { kind: "extracted" }>["chunks"] }
-  | { id: number; done: { kind: "extracted"; pages: number; truncated: boolean } }
-  | { id: number; done: Extract<ExtractionResult, { kind: "failed" }> };
+import type {
+  ExtractionResult, ExtractorJob, ExtractorMessage,
+} from "#features/knowledgebases/extraction.ts";
 
 const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;

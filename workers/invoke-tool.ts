@@ -1,32 +1,9 @@
 // Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
+import { isUnsafeKey } from "#core/values.ts";
+import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
-
-export interface ToolRequest {
-  url: string;
-  method: string;
-  headers: Record<string, string>;
-  body?: string;
-  totalMs: number;
-  bytesMax: number;
-  /** Longest result as JSON text. */
-  resultCharsMax: number;
-  /** Also hand over what was really answered: somebody looks at it. */
-  isTrial?: boolean;
-}
-
-/** What the endpoint answered, its text clean and no longer than a result. */
-export interface Answered {
-  status: number;
-  headers: Record<string, string>;
-  body: string;
-}
-
-export type ToolReply =
-  | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
-  | { kind: "status"; status: number; answered?: Answered }
-  | Exclude<OutboundReply, { kind: "reply" }>;
 
 const DEPTH_MAX = 32;
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
@@ -42,7 +19,7 @@ function cleaned(value: unknown, depth = 0): unknown {
   if (depth >= DEPTH_MAX) return "…";
   if (Array.isArray(value)) return value.map((item) => cleaned(item, depth + 1));
   const entries = Object.entries(value)
-    .filter(([key]) => key !== "__proto__" && key !== "constructor" && key !== "prototype")
+    .filter(([key]) => !isUnsafeKey(key))
     .map(([key, item]) => [key.replace(UNSEEN, ""), cleaned(item, depth + 1)] as const);
   return Object.fromEntries(entries);
 }
@@ -79,7 +56,7 @@ function answeredOf(
   };
 }
 
-export default async function invoke(request: ToolRequest): Promise<ToolReply> {
+export default async function invoke(request: EndpointRequest): Promise<EndpointReply> {
   const { resultCharsMax, isTrial, ...wanted } = request;
   const reply = await outbound.request(wanted);
   if (reply.kind !== "reply") return reply;

@@ -44,7 +44,7 @@ function callerOfTicket(accounts: Accounts, issued: Caller | null): Caller | nul
     : identity;
 }
 
-export interface Admission {
+interface Admission {
   api: ApiOptions;
   access: Access;
   tickets: Tickets<Caller>;

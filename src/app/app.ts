@@ -385,4 +385,4 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
 }
 
-export type { AppOptions, Features };
+export type { Features };

@@ -47,7 +47,7 @@ export interface VoiceOptions
   observeLateness(ms: number): void;
 }
 
-export interface Voice {
+interface Voice {
   calling: Calling;
   /** Without those that could not reach this server. */
   hosted: HostedLines;

@@ -14,7 +14,7 @@ import type { EventBus } from "#events/bus.ts";
 import { createLeads } from "#features/leads/leads.ts";
 import type { Storage } from "#storage/storage.ts";
 
-export interface CampaigningOptions {
+interface CampaigningOptions {
   storage: Storage;
   bus: EventBus;
   system: System;

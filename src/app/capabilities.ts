@@ -16,7 +16,7 @@ import {
 } from "#providers/speech/engines.ts";
 import type { Storage } from "#storage/storage.ts";
 
-export interface CapabilityOptions {
+interface CapabilityOptions {
   speech: SpeechConfig;
   catalogs: Catalogs;
   modelCatalog: ModelCatalog;
@@ -25,7 +25,7 @@ export interface CapabilityOptions {
   log: Logger;
 }
 
-export interface ServerCapabilities extends Capabilities, VoiceAvailability {
+interface ServerCapabilities extends Capabilities, VoiceAvailability {
   previews: VoicePreviews;
 }
 

@@ -7,7 +7,7 @@ import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/mode
 
 const CATALOG_FILE = new URL("../../data/models.json", import.meta.url);
 
-export type ModelsOutcome =
+type ModelsOutcome =
   | { kind: "ok"; entries: ModelEntry[] }
   | { kind: "invalid"; problems: string[] };
 

@@ -19,7 +19,7 @@ import type { NumberProvider } from "#providers/numbers/port.ts";
 import { createTwilioNumbers } from "#providers/numbers/twilio.ts";
 import type { Storage } from "#storage/storage.ts";
 
-export interface NumbersOptions {
+interface NumbersOptions {
   config: Pick<
     Config,
     | "PARLEY_TWILIO_ACCOUNT_SID" | "PARLEY_TWILIO_AUTH_TOKEN" | "PARLEY_TWILIO_URL"

@@ -17,7 +17,7 @@ import { createInboundAsk } from "#features/webhooks/inbound-webhook.ts";
 import { createRelay } from "#features/webhooks/relay.ts";
 import { createWebhooks, type WebhookStore } from "#features/webhooks/webhooks.ts";
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   config: Config;
   store: WebhookStore;
   conversations: Pick<ConversationStore, "history">;
@@ -30,8 +30,6 @@ export interface DeliveryOptions {
   system: System;
   log: Logger;
 }
-
-export type WebhookDelivery = ReturnType<typeof createDelivery>;
 
 const API_ROOT = "/api";
 const USER_AGENT = "Parley-Webhooks";

@@ -77,7 +77,7 @@ function sizesIn(folder: string): Record<string, number> {
     .map((path) => [path, lstatSync(join(folder, path)).size]));
 }
 
-export interface Made {
+interface Made {
   files: number;
   /** False: PARLEY_SECRET is set, and kept by whoever set it. */
   holdsSecret: boolean;

@@ -14,7 +14,7 @@ export interface Invocation {
   positionals: string[];
 }
 
-export interface Result {
+interface Result {
   /** What `--json` prints. */
   value: unknown;
   /** What a person reads. */

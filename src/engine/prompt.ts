@@ -15,7 +15,7 @@ export interface Persona {
   timezone: string;
 }
 
-export interface Parties {
+interface Parties {
   customerPhone: string;
   assistantPhone: string;
 }

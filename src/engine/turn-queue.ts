@@ -14,7 +14,7 @@ export interface TurnQueue {
   empty(): Promise<void>;
 }
 
-export interface TurnQueueLimits {
+interface TurnQueueLimits {
   waitingMax: number;
   waitMs: number;
 }

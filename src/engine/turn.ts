@@ -21,7 +21,7 @@ export type TurnEvent =
   /** The reply ended at a bound: no more text comes. */
   | { kind: "truncated" };
 
-export interface TurnRequest {
+interface TurnRequest {
   model: LanguageModel;
   functions: TurnFunctions;
   messages: ModelMessage[];

@@ -23,7 +23,7 @@ import { beginCompletion, countOf } from "./openai/completions.ts";
 import type { TurnStreams } from "./turn-stream.ts";
 import type { MessageProtocol } from "#features/conversations/message-protocol.ts";
 
-export interface ProtocolOptions {
+interface ProtocolOptions {
   conversations: Conversations;
   assistants: {
     find(accountId: number, assistantId: number): Assistant | null;

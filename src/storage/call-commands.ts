@@ -23,12 +23,12 @@ type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
 
 const SECOND = 1_000_000;
 /** The shortest call that is billed. */
-export const BILLED_SECONDS_MIN = 30;
+const BILLED_SECONDS_MIN = 30;
 
 const reference = (callId: number): string => `call:${callId}`;
 
 /** The price of so many seconds of talk, rounded up to the micro-dollar. */
-export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
+const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
   Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
 
 export function callCommands(sql: Sql) {
@@ -265,7 +265,7 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
   };
 }
 
-export const bodyOf = (entry: TranscriptEntry) => ({
+const bodyOf = (entry: TranscriptEntry) => ({
   number: entry.number,
   sender: entry.speaker === "assistant" ? "bot" as const : "human" as const,
   text: entry.text,

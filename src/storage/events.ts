@@ -33,7 +33,7 @@ function eventFromRow(row: EventRow): CommittedEvent {
   };
 }
 
-export interface NewEvent {
+interface NewEvent {
   accountId: number;
   accountSequence: number;
   /** Row id and uuid of the conversation, or null for an event of the account alone. */

@@ -17,7 +17,7 @@ interface AccountRow {
   event_sequence: number;
 }
 
-export interface Ledger {
+interface Ledger {
   /**
    * Sets the amount aside and draws `events` account event numbers, of which the last is returned;
    * null when the free balance is too low, and then nothing was written.

@@ -2,7 +2,7 @@
 // SQL text for all engines. An engine's folder implements it over its driver (engines/).
 
 /** SQLite answers at once; an engine behind a socket answers in the order it was asked. */
-export type Awaitable<T> = T | Promise<T>;
+type Awaitable<T> = T | Promise<T>;
 
 /** Parameters are named: `@name` in the text. Members the text does not name are ignored. */
 export interface Statement<P extends object, Row = never> {

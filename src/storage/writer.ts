@@ -2,8 +2,8 @@
 import type { StorageFailure } from "#core/faults.ts";
 import type { AllCommands } from "./commands.ts";
 
-export type ArgsOf<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
-export type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
+type ArgsOf<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
+type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
 
 export interface Writer {
   /**

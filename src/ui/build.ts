@@ -62,9 +62,9 @@ export const bundleCall = async (): Promise<Asset> => (await bundle(CALL)).js;
 export const bundleDashboard = (): Promise<Bundle> => bundle(DASHBOARD);
 
 /** Bundles at the first request; a failure is tried again by the next. */
-function once(source: Source): () => Promise<Bundle> {
-  let bundled: Promise<Bundle> | null = null;
-  return () => bundled ??= bundle(source).catch((error: unknown) => {
+function once<Bundled>(make: () => Promise<Bundled>): () => Promise<Bundled> {
+  let bundled: Promise<Bundled> | null = null;
+  return () => bundled ??= make().catch((error: unknown) => {
     bundled = null;
     throw error;
   });
@@ -76,13 +76,13 @@ const STYLES = "text/css; charset=utf-8";
 export function mountBundles(server: HttpServer): void {
   const get = (pattern: string, handle: (http: HttpRequest) => Promise<Reply>): void =>
     server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
-  const widget = once(WIDGET);
+  const widget = once(bundleWidget);
   for (const pattern of ["/widget.js", "/embed.js"]) {
-    get(pattern, async (http) => reply((await widget()).js, JAVASCRIPT, http, WIDGET_HEADERS));
+    get(pattern, async (http) => reply(await widget(), JAVASCRIPT, http, WIDGET_HEADERS));
   }
-  const call = once(CALL);
-  get("/widget-call.js", async (http) => reply((await call()).js, JAVASCRIPT, http, WIDGET_HEADERS));
-  const dashboard = once(DASHBOARD);
+  const call = once(bundleCall);
+  get("/widget-call.js", async (http) => reply(await call(), JAVASCRIPT, http, WIDGET_HEADERS));
+  const dashboard = once(bundleDashboard);
   get("/dashboard/dashboard.js", async (http) =>
     reply((await dashboard()).js, JAVASCRIPT, http, PAGE_HEADERS));
   get("/dashboard/dashboard.css", async (http) =>

@@ -12,7 +12,8 @@ import type { AmbienceKind } from "#audio/kinds.ts";
 import { mixInto } from "#audio/mix.ts";
 import { createResampler } from "#audio/resampler.ts";
 import { createBeepDetector } from "#audio/tones.ts";
-import { createStereoRecorder, monoWav, parseWav, repairWav } from "#audio/wav.ts";
+import { createStereoRecorder, monoWav, repairWav } from "#audio/wav.ts";
+import { parseWav } from "#support/wav.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "parley-audio-"));
 after(() => rm(folder, { recursive: true }));

@@ -3,8 +3,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { parseWav } from "#audio/wav.ts";
 import { createTold, type Told } from "./told.ts";
+import { parseWav } from "./wav.ts";
 
 export interface SpeechRequest {
   authorization: string | undefined;

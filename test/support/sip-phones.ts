@@ -9,10 +9,14 @@ import {
   parseMessage, SipHeaders, type SipMessage, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+import type {
+  Dialog, DialogEnd, IncomingInvite, OutgoingCall,
+} from "#providers/carriers/sip/dialogs/call-types.ts";
+import type { CallRequest } from "#providers/carriers/sip/dialogs/outgoing.ts";
 import {
-  createUserAgent, type CallRequest, type Dialog, type DialogEnd, type IncomingInvite,
-  type OutgoingCall, type Peer, type UserAgent, type UserAgentOptions,
+  createUserAgent, type UserAgent, type UserAgentOptions,
 } from "#providers/carriers/sip/dialogs/user-agent.ts";
+import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import type { ManualSystem } from "./clock.ts";
 import { createTold, type Told } from "./told.ts";
 

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { createResampler } from "#audio/resampler.ts";
-import { parseWav } from "#audio/wav.ts";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
 import { pocketSphinxMissing } from "#providers/speech/embedded/pocketsphinx.ts";
@@ -19,6 +18,7 @@ import {
 import { accountEvent } from "#support/account-events.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
+import { parseWav } from "#support/wav.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-talk-"));
 const model = await startScriptedModel();

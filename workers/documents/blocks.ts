@@ -1,24 +1,16 @@
 // What every reader of documents produces: readable text in order, with the headings above it; and
 // the chunks it is cut into: whole paragraphs under the same headings, long ones at a sentence's
 // end.
+import type { Chunk } from "#features/knowledgebases/extraction.ts";
 
-export interface Block {
-  /** Outermost first. */
-  headings: string[];
-  text: string;
-  /** From 1; PDF only. */
-  page: number | null;
-  /** Web pages only. */
-  url: string | null;
-}
-/** A block of a size that can be found and quoted. */
-export type Chunk = Block;
+/** As a reader finds it, of any size. */
+type Block = Chunk;
 
 /** Says in words for its owner why a document cannot be read. */
 export class Unreadable extends Error {}
 
-export const CHUNK_CHARS_MAX = 1200;
-export const DOCUMENT_CHARS_MAX = 2_000_000;
+const CHUNK_CHARS_MAX = 1200;
+const DOCUMENT_CHARS_MAX = 2_000_000;
 const HEADINGS_MAX = 6;
 const HEADING_CHARS_MAX = 200;
 

@@ -9,7 +9,7 @@ const SAMPLE_BYTES = 2;
 const FRAME_BYTES = 4;
 const BLOCKS_WAITING_MAX = 30;
 
-export interface StereoRecorder {
+interface StereoRecorder {
   /** One piece of both sides, of one length; the arrays are not kept. */
   write(left: Int16Array, right: Int16Array): void;
   /** Resolves once the file is whole; to its length. Rejects when it could not be written. */
@@ -126,27 +126,4 @@ export function monoWav(pieces: Int16Array[], rate: number): Uint8Array<ArrayBuf
     at += byteLength;
   }
   return bytes;
-}
-
-export interface ParsedWav {
-  rate: number;
-  /** One array per channel. */
-  channels: Int16Array[];
-}
-
-/** Reads 16-bit PCM; throws on anything else. */
-export function parseWav(bytes: Buffer): ParsedWav {
-  const isRiff = bytes.toString("latin1", 0, 4) === "RIFF";
-  if (!isRiff || bytes.readUInt16LE(20) !== 1 || bytes.readUInt16LE(34) !== 8 * SAMPLE_BYTES) {
-    throw new Error("no WAV of 16-bit PCM");
-  }
-  const count = bytes.readUInt16LE(22);
-  const frames = Math.floor(bytes.readUInt32LE(40) / (2 * count));
-  const channels = Array.from({ length: count }, () => new Int16Array(frames));
-  for (let frame = 0; frame < frames; frame += 1) {
-    channels.forEach((channel, index) => {
-      channel[frame] = bytes.readInt16LE(HEADER_BYTES + 2 * (frame * count + index));
-    });
-  }
-  return { rate: bytes.readUInt32LE(24), channels };
 }

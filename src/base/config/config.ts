@@ -7,7 +7,7 @@ import { problem } from "./values.ts";
 type Settings = typeof SETTINGS;
 export type Config = { [Name in keyof Settings]: Settings[Name]["default"] };
 
-export type ConfigOutcome =
+type ConfigOutcome =
   | { kind: "ok"; config: Config; warnings: string[] }
   | { kind: "invalid"; problems: string[]; warnings: string[] };
 

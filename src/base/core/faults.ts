@@ -4,7 +4,7 @@
 /** Field name (dotted for nested fields) to every message about it. */
 export type FieldErrors = Record<string, string[]>;
 
-export interface FaultDetails {
+interface FaultDetails {
   /** Machine-readable reason; sent only where the contract has a place for it. */
   code?: string;
   /** Validation messages by field; makes the body `{ message, errors }`. */

@@ -39,7 +39,7 @@ export const Nullable = <T extends TSchema>(schema: T, options: SchemaOptions = 
   Type.Union([schema, Type.Null()], options);
 
 /** Turns a spelling clients use into the one the schema describes; must not throw on anything. */
-export type Prepare = (value: unknown) => unknown;
+type Prepare = (value: unknown) => unknown;
 
 const PREPARE = Symbol("prepare");
 

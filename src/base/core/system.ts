@@ -86,7 +86,7 @@ export function utcDay(instant: Instant): string {
   return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 10);
 }
 
-export interface LocalDateTime {
+interface LocalDateTime {
   date: string;
   time: string;
 }

@@ -5,7 +5,7 @@ import { Fault } from "./faults.ts";
 import { LIMITS } from "./limits.ts";
 import { firstChars, isLonger, isUnsafeKey } from "./values.ts";
 
-export type Variables = Record<string, string>;
+type Variables = Record<string, string>;
 
 /** What a name cannot have: it would not end where its placeholder does. */
 const NAME = /^[^{}\p{Cc}]+$/u;
@@ -28,7 +28,7 @@ function mapOf(value: unknown): [name: string, value: unknown][] | null {
   return maps.some((map) => map === null) ? null : maps.flatMap((map) => map ?? []);
 }
 
-export type ReadVariables =
+type ReadVariables =
   | { kind: "read"; variables: Variables }
   | { kind: "invalid"; field: string; message: string };
 

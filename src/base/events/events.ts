@@ -94,7 +94,7 @@ export type CampaignReason =
   | "requested" | "balance_too_low" | "assistant_unavailable" | "no_leads" | "carrier_failures"
   | "deleted";
 
-export interface TranscriptBody {
+interface TranscriptBody {
   number: number;
   sender: "bot" | "human";
   text: string;

@@ -27,7 +27,7 @@ function ownAddresses(): Set<string> {
 }
 
 /** The name without brackets and trailing dot, as it is resolved. */
-export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
 
 export function createAddressPolicy(allowPrivateNetworks: readonly string[]): AddressPolicy {
   const allowed = parseNetworks(allowPrivateNetworks);

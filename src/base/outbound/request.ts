@@ -14,7 +14,7 @@ const HEADER_BYTES_MAX = 16 * 1024;
 /** A request up to this size is written in one piece: its write fails as a whole or not at all. */
 const ONE_WRITE_BYTES_MAX = 8 * 1024;
 
-export interface OutboundRequest {
+interface OutboundRequest {
   url: string;
   method: string;
   headers?: Record<string, string>;
@@ -38,7 +38,7 @@ export interface Outbound {
   close(): Promise<void>;
 }
 
-export interface OutboundOptions {
+interface OutboundOptions {
   /** CIDR ranges that may be reached although they are private. */
   allowPrivateNetworks: readonly string[];
   userAgent?: string;

@@ -239,7 +239,7 @@ export function identify(
 }
 
 /** Code of the fault that says: this page's origin may not use this assistant. */
-export const ORIGIN_REFUSED = "origin_refused";
+const ORIGIN_REFUSED = "origin_refused";
 
 export function originFault(): Fault {
   return new Fault(403, "This origin may not use this assistant.", { code: ORIGIN_REFUSED });

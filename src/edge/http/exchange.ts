@@ -59,7 +59,7 @@ export interface ByteStream {
 export const json = (status: number, body: unknown, headers?: HeaderMap): Reply =>
   headers ? { status, json: body, headers } : { status, json: body };
 
-export type Handler = (request: HttpRequest) => Reply | Promise<Reply>;
+type Handler = (request: HttpRequest) => Reply | Promise<Reply>;
 
 export interface HttpRoute {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";

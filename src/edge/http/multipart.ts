@@ -12,14 +12,14 @@ import { LIMITS } from "#core/limits.ts";
 import { isUnsafeKey } from "#core/values.ts";
 import type { MultipartForm } from "./exchange.ts";
 
-export interface MultipartOptions {
+interface MultipartOptions {
   /** Where the file is put, under a random name. */
   folder: string;
   fileBytesMax: number;
   newName(): string;
 }
 
-export interface MultipartReader {
+interface MultipartReader {
   /** Takes a copy of a chunk. */
   write(chunk: Buffer): void;
   /** Resolves once the file is on disk; rejects with a Fault when the body is malformed. */

@@ -9,7 +9,7 @@ import { isLoopback } from "#core/networks.ts";
 import { json, type HeaderMap, type HttpRoute, type Reply, type HttpRequest } from "./exchange.ts";
 import type { HttpServer } from "./server.ts";
 
-export interface PageOptions {
+interface PageOptions {
   server: HttpServer;
   /** Null when ready; else why not, in words fit for a stranger. */
   notReady(): string | null;

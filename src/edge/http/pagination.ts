@@ -75,7 +75,7 @@ function dayStart(text: string | undefined, field: string): Instant | undefined 
 /** More numbered links than this would make a page of links instead of data. */
 const NUMBERED_LINKS_MAX = 100;
 
-export interface PageOf<Item> {
+interface PageOf<Item> {
   items: Item[];
   total: number;
 }

@@ -35,7 +35,7 @@ export interface RouteRequest<Query, Body> {
   baseUrl: string;
 }
 
-export type KeyRequest<Query, Body> = RouteRequest<Query, Body> & { caller: Caller };
+type KeyRequest<Query, Body> = RouteRequest<Query, Body> & { caller: Caller };
 
 interface RouteBase<Query extends TObject, Body extends TObject> {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -96,7 +96,7 @@ export interface KeyRoute<Query extends TObject = TObject, Body extends TObject 
   handle(request: KeyRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
 }
 
-export interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TObject>
+interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TObject>
   extends RouteBase<Query, Body> {
   auth: "public";
   /** The handler asks for the API key itself, as its protocol wants it; pages may call it too. */

@@ -23,7 +23,7 @@ import { mountSocket } from "./socket.ts";
 // The typings lack it.
 (uWS as unknown as { _cfg(key: string): void })._cfg("999999990007");
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   tls: { keyFile: string; certFile: string } | null;
   trustedProxies: string[];
   log: Logger;

@@ -14,8 +14,6 @@ import { LIMITS } from "#core/limits.ts";
 import { isCollecting, prepareOf, WITH_MESSAGE, withErrors } from "#core/schema.ts";
 import { isLonger, isUnsafeKey } from "#core/values.ts";
 
-export { Nullable, WITH_MESSAGE, withMessage } from "#core/schema.ts";
-
 export type Validate<T> = (value: unknown) => T;
 
 /** `label_ids.0` → `label ids.0`, as the contract's messages spell field names. */
@@ -165,7 +163,7 @@ function coerceObject(schema: TSchema, value: unknown): unknown {
   return result;
 }
 
-export interface ValidationOptions {
+interface ValidationOptions {
   /** Top-level message of the 422; absent: the first field's message. */
   message?: string;
 }
@@ -189,7 +187,7 @@ export function compileValidation<T extends TObject>(
   };
 }
 
-export function validationFault(errors: FieldErrors, message?: string): Fault {
+function validationFault(errors: FieldErrors, message?: string): Fault {
   const first = Object.values(errors)[0]?.[0] ?? "The given data was invalid.";
   return new Fault(422, message ?? first, { errors });
 }

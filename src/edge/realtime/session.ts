@@ -34,7 +34,7 @@ export interface Sink {
   close(reason: CloseReason, frames: Frame[]): void;
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   source: StreamSource;
   sink: Sink;
   bus: EventBus;

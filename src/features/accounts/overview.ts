@@ -6,7 +6,7 @@ import { utcDay, type Instant, type System } from "#core/system.ts";
 import { nextTurn } from "#core/next-turn.ts";
 
 /** Instants; `to` is exclusive. */
-export interface Range {
+interface Range {
   from: Instant;
   to: Instant;
 }
@@ -28,10 +28,10 @@ export interface DayFigures {
   calls: { status: string; calls: number; answered: number; seconds: number }[];
 }
 
-export const STAGES = [
+const STAGES = [
   "endpointMs", "finalTranscriptMs", "firstTokenMs", "firstAudioMs", "heardMs",
 ] as const;
-export type Stage = (typeof STAGES)[number];
+type Stage = (typeof STAGES)[number];
 /** How long each stage of one reply in a call took, since the customer stopped speaking. */
 export type TurnTimes = Record<Stage, number | null>;
 
@@ -62,7 +62,7 @@ export const LATENCY_CONVERSATIONS_MAX = 200;
 const LATENCY_MESSAGES_MAX = 40;
 
 /** Whole milliseconds, to the nearest rank. */
-export interface Percentiles {
+interface Percentiles {
   p50: number;
   p95: number;
 }
@@ -94,7 +94,7 @@ export interface Overview {
   replyLatency: ReplyLatency;
 }
 
-export interface OverviewOptions {
+interface OverviewOptions {
   store: OverviewStore;
   system: System;
 }

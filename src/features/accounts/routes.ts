@@ -24,7 +24,7 @@ import type { Sessions } from "./sessions.ts";
 import type { Statements } from "./statements.ts";
 import type { Tickets } from "./tickets.ts";
 
-export interface AccountRouteOptions {
+interface AccountRouteOptions {
   accounts: Accounts;
   tickets: Tickets<Caller>;
   sessions: Sessions;

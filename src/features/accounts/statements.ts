@@ -26,7 +26,7 @@ export interface StatementStore {
   entries(accountId: number, after: number, last: number, rows: number): LedgerEntry[];
 }
 
-export interface Verification {
+interface Verification {
   entries: number;
   balanceMicros: Micros;
   /** The sum of all entries. */

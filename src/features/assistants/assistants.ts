@@ -150,7 +150,7 @@ export interface AssignableNumber extends PhoneNumber {
   isAvailable: boolean;
 }
 
-export interface AssistantOptions {
+interface AssistantOptions {
   store: AssistantStore;
   phoneNumbers: PhoneNumberStore;
   catalogs: Catalogs;

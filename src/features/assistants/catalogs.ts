@@ -64,7 +64,7 @@ export const voiceCodeOf = ({ codes }: Voice, engine: string | null): string | n
   (engine === null ? null : codes[VOICES_OF[engine] ?? engine] ?? null);
 
 /** Absent members do not narrow. Texts are compared without regard to case. */
-export interface VoiceFilter {
+interface VoiceFilter {
   mode?: Mode;
   /** Also finds voices that speak any language. */
   language_id?: number;

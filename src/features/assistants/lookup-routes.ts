@@ -14,7 +14,7 @@ import type { ModelType } from "./rules.ts";
 import { ASSISTANT_TYPES, Id, MODES, oneOf } from "./settings.ts";
 import type { VoicePreviews } from "./voice-previews.ts";
 
-export interface LookupRouteOptions {
+interface LookupRouteOptions {
   catalogs: Catalogs;
   assistants: Assistants;
   capabilities: Pick<VoiceAvailability, "whyVoiceMissing" | "whyProviderMissing"> & {

@@ -16,7 +16,7 @@ import {
   AssistantSchema, assistantWire, OutboundSchema, outboundWire, SavedSchema, savedWire,
 } from "./wire.ts";
 
-export interface AssistantRouteOptions {
+interface AssistantRouteOptions {
   assistants: Assistants;
   catalogs: Catalogs;
   capabilities: Capabilities;

@@ -20,7 +20,7 @@ export interface References {
 }
 
 /** Rows of the account; ids of anybody else's are as good as none. */
-export interface Owned {
+interface Owned {
   folder(id: number): boolean;
   label(id: number): boolean;
   assistant(id: number): boolean;
@@ -29,7 +29,7 @@ export interface Owned {
   inboundAssistantOn(phoneNumberId: number): number | null;
 }
 
-export interface Case {
+interface Case {
   accountId: number;
   /** Null while the assistant is being created. */
   assistantId: number | null;

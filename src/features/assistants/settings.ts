@@ -101,7 +101,7 @@ export const FillerConfig = Type.Object({
 }, about("Short words said while the answer is worked out; null: those of the language."));
 export type FillerConfig = Required<Static<typeof FillerConfig>>;
 
-export const POSITIONS = [
+const POSITIONS = [
   "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left",
   "top-right", "top-left", "top-center",
 ] as const;

@@ -10,7 +10,7 @@ export interface VoicePreviews {
   get(voiceId: number): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
-export interface VoicePreviewOptions {
+interface VoicePreviewOptions {
   catalogs: Catalogs;
   /** Why the voice cannot be heard on this server; null: it can. */
   whyMissing(voice: Voice): string | null;

@@ -26,7 +26,7 @@ export interface Desk {
   zone: string;
 }
 
-export type Answer =
+type Answer =
   | { kind: "done"; data: unknown }
   | { kind: "refused"; status: number; reason: string }
   /** `sent` false: it has certainly not arrived. */

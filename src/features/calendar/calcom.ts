@@ -22,7 +22,7 @@ const TIMES_MAX = 50;
 type Result = Record<string, unknown>;
 type Arguments = Record<string, unknown>;
 
-export interface CalcomOptions {
+interface CalcomOptions {
   /** Server for the endpoint `us`. */
   url: string;
   send: SendToEndpoint;

@@ -80,7 +80,7 @@ export interface CalendarStore {
   latest(assistantId: number, within: Period, rows: number): Appointment[];
 }
 
-export type BookOutcome =
+type BookOutcome =
   | { kind: "booked"; appointment: Appointment }
   | { kind: "taken" }
   /** No slot of the calendar begins there. */
@@ -89,7 +89,7 @@ export type BookOutcome =
   /** The key has booked another time, or for somebody else. */
   | { kind: "key_reused" };
 
-export interface Slot {
+interface Slot {
   start: string;
   end: string;
   label: string;
@@ -103,7 +103,7 @@ const FEED_PAST = 90 * DAY;
 const FEED_AHEAD = 400 * DAY;
 
 const OFFICE = [{ from: "09:00", to: "17:00" }];
-export const CALENDAR_DEFAULTS: CalendarSettings = {
+const CALENDAR_DEFAULTS: CalendarSettings = {
   timeZone: null,
   slotMinutes: 30,
   bufferMinutes: 0,

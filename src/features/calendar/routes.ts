@@ -94,7 +94,7 @@ const AppointmentSchema = Type.Object({
 
 const LISTED_DAYS = 90;
 
-export interface CalendarRoutesOptions {
+interface CalendarRoutesOptions {
   calendars: Calendars;
   findAssistant(accountId: number, id: number): Assistant | null;
   system: System;

@@ -14,7 +14,7 @@ import type {
 } from "./records.ts";
 import type { Transfer } from "./transfers.ts";
 
-export interface CallsOptions {
+interface CallsOptions {
   store: CallStore;
   bus: EventBus;
   system: System;
@@ -26,7 +26,7 @@ export interface CallsOptions {
   recordings: { remove(file: string): Promise<void>; repair(file: string): Promise<boolean> };
 }
 
-export interface NewCallArgs {
+interface NewCallArgs {
   assistant: Assistant;
   type: CallType;
   conversationUuid: string | null;

@@ -14,7 +14,7 @@ export interface Evaluation {
   error: string | null;
 }
 
-export interface EvaluateOptions {
+interface EvaluateOptions {
   resolveModel(assistant: Assistant): LanguageModel;
   system: System;
   log: Logger;

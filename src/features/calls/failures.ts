@@ -6,7 +6,7 @@ import type { EndReason } from "./records.ts";
  * What is billed of a call: `full` by the rules of its price; `lasted`: its time and no more, since
  * the server ended it; `nothing`: what the server is for did not work.
  */
-export const CHARGES = ["full", "lasted", "nothing"] as const;
+const CHARGES = ["full", "lasted", "nothing"] as const;
 export type Charge = (typeof CHARGES)[number];
 
 export interface EndFacts {

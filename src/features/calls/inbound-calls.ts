@@ -9,7 +9,7 @@ import type { Calls } from "./calls.ts";
 import type { Call } from "./records.ts";
 import type { CallingOptions } from "./live-call.ts";
 
-export interface InboundOptions
+interface InboundOptions
   extends Pick<CallingOptions, "askInbound" | "findAssistant" | "whyCannotTalk"> {
   calls: Calls;
   routeInbound: RouteInbound;
@@ -17,7 +17,7 @@ export interface InboundOptions
 }
 
 /** What is known of a call before anybody has answered. */
-export interface Arrival {
+interface Arrival {
   to: string;
   from: string | null;
   trunkId: number | null;

@@ -16,7 +16,7 @@ export type Line =
   | { carrier: "hosted"; hosted: Hosted }
   | { carrier: "sip"; trunkId: number; to: string };
 
-export interface LinesOptions {
+interface LinesOptions {
   trunks: Pick<SipTrunks, "all">;
   hosted: ReadonlyMap<HostedAccount, Hosted>;
   findHosted: InboundStore["findHosted"];

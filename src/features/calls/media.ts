@@ -28,7 +28,7 @@ export interface Lateness {
   ms: number[];
 }
 
-export interface MediaThreadOptions {
+interface MediaThreadOptions {
   data: MediaWorkerData;
   /** All there are, with their passwords. */
   trunks(): TrunkSetup[];

@@ -21,7 +21,7 @@ export const HEARINGS = ["server", "model", "browser", "typed", "script"] as con
 export type Hearing = (typeof HEARINGS)[number];
 
 /** Why the media of a call ended, finer than its status. */
-export const END_REASONS = [
+const END_REASONS = [
   "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
   "balance", "transferred", "operator", "rejected", "busy", "no_answer", "carrier_failed",
   "speech_failed", "model_failed", "server_restarted",
@@ -137,7 +137,7 @@ export type CreateCallOutcome =
   /** The number of an outbound call is on the account's do-not-call list. */
   | { kind: "blocked" };
 
-export type DeleteCallOutcome =
+type DeleteCallOutcome =
   | { kind: "deleted"; recordingFile: string | null; events: CommittedEvent[] }
   | { kind: "not_found" }
   /** It has not ended, or the work after it runs. */

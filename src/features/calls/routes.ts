@@ -20,7 +20,7 @@ import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
 import type { VoiceChoice } from "./voice-choice.ts";
 import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
 
-export interface CallRouteOptions {
+interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
   log: Logger;

@@ -6,13 +6,13 @@ import { about, named, Nullable } from "#core/schema.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { EndReason } from "./records.ts";
 
-export const TRANSFER_TYPES = [
+const TRANSFER_TYPES = [
   "call_transfer", "warm_call_transfer", "assistant_transfer",
 ] as const;
-export type TransferType = (typeof TRANSFER_TYPES)[number];
+type TransferType = (typeof TRANSFER_TYPES)[number];
 export type LineTransfer = Exclude<TransferType, "assistant_transfer">;
 
-export const TRANSFER_STATUSES = ["in-progress", "completed", "failed"] as const;
+const TRANSFER_STATUSES = ["in-progress", "completed", "failed"] as const;
 
 export interface Transfer {
   type: TransferType;

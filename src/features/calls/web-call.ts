@@ -23,7 +23,7 @@ import type { Hearing } from "./records.ts";
 import type { Face } from "./face.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 
-export interface WebCallOptions {
+interface WebCallOptions {
   calling: Calling;
   conversations: Conversations;
   /** Who may talk, as in the conversation's own routes. */

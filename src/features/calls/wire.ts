@@ -85,7 +85,7 @@ export const CallSchema = Type.Object({
 /** The link of a call's recording; `baseUrl`: the API as who asks sees it. */
 export type RecordingUrl = (call: Call, baseUrl: string) => string | null;
 
-export function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchema> {
+function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchema> {
   const answeredS = (call.answeredAt ?? call.createdAt) / 1_000_000;
   return {
     text: entry.text,

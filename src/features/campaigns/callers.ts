@@ -4,7 +4,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Lines } from "#features/calls/lines.ts";
 import type { Campaign } from "./campaigns.ts";
 
-export interface CallersOptions {
+interface CallersOptions {
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   findNumber(accountId: number, phoneNumberId: number): { phoneNumber: string } | null;
   whyCannotCall: Lines["whyCannotCall"];

@@ -107,7 +107,7 @@ export interface CampaignStore {
   settle(args: { leadId: number; now: Instant }): Promise<CommittedEvent[]>;
 }
 
-export interface CampaignsOptions {
+interface CampaignsOptions {
   store: CampaignStore;
   bus: EventBus;
   system: System;

@@ -13,7 +13,7 @@ import { accountTopic } from "#events/events.ts";
 import type { Callers } from "./callers.ts";
 import type { Campaign, CampaignStore, ClaimOutcome } from "./campaigns.ts";
 
-export interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
+interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   store: CampaignStore;
   bus: EventBus;
   system: System;

@@ -13,7 +13,7 @@ import { LEAD_STATUSES } from "#features/leads/leads.ts";
 import type { Callers } from "./callers.ts";
 import type { Campaign, CampaignFields, Campaigns } from "./campaigns.ts";
 
-export interface CampaignRoutesOptions {
+interface CampaignRoutesOptions {
   campaigns: Campaigns;
   callers: Pick<Callers, "findAssistant" | "ownsNumber">;
   /** Calls the account's plan allows at a time. */

@@ -8,7 +8,7 @@ import type { Campaign } from "./campaigns.ts";
 export type EndedCall = Pick<Call, "status" | "endReason" | "answeredBy" | "evaluation">;
 
 /** `uncounted`: to be tried again, as if it had not been tried. */
-export type TryOutcome = "reached" | "retry" | "uncounted";
+type TryOutcome = "reached" | "retry" | "uncounted";
 
 type RetryRules = Pick<
   Campaign, "retryOnVoicemail" | "retryOnGoalIncomplete" | "goalVariable">;

@@ -12,14 +12,14 @@ import type { RateLimiter } from "#core/rate-limit.ts";
 import type { StreamRequest } from "#realtime/streams.ts";
 import type { Conversations } from "./conversations.ts";
 
-export interface PublicLimiters {
+interface PublicLimiters {
   /** Conversations created, per address. */
   create: RateLimiter;
   /** Messages sent, per conversation. */
   send: RateLimiter;
 }
 
-export interface AccessOptions {
+interface AccessOptions {
   conversations: Conversations;
   findAssistant(assistantId: number): Assistant | null;
   findAssistantByUuid(uuid: string): Assistant | null;

@@ -18,7 +18,7 @@ import type { ConversationFilter } from "./records.ts";
 import { summaryItem, VariablesField } from "./wire.ts";
 import { LIMITS } from "#core/limits.ts";
 
-export interface AccountConversationOptions {
+interface AccountConversationOptions {
   conversations: Conversations;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   /** Replies per key; null switches the limit off. */

@@ -37,7 +37,7 @@ export interface BegunTurn {
   live: LiveReply;
 }
 
-export interface Answered {
+interface Answered {
   result: TurnResult;
   /** By the monotonic clock; null: there was none. */
   firstTextMs: number | null;

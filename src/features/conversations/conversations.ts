@@ -35,7 +35,7 @@ export interface ConversationOptions extends AnswerOptions {
   observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
 }
 
-export interface Send {
+interface Send {
   uuid: string;
   text: string;
   idempotencyKey: string | null;

@@ -6,7 +6,7 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 
-export interface DueEvaluation {
+interface DueEvaluation {
   id: number;
   uuid: string;
   accountId: number;
@@ -30,15 +30,13 @@ export interface EvaluationStore {
   evaluated(args: Evaluated): Promise<CommittedEvent[]>;
 }
 
-export interface EvaluationOptions {
+interface EvaluationOptions {
   store: EvaluationStore;
   evaluate(due: DueEvaluation, signal: AbortSignal): Promise<Result>;
   bus: EventBus;
   system: System;
   log: Logger;
 }
-
-export type Evaluations = ReturnType<typeof createEvaluations>;
 
 export function createEvaluations({ store, evaluate, bus, system, log }: EvaluationOptions) {
   const working = new Set<number>();

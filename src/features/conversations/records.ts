@@ -6,7 +6,7 @@ import type {
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 
-export const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
+const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
 
 /** Price of one answered user message where such messages cost `micros`. */
@@ -126,7 +126,7 @@ export type BeginOutcome =
   | { kind: "not_found" };
 
 /** A conversation as far as its turns need to know it. */
-export interface ConversationRef {
+interface ConversationRef {
   id: number;
   uuid: string;
   accountId: number;

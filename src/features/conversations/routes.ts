@@ -28,7 +28,7 @@ import {
   VariablesField,
 } from "./wire.ts";
 
-export interface ConversationRouteOptions {
+interface ConversationRouteOptions {
   conversations: Conversations;
   findAssistantByUuid(uuid: string): Assistant | null;
   access: Access;

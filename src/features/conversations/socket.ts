@@ -30,7 +30,7 @@ const validateMessage = compileValidation(Type.Object({ message: MESSAGE_FIELD }
 
 type Command = Static<typeof COMMAND>;
 
-export interface ConversationSocketOptions {
+interface ConversationSocketOptions {
   conversations: Conversations;
   access: Access;
   streams: Streams;

@@ -15,7 +15,7 @@ import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "./access.ts";
 
-export interface WidgetRouteOptions {
+interface WidgetRouteOptions {
   access: Access;
   findAssistantByUuid(uuid: string): Assistant | null;
   /** A sentence when nothing can speak the assistant's language, or hear it but the words. */

@@ -7,11 +7,14 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 
+/** A piece of a document, of a size that can be found and quoted. */
 export interface Chunk {
   /** Outermost first. */
   headings: string[];
   text: string;
+  /** From 1; PDF only. */
   page: number | null;
+  /** Web pages only. */
   url: string | null;
 }
 
@@ -33,24 +36,29 @@ export interface Extractor {
   close(): Promise<void>;
 }
 
-export interface ExtractorOptions {
+interface ExtractorOptions {
   log: Logger;
   system: System;
   allowPrivateNetworks: readonly string[];
 }
 
-interface Job {
+/** What a process is given. `limitMs`: when the document's thread is stopped. */
+export interface ExtractorJob {
   id: number;
   source: ExtractionSource;
   limitMs: number;
-  chunks: Chunk[];
-  resolve(result: ExtractionResult): void;
 }
 
-type Message =
+/** Results travel in pieces, so that the server reads no long message at once. */
+export type ExtractorMessage =
   | { id: number; chunks: Chunk[] }
   | { id: number; done: { kind: "extracted"; pages: number; truncated: boolean } }
   | { id: number; done: { kind: "failed"; reason: string } };
+
+interface Job extends ExtractorJob {
+  chunks: Chunk[];
+  resolve(result: ExtractionResult): void;
+}
 
 const EXTRACTOR_FILE = new URL("../../../workers/extractor.ts", import.meta.url).pathname;
 const PRLIMIT = ["/usr/bin/prlimit", "/bin/prlimit"];
@@ -165,7 +173,7 @@ class Reader {
       this.#isLate = true;
       child.kill("SIGKILL");
     });
-    child.send({ id: job.id, source: job.source, limitMs: job.limitMs });
+    child.send({ id: job.id, source: job.source, limitMs: job.limitMs } satisfies ExtractorJob);
   }
 
   kill(): void {
@@ -185,13 +193,13 @@ class Reader {
   #started(): ChildProcess {
     if (this.#child) return this.#child;
     const born = startProcess(this.#options.allowPrivateNetworks);
-    born.on("message", (message: Message) => this.#take(born, message));
+    born.on("message", (message: ExtractorMessage) => this.#take(born, message));
     born.on("exit", (code, signal) => this.#died(born, signal ?? `code ${code}`));
     born.on("error", (error) => this.#died(born, error.message));
     return (this.#child = born);
   }
 
-  #take(from: ChildProcess, message: Message): void {
+  #take(from: ChildProcess, message: ExtractorMessage): void {
     const job = this.#job;
     if (from !== this.#child || job?.id !== message.id) return;
     if ("chunks" in message) {

@@ -161,12 +161,12 @@ export interface Knowledgebases {
   documents(accountId: number, knowledgebaseId: number): Document[];
 }
 
-export const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
+const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
 
-export const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
+const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
 export const documentNotFound = (): Fault => new Fault(404, "Document not found.");
 
-export interface KnowledgebasesOptions {
+interface KnowledgebasesOptions {
   store: KnowledgebaseStore;
   /** Where files wait to be read. */
   filesDir: string;

@@ -10,7 +10,7 @@ import type { Embedder } from "#providers/embeddings/port.ts";
 import type { Chunk, Extractor, ExtractionResult } from "./extraction.ts";
 import type { Document, KnowledgebaseStore, ReadOutcome } from "./knowledgebases.ts";
 
-export interface DocumentProcessor {
+interface DocumentProcessor {
   /** Takes up what an earlier process left unread. */
   start(): void;
   enqueue(document: Document): void;
@@ -22,7 +22,7 @@ export interface DocumentProcessor {
   close(): Promise<void>;
 }
 
-export interface DocumentProcessorOptions {
+interface DocumentProcessorOptions {
   store: KnowledgebaseStore;
   extractor: Extractor;
   /** Null: documents are found by their words alone. */

@@ -8,7 +8,7 @@ import type { KnowledgebaseStore, Meaning, Passage } from "./knowledgebases.ts";
 
 export const SEARCH_FUNCTION = "search_knowledgebase";
 
-export interface Retrieval {
+interface Retrieval {
   /** What `search_knowledgebase` answers. */
   search(
     accountId: number, knowledgebaseId: number, query: string,
@@ -36,7 +36,7 @@ function sourceLine({ document, headings, page, url }: Passage): string {
 const asText = (passages: Passage[]): string =>
   passages.map((passage) => `${sourceLine(passage)}\n${passage.text}`).join("\n\n");
 
-export interface RetrievalOptions {
+interface RetrievalOptions {
   store: Pick<KnowledgebaseStore, "find" | "search" | "passages">;
   embedder: Embedder | null;
   log: Logger;

@@ -69,7 +69,7 @@ const ofDocument = {
   ...ofBase, document_id: IdOf("document", "GET /user/knowledgebases/{id}/documents"),
 };
 
-export interface KnowledgebaseRoutesOptions {
+interface KnowledgebaseRoutesOptions {
   knowledgebases: Knowledgebases;
   /** Where uploads are put while they arrive. */
   uploadsDir: string;

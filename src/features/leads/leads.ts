@@ -62,7 +62,7 @@ export type UpdateLeadOutcome =
   /** A call to it is under way. */
   | { kind: "processing" };
 
-export type RemoveLeadOutcome =
+type RemoveLeadOutcome =
   | { kind: "removed"; events: CommittedEvent[] }
   | { kind: "not_found" | "processing" };
 
@@ -119,7 +119,7 @@ export interface LeadStore {
   countBlocked(accountId: number): number;
 }
 
-export interface LeadsOptions {
+interface LeadsOptions {
   store: LeadStore;
   bus: EventBus;
   system: System;

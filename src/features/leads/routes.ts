@@ -65,7 +65,7 @@ const COMMON = { tag: "Leads", errorShape: "message", notFound: "Lead not found"
 const missing = { 404: { description: "No such lead or campaign" } };
 const busy = { 409: { description: "It is being called" } };
 
-export interface LeadRoutesOptions {
+interface LeadRoutesOptions {
   leads: Leads;
   /** Where uploads are put while they arrive. */
   uploadsDir: string;

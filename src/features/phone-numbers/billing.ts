@@ -3,7 +3,7 @@
 import type { Instant } from "#core/system.ts";
 
 /** `grace`: unpaid, works; `suspended`: unpaid, can be neither called nor assigned. */
-export const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;
+const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;
 export type NumberStatus = (typeof NUMBER_STATUSES)[number];
 
 export const DAY_MICROS = 86_400_000_000;

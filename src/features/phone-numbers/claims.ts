@@ -8,7 +8,7 @@ import { likenessOf } from "./dialled.ts";
 import { isIpAddress } from "./sip-rules.ts";
 import type { SipTrunkFields } from "./sip-trunks.ts";
 
-export type Claim = Pick<
+type Claim = Pick<
   SipTrunkFields, "phoneNumber" | "countryCode" | "address" | "inboundAuth" | "allowedNetworks"
 >;
 

@@ -42,7 +42,7 @@ const MINUTE_MICROS = 60_000_000;
 /** The bucket holds this part of a minute's calls, rounded up. */
 const BURST_PART = 1 / 6;
 
-export type DialTurn =
+type DialTurn =
   | { kind: "now"; spentUntil: Instant }
   | { kind: "wait"; until: Instant };
 

@@ -6,7 +6,7 @@ import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { PhoneNumber } from "./phone-numbers.ts";
 import type { SipTrunkRecord, SipTrunks } from "./sip-trunks.ts";
 
-export interface InboundCall {
+interface InboundCall {
   /** As it was dialled, in any spelling. */
   calledNumber: string;
   /** Null: a hosted carrier, its signature checked, brings a call for a number bought there. */
@@ -15,7 +15,7 @@ export interface InboundCall {
   trunkId: number | null;
 }
 
-export type InboundRoute =
+type InboundRoute =
   | { kind: "assistant"; assistantId: number; accountId: number; number: string }
   /** A SIP carrier answers the first and the last alike: scanners learn no numbers. */
   | {

@@ -7,7 +7,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { NumberStatus } from "./billing.ts";
 
-export const PHONE_NUMBER_TYPES = ["normal", "sip", "caller_id"] as const;
+const PHONE_NUMBER_TYPES = ["normal", "sip", "caller_id"] as const;
 export type PhoneNumberType = (typeof PHONE_NUMBER_TYPES)[number];
 
 export interface PhoneNumber {
@@ -75,7 +75,7 @@ export function takesInboundCalls(type: PhoneNumberType): boolean {
   return type !== "caller_id";
 }
 
-export const numberNotFound = (): Fault => new Fault(404, "Phone number not found.");
+const numberNotFound = (): Fault => new Fault(404, "Phone number not found.");
 
 export interface OwnedNumbers {
   /** Fault 404 when the account has no such number. */

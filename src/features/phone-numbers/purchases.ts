@@ -16,7 +16,7 @@ import { countriesOf, parseNumber, type ParsedNumber } from "./prices.ts";
 /** `lost`: refused and nothing charged, but the provider may still deliver. */
 export type PurchaseState = "ordered" | "completed" | "lost" | "failed";
 
-export interface NewPurchase {
+interface NewPurchase {
   uuid: string;
   accountId: number;
   idempotencyKey: string | null;
@@ -48,7 +48,7 @@ export type OrderOutcome =
   | { kind: "no_payment_method" }
   | { kind: "balance_too_low" };
 
-export interface NumberReturn {
+interface NumberReturn {
   id: number;
   provider: string;
   sid: string;
@@ -84,7 +84,7 @@ export interface Bought {
   replayed: boolean;
 }
 
-export interface PurchaseOptions {
+interface PurchaseOptions {
   store: PurchaseStore;
   /** In the order they are asked. */
   providers: NumberProvider[];

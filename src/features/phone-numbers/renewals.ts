@@ -16,7 +16,7 @@ export interface RenewalStore {
   }): Promise<CommittedEvent[]>;
 }
 
-export interface RenewalOptions {
+interface RenewalOptions {
   store: RenewalStore;
   bus: EventBus;
   system: System;

@@ -19,7 +19,7 @@ import { sipTrunkRoutes } from "./sip-trunk-routes.ts";
 import type { SipTrunks } from "./sip-trunks.ts";
 import { NICKNAME_CHARS_MAX } from "./wire.ts";
 
-export interface PhoneNumberRouteOptions {
+interface PhoneNumberRouteOptions {
   numbers: OwnedNumbers;
   purchases: Pick<Purchases, "search" | "purchase">;
   sipTrunks: SipTrunks;

@@ -40,7 +40,7 @@ export interface SipTrunkFields {
   outboundProxy: boolean;
 }
 
-export interface SipTrunk extends SipTrunkFields {
+interface SipTrunk extends SipTrunkFields {
   /** The phone number's. */
   id: number;
   accountId: number;
@@ -107,7 +107,7 @@ export interface SipTrunks {
 }
 
 /** For the carrier and nobody else: it sees passwords, which it neither logs nor sends on. */
-export interface SipTrunkPort {
+interface SipTrunkPort {
   /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
   listActive(): SipTrunk[];
   findByNumberId(id: number): SipTrunk | null;
@@ -120,7 +120,7 @@ export interface SipTrunkPort {
   mayReach(address: string): boolean;
 }
 
-export interface SipTrunkOptions {
+interface SipTrunkOptions {
   store: SipTrunkStore;
   box: SecretBox;
   system: System;

@@ -3,7 +3,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { ModelTool } from "#providers/models/port.ts";
 import type { ItemType, ToolDescription, ToolParameter } from "./tools.ts";
 
-export type Item = string | number | boolean;
+type Item = string | number | boolean;
 export type Value = Item | Item[];
 
 /** `argument`: which one is at fault. */
@@ -12,7 +12,7 @@ export interface Misfit {
   argument: string;
 }
 
-export const isRequired = ({ required = true }: ToolParameter): boolean => required;
+const isRequired = ({ required = true }: ToolParameter): boolean => required;
 export const itemTypeOf = ({ type, items }: ToolParameter): ItemType =>
   type === "array" ? (items?.type ?? "string") : type;
 

@@ -27,7 +27,7 @@ export interface ToolJournal {
   }): Promise<void>;
 }
 
-/** What is handed to the worker thread; the shapes are those of workers/invoke-tool.ts. */
+/** One request to an endpoint, made by workers/invoke-tool.ts. */
 export interface EndpointRequest {
   url: string;
   method: string;
@@ -35,15 +35,20 @@ export interface EndpointRequest {
   body?: string;
   totalMs: number;
   bytesMax: number;
+  /** Longest result as JSON text. */
   resultCharsMax: number;
+  /** Also hand over what was really answered: somebody looks at it. */
   isTrial?: boolean;
 }
+
+/** What the endpoint answered, its text clean and no longer than a result. */
 export interface Answered {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
-/** `answered`: of trials alone. */
+
+/** `answered` comes with trials alone. */
 export type EndpointReply =
   | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
   | { kind: "status"; status: number; answered?: Answered }
@@ -59,18 +64,18 @@ export interface SendingOptions {
   log: Logger;
   observe(outcome: string, seconds: number): void;
 }
-export interface InvocationOptions extends SendingOptions {
+interface InvocationOptions extends SendingOptions {
   journal: ToolJournal;
 }
 
-export interface InvocationContext {
+interface InvocationContext {
   /** What the call happens in: stable across a retry of the same turn, e.g. `turn:17`. */
   scope: string;
   /** Variables of the conversation, for `{{name}}` in the endpoint and in header values. */
   variables: Record<string, string>;
 }
 
-export type InvokeTool = (
+type InvokeTool = (
   tool: Tool,
   args: Record<string, unknown>,
   context: InvocationContext,
@@ -100,7 +105,7 @@ const UNKNOWN = {
 
 const LOCKED = { error: "The tool cannot be called: its headers have to be written again." };
 
-export interface PreparedRequest {
+interface PreparedRequest {
   built: BuiltRequest;
   /** Tells one call of the tool from another. */
   digest: string;
@@ -123,7 +128,7 @@ export function prepareRequest(
 export const idempotencyKey = (scope: string, digest: string): string =>
   createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
 
-export interface Sent {
+interface Sent {
   /** What the model is told. */
   result: Record<string, unknown>;
   /** Whether the result is the endpoint's. */

@@ -5,15 +5,15 @@ import { MASK, type SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
 
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
-export type Method = (typeof METHODS)[number];
+type Method = (typeof METHODS)[number];
 
 export const ITEM_TYPES = ["string", "number", "boolean"] as const;
 export type ItemType = (typeof ITEM_TYPES)[number];
 export const PARAMETER_TYPES = [...ITEM_TYPES, "array"] as const;
 export const BODY_FORMATS = ["json", "form"] as const;
-export type BodyFormat = (typeof BODY_FORMATS)[number];
+type BodyFormat = (typeof BODY_FORMATS)[number];
 
-export interface ToolHeader {
+interface ToolHeader {
   name: string;
   /** A secret more often than not: sealed at rest, shown to its owner, told to nobody else. */
   value: string;
@@ -33,7 +33,7 @@ export interface ToolParameter {
 }
 
 /** Sent with every call, whatever the model fills in. */
-export interface StaticField {
+interface StaticField {
   key: string;
   /** May hold a token, and is kept as a header's value is. */
   value: string;
@@ -103,7 +103,7 @@ export interface Tools {
 
 export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">;
 
-export interface ToolsOptions {
+interface ToolsOptions {
   store: ToolStore;
   box: SecretBox;
   system: System;

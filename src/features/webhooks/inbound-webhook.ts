@@ -8,7 +8,7 @@ import { fittingVariables } from "#core/variables.ts";
 import type { Outbound } from "#outbound/request.ts";
 import { signatureHeaders, type Endpoint, type WebhookStore } from "./webhooks.ts";
 
-export interface InboundAskOptions {
+interface InboundAskOptions {
   store: WebhookStore;
   outbound: Outbound;
   signingSecrets(endpoint: Endpoint): string[];
@@ -16,7 +16,7 @@ export interface InboundAskOptions {
   log: Logger;
 }
 
-export interface InboundFacts {
+interface InboundFacts {
   url: string;
   accountId: number;
   assistantId: number;

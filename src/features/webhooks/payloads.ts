@@ -2,7 +2,7 @@
 import { wireTransfers, type Transfer } from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 
-export interface PostCallFacts {
+interface PostCallFacts {
   id: number;
   assistantUuid: string;
   assistantName: string;
@@ -59,7 +59,7 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
   };
 }
 
-export interface ConversationFacts {
+interface ConversationFacts {
   id: number;
   uuid: string;
   assistantUuid: string;
@@ -112,7 +112,7 @@ export const eventBody = (
 const zones = new Map<string, Intl.DateTimeFormat>();
 
 /** To the second, with the zone's offset: `2026-01-05T10:00:00+01:00`. */
-export function isoLocal(instant: Instant, timeZone: string): string {
+function isoLocal(instant: Instant, timeZone: string): string {
   const format = zones.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", {
     timeZone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit",
     minute: "2-digit", second: "2-digit", timeZoneName: "longOffset",

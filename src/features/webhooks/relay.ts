@@ -10,7 +10,7 @@ import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type WebhookStore,
 } from "./webhooks.ts";
 
-export interface RelayOptions {
+interface RelayOptions {
   store: WebhookStore;
   outbound: Outbound;
   signingSecrets(endpoint: Endpoint): string[];
@@ -26,7 +26,7 @@ export interface RelayOptions {
   log: Logger;
 }
 
-export interface Relay {
+interface Relay {
   /** Takes up what waits from before. */
   start(): void;
   /** Something was written; looked at soon. */

@@ -16,7 +16,7 @@ import {
   DELIVERY_STATES, PURPOSES, type Delivery, type DeliveryFilter, type Endpoint, type Webhooks,
 } from "./webhooks.ts";
 
-export interface WebhookRouteOptions {
+interface WebhookRouteOptions {
   webhooks: Webhooks;
   events: EventLog;
 }

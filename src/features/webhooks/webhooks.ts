@@ -113,7 +113,7 @@ export interface WebhookStore {
   trim(args: { deliveredBefore: Instant; deadBefore: Instant; rows: number }): Promise<number>;
 }
 
-export interface WebhooksOptions {
+interface WebhooksOptions {
   store: WebhookStore;
   system: System;
   /** The server's; secrets of endpoints are derived from it. */

@@ -9,7 +9,7 @@ import type { Caller } from "#http/route.ts";
 import { createMcpServer, ORIGIN_ERROR, type McpServer } from "./server.ts";
 import { createTools, type ToolOptions } from "./tools.ts";
 
-export interface McpOptions extends ToolOptions {
+interface McpOptions extends ToolOptions {
   api: ApiOptions;
   version: string;
   /** The server's own address as its operator gave it; null: unknown. */
@@ -23,7 +23,7 @@ const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
  * Pages that may ask: those of the server's own address and of this machine. The Host header says
  * nothing here: a rebound name is in it as well as in the Origin.
  */
-export function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
+function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
   if (!URL.canParse(origin)) return false;
   const url = new URL(origin);
   return LOOPBACK.has(url.hostname)

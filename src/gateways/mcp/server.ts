@@ -60,12 +60,12 @@ class RpcError extends Error {
 }
 
 /** Null: the message was taken and has no answer. */
-export interface RpcReply {
+interface RpcReply {
   status: number;
   json: object | null;
 }
 
-export interface McpServerOptions {
+interface McpServerOptions {
   tools: readonly Tool[];
   version: string;
   /** What was thrown as a refusal; logs what nobody expected. */
@@ -75,7 +75,7 @@ export interface McpServerOptions {
 const isRecord = (value: unknown): value is Wire =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-export const rpcError = (
+const rpcError = (
   { code, message, data }: Pick<RpcError, "code" | "message" | "data">, id?: string | number,
 ): object => ({
   jsonrpc: "2.0",

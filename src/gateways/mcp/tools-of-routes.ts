@@ -3,10 +3,11 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from "@sinclair/typebox";
 import { strict as assert } from "node:assert";
 import { Fault } from "#core/faults.ts";
+import { WITH_MESSAGE } from "#core/schema.ts";
 import type { HttpRequest } from "#http/exchange.ts";
 import { pageQuery } from "#http/pagination.ts";
 import type { Caller, Route } from "#http/route.ts";
-import { compileValidation, WITH_MESSAGE } from "#http/validation.ts";
+import { compileValidation } from "#http/validation.ts";
 
 /** On whose behalf a tool runs. */
 export interface ToolCaller {

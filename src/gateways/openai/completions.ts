@@ -10,13 +10,13 @@ import { Fault } from "#core/faults.ts";
 import { estimateTokens } from "#engine/history.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 
-export interface CompletionRequest {
+interface CompletionRequest {
   assistant: Assistant;
   given: Given;
   idempotencyKey: string | null;
 }
 
-export interface CompletionTurn {
+interface CompletionTurn {
   conversation: Conversation;
   sent: Exclude<Sent, { kind: "stored" }>;
 }

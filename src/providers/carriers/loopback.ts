@@ -29,7 +29,7 @@ export interface CallerScript {
   steps: CallerStep[];
 }
 
-export interface LoopbackCarrierOptions {
+interface LoopbackCarrierOptions {
   system: System;
   rate: Leg["rate"];
   /** What the number dialled does, or who says these lines. */

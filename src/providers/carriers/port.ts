@@ -42,7 +42,7 @@ export interface Leg {
 }
 
 /** The carriers whose legs live in the media thread. */
-export const CARRIER_NAMES = ["loopback", "sip"] as const;
+const CARRIER_NAMES = ["loopback", "sip"] as const;
 export type CarrierName = (typeof CARRIER_NAMES)[number];
 
 export interface DialRequest {

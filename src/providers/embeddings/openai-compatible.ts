@@ -13,14 +13,14 @@ const Answer = TypeCompiler.Compile(Type.Object({
   })),
 }));
 
-export interface OpenAiEmbedderOptions {
+interface OpenAiEmbedderOptions {
   /** Base such as `http://host:11434/v1`. */
   url: string;
   key: string | null;
   model: string;
 }
 
-export interface OpenAiEmbedder extends Embedder {
+interface OpenAiEmbedder extends Embedder {
   /** Drops the connections. Idempotent. */
   close(): Promise<void>;
 }

@@ -13,8 +13,8 @@ import {
 } from "./openai-compatible.ts";
 import type { LanguageModel, ModelDelta, ModelRequest } from "./port.ts";
 
-export const MODEL_TYPES = ["llm", "multimodal", "dualplex"] as const;
-export type ModelType = (typeof MODEL_TYPES)[number];
+const MODEL_TYPES = ["llm", "multimodal", "dualplex"] as const;
+type ModelType = (typeof MODEL_TYPES)[number];
 
 /** One model of the models file. */
 export const ModelEntry = Type.Object(
@@ -65,7 +65,7 @@ export interface ModelCatalogOptions {
   offlinePaceMs?: number | undefined;
 }
 
-export interface ListedModel {
+interface ListedModel {
   id: number;
   name: string;
   code?: string;

@@ -64,7 +64,7 @@ interface Fact {
   terms: Set<string>;
 }
 
-export interface OfflineModelOptions {
+interface OfflineModelOptions {
   system: System;
   /** Pause between deltas, so that what listens to a stream can be tried; 0 for none. */
   paceMs?: number | undefined;

@@ -10,7 +10,7 @@ interface StockedNumber {
   monthlyMicros: Micros | null;
 }
 
-export interface Shelf {
+interface Shelf {
   /** Free numbers of the country, by number. */
   findFree(countryCode: string, contains: string, most: number): StockedNumber[];
   findFreeNumber(phoneNumber: string): StockedNumber | null;

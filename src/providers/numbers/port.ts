@@ -15,7 +15,7 @@ export interface OfferedNumber {
   monthlyMicros: Micros | null;
 }
 
-export interface SoughtNumber {
+interface SoughtNumber {
   phoneNumber: string;
   /** Its digits without the country's. */
   nationalDigits: string;

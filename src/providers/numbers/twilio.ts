@@ -9,7 +9,7 @@ import {
 import { createTwilioClient, type TwilioAccount } from "#providers/carriers/hosted/twilio-client.ts";
 import type { NumberProvider, OfferedNumber, Provisioning } from "./port.ts";
 
-export interface TwilioOptions extends TwilioAccount {
+interface TwilioOptions extends TwilioAccount {
   /** Who is asked what to do with calls to numbers bought; null: nobody, they are not answered. */
   voiceUrl: string | null;
 }

@@ -4,14 +4,14 @@ import { deepgramHearsSeveral } from "./deepgram/deepgram.ts";
 import type { SpeechConfig } from "./engines.ts";
 import { takesInstructions } from "./openai/openai-speech.ts";
 
-export interface SynthesizerAbilities {
+interface SynthesizerAbilities {
   /** `voice_stability` and `voice_similarity`. */
   stability: boolean;
   /** `tts_emotion_enabled`. */
   emotion: boolean;
 }
 
-export interface TranscriberAbilities {
+interface TranscriberAbilities {
   /** `recogniser_hints`, and the words it is told beside them. */
   hints: boolean;
   /** `secondary_language_ids`: understands who changes from one language into another. */

@@ -52,7 +52,7 @@ export interface Engines {
   speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
 }
 
-export interface Wanted {
+interface Wanted {
   /** `iso_2`. */
   language: string;
   /** The provider chosen in the assistant's settings; null: whichever can. */

@@ -18,7 +18,7 @@ const PARTIAL_WORDS_MAX = 2000;
 const LOUD = 6000;
 const QUIET = 1000;
 
-export interface HeardWord {
+interface HeardWord {
   text: string;
   /** Frames of it that were heard, and that it has. */
   frames: number;
@@ -89,7 +89,7 @@ export function createWordEar(rate: number, tell: (word: HeardWord) => void) {
   };
 }
 
-export interface LoopbackSpeechOptions {
+interface LoopbackSpeechOptions {
   system: System;
   /** From a text written to its audio. */
   synthesisMs?: number;

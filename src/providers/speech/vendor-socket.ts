@@ -22,7 +22,7 @@ export interface VendorSocketLimits {
   closeMs: number;
 }
 
-export const VENDOR_SOCKET_LIMITS: VendorSocketLimits = {
+const VENDOR_SOCKET_LIMITS: VendorSocketLimits = {
   handshakeMs: 5000,
   messageBytesMax: 1024 * 1024,
   messageFragmentsMax: 1024,
@@ -36,7 +36,7 @@ const TICK_MS = 1000;
 /** Deepgram's; a refused handshake has no body to read. */
 const REASON_HEADER = "dg-error";
 
-export interface VendorSocketOptions {
+interface VendorSocketOptions {
   /** As messages for operators call it, e.g. `Deepgram`. */
   vendor: string;
   /** `ws:` or `wss:`. */
@@ -50,7 +50,7 @@ export interface VendorSocketOptions {
   limits?: Partial<VendorSocketLimits>;
 }
 
-export interface VendorSocketHandlers {
+interface VendorSocketHandlers {
   onOpen(): void;
   onText(text: string): void;
   /** Absent: binary messages are passed over. */

@@ -7,7 +7,7 @@ import {
 import type { Settings } from "./api.ts";
 import { icon, make } from "./elements.ts";
 
-export interface CallOptions {
+interface CallOptions {
   shadow: ShadowRoot;
   context: AudioContext;
   origin: string;

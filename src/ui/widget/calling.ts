@@ -17,7 +17,7 @@ export interface CallState {
 }
 
 /** Where the browser can tell beforehand; the rest shows when it is tried. */
-export function canCallHere(): boolean {
+function canCallHere(): boolean {
   const { featurePolicy: policy } = document as {
     featurePolicy?: { allowsFeature(name: string): boolean };
   };

@@ -1,7 +1,7 @@
 // Colours of the widget: whatever colour an account chose, every text keeps WCAG's contrast of 4.5
 // against what is behind it. Pure arithmetic, no browser needed.
 
-export type Rgb = readonly [number, number, number];
+type Rgb = readonly [number, number, number];
 
 const AA = 4.5;
 const WHITE: Rgb = [255, 255, 255];
@@ -18,7 +18,7 @@ export function parseColour(text: string): Rgb {
   return [at(0), at(1), at(2)];
 }
 
-export function luminance(colour: Rgb): number {
+function luminance(colour: Rgb): number {
   const [red, green, blue] = colour.map((value) => value / 255)
     .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
   return 0.2126 * (red ?? 0) + 0.7152 * (green ?? 0) + 0.0722 * (blue ?? 0);

@@ -34,7 +34,7 @@ function fill(element: HTMLElement, item: Item): void {
   element.replaceChildren(who, ...renderMarkdown(item.text), ...remarks);
 }
 
-export interface Log {
+interface Log {
   element: HTMLElement;
   draw(talk: Talk): void;
 }

@@ -13,7 +13,7 @@ interface Kept extends Shared {
   until: number;
 }
 
-export interface Memory {
+interface Memory {
   load(): Talk;
   /** `isShared` false: for this tab alone. */
   save(talk: Talk, isShared: boolean): void;

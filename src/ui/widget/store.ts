@@ -25,7 +25,7 @@ export type Item =
   | { role: "spoken"; by: Speaker; text: string; isFinal: boolean }
   | { role: "note"; text: string };
 
-export type Speaker = "user" | "assistant";
+type Speaker = "user" | "assistant";
 
 export interface Talk {
   settings: Settings | null;

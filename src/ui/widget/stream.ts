@@ -16,7 +16,7 @@ export interface Frame {
   message?: { role: "user" | "assistant"; content: string; stopped?: boolean };
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   url: string;
   /** Asked at every connect. */
   position(): string;
@@ -31,7 +31,7 @@ const SILENCE_MS_MAX = 40_000;
 const PAUSE_MS_MAX = 15_000;
 
 /** Cuts what arrives into frames; the rest waits for more. */
-export function createParser(): (text: string) => Frame[] {
+function createParser(): (text: string) => Frame[] {
   let rest = "";
   return (text) => {
     const events = (rest + text).split("\n\n");

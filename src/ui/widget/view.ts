@@ -23,7 +23,7 @@ export interface Actions {
 }
 
 /** What there is to draw. */
-export interface Shown {
+interface Shown {
   talk: Talk;
   isOffline: boolean;
   isUnread: boolean;

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
-import { parseWav } from "#audio/wav.ts";
 import { whySynthesizerMissing, whyTranscriberMissing } from "#providers/speech/engines.ts";
 import { newAssistant, startTestServer, type TestServer } from "#support/server.ts";
+import { parseWav } from "#support/wav.ts";
 
 const bare = await startTestServer();
 const rich = await startTestServer({

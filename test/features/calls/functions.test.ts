@@ -6,13 +6,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
-import { createStereoRecorder, parseWav } from "#audio/wav.ts";
+import { createStereoRecorder } from "#audio/wav.ts";
 import {
   startScriptedModel, type Plan, type Script, type ScriptedRequest,
 } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

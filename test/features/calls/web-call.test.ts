@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
-import { parseWav } from "#audio/wav.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createLoopbackSynthesizer, createWordEar } from "#providers/speech/loopback.ts";
-import type { SynthesisEvent } from "#providers/speech/port.ts";
-import { saidAsWritten, spokenForm, type Manner } from "#providers/speech/spoken/spoken.ts";
+import type { SynthesisEvent, Synthesizer } from "#providers/speech/port.ts";
+import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
 import { createManualSystem } from "#support/clock.ts";
 
 const SAID: Record<string, [written: string, said: string][]> = {
@@ -52,6 +52,22 @@ const MARKUP: [written: string, said: string][] = [
   ["5 * 3, x > y, #1, ~5, a|b, C#", "5 * 3, x > y, #1, ~5, a|b, C#"],
   [String.raw`\*not bold\*`, "*not bold*"],
 ];
+
+/** What a synthesizer that stands behind it gets of one text. */
+function spokenForm(text: string, language: string, manner: Manner = "words"): string {
+  let said = "";
+  const behind: Synthesizer = {
+    name: "behind",
+    open: () => ({
+      write: (piece) => void (said += piece), end: () => undefined, cancel: () => undefined,
+    }),
+  };
+  saidAsWritten(behind, manner).open({
+    rate: 8000, voice: null, gender: "female", language, speed: 1, stability: 1, similarity: 1,
+    hasEmotion: false,
+  }, () => undefined).write(text);
+  return said.trim();
+}
 
 test("[SP122] markup is not said, and signs that mean something are left alone", () => {
   for (const [written, said] of MARKUP) {

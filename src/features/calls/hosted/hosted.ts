@@ -22,7 +22,7 @@ export const hostedPaths = (account: HostedAccount) => ({
   media: `/carriers/${account}/media`,
 });
 
-export interface HostedOptions {
+interface HostedOptions {
   carrier: HostedCalls;
   /** As people and carriers reach this server, without a slash at its end. */
   publicUrl: string;

@@ -53,14 +53,14 @@ export interface StreamOwner {
   over(end: StreamEnd): void;
 }
 
-export interface StreamStart {
+interface StreamStart {
   /** The token among the parameters we gave along; empty: none came back. */
   token: string;
   /** The carrier's; null where the dialect does not say. */
   callId: string | null;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   dialect: DialectName;
   /** Null: no call waits for this stream. */
   claim(start: StreamStart, stream: HostedStream): StreamOwner | null;

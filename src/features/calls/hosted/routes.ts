@@ -9,7 +9,7 @@ import type { CallReport, CarrierRequest, WebhookReply } from "#providers/carrie
 import type { Calling } from "#features/calls/calling.ts";
 import { hostedPaths, NO_REPLY, socketUrlOf, type Hosted, type Receive } from "./hosted.ts";
 
-export interface HostedRouteOptions {
+interface HostedRouteOptions {
   hosted: Hosted;
   calling: Pick<Calling, "receiveHosted">;
   /** The server stops: no more calls are taken. */

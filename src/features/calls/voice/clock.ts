@@ -8,7 +8,7 @@ import { FRAME_MS } from "#providers/carriers/port.ts";
 const CATCH_UP_TICKS_MAX = 25;
 const PHASES = 4;
 
-export type Tick = (dropped: number) => void;
+type Tick = (dropped: number) => void;
 
 export interface MediaClock {
   /** Runs at each tick until cancelled; `dropped`: so many ticks before this one were left out. */

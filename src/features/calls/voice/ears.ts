@@ -5,7 +5,7 @@ import type {
 } from "#providers/speech/port.ts";
 import { createResampler } from "#audio/resampler.ts";
 
-export interface EarsOptions {
+interface EarsOptions {
   rate: number;
   language: string;
   languages: string[];

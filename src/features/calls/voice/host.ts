@@ -20,13 +20,13 @@ import { createFaults, type Faults } from "./faults.ts";
 import { createToldWords } from "./told-words.ts";
 
 /** Writes one recording; errors are its own to report. */
-export interface Recorder {
+interface Recorder {
   write(customer: Pcm, assistant: Pcm): void;
   /** Resolves to its length. */
   close(): Promise<number>;
 }
 
-export interface HostOptions {
+interface HostOptions {
   /** Throws a ProviderError for a code it cannot serve. */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;
@@ -54,7 +54,7 @@ interface Entry {
   tellLeg: ((event: LegEvent) => void) | null;
 }
 
-export interface Host {
+interface Host {
   take(message: ToMedia): void;
   sessions(): number;
 }

@@ -12,7 +12,7 @@ const STALL_FRAMES_MAX = 500;
 /** Ambience under the assistant's voice. */
 const DUCKED = 0.5;
 
-export interface MixerOptions {
+interface MixerOptions {
   leg: Leg;
   ambience: { next(samples: number): Pcm; gain: number } | null;
   /** Both sides of one frame; the arrays are not kept. */

@@ -18,7 +18,7 @@ import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
 import { Speech } from "./speech.ts";
 import { Utterance } from "./utterance.ts";
 
-export type RealtimeOptions =
+type RealtimeOptions =
   Omit<SessionOptions, "synthesizer" | "transcriber" | "vad" | "noiseFilter"> & {
     model: SpeechToSpeech;
     realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks">;

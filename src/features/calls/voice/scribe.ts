@@ -10,10 +10,10 @@ const NO_LATENCY: TurnLatency = {
   endpointMs: null, finalTranscriptMs: null, firstTokenMs: null, firstAudioMs: null, heardMs: null,
 };
 
-export type Stage = Exclude<keyof TurnLatency, "endpointMs" | "finalTranscriptMs">;
+type Stage = Exclude<keyof TurnLatency, "endpointMs" | "finalTranscriptMs">;
 
 /** What the scribe must know of something that is said. */
-export interface Spoken {
+interface Spoken {
   kind: SpeechKind;
   turn: number | null;
   utterance: Utterance;

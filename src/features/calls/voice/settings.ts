@@ -10,7 +10,7 @@ import type { SynthesisOptions } from "#providers/speech/port.ts";
 import type { EndReason } from "#features/calls/records.ts";
 
 /** The few sentences a call says of its own accord, when nobody has written them down. */
-export interface Phrases {
+interface Phrases {
   stillThere: string;
   again: string;
   timeIsUp: string;

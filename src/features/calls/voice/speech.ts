@@ -10,7 +10,7 @@ import { pieceEnd } from "./wording.ts";
 /** Why something is said; decides what happens to it and whether the model gets to see it. */
 export type SpeechKind = "greeting" | "reply" | "filler" | "note";
 
-export interface SpeechHandlers {
+interface SpeechHandlers {
   /** The first audio is there. */
   onAudio(): void;
   /** All of it was told; `isEmpty`: there was nothing to say. */

@@ -13,7 +13,7 @@ const FINAL_WAIT_MS = 1200;
 
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
-export interface ToldWords {
+interface ToldWords {
   transcriber: Transcriber;
   /** The same, watched: a part that comes after the voice has ended waits for its whole. */
   watch(vad: Vad): Vad;

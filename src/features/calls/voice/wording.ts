@@ -33,8 +33,6 @@ const normal = (text: string): string =>
 
 const wordsOf = (text: string): string[] => (normal(text) === "" ? [] : normal(text).split(" "));
 
-export const wordCount = (text: string): number => wordsOf(text).length;
-
 const countIn = (list: Set<string>, words: string[], at: number): number => {
   const [one = "", two] = [words[at], words[at + 1]];
   if (two !== undefined && list.has(`${one} ${two}`)) return 2;

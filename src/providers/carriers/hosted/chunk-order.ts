@@ -4,9 +4,9 @@
 /** Pieces held back for one that is missing: 60 ms of the usual 20 ms. */
 export const REORDER_CHUNKS = 3;
 /** A number so far behind is not late: the stream counts anew. */
-export const RESTART_CHUNKS = 100;
+const RESTART_CHUNKS = 100;
 
-export interface ChunkOrder<T> {
+interface ChunkOrder<T> {
   /** What is due now that this one came, in order; late and repeated ones are dropped. */
   push(chunk: number, item: T): T[];
   /** What is still held, in order. */

@@ -49,7 +49,7 @@ export type CarrierFrame =
   | { kind: "ignored" };
 
 /** What is to be written is null before the start, and where the carrier has no such message. */
-export interface Codec {
+interface Codec {
   readonly rate: SocketRate;
   /** Messages in, text as a string. */
   receive(data: string | Uint8Array): CarrierFrame[];

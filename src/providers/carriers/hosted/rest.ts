@@ -18,7 +18,7 @@ export const HOSTED_REST_LIMITS: RestLimits = {
   bytesMax: 256 * 1024,
 };
 
-export interface RestOptions {
+interface RestOptions {
   /** As messages for operators call it. */
   vendor: string;
   /** What every path is below. */
@@ -34,9 +34,9 @@ export interface RestAnswer {
   body: unknown;
 }
 
-export type RestMethod = "GET" | "POST" | "PUT" | "DELETE";
+type RestMethod = "GET" | "POST" | "PUT" | "DELETE";
 /** Fields in order, repeated ones as often as they are given; or a document. */
-export type RestBody = { form: [string, string][] } | { json: object };
+type RestBody = { form: [string, string][] } | { json: object };
 
 export interface RestClient {
   /** Rejects with what the connection threw. */

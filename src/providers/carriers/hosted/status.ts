@@ -51,7 +51,7 @@ export function twilioEvents(form: URLSearchParams): LegEvent[] {
   return [...told, refined ? ended(refined) : event];
 }
 
-export interface CallProgress {
+interface CallProgress {
   /** The events that are news, in an order a leg may report them in. */
   take(events: LegEvent[]): LegEvent[];
   /** We have done it ourselves: what the carrier will call a far end that hung up. */

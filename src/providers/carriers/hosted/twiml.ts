@@ -46,8 +46,6 @@ export function connectTwiml(url: string, parameters: Record<string, string>): s
 export const rejectTwiml = (reason: "busy" | "rejected"): string =>
   responseOf(element("Reject", { reason }));
 
-export const hangUpTwiml = (): string => responseOf(element("Hangup", {}));
-
 /** Puts the caller through to a number or a SIP address; the call ends when that one does. */
 export function dialTwiml(to: string, callerId: string | null, ringingS: number): string {
   const noun = /^sips?:/i.test(to) ? "Sip" : "Number";

@@ -20,7 +20,7 @@ export interface LegOptions {
   log: Logger;
 }
 
-export interface LegPlace {
+interface LegPlace {
   /** Our address as the far end reaches it. */
   host: string;
   /** Whom the call is with, until there is a dialog. */
@@ -33,7 +33,7 @@ export interface LegPlace {
 }
 
 /** Why a call we placed failed. */
-export interface Failure {
+interface Failure {
   status: number;
   /** The cause in Q.850, where a gateway gave it. */
   q850: number | null;

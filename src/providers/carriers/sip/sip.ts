@@ -20,9 +20,10 @@ import { createSystemNames } from "./trunks/srv.ts";
 import { identityOf, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
 import type { SipListener, TrunkSetup } from "./trunks/trunk.ts";
 import { parseUri } from "./grammar/uri.ts";
-import { createUserAgent, type IncomingInvite, type UserAgent } from "./dialogs/user-agent.ts";
+import type { IncomingInvite } from "./dialogs/call-types.ts";
+import { createUserAgent, type UserAgent } from "./dialogs/user-agent.ts";
 
-export interface SipCarrierOptions extends SipListener {
+interface SipCarrierOptions extends SipListener {
   mayReach(address: string): boolean;
   /** A call comes in; it rings until it is answered or refused. */
   onOffer(offer: Offer): void;

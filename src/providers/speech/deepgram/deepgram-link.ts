@@ -12,9 +12,9 @@ import { VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-
 export const BACKLOG_MS = 3000;
 const BACKLOG_ENTRIES_MAX = 2000;
 /** A connection that dies sooner after the last reconnect is not opened once more. */
-export const RECONNECT_EVERY_MS = 10_000;
+const RECONNECT_EVERY_MS = 10_000;
 const MESSAGE_BYTES_MAX = 256 * 1024;
-export const HINTS_MAX = 100;
+const HINTS_MAX = 100;
 const HINT_CHARS_MAX = 100;
 
 export interface DeepgramOptions {
@@ -28,7 +28,7 @@ export interface DeepgramOptions {
   limits?: Partial<VendorSocketLimits>;
 }
 
-export interface DeepgramLinkOptions extends DeepgramOptions {
+interface DeepgramLinkOptions extends DeepgramOptions {
   /** Where to listen, with the query. */
   listenUrl: URL;
   rate: number;

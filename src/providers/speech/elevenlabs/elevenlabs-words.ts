@@ -46,7 +46,7 @@ function alignmentOf(value: unknown): Alignment | null {
 }
 
 /** The audio before this sample speaks the first `chars` units of the text. */
-export interface WordMark {
+interface WordMark {
   sample: number;
   chars: number;
 }

@@ -27,7 +27,7 @@ export interface SpokenText {
   error: string | null;
 }
 
-export interface EmbeddedVoices {
+interface EmbeddedVoices {
   flite: Synthesizer;
   espeakNg: Synthesizer;
   close(): Promise<void>;

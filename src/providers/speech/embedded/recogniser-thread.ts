@@ -20,7 +20,7 @@ export const RECOGNISER_RATE = 16_000;
 /** Sent to the thread in pieces of this length. */
 const PIECE_SAMPLES = 1600;
 
-export interface RecogniserOptions {
+interface RecogniserOptions {
   /** Shown to people. */
   name: string;
   workerFile: URL;

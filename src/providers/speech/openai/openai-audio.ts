@@ -19,7 +19,7 @@ export interface OpenAiAudioLimits {
   connections: number;
 }
 
-export const OPENAI_AUDIO_LIMITS: OpenAiAudioLimits = {
+const OPENAI_AUDIO_LIMITS: OpenAiAudioLimits = {
   connectMs: 3000,
   firstByteMs: 8000,
   stallMs: 5000,
@@ -41,7 +41,7 @@ export interface OpenAiAudioOptions {
   limits?: Partial<OpenAiAudioLimits>;
 }
 
-export interface AudioBody extends AsyncIterable<Buffer> {
+interface AudioBody extends AsyncIterable<Buffer> {
   text(): Promise<string>;
 }
 

@@ -38,7 +38,7 @@ interface Reply {
   isCut: boolean;
 }
 
-export interface RepliesOptions {
+interface RepliesOptions {
   rate: number;
   speaks: boolean;
   log: Logger;

@@ -14,7 +14,7 @@ const TRANSCRIPTION_MODEL = "gpt-4o-mini-transcribe";
 const TRANSCRIPTION_MODEL_BETA = "whisper-1";
 const TEMPERATURE_BETA = { min: 0.6, max: 1.2 };
 
-export type Dialect = "released" | "beta";
+type Dialect = "released" | "beta";
 
 export interface CalledFunction {
   callId: string;

@@ -26,7 +26,7 @@ const USER_TEXT_CHARS_MAX = 8192;
 const COMPLAINTS_LOGGED_MAX = 20;
 const SETTINGS_EVENT = "settings";
 
-export interface OpenAiRealtimeOptions {
+interface OpenAiRealtimeOptions {
   /** Base such as `https://api.openai.com/v1`; `wss:` means the same. */
   url: string;
   /** Null: the server asks for none. */

@@ -22,7 +22,7 @@ const EMOTION = "Speak warmly and naturally, with the feeling the words call for
 /** Older models refuse them. */
 export const takesInstructions = (model: string): boolean => !/^tts-1/.test(model);
 
-export interface OpenAiSpeechOptions extends OpenAiAudioOptions {
+interface OpenAiSpeechOptions extends OpenAiAudioOptions {
   /** Asked for whatever the assistant's voice is: servers have voices of their own; null: not. */
   voice: string | null;
 }

@@ -34,7 +34,7 @@ const HINTS_CHARS_MAX = 800;
 const Answer = TypeCompiler.Compile(Type.Object({ text: Type.String() }));
 const samplesOf = (ms: number): number => (ms * RATE) / 1000;
 
-export interface OpenAiTranscriptionOptions extends OpenAiAudioOptions {
+interface OpenAiTranscriptionOptions extends OpenAiAudioOptions {
   vad: Vad;
 }
 

@@ -27,11 +27,6 @@ export function saidAsWritten(synthesizer: Synthesizer, manner: Manner): Synthes
   };
 }
 
-/** How a text is said, for those who need no account of it. */
-export function spokenForm(text: string, language: string, manner: Manner = "words"): string {
-  return pieceOf(text, { language, manner, state: MARKUP_START }).spelling.text.trim();
-}
-
 interface PieceOptions {
   language: string;
   manner: Manner;

@@ -13,7 +13,7 @@ import {
 } from "./database.ts";
 import { createLedgerReader } from "#storage/ledger.ts";
 
-export interface Audit {
+interface Audit {
   accounts: number;
   entries: number;
   problems: string[];

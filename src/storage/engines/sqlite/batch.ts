@@ -7,8 +7,8 @@ import { isDiskFailure, type Db } from "./database.ts";
  * One use case: reads and writes, returns plain data, touches nothing but the database. It awaits
  * statements and nothing else, so that a batch is over before the event loop goes on.
  */
-export type Command = (args: never) => Promise<unknown>;
-export type Commands = Record<string, Command>;
+type Command = (args: never) => Promise<unknown>;
+type Commands = Record<string, Command>;
 
 export interface Request {
   command: string;

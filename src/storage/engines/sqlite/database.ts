@@ -11,8 +11,6 @@ import { finishRestore } from "./restoring.ts";
  * `(@rows + 0)`: SQLite looks at the values of bare ones to plan anew, at every single run.
  */
 export type Db = Database.Database;
-export type Statement<Parameters extends object = Record<string, unknown>, Row = unknown> =
-  Database.Statement<[Parameters], Row>;
 
 const MIGRATIONS = join(import.meta.dirname, "../../schema");
 const BUSY_TIMEOUT_MS = 5000;
@@ -24,7 +22,7 @@ export function databasePath(dataDir: string): string {
   return join(dataDir, "parley.db");
 }
 
-export interface Migration {
+interface Migration {
   version: number;
   name: string;
   sql: string;
@@ -90,7 +88,7 @@ export function openForInspection(path: string): Db {
 }
 
 /** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
-export function migrate(db: Db, migrations = shippedMigrations()): void {
+function migrate(db: Db, migrations = shippedMigrations()): void {
   const newest = migrations.at(-1)?.version ?? 0;
   refuseNewer(schemaVersion(db), newest);
   for (const migration of migrations) {
@@ -153,10 +151,6 @@ function sqliteCode(error: unknown): string {
 
 function isBusy(error: unknown): boolean {
   return sqliteCode(error).startsWith("SQLITE_BUSY");
-}
-
-export function isConstraint(error: unknown): boolean {
-  return sqliteCode(error).startsWith("SQLITE_CONSTRAINT");
 }
 
 /**

@@ -5,7 +5,7 @@ import { passwordPlace } from "#features/phone-numbers/sip-trunks.ts";
 import { toolPlace } from "#features/tools/tools.ts";
 import { openForInspection, schemaVersion, shippedMigrations, type Db } from "./database.ts";
 
-export interface Sealed {
+interface Sealed {
   /** In words: `headers of tool 3`. */
   what: string;
   sealed: string;
@@ -62,7 +62,7 @@ function* sealedOfAssistants(db: Db): Iterable<Sealed> {
   }
 }
 
-export type Trial =
+type Trial =
   /** The tables are an older program's; the next start brings them up to date. */
   | { kind: "too_old" }
   | { kind: "tried"; count: number; closed: string[] };

@@ -6,13 +6,13 @@ import type { Frame } from "#client/client.ts";
 import { spoilSeen } from "./seen.ts";
 import { useSession } from "./session.tsx";
 
-export type Listener = (frame: Frame) => void;
+type Listener = (frame: Frame) => void;
 
-export interface Live {
+interface Live {
   listen(listener: Listener): () => void;
 }
 
-export interface Freshness {
+interface Freshness {
   isLive: boolean;
   /** When the stream was lost; null: it is there, or never was. */
   lostAt: Date | null;

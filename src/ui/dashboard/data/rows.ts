@@ -125,7 +125,7 @@ export function usePages<T>(
   }), [pages, version, reload]);
 }
 
-export interface CursorPage<T> {
+interface CursorPage<T> {
   rows: T[];
   /** Null: it is the last. */
   next: string | null;

@@ -4,7 +4,7 @@
 
 const SEEN_MAX = 100;
 
-export class Entry {
+class Entry {
   value: unknown = null;
   error: unknown = null;
   isLoading = false;

@@ -4,7 +4,7 @@ import { ParleyError } from "#client/client.ts";
 /** The server's own limit; told before anything is sent. */
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
-export interface Upload {
+interface Upload {
   /** Below `/api`. */
   path: string;
   apiKey: string;

@@ -14,7 +14,7 @@ export interface Data<T> {
   set(value: T): void;
 }
 
-export interface DataOptions {
+interface DataOptions {
   /** What is dear to load waits longer for more events. */
   gatherMs?: number;
   /** What was loaded so lately is not asked for again by the next page that shows it. */

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { ticksOf } from "./ticks.ts";
 
-export interface Series {
+interface Series {
   name: string;
   /** One of the colours of dashboard.css: `--chart-1` to `--chart-4`. */
   colour: 1 | 2 | 3 | 4;
@@ -11,7 +11,7 @@ export interface Series {
   values: (number | null)[];
 }
 
-export interface ChartProps {
+interface ChartProps {
   title: string;
   /** Days, oldest first. */
   labels: string[];

@@ -5,7 +5,7 @@ import { firstChars, unitsOf } from "#ui/characters.ts";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 
-export interface ButtonProps {
+interface ButtonProps {
   kind?: "main" | "plain" | "quiet" | "danger";
   icon?: IconName;
   type?: "button" | "submit";
@@ -118,7 +118,7 @@ export function NumberField({ value, onInput, min, max, step, ...field }: FieldP
   );
 }
 
-export interface TextAreaProps extends FieldProps {
+interface TextAreaProps extends FieldProps {
   value: string;
   onInput(value: string): void;
   rows?: number;
@@ -189,22 +189,6 @@ export function Toggle({ label, hint, error, value, onInput, disabled }: {
         {note && <small id={`${id}-note`} class={error ? "form-error" : undefined}>{note}</small>}
       </div>
     </div>
-  );
-}
-
-export function FileField({ accept, onPick, disabled, ...field }: FieldProps & {
-  accept: string; onPick(files: File[]): void; disabled?: boolean;
-}) {
-  return (
-    <Field
-      {...field}
-      render={(control) => (
-        <input
-          {...control} type="file" accept={accept} disabled={disabled}
-          onChange={(event) => onPick([...event.currentTarget.files ?? []])}
-        />
-      )}
-    />
   );
 }
 

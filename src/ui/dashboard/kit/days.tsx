@@ -1,7 +1,7 @@
 // Two days that narrow a list, both included, in UTC as the API counts them.
 import { TextField } from "./controls.tsx";
 
-export interface Days {
+interface Days {
   /** `YYYY-MM-DD`; empty: not narrowed. */
   from: string;
   to: string;

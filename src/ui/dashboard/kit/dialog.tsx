@@ -59,7 +59,7 @@ interface Toast {
   isError: boolean;
 }
 
-export interface Toasts {
+interface Toasts {
   tell(text: string): void;
   fail(error: unknown): void;
 }

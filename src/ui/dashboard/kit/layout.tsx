@@ -6,7 +6,7 @@ import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 import { words } from "./format.ts";
 
-export interface PageProps {
+interface PageProps {
   title: string;
   /** Where the page belongs: `#/calls`. */
   back?: { href: string; label: string } | undefined;
@@ -32,7 +32,7 @@ export function Page({ title, back, actions, children }: PageProps) {
   );
 }
 
-export interface CardProps {
+interface CardProps {
   title?: ComponentChildren;
   actions?: ComponentChildren;
   class?: string;
@@ -76,7 +76,7 @@ export function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
   );
 }
 
-export type Tone = "neutral" | "good" | "busy" | "warn" | "bad";
+type Tone = "neutral" | "good" | "busy" | "warn" | "bad";
 
 const TONES: Record<string, Tone> = {
   active: "good", completed: "good", delivered: "good", "in-progress": "busy", ringing: "busy",

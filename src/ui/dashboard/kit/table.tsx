@@ -15,7 +15,7 @@ export interface Column<T> {
   grow?: number;
 }
 
-export interface TableProps<T> {
+interface TableProps<T> {
   /** For screen readers. */
   label: string;
   columns: Column<T>[];

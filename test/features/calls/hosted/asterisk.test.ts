@@ -4,14 +4,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test, type TestContext } from "node:test";
-import { parseWav } from "#audio/wav.ts";
 import { extension, noAsterisk, type AsteriskEvent } from "#support/asterisk.ts";
 import { CUSTOMER, startAsteriskWorld, type AsteriskWorld } from "#support/asterisk-world.ts";
 import { RATE } from "#support/baresip.ts";
 import { startProcess } from "#support/process.ts";
 import { startScriptedModel, type Plan, type ScriptedModel } from "#support/scripted-model.ts";
 import { tone } from "#support/tone.ts";
-import { wavOf } from "#support/wav.ts";
+import { parseWav, wavOf } from "#support/wav.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 20_000 };

@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { parseWav } from "#audio/wav.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 import { CUSTOMER, startTwilioWorld } from "#support/twilio-world.ts";
+import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
 const receiver = await startWebhookReceiver();

@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
-import { parseWav } from "#audio/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk,
 } from "#support/asterisk.ts";
@@ -16,7 +15,7 @@ import { selfSignedCertificate, type Certificate } from "#support/realtime-serve
 import { assistantBody, testDataDir } from "#support/server.ts";
 import { startSipWorld, type SipWorld } from "#support/sip-world.ts";
 import { assertHello, assertTone, tone } from "#support/tone.ts";
-import { wavOf } from "#support/wav.ts";
+import { parseWav, wavOf } from "#support/wav.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 25_000 };

@@ -3,7 +3,6 @@
 // by the call's record here.
 import assert from "node:assert/strict";
 import { after, test, type TestContext } from "node:test";
-import { parseWav } from "#audio/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk, type AsteriskEvent,
 } from "#support/asterisk.ts";
@@ -12,7 +11,7 @@ import { noBaresip, RATE, startBaresip } from "#support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
 import { startSipWorld, type SipWorld } from "#support/sip-world.ts";
 import { assertHello, assertTone, loud, tone } from "#support/tone.ts";
-import { wavOf } from "#support/wav.ts";
+import { parseWav, wavOf } from "#support/wav.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 20_000 };

@@ -25,7 +25,8 @@ import {
   type SipMessage,
   type SipRequest,
 } from "#providers/carriers/sip/grammar/message.ts";
-import { formatUri, parseUri } from "#providers/carriers/sip/grammar/uri.ts";
+import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
+import { formatUri } from "#support/sip-uris.ts";
 import { createManualSystem } from "#support/clock.ts";
 import { assertLinear } from "#support/growth.ts";
 import {

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { buildRtcp, parseRtcp, Reception } from "#providers/carriers/sip/media/rtcp.ts";
 import {
-  parseRtp, RTP_HEADER_BYTES, sequenceDistance, timestampDistance, writeRtpHeader,
+  parseRtp, RTP_HEADER_BYTES, sequenceDistance, writeRtpHeader,
 } from "#providers/carriers/sip/media/rtp.ts";
 import type { SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
 import {
@@ -106,8 +106,6 @@ test("[SI62] an RTP header is read as it was written, and its numbers go round",
   assert.deepEqual([parseRtp(bytes)?.sequence, parseRtp(bytes)?.timestamp], [0, 5]);
   assert.equal(sequenceDistance(2, 65_534), 4);
   assert.equal(sequenceDistance(65_534, 2), -4);
-  assert.equal(timestampDistance(100, 2 ** 32 - 60), 160);
-  assert.equal(timestampDistance(2 ** 32 - 60, 100), -160);
 });
 
 const MASTER = hex("E1F97A0D3E018BE0D64FA32C06DE4139 0EC675AD498AFEEBB6960B3AABE6");

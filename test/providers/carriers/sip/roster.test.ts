@@ -11,9 +11,10 @@ import { calledNumber, callerNumber, identify } from "#providers/carriers/sip/tr
 import { parseMessage, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { contactUserOf, resolveTrunk, TrunkRoster, type Names } from "#providers/carriers/sip/trunks/trunk-roster.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
+import type { IncomingInvite } from "#providers/carriers/sip/dialogs/call-types.ts";
 import type {
-  IncomingInvite, RegistrationRequest, RegistrationState,
-} from "#providers/carriers/sip/dialogs/user-agent.ts";
+  RegistrationRequest, RegistrationState,
+} from "#providers/carriers/sip/dialogs/registration.ts";
 import { createManualSystem } from "#support/clock.ts";
 
 const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({

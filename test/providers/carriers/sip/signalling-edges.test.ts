@@ -8,7 +8,7 @@ import { createDigestServer } from "#providers/carriers/sip/grammar/digest.ts";
 import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.ts";
 import { nextHop, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
-import type { RegistrationState } from "#providers/carriers/sip/dialogs/user-agent.ts";
+import type { RegistrationState } from "#providers/carriers/sip/dialogs/registration.ts";
 import { createManualSystem } from "#support/clock.ts";
 import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
 import { caughtUp, request } from "#support/sip-hops.ts";

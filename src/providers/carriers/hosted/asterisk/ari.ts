@@ -19,7 +19,7 @@ export interface AriOptions {
   limits?: Partial<RestLimits>;
 }
 
-export const ARI_LIMITS: RestLimits = {
+const ARI_LIMITS: RestLimits = {
   ...HOSTED_REST_LIMITS,
   // On the same machine or next to it.
   answerMs: 5000,
@@ -44,7 +44,7 @@ const AnyChannel = TypeCompiler.Compile(Channel);
 const Bridge = TypeCompiler.Compile(Type.Object({ id: Text }));
 const Variable = TypeCompiler.Compile(Type.Object({ value: Type.String() }));
 
-export interface Origination {
+interface Origination {
   channelId: string;
   endpoint: string;
   /** Null: as the endpoint is configured. */
@@ -52,7 +52,7 @@ export interface Origination {
   timeoutS: number;
 }
 
-export interface MediaChannel {
+interface MediaChannel {
   channelId: string;
   /** Entry of websocket_client.conf. */
   client: string;

@@ -58,5 +58,3 @@ export function createBook() {
     size: (): number => byToken.size,
   };
 }
-
-export type Book = ReturnType<typeof createBook>;

@@ -8,7 +8,7 @@ import type { LegEndCause } from "#providers/carriers/port.ts";
 import { entryOf } from "#providers/carriers/hosted/status.ts";
 import { Channel, type AriChannel } from "./ari.ts";
 
-export type AriEvent =
+type AriEvent =
   /** It is in the application from now on. */
   | { kind: "entered"; channel: AriChannel }
   | { kind: "left"; channelId: string }

@@ -20,7 +20,7 @@ export interface LinkOptions extends AriOptions {
   linkLimits?: Partial<Record<keyof typeof ASTERISK_LINK_LIMITS, number>>;
 }
 
-export interface LinkHandlers {
+interface LinkHandlers {
   /** What was told while there was no connection is lost. */
   opened(): void;
   text(text: string): void;

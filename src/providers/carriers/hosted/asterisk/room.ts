@@ -6,12 +6,12 @@ import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
 import { VENDOR, type Ari } from "./ari.ts";
 
-export const ROOM_LIMITS = {
+const ROOM_LIMITS = {
   /** Until the media channel has opened its socket and is in the application. */
   mediaMs: 5000,
 } as const;
 
-export interface RoomOptions {
+interface RoomOptions {
   ari: Ari;
   callId: string;
   bridgeId: string;

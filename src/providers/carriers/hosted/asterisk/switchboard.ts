@@ -13,7 +13,7 @@ import { callIsOver, openRoom } from "./room.ts";
 import { TRANSFER } from "./transfer.ts";
 import type { Hear } from "#providers/carriers/hosted/port.ts";
 
-export const ASTERISK_LIMITS = {
+const ASTERISK_LIMITS = {
   /** Calls at a time, those that ring here among them. */
   callsMax: 5000,
   /** How often the list of channels is looked at while all seems well. */

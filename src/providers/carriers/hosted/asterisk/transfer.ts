@@ -9,7 +9,7 @@ import { VENDOR, type Ari } from "./ari.ts";
 
 export const TRANSFER = { extension: "transfer", variable: "PARLEY_TRANSFER" } as const;
 
-export interface TransferRequest {
+interface TransferRequest {
   callId: string;
   app: string;
   /** What is dialled. */

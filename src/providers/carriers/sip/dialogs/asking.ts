@@ -8,7 +8,7 @@ export type Outcome =
   | { kind: "response"; response: SipResponse }
   | { kind: "failed"; why: "timeout" | "transport" };
 
-export interface Asking {
+interface Asking {
   signalling: Signalling;
   dialog: DialogState;
   authentication: Authentication;

@@ -76,7 +76,7 @@ export const dialogKey = (callId: string, localTag: string, remoteTag: string): 
 export const keyOfDialog = (dialog: DialogState): string =>
   dialogKey(dialog.callId, dialog.localTag, dialog.remoteTag);
 
-export const withTag = (value: string, tag: string): string => `${value};tag=${tag}`;
+const withTag = (value: string, tag: string): string => `${value};tag=${tag}`;
 
 /** After a 2xx to our INVITE. */
 export function dialogAsCaller(

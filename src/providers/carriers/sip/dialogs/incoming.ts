@@ -14,7 +14,7 @@ import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 /** Proxies give up on an INVITE of which nothing is heard for three minutes. */
 const RING_AGAIN_MS = 60_000;
 
-export interface IncomingParts {
+interface IncomingParts {
   signalling: Signalling;
   transaction: ServerTransaction;
   tag: string;

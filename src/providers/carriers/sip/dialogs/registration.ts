@@ -28,7 +28,7 @@ export interface Registration {
   close(): Promise<void>;
 }
 
-export interface RegistrationParts {
+interface RegistrationParts {
   signalling: Signalling;
   /** Nothing but line ends: holds the way through a NAT open. */
   ping(peer: Peer): void;

@@ -59,7 +59,7 @@ export function termsOfResponse(headers: SipHeaders): SessionTerms | null {
   return { intervalS: clamp(intervalS), weRefresh: refresherOf(headers) !== "uas" };
 }
 
-export type TermsAnswer =
+type TermsAnswer =
   | { kind: "too_small" }
   | { kind: "agreed"; terms: SessionTerms | null; headers: [string, string][] };
 

@@ -17,7 +17,7 @@ import {
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import { createUnacknowledged, type Unacknowledged } from "./unacknowledged.ts";
 
-export interface SessionParts {
+interface SessionParts {
   signalling: Signalling;
   dialog: DialogState;
   authentication: Authentication;

@@ -12,7 +12,7 @@ export interface Unacknowledged {
   stop(): void;
 }
 
-export interface UnacknowledgedEvents {
+interface UnacknowledgedEvents {
   /** Comes for the first ACK, and for each of a 2xx that made an offer; only those bring SDP. */
   acknowledged(sdp: string | null): void;
   lost(): void;

@@ -22,14 +22,6 @@ import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/sig
 import { createTransactions, newBranch, newTag, type Transactions } from "#providers/carriers/sip/transport/transactions.ts";
 import { createTransport, type Transport } from "#providers/carriers/sip/transport/transport.ts";
 
-export type { Credentials } from "./authentication.ts";
-export type {
-  CallEvents, Dialog, DialogEnd, DialogEvents, IncomingInvite, OutgoingCall,
-} from "./call-types.ts";
-export type { CallRequest } from "./outgoing.ts";
-export type { Peer } from "#providers/carriers/sip/transport/peer.ts";
-export type { Registration, RegistrationRequest, RegistrationState } from "./registration.ts";
-
 export interface UserAgentOptions {
   /** Address and port to listen at; port 0: any. */
   host: string;

@@ -137,7 +137,7 @@ export function answerChallenge(args: {
   return `Digest ${parts.join(", ")}`;
 }
 
-export type Verdict =
+type Verdict =
   | { kind: "ok"; username: string }
   | { kind: "absent" }
   | { kind: "stale" }

@@ -111,7 +111,7 @@ function entriesOf(name: string, value: string): { key: string; name: string; va
     .map((piece) => ({ key, name: full, value: piece }));
 }
 
-export interface Via {
+interface Via {
   /** Upper case. */
   transport: string;
   /** IPv6 without brackets. */
@@ -145,7 +145,7 @@ export function formatVia(via: Via): string {
 }
 
 /** The value of From, To, Contact, Route...: a name for people, an address, parameters. */
-export interface NameAddr {
+interface NameAddr {
   display: string | null;
   /** As written, to be copied byte for byte; `*` in a Contact. */
   uri: string;

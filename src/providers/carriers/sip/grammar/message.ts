@@ -19,8 +19,6 @@ export {
   parseNameAddr,
   parseVia,
   SipHeaders,
-  type NameAddr,
-  type Via,
 } from "./headers.ts";
 
 export const SIP_LIMITS = {

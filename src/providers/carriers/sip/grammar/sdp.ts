@@ -18,7 +18,7 @@ export interface SrtpKey {
 export type Direction = "sendrecv" | "sendonly" | "recvonly" | "inactive";
 
 /** What the other side's description says. */
-export interface RemoteMedia {
+interface RemoteMedia {
   /** An IP address; empty when the line is refused and names none. */
   host: string;
   /** 0: refused. */

@@ -2,7 +2,7 @@
 // when the media thread loads this file. Used by rtp-session.ts and, to decode, jitter-buffer.ts.
 import type { G711 } from "#providers/carriers/sip/grammar/sdp.ts";
 
-export interface Law {
+interface Law {
   /** Sample of every code. */
   readonly samples: Int16Array;
   /** Code of every sample; the index is the sample as an unsigned 16-bit number. */

@@ -34,7 +34,7 @@ const WINDOW_FRAMES = 100;
 const SPARE_MIN = 30 * SAMPLES_PER_MS;
 const RESERVE = 10 * SAMPLES_PER_MS;
 
-export type JitterPacket = Pick<RtpPacket, "sequence" | "timestamp"> & { payload: Uint8Array };
+type JitterPacket = Pick<RtpPacket, "sequence" | "timestamp"> & { payload: Uint8Array };
 
 export class JitterBuffer {
   /** Packets that came too late to be heard. */

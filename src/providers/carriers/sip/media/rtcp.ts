@@ -20,7 +20,7 @@ const DROPOUT_MAX = 3000;
 const MISORDER_MAX = 100;
 const TICKS_PER_MS = 8;
 
-export interface ReportBlock {
+interface ReportBlock {
   ssrc: number;
   /** The fraction lost, in 1/256. */
   fractionLost: number;
@@ -32,7 +32,7 @@ export interface ReportBlock {
   sinceLastReport: number;
 }
 
-export type RtcpPart =
+type RtcpPart =
   | {
     kind: "sender_report"; ssrc: number; ntpMiddle: number; timestamp: number;
     packets: number; octets: number; blocks: ReportBlock[];
@@ -91,7 +91,7 @@ const parseBlock = (part: Buffer, at: number): ReportBlock => ({
   sinceLastReport: part.readUInt32BE(at + 20),
 });
 
-export interface Report {
+interface Report {
   ssrc: number;
   cname: string;
   now: Instant;

@@ -3,7 +3,7 @@
 
 export const RTP_HEADER_BYTES = 12;
 /** No sender of telephone audio comes near; what is longer is not looked at. */
-export const RTP_BYTES_MAX = 1500;
+const RTP_BYTES_MAX = 1500;
 
 const VERSION = 2;
 
@@ -33,7 +33,7 @@ export function rtpHeaderBytes(bytes: Buffer): number | null {
 }
 
 /** RTCP that came to the port of RTP (RFC 5761): its types would be payload types 64 to 95. */
-export function isRtcp(bytes: Buffer): boolean {
+function isRtcp(bytes: Buffer): boolean {
   const type = bytes[1] ?? 0;
   return type >= 192 && type <= 223;
 }
@@ -70,7 +70,3 @@ export function writeRtpHeader(target: Buffer, header: Omit<RtpPacket, "payload"
 /** How far `sequence` is ahead of `other`, from -32768 to 32767. */
 export const sequenceDistance = (sequence: number, other: number): number =>
   ((sequence - other) << 16) >> 16;
-
-/** How far `timestamp` is ahead of `other`, from -2^31 to 2^31 - 1. */
-export const timestampDistance = (timestamp: number, other: number): number =>
-  (timestamp - other) | 0;

@@ -25,7 +25,7 @@ const KEYPAD = ["123A", "456B", "789C", "*0#D"];
 const LOW_LEVEL = 6000;
 const HIGH_LEVEL = 7550;
 
-export interface TelephoneEvent {
+interface TelephoneEvent {
   event: number;
   isEnd: boolean;
   volume: number;

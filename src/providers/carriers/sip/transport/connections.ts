@@ -10,7 +10,7 @@ import { createFramer } from "#providers/carriers/sip/grammar/message.ts";
 import { isAddress, peerKey, plainHost, type Peer } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
-export interface ConnectionsOptions {
+interface ConnectionsOptions {
   system: System;
   log: Logger;
   tlsVerify: boolean;

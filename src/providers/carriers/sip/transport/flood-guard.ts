@@ -6,7 +6,7 @@ import type { System } from "#core/system.ts";
 import { plainHost } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
-export interface FloodGuard {
+interface FloodGuard {
   /** May a new INVITE of this source be looked at? */
   admitInvite(host: string): boolean;
   /** May something be answered that nothing is kept of? */

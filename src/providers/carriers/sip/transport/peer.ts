@@ -6,7 +6,7 @@ import { isInside, mayBeTelephone, parseNetworks } from "#core/networks.ts";
 import { parseVia, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 
-export type TransportName = "udp" | "tcp" | "tls";
+type TransportName = "udp" | "tcp" | "tls";
 
 export interface Peer {
   /** An IP address. */

@@ -15,7 +15,7 @@ export interface Transactions {
   close(): void;
 }
 
-export interface TransactionsOptions {
+interface TransactionsOptions {
   system: System;
   send: Send;
   /** A request no transaction knows, and every ACK to a 2xx. Nothing is kept unless `serve`d. */

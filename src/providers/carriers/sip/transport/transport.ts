@@ -13,7 +13,7 @@ import {
 import { forSocket, plainHost, type Peer } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
-export interface TransportOptions {
+interface TransportOptions {
   host: string;
   /** 0: any. */
   port: number;

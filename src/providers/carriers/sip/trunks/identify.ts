@@ -6,9 +6,9 @@ import { parseNameAddr, type SipRequest } from "#providers/carriers/sip/grammar/
 import { contactUserOf, identityOf, type TrunkRoster } from "./trunk-roster.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
-import type { IncomingInvite } from "#providers/carriers/sip/dialogs/user-agent.ts";
+import type { IncomingInvite } from "#providers/carriers/sip/dialogs/call-types.ts";
 
-export type Sender =
+type Sender =
   /** Null: its address is one that calls may come from; which trunk is meant, its number tells. */
   | { kind: "known"; trunk: TrunkSetup | null }
   | { kind: "refused"; status: number; headers: [string, string][] };
@@ -17,7 +17,7 @@ const NUMBER_CHARS_MAX = 64;
 
 const userOf = (uri: string): string | null => parseUri(uri)?.user ?? null;
 
-export interface Identification {
+interface Identification {
   roster: TrunkRoster;
   digest: ReturnType<typeof createDigestServer>;
   failures: FailedAuthentications;

@@ -7,7 +7,8 @@ import type { System, Timer } from "#core/system.ts";
 import { peerKey, plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import type { TrunkSetup } from "./trunk.ts";
-import type { Registration, UserAgent } from "#providers/carriers/sip/dialogs/user-agent.ts";
+import type { Registration } from "#providers/carriers/sip/dialogs/registration.ts";
+import type { UserAgent } from "#providers/carriers/sip/dialogs/user-agent.ts";
 
 /** Names, as srv.ts resolves them; tests have their own. */
 export interface Names {
@@ -16,7 +17,7 @@ export interface Names {
   services(name: string): Promise<{ name: string; port: number }[]>;
 }
 
-export interface RosterOptions {
+interface RosterOptions {
   agent: Pick<UserAgent, "register">;
   /** Whether the server may send there. */
   mayReach(address: string): boolean;

@@ -9,7 +9,7 @@ import {
 } from "./lookups.ts";
 
 type Creation = NonNullable<paths["/user/assistant"]["post"]["requestBody"]>;
-export type NewAssistant = Creation["content"]["application/json"];
+type NewAssistant = Creation["content"]["application/json"];
 
 const PROMPT = "You are the friendly assistant of our company. Answer briefly and only what you know. Ask one question at a time.";
 

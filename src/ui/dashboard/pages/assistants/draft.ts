@@ -25,7 +25,7 @@ export type Values = { [F in Exclude<Field, "tools">]-?: NonNullable<Changes[F]>
   & { tools: BuiltIn[] };
 
 /** Records spell some settings otherwise than changes do. */
-export function valuesOf(record: Assistant): Values {
+function valuesOf(record: Assistant): Values {
   return {
     ...record as unknown as Values,
     fillers: record.fillers === 1,

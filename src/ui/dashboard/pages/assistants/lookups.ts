@@ -27,7 +27,7 @@ export function useLanguages() {
 }
 
 type Mode = NonNullable<Values["mode"]>;
-export type ModelType = "llm" | "multimodal" | "dualplex";
+type ModelType = "llm" | "multimodal" | "dualplex";
 
 export function useModels(type: ModelType) {
   const api = useApi();

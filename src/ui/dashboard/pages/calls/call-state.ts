@@ -6,7 +6,7 @@ import { instant, words } from "#ui/dashboard/kit/format.ts";
 
 export type CallRecord =
   paths["/user/calls/{id}"]["get"]["responses"][200]["content"]["application/json"];
-export type RecordedEntry = CallRecord["transcript_entries"][number];
+type RecordedEntry = CallRecord["transcript_entries"][number];
 export type Entry = Omit<RecordedEntry, "type" | "timestamp">;
 /** The record with its transcript as a list, as snapshots have it. */
 export type WatchedCall = Omit<CallRecord, "transcript" | "transcript_entries"> & {

@@ -33,7 +33,7 @@ export function Values({ title, values, note }: {
   );
 }
 
-export interface FunctionCall {
+interface FunctionCall {
   name: string;
   arguments: Record<string, unknown>;
   result: Record<string, unknown>;

@@ -10,7 +10,7 @@ export interface Listening {
   stop(): void;
 }
 
-export interface ListenTo {
+interface ListenTo {
   callId: number;
   /** Each connection needs a ticket of its own. */
   askTicket(): Promise<string>;

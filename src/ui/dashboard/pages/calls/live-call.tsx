@@ -12,7 +12,7 @@ import { Transcript } from "./transcript.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useWatch, type Watch } from "./watch-call.ts";
 
-export interface LiveCallProps {
+interface LiveCallProps {
   title: string;
   back: { href: string; label: string };
   /** As it was when the page was opened. */

@@ -14,7 +14,7 @@ import { Player, usePlayer } from "./player.tsx";
 import { Transcript } from "./transcript.tsx";
 import { Transfers } from "./transfers.tsx";
 
-export interface PastCallProps {
+interface PastCallProps {
   title: string;
   back: { href: string; label: string };
   data: Data<CallRecord> & { value: CallRecord };

@@ -9,7 +9,7 @@ import { speakerOf, type Entry } from "./call-state.ts";
 const SIDES = ["human", "bot"] as const;
 const SPEEDS = [1, 1.25, 1.5, 2];
 
-export interface PlayerState {
+interface PlayerState {
   audio: { current: HTMLAudioElement | null };
   isPlaying: boolean;
   /** Something was played or sought: a place in the recording means something. */

@@ -6,7 +6,7 @@ import { duration } from "#ui/dashboard/kit/format.ts";
 import { speakerOf, type Entry } from "./call-state.ts";
 import { FunctionCalls } from "./facts.tsx";
 
-export interface TranscriptProps {
+interface TranscriptProps {
   entries: readonly Entry[];
   /** What is being said and in no entry yet. */
   saying?: { sender: string; text: string } | null;

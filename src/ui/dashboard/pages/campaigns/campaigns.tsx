@@ -37,7 +37,7 @@ const columnsFor = (
   },
 ];
 
-export const NewCampaignLink = () => (
+const NewCampaignLink = () => (
   <a class="button main" href="#/campaigns/new"><Icon name="add" />New campaign</a>
 );
 

@@ -36,7 +36,7 @@ export function useCounts(campaignId: number): Data<Counts> {
   return data;
 }
 
-export interface Progress {
+interface Progress {
   done: number;
   total: number;
 }

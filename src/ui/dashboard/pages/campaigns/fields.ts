@@ -3,7 +3,7 @@ import type { paths } from "#client/client.ts";
 import type { Assistant, Campaign } from "#ui/dashboard/data/lists.ts";
 import { WEEKDAYS } from "./words.ts";
 
-export type CampaignBody =
+type CampaignBody =
   NonNullable<paths["/user/campaigns"]["post"]["requestBody"]>["content"]["application/json"];
 
 export type Fields = Required<Pick<CampaignBody,

@@ -8,7 +8,6 @@ import { instant, words } from "#ui/dashboard/kit/format.ts";
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
 ] as const;
-export type Weekday = (typeof WEEKDAYS)[number];
 
 const short = (weekday: string): string => words(weekday).slice(0, 3);
 const clock = (time: string): string => time.slice(0, 5);

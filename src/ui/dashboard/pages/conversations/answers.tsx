@@ -10,7 +10,7 @@ import { isStored, type Item } from "./talk.ts";
 /** Others' conversations change by the same events. */
 const GATHER_MS = 2000;
 
-export type Answered =
+type Answered =
   paths["/user/conversations/{uuid}/messages"]["get"]["responses"][200]["content"]["application/json"];
 export type Usage = NonNullable<Answered["data"][number]["usage"]>;
 

@@ -14,7 +14,7 @@ import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import "./conversations.css";
 
-export type ListPage =
+type ListPage =
   paths["/user/conversations"]["get"]["responses"][200]["content"]["application/json"];
 export type Summary = ListPage["data"][number];
 

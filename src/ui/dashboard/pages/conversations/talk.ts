@@ -3,7 +3,7 @@
 // kept no longer is the history loaded as a whole.
 import type { Frame, paths } from "#client/client.ts";
 
-export type History =
+type History =
   paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"]["history"];
 
 export interface Item {

@@ -4,7 +4,7 @@ import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 
-export interface Named {
+interface Named {
   name: string;
   description: string | null;
 }

@@ -22,13 +22,13 @@ const NAME_CHARS_MAX = 255;
 const typeOf = ({ name }: File) => TYPES[name.split(".").at(-1)?.toLowerCase() ?? ""];
 
 /** Why the server would not take it; null: it may. */
-export function problemOf(file: File): string | null {
+function problemOf(file: File): string | null {
   if (!typeOf(file)) return "Only PDF, TXT and DOCX files can be read.";
   if (file.size === 0) return "The file is empty.";
   return file.size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
 }
 
-export class UploadQueue {
+class UploadQueue {
   items: readonly Item[] = [];
   readonly #path: string;
   readonly #listeners = new Set<(isDone: boolean) => void>();

@@ -1,7 +1,7 @@
 // What an entry's reference names, in words, and where that is shown if it is.
 import { money } from "#ui/dashboard/kit/format.ts";
 
-export interface Named {
+interface Named {
   name: string;
   href: string | null;
 }

@@ -5,7 +5,7 @@ import type { Option } from "#ui/dashboard/kit/controls.tsx";
 const PATH = "/user/phone-numbers/sip-trunks";
 type Trunks = paths[typeof PATH];
 export type Trunk = Trunks["get"]["responses"][200]["content"]["application/json"]["data"][number];
-export type TrunkBody =
+type TrunkBody =
   NonNullable<Trunks["post"]["requestBody"]>["content"]["application/json"];
 
 export interface TrunkForm {

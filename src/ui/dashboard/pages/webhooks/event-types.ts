@@ -30,7 +30,7 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   balance_changed: ["Account", "The balance changed"],
 };
 
-export interface EventChoice {
+interface EventChoice {
   type: string;
   text: string;
 }
