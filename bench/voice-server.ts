@@ -31,7 +31,7 @@ export interface CallServer {
   dial(count: number, spanMs: number, number?: string): Promise<void>;
   /** Until none is live: false when that has not come to be at `deadline` (performance.now). */
   areOver(deadline: number): Promise<boolean>;
-  /** Of all calls dialled since this was asked last; throws when one did not go as it should. */
+  /** The turns of all calls dialled since the last time; throws when one went wrong. */
   turns(): Promise<Turn[]>;
   cpuSeconds(): number;
   residentMib(): number;

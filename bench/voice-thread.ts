@@ -24,7 +24,7 @@ export interface ThreadData {
 
 export interface ThreadFigures {
   latenessMs: number[];
-  /** Of every call that was interrupted; see `listening`. */
+  /** A figure for every call that was interrupted; see `listening`. */
   bargeInMs: number[];
 }
 

@@ -44,7 +44,7 @@ const SETTLE_MS = 10_000;
 const SAMPLE_MS = 250;
 const ADDED_MAX_MS = 150;
 const TURNS_PER_CALL = 2;
-/** Of `endpoint_sensitivity` 0.5 (750 ms); half of it after a whole sentence, as callers say. */
+/** `endpoint_sensitivity` 0.5 waits 750 ms; half of it after a whole sentence, as callers say. */
 const SILENCE_MS = 375;
 const TOKENS = 10;
 
@@ -92,7 +92,7 @@ interface Step {
   /** Medians of the parts: deciding that the turn is over, the answer's first token, its first
    * audio, its first frame. */
   parts: { decideMs: number; tokenMs: number; audioMs: number; frameMs: number };
-  /** Of one core, all threads of the server. */
+  /** The share of one core that all threads of the server take. */
   cpuPercent: number;
   mibPerCall: number;
   leastMib: number;

@@ -184,6 +184,13 @@ test("[ST12] what a file exports another one names, and what tests alone name it
   assert.deepEqual(wrong, []);
 });
 
+test("[ST13] a comment begins with what it is about: not with Of, What of, By or Whose", () => {
+  const wrong = [...SOURCES, ...TESTS].flatMap((file) => read(file).split("\n")
+    .filter((line) => /^\s*(?:\/\/|\/?\*{1,2}|\{\/\*)\s*(?:Of|What of|By|Whose)\b/.test(line))
+    .map((line) => `${file}: ${line.trim()}`));
+  assert.deepEqual(wrong, []);
+});
+
 test("[ST24] no thread of a pool stands still while it is idle", () => {
   const pools = [...SOURCES, ...TESTS].filter((file) => file !== "test/structure.test.ts")
     .map((file) => ({ file, text: read(file) }))

@@ -364,7 +364,7 @@ const mean = (values: number[]): number =>
 test("[SN8] a background sound is coloured alike at every rate, and no two kinds are alike", () => {
   const bands = [[100, 140, 180], [220, 260, 300], [500, 700, 900], [1200, 1500, 1800],
     [2300, 2600, 2900]];
-  /** By band, what is always there and what stands out: the middle, and the loudest twentieth. */
+  /** For each band what is always there and what stands out: the middle, the loudest twentieth. */
   const colour = (kind: AmbienceKind, rate: number): number[] => {
     const loop = loopOf(kind, rate);
     return bands.flatMap((band) => {

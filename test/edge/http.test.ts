@@ -243,7 +243,7 @@ test("[LM1] a key has 20 requests in 10 seconds, then 429; headers state the tig
   for (let count = 0; count < 20; count += 1) {
     const { status, headers } = await limited.call("GET", "/user/me");
     assert.equal(status, 200);
-    // Of its two windows, 100 in a minute and 20 in 10 seconds, the one with less left.
+    // There are two windows, 100 in a minute and 20 in 10 seconds: the one with less left shows.
     assert.equal(headers.get("x-ratelimit-limit"), "20");
     assert.equal(headers.get("x-ratelimit-remaining"), String(19 - count));
   }

@@ -8,7 +8,7 @@ import type { Document } from "./document.ts";
 
 export interface Answered {
   method: string;
-  /** Of the URL, without its query. */
+  /** The path of the URL, without its query. */
   path: string;
   status: number;
   /** Without its parameters; empty where there is none. */

@@ -39,7 +39,7 @@ export async function connectDouble(more: Partial<AsteriskCallsOptions> = {}) {
   };
   const begin = async (): Promise<void> => {
     calls.connect!({
-      // By its token and what it says, and both together.
+      // A report is waited for by its token and what it says, together.
       report: (token, report) => {
         for (const { kind } of report.events) heard.tell({ kind: `${token} ${kind}`, token, report });
       },

@@ -38,7 +38,7 @@ export interface AsteriskDouble {
   /** A channel in the application, and the event that says so. */
   enters(id: string, more?: Partial<DoubleChannel>): void;
   destroyed(id: string, cause: number): void;
-  /** Of the connections for events. */
+  /** Cuts the connections for events. */
   cut(): void;
   requests(kind: string): AriRequest[];
   close(): Promise<void>;

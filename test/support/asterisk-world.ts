@@ -11,7 +11,7 @@ import { createHostedDesks, CUSTOMER, type HostedDesks } from "./hosted-desks.ts
 import { startTestServer, testDataDir, type TestServer } from "./server.ts";
 
 export { CUSTOMER };
-/** Of ARI, its application and the client for media. */
+/** The name of ARI's user, of its application and of the client for media. */
 export const PARLEY = "parley";
 export const PASSWORD = "open: sesame & co";
 

@@ -80,7 +80,7 @@ export type AsteriskEvent = Record<string, string>;
 export interface Asterisk {
   port: number;
   tlsPort: number | null;
-  /** Of ARI; null without it. */
+  /** The address of ARI; null without it. */
   ariUrl: string | null;
   /** Sounds it plays (`name.wav` in it is `FOLDER/name`) and recordings it makes. */
   folder: string;
@@ -107,7 +107,7 @@ export interface AsteriskOptions {
   /** Sections of pjsip.conf besides the transports; `FOLDER` stands for the folder, `SIP_PORT`
    * for its own port. */
   pjsip: string;
-  /** Of the context `far` in extensions.conf, and contexts after it; `FOLDER` as above. */
+  /** The context `far` in extensions.conf, and contexts after it; `FOLDER` as above. */
   extensions: string;
   sounds?: Record<string, Buffer>;
   /** Files (PEM); with them TLS is listened for. */
@@ -363,7 +363,7 @@ function messageOf(block: string): AsteriskEvent {
   for (const line of block.split("\r\n")) {
     const colon = line.indexOf(":");
     const [key, value] = [line.slice(0, colon), line.slice(colon + 1).trim()];
-    // Of a command each line is an `Output` of its own.
+    // Each line of a command's answer is an `Output` of its own.
     message[key] = key in message ? `${message[key]}\n${value}` : value;
   }
   return message;

@@ -12,7 +12,7 @@ export interface ScriptedResult {
   /** Seconds; unless told, from the end of the last final result to the end of the audio. */
   start?: number;
   duration?: number;
-  /** Of models that hear several, the most spoken first. */
+  /** The languages of models that hear several, the most spoken first. */
   languages?: string[];
   words?: { word: string; punctuated_word?: string; start: number; end: number }[];
 }

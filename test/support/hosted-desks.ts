@@ -31,7 +31,7 @@ let numbers = 0;
 /** One nobody has had. */
 export const newNumber = (): string => `+141555502${String(numbers += 1).padStart(2, "0")}`;
 
-/** Of the operator, who has brought it along. */
+/** Enters a number the operator has brought along. */
 async function stock(
   { dataDir }: TestServer, carrier: HostedAccount, phoneNumber: string,
 ): Promise<void> {

@@ -69,7 +69,7 @@ export interface PlivoCall {
   state: "queued" | "ringing" | "live" | "over";
   /** What was ordered; empty for a call that came in. */
   order: Record<string, unknown>;
-  /** Of a transfer. */
+  /** The address of the document a transfer sends the call to. */
   alegUrl: string | null;
 }
 

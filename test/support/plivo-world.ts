@@ -15,7 +15,7 @@ export interface PlivoWorld extends HostedDesks {
   door: PublicDoor;
   /** Where the operator has calls to the numbers answered. */
   voiceUrl: string;
-  /** Of `make`, when Plivo has the order. */
+  /** Makes a call; resolves when Plivo has the order. */
   dial(assistantId: number): Promise<{ callId: number; plivoId: string; call: PlivoCall }>;
   close(): Promise<void>;
 }

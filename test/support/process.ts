@@ -9,7 +9,7 @@ const CLI = new URL("../../src/cli.ts", import.meta.url).pathname;
 export interface Running {
   process: ChildProcess;
   url: string;
-  /** Of the demo account; null but at the first start of a folder. */
+  /** The demo account's key; null but at the first start of a folder. */
   key: string | null;
   assistant: string | null;
 }

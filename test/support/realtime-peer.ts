@@ -18,9 +18,9 @@ export interface RealtimeReply {
 }
 
 export interface RealtimeTurn {
-  /** Of `response.create`; null: the session's. */
+  /** The instructions in `response.create`; null: the session's count. */
   instructions: string | null;
-  /** Of functions called, since the last reply. */
+  /** What functions returned since the last reply. */
   outputs: string[];
 }
 

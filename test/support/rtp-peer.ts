@@ -12,7 +12,7 @@ export interface RtpFigures {
   packets: number;
   /** Numbers that are missing between the first and the last of each stream. */
   lost: number;
-  /** Of every packet, behind the punctual one of its stream. */
+  /** How late every packet came, measured by the punctual one of its stream. */
   latenessMs: number[];
 }
 

@@ -130,7 +130,7 @@ export interface Wire {
   heard: {
     events: WireHeard[];
     kinds(): string[];
-    /** By method or status. */
+    /** The event with this method or status. */
     event(kind: string, number?: number): Promise<WireHeard>;
   };
   say(to: Peer | number, text: string | Buffer): void;

@@ -128,7 +128,7 @@ export interface RtpPacketHeard {
   timestamp: number;
   ssrc: number;
   payload: Buffer;
-  /** Of this process's clock. */
+  /** When it came, by this process's clock. */
   atMs: number;
 }
 

@@ -29,7 +29,7 @@ export interface TelnyxCall {
   direction: "incoming" | "outgoing";
   from: string;
   to: string;
-  /** Of the dial or the answer: where its sound goes. */
+  /** The fields of the dial or the answer that say where its sound goes. */
   stream: Fields;
   clientState: string | null;
   webhookUrl: string;

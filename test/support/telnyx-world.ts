@@ -17,7 +17,7 @@ export interface TelnyxWorld extends HostedDesks {
   door: PublicDoor;
   /** What the operator enters at Telnyx. */
   voiceUrl: string;
-  /** Of `make`, when Telnyx has the order. */
+  /** Makes a call; resolves when Telnyx has the order. */
   dial(assistantId: number): Promise<{ callId: number; call: TelnyxCall }>;
   /** Somebody rings the number, and it is answered. */
   ring(number: string): Promise<TelnyxCall>;

@@ -9,7 +9,7 @@ export interface RestRequest {
   /** `dial`, `update`, or what else was asked for; `dialled` once the emulator has answered. */
   kind: string;
   path: string;
-  /** Of the call, of `dialled` and `update`. */
+  /** The id of the call, for `dialled` and `update`. */
   sid: string;
   form: URLSearchParams;
 }

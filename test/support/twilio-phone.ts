@@ -32,7 +32,7 @@ export interface PhoneOptions {
   callSid: string;
   authToken: string;
   accountSid: string;
-  /** Of the opening; absent: the right one; null: none. */
+  /** The opening's signature; absent: the right one; null: none. */
   signature?: string | null;
   /** What the start says beside; absent: as the document asked. */
   parameters?: Record<string, string>;

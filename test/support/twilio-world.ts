@@ -27,7 +27,7 @@ export interface TwilioWorld extends HostedDesks {
   front: TwilioFront;
   door: PublicDoor;
   emulator: TwilioEmulator;
-  /** Of `make`, when the emulator has answered. */
+  /** Makes a call; resolves when the emulator has answered. */
   dial(assistantId: number): Promise<Placed>;
   /** Somebody rings the number, through the emulator: its id there, and what we answered. */
   ring(number: string, from?: string): Promise<{ sid: string; document: string }>;

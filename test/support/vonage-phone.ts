@@ -13,9 +13,9 @@ const FRAME_MS = 20;
 
 export interface VonagePhoneOptions {
   ncco: Ncco;
-  /** Of the opening; absent: as the document asks; null: none. */
+  /** The header of the opening; absent: as the document asks; null: none. */
   authorization?: string | null;
-  /** Of the first message; absent: as in the document. */
+  /** The headers in the first message; absent: as in the document. */
   headers?: Record<string, string>;
 }
 

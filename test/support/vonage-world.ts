@@ -14,7 +14,7 @@ export interface VonageWorld extends HostedDesks {
   door: PublicDoor;
   /** What the operator enters at Vonage. */
   voiceUrl: string;
-  /** Of `make`, when Vonage has answered. */
+  /** Makes a call; resolves when Vonage has answered. */
   dial(assistantId: number): Promise<{ callId: number; uuid: string; order: VonageOrder }>;
   /** Somebody rings the number: what we answered. */
   ring(number: string, from?: string): Promise<{ uuid: string; status: number; ncco: Ncco }>;

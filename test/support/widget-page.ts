@@ -126,7 +126,7 @@ export interface Given extends Omit<Partial<HostPage>, "attributes"> {
   key?: string;
   /** Runs before the page's own code. */
   prepare?: string;
-  /** What of the page's problems is meant to be. */
+  /** The problems of the page that are meant to be. */
   expects?: RegExp;
 }
 
@@ -179,7 +179,7 @@ export async function startWorld(microphone: Microphone = "refused", system = cr
 export interface Load {
   /** Compiling and running the script's text; the thread's time, not what others took meanwhile. */
   evaluationMs: number;
-  /** Of tasks longer than 50 ms, what is beyond that, from the first paint on. */
+  /** The time beyond 50 ms of longer tasks, from the first paint on. */
   blockingMs: number;
   layoutShift: number;
   /** From the beginning of the navigation; null: there is no widget. */

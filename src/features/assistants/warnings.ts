@@ -1,5 +1,5 @@
-// The settings of an assistant that have no effect on this server, and why: every create, update and
-// read of the assistant says them, and its calls keep them. Such settings are accepted, because
+// The settings of an assistant that have no effect on this server, and why: every create, update
+// and read of the assistant says them, and its calls keep them. Such settings are accepted, because
 // clients of this API send them, but never without a word.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";

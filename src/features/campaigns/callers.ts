@@ -1,4 +1,4 @@
-// Whose number a campaign shows and whether its assistant may call. Asked by campaigns.ts when one
+// The number a campaign shows and whether its assistant may call. Asked by campaigns.ts when one
 // is started, by dialler.ts before each call, and by routes.ts for what an owner chooses.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Lines } from "#features/calls/lines.ts";

@@ -39,7 +39,7 @@ export interface BegunTurn {
 
 interface Answered {
   result: TurnResult;
-  /** By the monotonic clock; null: there was none. */
+  /** When the first token came, by the monotonic clock; null: there was none. */
   firstTextMs: number | null;
 }
 

@@ -37,7 +37,7 @@ export const HEARINGS = {
 };
 const DEAF = "Your browser's speech recognition does not work here. You can type instead.";
 
-/** By whom a call will be heard, as far as it is known before; `settings` are the widget's. */
+/** Who will hear a call, as far as it is known before; `settings` are the widget's. */
 export const hearingOf = (settings) =>
   settings.hears === false ? (canHear() ? "browser" : "typed") : "server";
 

@@ -99,7 +99,7 @@ async function follow(
   return held;
 }
 
-/** What of a call the server itself holds, in the replica's words. */
+/** The state of a call as the server itself holds it, in the replica's words. */
 async function serverState(id: number): Promise<Partial<CallState>> {
   const { body } = await call("GET", `/user/calls/${id}`);
   const { status, answered_by, end_reason, duration, total_cost, evaluation } = body;

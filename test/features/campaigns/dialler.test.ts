@@ -10,7 +10,7 @@ import {
 
 const MINUTE = 60_000;
 
-/** By the calendar of the zone, told by a way of its own. */
+/** Minute and day of the zone's calendar, computed in another way than the program does. */
 function localTime(at: number, zone: string): { minute: number; day: string } {
   const text = new Date(at / 1000).toLocaleString("en-GB", {
     timeZone: zone, weekday: "long", hour: "2-digit", minute: "2-digit", hourCycle: "h23",

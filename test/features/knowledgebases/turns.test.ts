@@ -1,4 +1,4 @@
-// Whose document is read next, and which process the kernel ends first.
+// The order in which accounts have their documents read, and which process the kernel ends first.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

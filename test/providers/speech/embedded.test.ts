@@ -204,7 +204,7 @@ const recogniser = createPocketSphinx(log);
 after(() => recogniser.close());
 const ENGLISH = { language: "en", languages: [], hints: [] };
 
-/** By rate, the share of words it may get wrong; 6 % and 8 % were seen. */
+/** The share of words it may get wrong at each rate; 6 % and 8 % were seen. */
 for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
   test(`[SP6] the demo recogniser understands the voice at ${rate}, piece by piece`, { skip }, async () => {
     const told = createTold<TranscriptEvent>();

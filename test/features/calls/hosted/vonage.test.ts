@@ -22,7 +22,7 @@ const ANSWER = ["At ", "nine."];
 const BY_KEYS = { tools: [{ type: "collect_keypad" }] };
 const doing = (...what: Parameters<typeof callingOnce>): void => model.script(callingOnce(...what));
 
-/** Of another call, or of another leg of the same. */
+/** A leg of another call, or another leg of the same. */
 const LEG = { uuid: "11111111-2222-4333-8444-555555555555", direction: "outbound" };
 
 /** A call that was answered and has heard the greeting. */

@@ -206,7 +206,7 @@ test("[AX24] after a lost connection calls that are gone are over, and those nob
   const [old, kept, room, handed] = [newToken(), newToken(), newToken(), newToken()];
   const inStasis = (data: string) =>
     ({ dialplan: { context: "in", exten: "1", app_name: "Stasis", app_data: data } });
-  // Of a server before this one, of others, and of nobody.
+  // The channels are of a server before this one, of others, and of nobody.
   for (const [id, more] of [
     [callOf(old), { state: "Ringing", dialplan: { context: "x", exten: "1", app_name: "AppDial2", app_data: "" } }],
     [mediaOf(old), {}], ["9.1", inStasis("parley,in")], ["9.2", inStasis("parley2")],

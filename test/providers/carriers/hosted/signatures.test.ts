@@ -223,7 +223,7 @@ function parseXml(text: string): Node {
   return root.children[0]!;
 }
 
-/** What of a text XML can hold at all. */
+/** The characters of a text that XML can hold at all. */
 const holdable = (text: string) =>
   text.toWellFormed().replace(/[\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]/g, "");
 

@@ -24,7 +24,7 @@ interface Arrival {
 }
 
 interface Heard {
-  /** Of each pull: the frame that was heard as it was sent, or null. */
+  /** For each pull the frame that was heard as it was sent, or null. */
   frames: (number | null)[];
   depthMaxMs: number;
 }

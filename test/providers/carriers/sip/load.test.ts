@@ -18,7 +18,7 @@ const PER_SECOND = 10;
 const CALL_MS = 5000;
 /** Calls of an account at a time, by its plan. */
 const PER_ACCOUNT = 10;
-/** Of what the machine itself adds nothing is held against the server. */
+/** What the machine itself adds is not held against the server. */
 const LATE_MAX_MS = 15;
 
 const file = (path: string): URL => new URL(path, import.meta.url);
