@@ -1,6 +1,5 @@
 // Composition root, the half at the wire: mounts the features of features.ts, runs the clockwork,
 // starts and stops it all.
-import { readFileSync } from "node:fs";
 import { createAdmission } from "./admission.ts";
 import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
@@ -34,6 +33,7 @@ import { buildOpenApi } from "#http/openapi.ts";
 import { listeningOrigin } from "#http/origins.ts";
 import { mountPages } from "#http/pages.ts";
 import type { RateLimiter } from "#core/rate-limit.ts";
+import { VERSION } from "#core/version.ts";
 import type { Route } from "#http/route.ts";
 import { createHttpServer, type HttpServer } from "#http/server.ts";
 import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
@@ -60,10 +60,6 @@ export interface App {
   /** Refuses new work, finishes what is under way, tells clients to come back. Idempotent. */
   close(): Promise<void>;
 }
-
-export const VERSION = (JSON.parse(
-  readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-) as { version: string }).version;
 
 const DAY_MICROS = 86_400_000_000;
 

@@ -1,7 +1,7 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
 import { createApp, type App } from "./app.ts";
 import { loadModels } from "./models.ts";
-import { readConfig, type Config } from "#config/config.ts";
+import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
 import { StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
@@ -12,7 +12,6 @@ import { listeningOrigin } from "#http/origins.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 
 /** From sysexits.h, as service managers know them. */
-export const EXIT_CONFIG = 78;
 const EXIT_UNAVAILABLE = 69;
 
 function refuse(lines: string[]): void {

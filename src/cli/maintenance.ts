@@ -2,8 +2,6 @@
 import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApp } from "#app/app.ts";
-import { loadModels } from "#app/models.ts";
 import { readConfig, type Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
@@ -152,6 +150,7 @@ const doctor: Command = {
   summary: "Check the machine, the settings and the data",
   options: {},
   run: async ({ config }) => {
+    const { loadModels } = await import("#app/models.ts");
     const models = loadModels(config);
     const findings: Finding[] = [
       { check: "node", ok: true, detail: process.version },
@@ -180,15 +179,20 @@ const openapi: Command = {
     try {
       const outcome = readConfig({ PARLEY_DATA_DIR: dataDir, PARLEY_LOG_LEVEL: "silent" });
       if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));
+      const { createApp } = await import("#app/app.ts");
+      const { loadModels } = await import("#app/models.ts");
       const models = loadModels(outcome.config);
       if (models.kind === "invalid") throw new Error(models.problems.join("; "));
       const app = await createApp({
         config: outcome.config, models: models.entries, log: createLogger("silent"),
         system: createSystem(),
       });
-      const value = app.openApi();
-      await app.close();
-      return { value, text: JSON.stringify(value, null, 2) };
+      try {
+        const value = app.openApi();
+        return { value, text: JSON.stringify(value, null, 2) };
+      } finally {
+        await app.close();
+      }
     } finally {
       rmSync(dataDir, { recursive: true, force: true });
     }

@@ -11,6 +11,9 @@ type ConfigOutcome =
   | { kind: "ok"; config: Config; warnings: string[] }
   | { kind: "invalid"; problems: string[]; warnings: string[] };
 
+/** The exit code where settings are wrong (sysexits: EX_CONFIG). */
+export const EXIT_CONFIG = 78;
+
 type Environment = Record<string, string | undefined>;
 
 function readRaw(
