@@ -73,7 +73,7 @@ port.on("message", (message: ToMedia | ToCarrier) => {
   }
 });
 
-/** Where the system permits it audio goes before everything else: on Linux this is of a thread. */
+/** Lets audio go first where the system permits: Linux has a priority for every thread. */
 function preferThisThread(): void {
   if (process.platform !== "linux") return;
   try {

@@ -217,7 +217,7 @@ function mountCalls(
   };
 }
 
-/** Where hosted carriers bring calls; those that wait to be asked for them are, by the result. */
+/** Mounts the hosted carriers' doors; the result connects those that wait until they are asked. */
 function mountHosted(
   { log }: AppOptions, { voice }: Features, server: HttpServer, draining: () => boolean,
 ): () => void {

@@ -47,7 +47,7 @@ export async function serve(): Promise<number> {
     await signals.first;
     return await stop(app, log, signals.second);
   } catch (error) {
-    // What an operator can put right is told in a sentence; a defect with where it happened.
+    // What an operator can put right is one sentence; a defect is logged with where it happened.
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
     refuse([(error as Error).message]);
     await app?.close();
@@ -57,7 +57,7 @@ export async function serve(): Promise<number> {
   }
 }
 
-/** Null, and told, when it is another's or cannot be written. */
+/** Null, and reported, when it is another's or cannot be written. */
 function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
   try {
     const lock = lockDataDir(dataDir);

@@ -1,5 +1,5 @@
 // Composition root, the part about webhooks: what the outbox needs to send, and the evaluations of
-// chats it tells. Called by features.ts.
+// chats it sends. Called by features.ts.
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { createEvaluate } from "#features/calls/evaluation.ts";
 import type { Recordings } from "#features/calls/recordings.ts";

@@ -52,7 +52,7 @@ export function createStereoRecorder(
       await (await handle).write(data, 0, data.length, position);
       after();
     });
-    // `close` tells it; until then nobody has to hear.
+    // `close` throws it; until then nobody has to know.
     queue.catch((error: unknown) => (failure ??= error as Error));
   };
 

@@ -1,11 +1,11 @@
-// Every bound of the program, unit in the name. A bound an operator may change is a setting in
-// config.ts whose default stands here.
+// Bounds that belong to no single file, unit in the name; what bounds one file or protocol alone
+// stands there, under a name as well. Bounds an operator may change are in config/settings.ts.
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 
 export const LIMITS = {
-  /** Words told to a speech recogniser: those of the assistant's list, and all together. */
+  /** Words a speech recogniser receives: those of the assistant's list, and all together. */
   recogniserHintsMax: 100,
   /** Transfers a call's record keeps, the newest. */
   callTransfersMax: 50,
@@ -40,7 +40,7 @@ export const LIMITS = {
   /** Where an assistant's widget settings do not say. */
   widgetRememberDays: 7,
   widgetRememberDaysMax: 365,
-  /** A trouble of the same kind is told again after so long. */
+  /** A trouble of the same kind is reported again after so long. */
   troubleToldMs: 60 * MINUTE_MS,
   /** Replies that failed, in the owner's record of a conversation. */
   failuresShownMax: 50,
@@ -135,13 +135,13 @@ export const LIMITS = {
   callBeatMs: 5 * SECOND_MS,
   /** For calls to take leave of whoever is on the line when the server stops. */
   callGoodbyeMs: 10 * SECOND_MS,
-  /** Until a call that was told to end is given up. */
+  /** Until a call that was asked to end is given up. */
   callEndMs: 5 * SECOND_MS,
   /** From the end of the media thread to the start of the next, where calls come in. */
   mediaRestartMs: SECOND_MS,
   /** For taking leave of registrars when the server stops. */
   carrierCloseMs: 2.5 * SECOND_MS,
-  /** Words a page tells in place of a recogniser: their length, and how many messages a second. */
+  /** Words a page sends in place of a recogniser: their length, and how many messages a second. */
   toldWordsCharsMax: 2000,
   toldWordsPerSecondMax: 20,
   recordingLinkMs: 24 * 60 * MINUTE_MS,

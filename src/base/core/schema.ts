@@ -57,7 +57,7 @@ const ERRORS = Symbol("errors");
 
 /**
  * Option of a body's schema: what is at fault does not end the request, it is left out of the body
- * and told by `errorsOf`, so that a handler can name it together with what its own rules find.
+ * and returned by `errorsOf`, so that a handler can name it together with what its own rules find.
  */
 export const collectingErrors = { [COLLECTING]: true } as SchemaOptions;
 

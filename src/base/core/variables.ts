@@ -32,7 +32,7 @@ type ReadVariables =
   | { kind: "read"; variables: Variables }
   | { kind: "invalid"; field: string; message: string };
 
-/** What is told of something that has no names. */
+/** The refusal of something that has no names. */
 export const NO_MAP = "The variables must be an object.";
 
 const invalid = (field: string, message: string): ReadVariables =>

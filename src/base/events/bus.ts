@@ -1,4 +1,4 @@
-// The event bus tells watchers that a topic moved. It carries no promise of delivery: a watcher
+// The event bus notifies watchers that a topic moved. It carries no promise of delivery: a watcher
 // that misses a notice finds what it missed in the log, by sequence number.
 import { accountTopic, callTopic, conversationTopic, type CommittedEvent, type Topic } from "./events.ts";
 

@@ -34,7 +34,7 @@ export type CommittedData =
       type: "conversation_failed"; conversation_id: string | null; assistant_id: string;
       reason: Refused; error: string;
     }
-  /** In the account's stream alone: what strangers are not told of a reply that failed. */
+  /** In the account's stream alone: what strangers do not get to know of a reply that failed. */
   | {
       type: "reply_failure_explained"; conversation_id: string; turn_id: number;
       failure: FailureClass; error: string;

@@ -26,7 +26,7 @@ function bodyOf(fault: Fault, shape: ErrorShape): Record<string, unknown> {
 const isDiskFull = (error: unknown): boolean =>
   ["ENOSPC", "EDQUOT", "EFBIG"].includes((error as { code?: string } | null)?.code ?? "");
 
-/** Turns whatever was thrown into a refusal; what nobody expected is logged and told to nobody. */
+/** Turns whatever was thrown into a refusal; what nobody expected is only logged. */
 export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
   if (error instanceof Fault) return error;
   if (error instanceof StorageFailure) {

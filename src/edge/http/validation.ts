@@ -94,7 +94,7 @@ function meantMember(union: TSchema, value: unknown): TSchema | undefined {
     : members.find((member) => hasConstantsOf(member, value));
 }
 
-/** The errors worth telling: of a union, those of the member the value was meant for. */
+/** The errors worth reporting: of a union, those of the member the value was meant for. */
 function* tellingErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
   for (const error of errors) {
     const members = (error.schema.anyOf ?? []) as TSchema[];

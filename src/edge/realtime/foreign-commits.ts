@@ -15,8 +15,8 @@ export function watchForeignCommits(
   return system.every(LIMITS.foreignCommitPollMs, () => {
     const newestNow = events.newestId();
     const committedNow = bus.committed();
-    // A commit of ours that is durable but not yet published looks foreign too; it is then told
-    // twice, which sessions ignore by its sequence number.
+    // A commit of ours that is durable but not yet published looks foreign too; it is then
+    // published twice, which sessions ignore by its sequence number.
     const foreign = newestNow - newest > committedNow - committed;
     const found = foreign ? events.since(newest, ROWS_MAX) : [];
     newest = newestNow;

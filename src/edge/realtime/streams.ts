@@ -1,5 +1,5 @@
 // Opens sessions over SSE and WebSocket, keeps them alive with heartbeats, and closes them all when
-// the server stops. One per process; made in features.ts.
+// the server stops. One per process; made in app/features.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
@@ -15,7 +15,7 @@ export interface StreamRequest {
   position: Position | null;
   /** End the stream with this turn. */
   untilTurn?: number;
-  /** The turn was tried again and answered: its earlier failures are not told. */
+  /** The turn was tried again and answered: its earlier failures are not sent. */
   skipsFailures?: boolean;
   /** Events right after `position` that the caller has at hand, so that the log is not read. */
   backlog?: CommittedEvent[];

@@ -52,7 +52,7 @@ export interface LedgerProblem {
   what: string;
 }
 
-/** Recomputes one account from its entries, fed oldest first; tells what disagrees when seen. */
+/** Recomputes one account from its entries, fed oldest first; reports what disagrees when seen. */
 export function createAudit() {
   let number = 0;
   let balance = 0;

@@ -101,7 +101,7 @@ interface OverviewOptions {
 
 const DAY_MICROS = 86_400_000_000;
 
-/** What a day is made of, beside its figures, until it is told. */
+/** What a day is made of, beside its figures, until it is returned. */
 interface Measured {
   range: Range;
   figures: DayFigures;

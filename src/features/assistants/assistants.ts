@@ -119,7 +119,7 @@ export type WebhookKind = "post_call" | "inbound" | "conversation_ended";
 
 /** Faults: 404 when the account has no such assistant, 422 that names every field at fault. */
 export interface Assistants {
-  /** `schemaErrors`: what validation left out of `given`, told with what the rules find. */
+  /** `schemaErrors`: what validation left out of `given`, reported with what the rules find. */
   create(accountId: number, given: Given, schemaErrors?: FieldErrors): Promise<Assistant>;
   /** Changes what was sent and nothing else. */
   update(

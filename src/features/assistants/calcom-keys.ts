@@ -29,7 +29,7 @@ export function createCalcomKeys(box: SecretBox) {
       box.tryOpen(tool.calcom_api_key, calcomPlace(place)),
     /**
      * What is sent, as it is kept. A mask stands for the key of the same event in `before`, else
-     * for the only one there; `missing` is told of masks that stand for nothing.
+     * for the only one there; `missing` receives masks that stand for nothing.
      */
     sealed: (
       place: Place, sent: BuiltInTool[], before: BuiltInTool[], missing: (index: number) => void,

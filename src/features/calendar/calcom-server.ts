@@ -89,7 +89,7 @@ export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }):
 
 const TAKEN = /not available|already has booking|no longer available|slot/i;
 
-/** What a model is told; only what it can act on is in Cal.com's own words. */
+/** What a model receives; only what it can act on is in Cal.com's own words. */
 export function failureOf(answer: Exclude<Answer, { kind: "done" }>): Result {
   if (answer.kind === "failed") return { error: "The calendar could not be reached." };
   const { status, reason } = answer;

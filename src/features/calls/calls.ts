@@ -1,5 +1,5 @@
 // Calls as records: begins them within money and plan, takes their transitions, keeps what was
-// said, tells every committed event. What happens while people talk is in calling.ts.
+// said, publishes every committed event. What happens while people talk is in calling.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { Fault } from "#core/faults.ts";
@@ -116,7 +116,7 @@ function createBegin(options: CallsOptions) {
   };
 }
 
-/** What is kept of a call and told in no event. */
+/** What is kept of a call and published in no event. */
 function createNotes({ store, system }: CallsOptions) {
   return {
     setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>

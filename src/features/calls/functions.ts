@@ -1,5 +1,5 @@
 // What a model may do with the call itself: end it, hand it on, press keys. Functions of the
-// assistant's built-in tools, joined with its others by calling.ts.
+// assistant's built-in tools, joined with its others by replies.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import type { ModelTool } from "#providers/models/port.ts";

@@ -73,7 +73,7 @@ export async function admit(
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     refuse(error.message);
-    // The plan's calls at a time are the lines there are: the next one is told that they are busy.
+    // The plan's calls at a time are the lines there are: the next caller hears that they are busy.
     return error.status === 429 ? "busy" : "unavailable";
   }
 }

@@ -40,7 +40,7 @@ function isLong(text: string): boolean {
   return words >= WORDS_MIN || (text.match(UNPARTED)?.length ?? 0) >= UNPARTED_CHARS_MIN;
 }
 
-/** What is spoken after this turn. `told`: the recogniser's word, null where it has none. */
+/** The language spoken after this turn. `told`: the recogniser's word, null where it has none. */
 export async function languageAfter(
   spoken: SpokenLanguage, turn: { text: string; told: string | null }, among: string[],
 ): Promise<SpokenLanguage> {

@@ -62,7 +62,7 @@ const Command = Type.Object({
 });
 const validateCommand = compileValidation(Command);
 
-/** A record whose transcript is what was said, entry by entry, as the stream tells it. */
+/** A record whose transcript is what was said, entry by entry, as in the stream. */
 const LiveCallSchema = Type.Composite([
   Type.Omit(CallSchema, ["transcript", "transcript_entries"]),
   Type.Object({

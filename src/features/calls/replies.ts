@@ -18,7 +18,7 @@ import { silenceNote } from "./voice/settings.ts";
 import type { CallingOptions, LiveCall } from "./live-call.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 
-/** Why a reply was broken off that nobody waits for any more. */
+/** The reason with which a reply is broken off that nobody waits for any more. */
 export const UNWANTED = new Error("the reply is not wanted");
 const REALTIME_SILENCE_MS = 500;
 const REALTIME_THRESHOLD = 0.5;
@@ -111,7 +111,7 @@ export async function answerToolCall(
   options.media.send({ kind: "tool_result", callId: call.id, toolCallId, json });
 }
 
-/** What a model that hears by itself is told before the call. */
+/** What a model that hears by itself receives before the call. */
 export function realtimeOf(
   options: CallingOptions, call: LiveCall, chosen: NonNullable<ChosenVoice["realtime"]>,
 ): NonNullable<CallSetup["realtime"]> {
@@ -194,7 +194,7 @@ function chosenOrWhyNot(
   { voiceOf }: CallingOptions, call: LiveCall, assistant: Assistant, language: string,
 ): ChosenVoice | string {
   const { isRealtime, isOutbound } = call;
-  // A page that sends sound is not told to give words in the middle of the call.
+  // A page that sends sound is not asked for words in the middle of the call.
   const words = call.hearing === "server" ? null : call.words;
   return voiceOf(assistant, { isOutbound, isRealtime, language, words });
 }

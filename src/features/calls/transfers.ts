@@ -43,7 +43,7 @@ export const withTransfer = (transfers: Transfers, added: Transfer): Transfer[] 
   return [...before, added].slice(-LIMITS.callTransfersMax);
 };
 
-/** The newest that left the call for a line has failed, also where the carrier tells so late. */
+/** The newest that left the call for a line has failed, also where the carrier reports it late. */
 export function withFailure(
   transfers: Transfers, failureReason: string, now: Instant,
 ): Transfer[] {

@@ -209,7 +209,7 @@ function legEventOf({ type, dropped_ms: ms = 0, digit }: Static<typeof Message>)
 const oneLine = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
 
-/** Words a page tells where it is to; beyond so many in a second they are passed over, as noise. */
+/** Words of a page that is to send them; beyond so many in a second they are ignored, as noise. */
 function createWordIntake(system: System) {
   let isAsked = false;
   let sinceMs = -Infinity;
@@ -255,7 +255,7 @@ function faceOf(
 
 const MARKS_MAX = 16;
 
-/** How long what is sent takes until the page has played it, as its answers to marks tell. */
+/** How long what is sent takes until the page has played it, as its answers to marks show. */
 function createMarks(system: System) {
   const sentMs = new Map<string, number>();
   let newest = 0;

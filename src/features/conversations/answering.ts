@@ -52,7 +52,7 @@ export class Interrupted extends Error {
 
 const PROCESS_FAILURE = "Failed to process message: ";
 
-/** A client's messages tell nothing of functions. */
+/** A client's messages say nothing of functions. */
 const asHistory = (message: Given["messages"][number]): HistoryMessage =>
   ({ ...message, functionCalls: [] });
 

@@ -153,7 +153,7 @@ async function beginTurn(
       release();
     });
     turns.running.set(conversation.uuid, { live, isGiven: given !== null, result });
-    // The user's message is told with its reply; a turn tried again begins after its failure.
+    // The user's message is published with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
     const fromSequence = baseSequence - events.length;
     return {
@@ -166,7 +166,7 @@ async function beginTurn(
   }
 }
 
-/** Never rejects: every end of a turn is a result, and every result is stored before it is told. */
+/** Never rejects: every end of a turn is a result, and is stored before it is published. */
 async function finishTurn(options: ConversationOptions, turn: BegunTurn): Promise<TurnResult> {
   const { system, observe } = options;
   const startedMs = system.monotonicMs();

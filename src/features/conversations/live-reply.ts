@@ -92,7 +92,7 @@ export class LiveReply implements LiveReplyView {
     this.#cancelFlush();
   }
 
-  /** The failure could not be stored either; watchers are told, though nothing is committed. */
+  /** The failure could not be stored either; watchers are notified, though nothing is committed. */
   failUnstored(error: string): void {
     this.failure = { reason: "failed", error };
     this.#bus.publish(this.#topic, { kind: "live" });

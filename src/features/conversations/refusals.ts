@@ -1,6 +1,6 @@
-// Tells the owner of an assistant that a visitor could not be answered, which the visitor is told
-// in neutral words only. A reply that was begun and failed is told by `reply_failed`; this is for
-// what was refused before. Called by conversations.ts.
+// Notifies the owner of an assistant that a visitor could not be answered, which the visitor
+// learns in neutral words only. A reply that was begun and failed is published as `reply_failed`;
+// this is for what was refused before. Called by conversations.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -15,11 +15,11 @@ export interface RefusedVisitor {
   reason: Refused;
 }
 
-/** The same for many visitors is told once in a while: what is refused may be asked without end. */
+/** The same refusal of many visitors is published once in a while: visitors may ask without end. */
 export function createRefusals(
   { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
 ): { tell(refused: RefusedVisitor): Promise<void> } {
-  /** When it was told, by account and reason. */
+  /** When it was published last, keyed by account and reason. */
   const told = new Map<string, number>();
   return {
     tell: async (refused) => {

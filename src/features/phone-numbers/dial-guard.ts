@@ -18,7 +18,7 @@ const PREMIUM_CODE = /^\+979/;
 /**
  * Why nobody may dial the number (E.164), as a sentence for people; null: it may be dialled. What
  * numbering plans do not know yet is nobody's premium number, but with a list of countries it is
- * refused: its country cannot be told.
+ * refused: its country is not known.
  */
 export function barredReason(phoneNumber: string, countries: readonly string[]): string | null {
   if (SATELLITE.test(phoneNumber)) return "Satellite phone numbers cannot be called.";

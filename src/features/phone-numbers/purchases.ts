@@ -32,7 +32,7 @@ interface NewPurchase {
 export interface Purchase extends Omit<NewPurchase, "now"> {
   id: number;
   state: PurchaseState;
-  /** What the client was told; null while it was told nothing. */
+  /** What the client was answered; null while it has no answer. */
   status: number | null;
   error: string | null;
   phoneNumberId: number | null;

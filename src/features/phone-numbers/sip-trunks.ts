@@ -19,7 +19,7 @@ export interface SipTrunkFields {
   /** Two letters. */
   countryCode: string;
   username: string;
-  /** Sealed at rest, told to the carrier alone. */
+  /** Sealed at rest, opened for the carrier alone. */
   password: string;
   /** Host name in lower case, or IP address without brackets. */
   address: string;

@@ -1,4 +1,4 @@
-// What a model is told of a tool's parameters, and how what it fills in is read.
+// A tool's parameters as a model receives them, and how what it fills in is read.
 import { LIMITS } from "#core/limits.ts";
 import type { ModelTool } from "#providers/models/port.ts";
 import type { ItemType, ToolDescription, ToolParameter } from "./tools.ts";
@@ -23,7 +23,7 @@ function schemaOf(parameter: ToolParameter): Record<string, unknown> {
   return type === "array" ? { type, items: item, description } : { ...item, description };
 }
 
-/** What the model is told it may call. */
+/** The function a model receives for a tool. */
 export function modelToolOf({ name, description, schema }: ToolDescription): ModelTool {
   return {
     name,

@@ -129,7 +129,7 @@ export const idempotencyKey = (scope: string, digest: string): string =>
   createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
 
 interface Sent {
-  /** What the model is told. */
+  /** What the model receives. */
   result: Record<string, unknown>;
   /** Whether the result is the endpoint's. */
   ok: boolean;
@@ -140,7 +140,7 @@ interface Sent {
   answered: Answered | null;
 }
 
-/** Sends one prepared request within the tool's time, and tells what came of it. */
+/** Sends one prepared request within the tool's time, and returns what came of it. */
 export function createSender(options: SendingOptions) {
   const { send, system, log } = options;
   return async (tool: Tool, built: BuiltRequest, key: string, isTrial = false): Promise<Sent> => {

@@ -15,7 +15,7 @@ type BodyFormat = (typeof BODY_FORMATS)[number];
 
 interface ToolHeader {
   name: string;
-  /** A secret more often than not: sealed at rest, shown to its owner, told to nobody else. */
+  /** A secret more often than not: sealed at rest, shown to its owner and nobody else. */
   value: string;
 }
 
@@ -96,7 +96,7 @@ export interface Tools {
   /** Fault 404 when the account has no such tool. */
   remove(accountId: number, toolId: number): Promise<void>;
   find(accountId: number, toolId: number): Tool | null;
-  /** What a model is told of the tool; opens no secret. */
+  /** What a model receives of the tool; opens no secret. */
   describe(accountId: number, toolId: number): ToolDescription | null;
   list(accountId: number): Tool[];
 }

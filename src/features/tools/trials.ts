@@ -19,7 +19,7 @@ export interface Trial {
   };
   /** Null: there was no answer. */
   response: Answered | null;
-  /** What a model would be told. */
+  /** What a model would receive. */
   result: Record<string, unknown>;
 }
 

@@ -28,12 +28,15 @@ export type LegEndCause =
 export interface Leg {
   /** Samples per second of both directions. */
   readonly rate: 8000 | 16000 | 24000;
-  /** A frame of 20 ms; the array may be shared and must not be changed. */
+  /**
+   * Sends a frame of 20 ms; the array may be shared and must not be changed. A leg may bring audio,
+   * as an event, before this returns.
+   */
   send(frame: Pcm): void;
   /** Drops what was sent and is not heard yet; answered by `cleared` (0 when nothing can be). */
   clear(): void;
   sendDtmf(digits: string): void;
-  /** Asks to be told when what was sent before is heard; absent: the carrier cannot tell. */
+  /** Asks for an event when what was sent before is heard; absent: the carrier cannot know. */
   mark?(): void;
   /** Null when the carrier cannot; else `ended` as `transferred`, or `transfer_failed`, follows. */
   transfer: ((to: string) => void) | null;

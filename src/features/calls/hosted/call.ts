@@ -56,7 +56,7 @@ export class HostedCall {
   readonly face: Face;
   readonly #options: HostedCallOptions;
   readonly #progress = createCallProgress();
-  /** The carrier's id; null until the carrier has told. */
+  /** The carrier's id; null until the carrier has reported it. */
   #carrierId: string | null = null;
   #stream: HostedStream | null = null;
   #hasRung = false;

@@ -30,7 +30,7 @@ interface HostedOptions {
   log: Logger;
 }
 
-/** Our side of a call: what is told of it goes to `tell`. */
+/** Our side of a call: its events go to `tell`. */
 export interface HostedParty extends Pick<HostedCallOptions, "callId" | "callerId" | "tell" | "transferFailed"> {}
 
 /** Who rings whom, as the carrier says. */
@@ -60,7 +60,7 @@ export interface Hosted {
   report(token: string, report: CallReport): void;
   /** What to answer an offer with; asked again, the same. */
   offer(report: CallReport, receive: Receive): Promise<WebhookReply>;
-  /** Has calls told by a carrier that needs no webhooks, from now on; else nothing. */
+  /** From now on a carrier without webhooks reports its calls; does nothing at any other. */
   connect(receive: Receive): void;
   /** A stream the carrier has opened. */
   serve(socket: Socket): SocketHandlers;

@@ -35,7 +35,7 @@ export interface HostedStream {
   send(frame: Pcm): void;
   /** Drops what was sent and is not heard yet. */
   clear(): void;
-  /** Asks to be told when what was sent before is heard. */
+  /** Asks for an event when what was sent before is heard. */
   mark(): void;
   dtmf(digits: string): void;
   /** Resolves when everything marked is heard, or cannot be any more. */

@@ -59,7 +59,7 @@ export function hostedRoutes(
   });
   return {
     connect: () => hosted.connect(receive),
-    // None where the carrier tells of calls over a connection of its own.
+    // There are none where the carrier reports calls over a connection of its own.
     routes: carrier.connect ? [] : [
       webhook(paths.voice, (report) => {
         if (!report?.isOffer) return report?.reply ?? NO_REPLY;

@@ -1,4 +1,4 @@
-// What a session needs and what it tells: the port to the main thread, where models, tools and
+// What a session needs and what it reports: the port to the main thread, where models, tools and
 // records are, and everything a call is made of.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -27,7 +27,7 @@ export interface Said {
 
 export type VoiceState = "listening" | "thinking" | "speaking";
 
-/** What the session tells the main thread. Nothing is told after `over`. */
+/** What the session reports to the main thread. Nothing follows `over`. */
 export interface Brain {
   ringing(): void;
   answered(): void;

@@ -24,7 +24,7 @@ interface Phase {
   dueMs: number;
 }
 
-/** `onTick` is told by how much each tick came late. */
+/** `onTick` receives how late each tick came. */
 export function createMediaClock(
   system: System, onTick: (lateMs: number) => void = () => undefined,
 ): MediaClock {

@@ -197,7 +197,7 @@ function createEntry(
     };
   }
   const hears = transcriber ?? words?.transcriber;
-  if (!synthesizer || !hears) throw new Error("a call of parts needs both of them");
+  if (!synthesizer || !hears) throw new Error("a call in pipeline mode needs both engines");
   const pipeline = new VoiceSession({
     ...common,
     synthesizer,

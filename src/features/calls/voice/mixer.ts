@@ -101,7 +101,10 @@ export class Mixer {
     }
   }
 
-  /** Frames the clock dropped are silence on record, so that it keeps the transcript's time. */
+  /**
+   * Frames the clock dropped are silence on record, so that it keeps the transcript's time. `hear`
+   * may be called before this returns: some legs bring audio while they are sent some.
+   */
   tick(dropped: number): void {
     const { leg, record } = this.#options;
     for (let at = Math.min(dropped, STALL_FRAMES_MAX); record && at > 0; at -= 1) {

@@ -1,5 +1,5 @@
-// What the main thread and the media thread tell each other about a call. Everything is plain data;
-// audio is transferred, not copied.
+// The messages the main thread and the media thread exchange about a call. Everything is plain
+// data; audio is transferred, not copied.
 import {
   CARRIER_RATES, type CarrierName, type DialRequest, type Leg, type LegEvent, type Offer,
   type RefusalCause,

@@ -13,7 +13,7 @@ export type SpeechKind = "greeting" | "reply" | "filler" | "note";
 interface SpeechHandlers {
   /** The first audio is there. */
   onAudio(): void;
-  /** All of it was told; `isEmpty`: there was nothing to say. */
+  /** All of it has been reported; `isEmpty`: there was nothing to say. */
   onComplete(isEmpty: boolean): void;
   onFailed(error: ProviderError): void;
 }

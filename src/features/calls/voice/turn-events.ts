@@ -1,5 +1,5 @@
-// What the taking of turns is told, what it answers, and what it remembers. The rules are in
-// turn-taker.ts.
+// The events the taking of turns receives, the actions it answers with, and what it remembers. The
+// rules are in turn-taker.ts.
 import type { EndReason } from "#features/calls/records.ts";
 import type { VoiceSettings } from "./settings.ts";
 import type { FillerTone } from "./wording.ts";
@@ -11,7 +11,7 @@ export type TurnSettings = Pick<
 > & {
   hasFillers: boolean;
   hasGreeting: boolean;
-  /** The recogniser tells the end of turns itself. */
+  /** The recogniser reports the end of turns itself. */
   detectsTurns: boolean;
   /** What ends the call at `maxDurationMs`: the setting, or the money. */
   durationReason: "max_duration" | "balance";

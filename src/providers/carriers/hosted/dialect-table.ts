@@ -20,7 +20,7 @@ export interface Dialect {
   sends: WireEncoding;
   /** Sound is in binary messages, both ways; else base64 in JSON. */
   isBinary: boolean;
-  /** Marks on their way when it clears are not told of any more. */
+  /** Marks on their way when it clears are not reported any more. */
   forgetsMarks: boolean;
   /** Media messages may overtake each other. */
   isUnordered: boolean;
@@ -116,7 +116,7 @@ const TELNYX: Dialect = {
   ...TWILIO,
   isUnordered: true,
   // What comes is in the codec of the call where it could not be changed; what is sent is not. L16
-  // would give 16 kHz, but whose byte order it has is told differently, so it is not asked for.
+  // would give 16 kHz, but sources differ on its byte order, so it is not asked for.
   encodings: { pcmu: "PCMU", pcma: "PCMA" },
   paths: {
     streamId: ["stream_id"],

@@ -59,7 +59,7 @@ function dialElement(to: string, callerId: string | null): string {
   }, element(noun, {}, escapeXml(withoutPlus(to))));
 }
 
-// What Plivo is to be told when it asks
+// What Plivo is answered when it asks
 
 const Then = Type.Union([
   Type.Object({
@@ -181,7 +181,7 @@ function orderOf({ to, from, ringingMs, join, detectMachine }: HostedDial): obje
     ring_url: statusUrl, ring_method: "POST",
     hangup_url: statusUrl, hangup_method: "POST",
     ring_timeout: ringingSeconds(ringingMs),
-    // Only told, while the call goes on.
+    // It is only reported, while the call goes on.
     ...(detectMachine ? {
       machine_detection: "true",
       machine_detection_url: statusUrl, machine_detection_method: "POST",

@@ -2,13 +2,13 @@
 // webhooks, and connect the sound of a call to a WebSocket of ours, in the dialect they name. An
 // account at such a carrier is one HostedCalls. Whoever joins these with legs owns the routes, the
 // sockets and all state; everything here answers one question at a time and remembers nothing, but
-// for Asterisk, which tells of calls over a connection of ours.
+// for Asterisk, which reports calls over a connection of ours.
 import type { ProviderError } from "#core/faults.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { DialectName } from "./dialects.ts";
 
-/** Where the sound of a call goes, and what is told of it. */
+/** The addresses a call's sound and reports go to. */
 export interface Join {
   /** The address of our WebSocket, `wss:`. No query: carriers drop it. */
   url: string;
@@ -69,13 +69,13 @@ export interface CallReport {
   to: string | null;
   /** An inbound call that waits for `answer` or `refuse`. */
   isOffer: boolean;
-  /** As the carrier tells them: late, twice or out of order. See createCallProgress. */
+  /** As the carrier reports them: late, twice or out of order. See createCallProgress. */
   events: LegEvent[];
   /** What the carrier asks for with this report, at an address made by `dial` or `transfer`. */
   reply: WebhookReply | null;
 }
 
-/** Where a carrier tells what it is told over a connection of its own. */
+/** Receives what a carrier without webhooks reports over a connection of its own. */
 export interface Hear {
   /** `token` is the last part of the call's `statusUrl`. */
   report(token: string, report: CallReport): void;
@@ -93,7 +93,7 @@ export interface HostedCalls {
   /** Whether the opening of a WebSocket is signed too. */
   readonly signsSockets: boolean;
   /**
-   * Calls are told of over a connection that it opens, once, and keeps up. Null: by webhooks.
+   * Opens a connection over which calls are reported, once, and keeps it up. Null: webhooks do.
    */
   readonly connect: ((hear: Hear) => void) | null;
   /** Whether it comes from the carrier. Never throws. */

@@ -1,5 +1,5 @@
-// TwiML documents: what Twilio and SignalWire are told to do with a call. Plivo's are built of the
-// same elements. Every value is escaped here and nowhere else.
+// TwiML documents: what Twilio and SignalWire are to do with a call. Plivo's are built of the same
+// elements. Every value is escaped here and nowhere else.
 import assert from "node:assert/strict";
 
 type Attributes = Record<string, string | null>;

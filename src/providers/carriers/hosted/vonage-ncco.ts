@@ -1,4 +1,4 @@
-// NCCO documents: what Vonage is told to do with a call. A call ends when all of its document is
+// NCCO documents: what Vonage is to do with a call. A call ends when all of its document is
 // done, and `connect` is done when the other end, here the WebSocket or a telephone, is gone.
 import assert from "node:assert/strict";
 import { rateOfDialect } from "./dialects.ts";

@@ -73,7 +73,7 @@ export interface Ari {
   join(bridgeId: string, channelId: string): Promise<void>;
   /** Done also when it is gone; channels in it stay. */
   dropBridge(bridgeId: string): Promise<void>;
-  /** Null: it cannot be told. */
+  /** Null: it is not known. */
   variable(channelId: string, name: string): Promise<string | null>;
   setVariable(channelId: string, name: string, value: string): Promise<void>;
   /** Leaves the application for the dialplan. */

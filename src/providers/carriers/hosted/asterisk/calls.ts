@@ -1,5 +1,5 @@
 // Calls over an Asterisk (20.18, 22.8 or later): placed, answered and ended over its REST
-// interface (ARI), told of over a connection we hold open to it, and their sound over a WebSocket
+// interface (ARI), reported over a connection we hold open to it, their sound over a WebSocket
 // that Asterisk opens here (chan_websocket). Nothing but that socket has to reach us, and unlike
 // other carriers of this folder this one remembers, in its switchboard, which calls there are.
 // Tested with a real Asterisk 22.

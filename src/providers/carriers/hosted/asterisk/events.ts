@@ -1,4 +1,4 @@
-// What Asterisk tells over the connection of ARI: its events as the few that matter here. Pure.
+// Reads what Asterisk sends over the connection of ARI: the few events that matter here. Pure.
 // Causes are Asterisk's hangup causes (Q.850); what Dial says of a call is not used for its end:
 // it calls one that was declined, and one to nobody, a call without answer.
 import { Type } from "@sinclair/typebox";

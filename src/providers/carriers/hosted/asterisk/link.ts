@@ -1,4 +1,4 @@
-// The connection over which Asterisk tells of calls: opened by us, and opened again for ever when
+// The connection over which Asterisk reports calls: opened by us, and opened again for ever when
 // it is lost, with a pause that grows up to a bound. Used by calls.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
@@ -21,7 +21,7 @@ export interface LinkOptions extends AriOptions {
 }
 
 interface LinkHandlers {
-  /** What was told while there was no connection is lost. */
+  /** What was reported while there was no connection is lost. */
   opened(): void;
   text(text: string): void;
 }
@@ -29,9 +29,9 @@ interface LinkHandlers {
 export interface Link {
   readonly isOpen: boolean;
   open(handlers: LinkHandlers): void;
-  /** Somebody else has taken it, and nothing is told over it any more: taken back later. */
+  /** Somebody else has taken it, and nothing comes over it any more: taken back later. */
   yield(): void;
-  /** Idempotent; nothing is told afterwards. */
+  /** Idempotent; nothing is reported afterwards. */
   close(): void;
 }
 

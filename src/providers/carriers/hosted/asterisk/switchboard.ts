@@ -1,7 +1,7 @@
-// The calls over one Asterisk while they last: which there are, what Asterisk tells of them, and
-// what has to be done by itself when one is picked up or over. What Asterisk tells of a channel it
-// tells once, and only while we listen: what was missed is found by looking at its list of
-// channels, after every connection and from time to time. Used by calls.ts.
+// The calls over one Asterisk while they last: which there are, what Asterisk reports of them, and
+// what has to be done by itself when one is picked up or over. Asterisk reports a channel's events
+// once, and only while we listen: what was missed is found by looking at its list of channels,
+// after every connection and from time to time. Used by calls.ts.
 import type { Logger } from "#core/logger.ts";
 import { wait, type System, type Timer } from "#core/system.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
@@ -111,7 +111,7 @@ export class Switchboard {
     await line.room.ready;
   }
 
-  // What Asterisk tells
+  // What Asterisk reports
 
   #take(text: string): void {
     const event = readAriEvent(text);
@@ -197,7 +197,7 @@ export class Switchboard {
     });
   }
 
-  // What it did not tell
+  // What it did not report
 
   #look(): void {
     if (this.#isLooking) return;
