@@ -114,6 +114,7 @@ async function newPossessions(): Promise<Places> {
   for (const { purpose, secret } of hooks) SECRETS[purpose] = secret;
   const deliveries = await read("/user/webhook-deliveries");
   const { data: { feed_url: feed } } = await read(`/user/assistants/${assistant.id}/calendar`);
+  SECRETS.feed = String(feed.split("/").at(-1));
   const { recording_url: recording } = await read(`/user/calls/${call}`);
   const link = new URL(recording);
   return {
@@ -121,7 +122,7 @@ async function newPossessions(): Promise<Places> {
     "/user/assistant/": assistant, "/user/assistants/": assistant, "/user/tools/": { id: tool },
     "/user/phone-numbers/": trunk, "/user/leads/": { id: lead }, "/user/campaign/": { id: campaign },
     "/user/knowledgebases/": { id: knowledgebase, document_id: await newDocument(knowledgebase) },
-    "/user/campaigns/": { id: campaign }, "/calendars/": { uuid: feed.split("/").at(-1) },
+    "/user/campaigns/": { id: campaign }, "/calendars/": { uuid: SECRETS.feed },
     "/conversations/": { uuid: conversation, chat: "one" },
     "/user/conversations/": { uuid: conversation }, "/user/calls/": { id: call },
     "/user/webhook-endpoints/": { id: hook },
@@ -198,11 +199,13 @@ test("[SE63] no answer to a key that only reads has a secret; a key that may wri
   for (const [path, masked] of [
     ["/user/assistant/{id}", '"calcom_api_key":"***"'], ["/user/tools/{id}", '"value":"***"'],
     ["/user/webhook-endpoints/{id}", '"secret":"***"'],
+    ["/user/assistants/{id}/calendar", '/calendars/***"'],
   ] as const) assert.ok(answers.get(path)?.includes(masked), `${path}: ${answers.get(path)}`);
 
   // The same walk finds what is shown to who may change it, so it would have found it above.
   const signing = ["account", "conversation_ended", "inbound_call", "post_call"];
   assert.deepEqual(foundIn(await answersTo(server.key, places)), {
+    "/user/assistants/{id}/calendar": ["feed"],
     "/user/tools": ["field", "header"], "/user/tools/{id}": ["field", "header"],
     "/user/webhook-endpoints": signing, "/user/webhook-endpoints/{id}": ["account"],
   });

@@ -5,13 +5,14 @@ import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { MASK } from "#core/secrets.ts";
 import { about, named, Nullable, TimeZone, withMessage } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import {
   dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf, Uuid,
 } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
-import { keyRoute, publicRoute, type Route } from "#http/route.ts";
+import { keyRoute, seesSecrets, publicRoute, type Route } from "#http/route.ts";
 import type { Appointment, Calendar, Calendars, CalendarSettings } from "./calendar.ts";
 import { renderFeed } from "./feed.ts";
 import { dateOf, localIso, startOfDay, WEEKDAYS, type OpenPeriod, type Period } from "./slots.ts";
@@ -79,7 +80,7 @@ const ListQuery = Type.Object({
 const CalendarSchema = Type.Object({
   ...SETTINGS,
   feed_url: Type.String(about(
-    "Where calendar programs read the appointments; the address is the secret.",
+    "Where calendar programs read the appointments; its end is a secret, masked for keys that only read.",
     "https://talk.example.com/api/calendars/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
 }, named("Calendar", "When an assistant offers appointments."));
 const AppointmentSchema = Type.Object({
@@ -100,7 +101,9 @@ interface CalendarRoutesOptions {
   system: System;
 }
 
-function wireCalendar(calendar: Calendar, baseUrl: string): Static<typeof CalendarSchema> {
+function wireCalendar(
+  calendar: Calendar, baseUrl: string, isShown: boolean,
+): Static<typeof CalendarSchema> {
   return {
     time_zone: calendar.timeZone,
     slot_minutes: calendar.slotMinutes,
@@ -108,7 +111,7 @@ function wireCalendar(calendar: Calendar, baseUrl: string): Static<typeof Calend
     lead_minutes: calendar.leadMinutes,
     days_ahead: calendar.daysAhead,
     working_hours: calendar.workingHours,
-    feed_url: `${baseUrl}/calendars/${calendar.feedUuid}`,
+    feed_url: `${baseUrl}/calendars/${isShown ? calendar.feedUuid : MASK}`,
   };
 }
 
@@ -177,7 +180,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       responses: data,
       handle: async ({ caller, id, baseUrl }) => {
         const calendar = await calendars.open(assistantOf(caller.accountId, id));
-        return json(200, { data: wireCalendar(calendar, baseUrl) });
+        return json(200, { data: wireCalendar(calendar, baseUrl, seesSecrets(caller)) });
       },
     }),
     keyRoute({
@@ -191,7 +194,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
         const assistant = assistantOf(caller.accountId, id);
         const { rotate_feed: rotateFeed = false } = body;
         const calendar = await calendars.save(assistant, { ...changesOf(body), rotateFeed });
-        return json(200, { data: wireCalendar(calendar, baseUrl) });
+        return json(200, { data: wireCalendar(calendar, baseUrl, seesSecrets(caller)) });
       },
     }),
     ...appointmentRoutes(options, assistantOf),
