@@ -24,7 +24,7 @@ import { conversationSocket } from "#features/conversations/socket.ts";
 import { widgetRoutes } from "#features/conversations/widget-routes.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { wait, type System, type Timer } from "#core/system.ts";
+import { DAY_MICROS, wait, type System, type Timer } from "#core/system.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { API_ROOT, identify, mountApi, type ApiOptions } from "#http/api.ts";
 import { renderFault, toFault } from "#http/errors.ts";
@@ -60,8 +60,6 @@ export interface App {
   /** Refuses new work, finishes what is under way, tells clients to come back. Idempotent. */
   close(): Promise<void>;
 }
-
-const DAY_MICROS = 86_400_000_000;
 
 /** Work that comes round by the clock. */
 function startTimers(

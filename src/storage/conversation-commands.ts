@@ -1,14 +1,13 @@
 // The commands of a conversation outside its turns: create, switch the AI, end by inactivity.
 import type { CreateOutcome, NewConversation } from "#features/conversations/records.ts";
 import type { RefusedVisitor } from "#features/conversations/refusals.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoMicros, MINUTE_MICROS, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent, Refused } from "#events/events.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Sql } from "./sql.ts";
 
-const MINUTE_MICROS = 60_000_000;
 /** Looked at again this long after it should have gone quiet, at the earliest. */
 const DEFAULT_INACTIVITY_MINUTES = 30;
 

@@ -49,6 +49,12 @@ export function createSystem(): System {
   };
 }
 
+export const MINUTE_MICROS = 60_000_000;
+export const DAY_MICROS = 24 * 60 * MINUTE_MICROS;
+
+/** Resolves when everything else that is due has run: between the pieces of a long work. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
 /** Resolves after the delay, or at once when the signal aborts. */
 export function wait(system: System, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -91,7 +97,6 @@ interface LocalDateTime {
   time: string;
 }
 
-const MINUTE_MICROS = 60_000_000;
 const LOCAL_CLOCKS_MAX = 1000;
 
 /** Making a formatter costs more than a whole turn, and every turn asks: kept per time zone. */

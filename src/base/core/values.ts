@@ -11,6 +11,13 @@ export function isUnsafeKey(key: string): boolean {
   return key === "__proto__" || key === "constructor" || key === "prototype";
 }
 
+const E164 = /^\+[1-9]\d{4,14}$/;
+
+/** A telephone number with its country, and nothing else: `+14155550100`. */
+export function isE164(text: string): boolean {
+  return E164.test(text);
+}
+
 export function isTimeZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });

@@ -3,10 +3,12 @@ import { Type, type TSchema } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Instant } from "#core/system.ts";
+import { DAY_MICROS, type Instant } from "#core/system.ts";
+
+export const PER_PAGE_DEFAULT = 15;
 
 /** Query fields of every list in numbered pages. */
-export const pageQuery = (perPageDefault: number) => ({
+export const pageQuery = (perPageDefault = PER_PAGE_DEFAULT) => ({
   per_page: Type.Optional(
     Type.Integer({
       minimum: 1, maximum: LIMITS.pageSizeMax, default: perPageDefault,
@@ -43,7 +45,6 @@ export const PageSchema = <T extends TSchema>(item: T) =>
     total: Type.Integer(about("Rows on all pages.", 1)),
   });
 
-const DAY_MICROS = 86_400_000_000;
 const Day = (description: string) =>
   Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
 

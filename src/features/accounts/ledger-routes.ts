@@ -6,19 +6,20 @@ import { about, named, Nullable } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
+import {
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
+} from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { LEDGER_KINDS, type LedgerEntry } from "./ledger.ts";
 import type { EntryFilter, Statements } from "./statements.ts";
 
-const PER_PAGE_DEFAULT = 15;
 const REFERENCE_CHARS_MAX = 255;
 
 const Kind = Type.Union(
   LEDGER_KINDS.map((kind) => Type.Literal(kind)),
   about("What was billed or paid in: `credit` is money that came in."));
 const ListQuery = Type.Object({
-  ...pageQuery(PER_PAGE_DEFAULT),
+  ...pageQuery(),
   kind: Type.Optional(Kind),
   reference: Type.Optional(Type.String({
     maxLength: REFERENCE_CHARS_MAX,

@@ -2,8 +2,7 @@
 // day with a turn of the event loop between, so that a big account does not hold up other people's
 // replies. Called by overview-routes.ts.
 import type { Micros } from "#core/money.ts";
-import { utcDay, type Instant, type System } from "#core/system.ts";
-import { nextTurn } from "#core/next-turn.ts";
+import { DAY_MICROS, nextTurn, utcDay, type Instant, type System } from "#core/system.ts";
 
 /** Instants; `to` is exclusive. */
 interface Range {
@@ -98,8 +97,6 @@ interface OverviewOptions {
   store: OverviewStore;
   system: System;
 }
-
-const DAY_MICROS = 86_400_000_000;
 
 /** What a day is made of, beside its figures, until it is returned. */
 interface Measured {

@@ -1,11 +1,10 @@
 // An account's ledger as its owner sees it: entries in pages, and the whole chain recomputed on
 // demand. Called by ledger-routes.ts; the rules of the chain are in ledger.ts.
 import type { Micros } from "#core/money.ts";
-import type { Instant, System } from "#core/system.ts";
+import { nextTurn, type Instant, type System } from "#core/system.ts";
 import {
   createAudit, type AccountTotals, type LedgerEntry, type LedgerKind, type LedgerProblem,
 } from "./ledger.ts";
-import { nextTurn } from "#core/next-turn.ts";
 
 export interface EntryFilter {
   kind?: LedgerKind;

@@ -5,7 +5,7 @@ import { Fault } from "#core/faults.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { IdOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
+import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { COLORS, type Group, type Groups, type GroupUseCases } from "./groups.ts";
 import { oneOf } from "./settings.ts";
@@ -20,7 +20,6 @@ interface Kind {
   plural: string;
 }
 
-const PER_PAGE_DEFAULT = 15;
 const NAME_CHARS_MAX = 255;
 
 const Name = Type.String({
@@ -57,7 +56,7 @@ function listRoute(kind: Kind): Route {
     method: "GET",
     path: plural,
     summary: `List ${kind.noun.toLowerCase()}s in pages`,
-    query: Type.Object(pageQuery(PER_PAGE_DEFAULT)),
+    query: Type.Object(pageQuery()),
     responses: { 200: { description: "A page", schema: PageSchema(GroupSchema) } },
     handle: ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;

@@ -2,7 +2,7 @@
 // rules; the arithmetic of times is in slots.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
-import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS, MINUTE_MICROS, type Instant, type System } from "#core/system.ts";
 import {
   dateOf, freeSlots, localIso, readLocal, slotsOfDay, spokenTime, startOfDay, type Period,
   type SlotRules, type WorkingHours,
@@ -95,12 +95,10 @@ interface Slot {
   label: string;
 }
 
-const MINUTE = 60_000_000;
-const DAY = 24 * 60 * MINUTE;
 const SLOTS_MAX = 20;
 const APPOINTMENTS_LISTED_MAX = 1000;
-const FEED_PAST = 90 * DAY;
-const FEED_AHEAD = 400 * DAY;
+const FEED_PAST = 90 * DAY_MICROS;
+const FEED_AHEAD = 400 * DAY_MICROS;
 
 const OFFICE = [{ from: "09:00", to: "17:00" }];
 const CALENDAR_DEFAULTS: CalendarSettings = {
@@ -138,7 +136,7 @@ function createBasis({ store, system }: { store: CalendarStore; system: System }
     }),
     /** From the first moment that can be booked to the last. */
     horizon: ({ leadMinutes, daysAhead }: Calendar): Period => ({
-      start: system.now() + leadMinutes * MINUTE, end: system.now() + daysAhead * DAY,
+      start: system.now() + leadMinutes * MINUTE_MICROS, end: system.now() + daysAhead * DAY_MICROS,
     }),
   };
 }
@@ -238,7 +236,7 @@ export function createCalendars(options: { store: CalendarStore; system: System 
     /** What the feed shows: all that is to come goes before what has been. */
     feed: (assistantId: number): Appointment[] => {
       const now = system.now();
-      const yesterday = now - DAY;
+      const yesterday = now - DAY_MICROS;
       const ahead = store.list(
         assistantId, { start: yesterday, end: now + FEED_AHEAD }, APPOINTMENTS_LISTED_MAX);
       const rows = APPOINTMENTS_LISTED_MAX - ahead.length;

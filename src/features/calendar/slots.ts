@@ -1,6 +1,6 @@
 // Which times of a calendar are free: working hours are wall-clock times of a zone, so days with a
 // change of the clock have fewer or more of them. Pure; Intl knows the zones.
-import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS, type Instant } from "#core/system.ts";
 
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
@@ -27,7 +27,6 @@ export interface SlotRules {
   bufferMinutes: number;
 }
 
-const MINUTE = 60_000_000;
 const DAY_MS = 86_400_000;
 const DAY_MINUTES = 24 * 60;
 
@@ -101,7 +100,7 @@ export function startOfDay(date: string, timeZone: string, days = 0): Instant | 
 /** `YYYY-MM-DDTHH:MM:SS±HH:MM` */
 export function localIso(instant: Instant, timeZone: string): string {
   const wall = wallMs(instant, timeZone);
-  const off = Math.round((wall - Math.floor(instant / MINUTE) * 60_000) / 60_000);
+  const off = Math.round((wall - Math.floor(instant / MINUTE_MICROS) * 60_000) / 60_000);
   const pad = (value: number): string => String(Math.floor(value)).padStart(2, "0");
   const zone = `${off < 0 ? "-" : "+"}${pad(Math.abs(off) / 60)}:${pad(Math.abs(off) % 60)}`;
   return `${new Date(wall).toISOString().slice(0, 19)}${zone}`;
@@ -140,9 +139,9 @@ export function slotsOfDay(date: string, rules: SlotRules): Period[] {
     for (let minute = minutesOf(from); minute <= last; minute += rules.slotMinutes) {
       const start = instantOf(midnight + minute * 60_000, rules.timeZone);
       if (start === null) continue;
-      const end = start + rules.slotMinutes * MINUTE;
+      const end = start + rules.slotMinutes * MINUTE_MICROS;
       // In spring the clock may run past closing time during the slot.
-      const isOpen = wallMs(end - MINUTE, rules.timeZone) < midnight + closing * 60_000;
+      const isOpen = wallMs(end - MINUTE_MICROS, rules.timeZone) < midnight + closing * 60_000;
       const previous = slots.at(-1);
       if (isOpen && (!previous || start >= previous.end)) slots.push({ start, end });
     }
@@ -151,7 +150,7 @@ export function slotsOfDay(date: string, rules: SlotRules): Period[] {
 }
 
 export function isFree(slot: Period, busy: Period[], bufferMinutes: number): boolean {
-  const buffer = bufferMinutes * MINUTE;
+  const buffer = bufferMinutes * MINUTE_MICROS;
   return busy.every(({ start, end }) => slot.start >= end + buffer || slot.end + buffer <= start);
 }
 

@@ -1,5 +1,6 @@
 // What a model may do with the call itself: end it, hand it on, press keys. Functions of the
 // assistant's built-in tools, joined with its others by replies.ts.
+import { isE164 } from "#core/values.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import type { ModelTool } from "#providers/models/port.ts";
@@ -23,7 +24,6 @@ interface CallFunction {
 }
 
 const DTMF = /^[0-9A-D*#]{1,32}$/;
-const E164 = /^\+[1-9]\d{4,14}$/;
 
 const define = (
   name: string, description: string, properties: Record<string, unknown>, call: Call,
@@ -96,7 +96,7 @@ function transferFunction(
   return define(name, tool.description || "Transfers the call to a person.", properties, (args) => {
     if (!deeds.transfer) return { error: "This call cannot be transferred." };
     const wanted = tool.isFree ? args.phone_number : tool.number;
-    if (typeof wanted !== "string" || (tool.isFree && !E164.test(wanted))) {
+    if (typeof wanted !== "string" || (tool.isFree && !isE164(wanted))) {
       return { error: "The phone number must be in E.164 format (e.g. +1234567890)." };
     }
     const error = deeds.transfer(wanted, tool.type);

@@ -1,6 +1,7 @@
 // The wire of call records: list, read, delete, and placing a call. Live streams and control are in
 // live-routes.ts, web calls in web-call.ts.
 import { Type } from "@sinclair/typebox";
+import { isE164 } from "#core/values.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
@@ -9,7 +10,7 @@ import { about, named, prepared } from "#core/schema.ts";
 import { IdOf, MessageSchema } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import {
-  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
@@ -33,8 +34,6 @@ interface CallRouteOptions {
   numberOf(assistant: Assistant): string | null;
 }
 
-const PER_PAGE_DEFAULT = 15;
-const E164 = /^\+[1-9]\d{4,14}$/;
 const NOT_FOUND = "Call not found";
 
 const COMMON = { tag: "Calls", errorShape: "message" } as const;
@@ -43,7 +42,7 @@ const params = { id: IdOf("call", "GET /user/calls") };
 const literals = <T extends string>(values: readonly T[], told: string) =>
   Type.Union(values.map((value) => Type.Literal(value)), about(told));
 const ListQuery = Type.Object({
-  ...pageQuery(PER_PAGE_DEFAULT),
+  ...pageQuery(),
   status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),
   type: Type.Optional(literals(CALL_TYPES, "Only calls of this type.")),
   phone_number: Type.Optional(Type.String({
@@ -177,7 +176,7 @@ const PLACED = {
 
 function numberFrom(text: string): string {
   const number = text.trim();
-  if (E164.test(number)) return number;
+  if (isE164(number)) return number;
   throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
 }
 

@@ -10,6 +10,7 @@ import {
   dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
+import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import type { RateLimiter } from "#core/rate-limit.ts";
@@ -24,8 +25,6 @@ interface AccountConversationOptions {
   /** Replies per key; null switches the limit off. */
   replyLimiter: RateLimiter | null;
 }
-
-const PER_PAGE_DEFAULT = 15;
 
 const LIST = Type.Object({
   type: Type.Optional(Type.Union(

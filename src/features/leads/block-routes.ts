@@ -4,13 +4,12 @@ import { fieldFault } from "#core/faults.ts";
 import { about, Nullable } from "#core/schema.ts";
 import { MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
+import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Leads } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
 import { BlockedSchema, PhoneText, wireBlocked } from "./wire.ts";
 
-const PER_PAGE_DEFAULT = 15;
 const path = "/user/blocked-numbers";
 const COMMON = { tag: "Leads", errorShape: "message", path } as const;
 const BlockBody = Type.Object({
@@ -35,7 +34,7 @@ export function blockRoutes(leads: Leads): Route[] {
       ...COMMON,
       method: "GET",
       summary: "List the numbers nobody may call, newest first",
-      query: Type.Object(pageQuery(PER_PAGE_DEFAULT)),
+      query: Type.Object(pageQuery()),
       responses: { 200: { description: "A page", schema: PageSchema(BlockedSchema) } },
       handle: ({ caller, query, http, baseUrl }) => {
         const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;

@@ -1,6 +1,7 @@
 // Telephone numbers as leads have them: read into E.164, and the time zone their country lives by.
 import { parsePhoneNumberFromString } from "libphonenumber-js/min";
 import { readFileSync } from "node:fs";
+import { isE164 } from "#core/values.ts";
 
 export interface ReadNumber {
   /** E.164. */
@@ -15,7 +16,6 @@ const ZONES = new Map(Object.entries(JSON.parse(
 ) as Record<string, string>));
 
 const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
-const E164 = /^\+[1-9]\d{4,14}$/;
 
 /**
  * Null for what is no number. It must be possible, not assigned: numbering plans change faster
@@ -25,7 +25,7 @@ export function readPhoneNumber(text: string): ReadNumber | null {
   const spelt = text.trim();
   if (!SPELLING.test(spelt)) return null;
   const parsed = parsePhoneNumberFromString(spelt);
-  if (!parsed?.isPossible() || !E164.test(parsed.number)) return null;
+  if (!parsed?.isPossible() || !isE164(parsed.number)) return null;
   return {
     phoneNumber: parsed.number, timeZone: ZONES.get(parsed.countryCallingCode) ?? "",
   };

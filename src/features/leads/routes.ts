@@ -7,7 +7,7 @@ import { about, collectingErrors, errorsOf, withMessage } from "#core/schema.ts"
 import { IdOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import {
-  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema,
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { blockRoutes } from "./block-routes.ts";
@@ -20,7 +20,6 @@ import {
   LeadSchema, literals, PhoneText, readVariables, VariablesField, wireLead,
 } from "./wire.ts";
 
-const PER_PAGE_DEFAULT = 15;
 const INVALID_NUMBER = "Invalid phone number";
 
 const Contact = Type.Object({
@@ -51,7 +50,7 @@ const UpdateBody = Type.Object({
   variables: Type.Optional(VariablesField),
 }, collectingErrors);
 const ListQuery = Type.Object({
-  ...pageQuery(PER_PAGE_DEFAULT),
+  ...pageQuery(),
   status: Type.Optional(literals(LEAD_STATUSES, "Only leads in this state.")),
   campaign_id: Type.Optional(Type.Integer(about("Only leads of this campaign.", 1))),
   phone_number: Type.Optional(Type.String({

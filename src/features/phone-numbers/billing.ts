@@ -1,12 +1,10 @@
 // The rules of a number's subscription that need no database: months on the calendar, and what
 // becomes of a number whose month is over. Used by the store inside its transactions.
-import type { Instant } from "#core/system.ts";
+import { DAY_MICROS, type Instant } from "#core/system.ts";
 
 /** `grace`: unpaid, works; `suspended`: unpaid, can be neither called nor assigned. */
 const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;
 export type NumberStatus = (typeof NUMBER_STATUSES)[number];
-
-export const DAY_MICROS = 86_400_000_000;
 
 /**
  * The end of the month that begins at `start`, UTC, of a subscription that began at `anchor`: the

@@ -2,7 +2,7 @@
 // dial. Asked inside the transaction that begins an outbound call, whoever makes it. How many calls
 // an account has at a time is bounded by its plan.
 import { parsePhoneNumberFromString } from "libphonenumber-js/max";
-import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS, type Instant } from "#core/system.ts";
 
 export interface DialRules {
   /** Two letters each; none: every country. */
@@ -38,7 +38,6 @@ export function barredReason(phoneNumber: string, countries: readonly string[]):
     : `Phone numbers of the country ${country} cannot be called.`;
 }
 
-const MINUTE_MICROS = 60_000_000;
 /** The bucket holds this part of a minute's calls, rounded up. */
 const BURST_PART = 1 / 6;
 

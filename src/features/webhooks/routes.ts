@@ -10,7 +10,7 @@ import {
   dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES,
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
+import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, seesSecrets, type Route } from "#http/route.ts";
 import {
   DELIVERY_STATES, PURPOSES, type Delivery, type DeliveryFilter, type Endpoint, type Webhooks,
@@ -34,7 +34,6 @@ const EventTypes = Type.Array(
     minItems: 1, maxItems: EVENT_TYPES_MAX,
     ...about("Types of events that are sent; `*`: all.", ["call_ended", "message_added"]),
   });
-const PER_PAGE_DEFAULT = 15;
 
 const EndpointSchema = Type.Object({
   id: Type.Integer(about("The endpoint's number.", 1)),
@@ -230,7 +229,7 @@ function endpointDeeds({ webhooks }: WebhookRouteOptions): Route[] {
 }
 
 const ListQuery = Type.Object({
-  ...pageQuery(PER_PAGE_DEFAULT),
+  ...pageQuery(),
   state: Type.Optional(literals(DELIVERY_STATES, "Only those in this state.")),
   type: Type.Optional(Type.String({
     maxLength: 64, ...about("Only events of this type.", "call_ended"),

@@ -4,7 +4,7 @@
 import { createHmac } from "node:crypto";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { isoMicros, type Instant, type System } from "#core/system.ts";
+import { DAY_MICROS, isoMicros, type Instant, type System } from "#core/system.ts";
 
 export const PURPOSES = ["account", "post_call", "conversation_ended", "inbound_call"] as const;
 export type Purpose = (typeof PURPOSES)[number];
@@ -123,8 +123,6 @@ interface WebhooksOptions {
 }
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
-
-const DAY_MICROS = 86_400_000_000;
 
 function found<T>(value: T | null): T {
   if (value === null) throw new Fault(404, "Webhook endpoint not found");

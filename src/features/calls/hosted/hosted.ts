@@ -6,6 +6,7 @@ import type { HostedAccount } from "#core/hosted-accounts.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
+import { isE164 } from "#core/values.ts";
 import type { Socket, SocketHandlers } from "#http/exchange.ts";
 import type { CallReport, HostedCalls, Join, WebhookReply } from "#providers/carriers/hosted/port.ts";
 import { rateOfDialect } from "#providers/carriers/hosted/dialects.ts";
@@ -68,12 +69,11 @@ export interface Hosted {
   close(): Promise<void>;
 }
 
-const E164 = /^\+[1-9]\d{4,14}$/;
 /** Twilio spells ANONYMOUS, UNAVAILABLE, RESTRICTED, UNKNOWN and BLOCKED on the keypad. */
 const WITHHELD = new Set(["+266696687", "+86282452253", "+7378742833", "+8656696", "+2562533"]);
 
 const telephoneOf = (from: string | null): string | null =>
-  from !== null && E164.test(from) && !WITHHELD.has(from) ? from : null;
+  from !== null && isE164(from) && !WITHHELD.has(from) ? from : null;
 
 /** Twilio knows no other reasons. */
 const REASONS: Record<RefusalCause, "busy" | "rejected"> = {

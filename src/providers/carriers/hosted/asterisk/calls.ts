@@ -5,7 +5,7 @@
 // Tested with a real Asterisk 22.
 import assert from "node:assert/strict";
 import { ProviderError } from "#core/faults.ts";
-import { isUuid } from "#core/values.ts";
+import { isE164, isUuid } from "#core/values.ts";
 import { createAri, VENDOR, type Ari } from "./ari.ts";
 import { createLink, type Link, type LinkOptions } from "./link.ts";
 import { Switchboard, type SwitchboardOptions } from "./switchboard.ts";
@@ -19,7 +19,6 @@ export interface AsteriskCallsOptions
   endpoint: string;
 }
 
-const E164 = /^\+[1-9]\d{4,14}$/;
 /** Seconds; Asterisk takes any. */
 const RINGING_S_MAX = 600;
 const TAKEN: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
@@ -46,7 +45,7 @@ interface Parts {
 async function dial(
   { ari, link, calls, endpointOf }: Parts, { to, from, ringingMs, join }: HostedDial,
 ): Promise<Dialled> {
-  if (!E164.test(to)) return refused("such a number cannot be dialled");
+  if (!isE164(to)) return refused("such a number cannot be dialled");
   // Nothing would be heard of it.
   if (!link.isOpen) return refused("there is no connection", true);
   if (calls.isFull) return refused("there are too many calls", true);
@@ -56,7 +55,7 @@ async function dial(
     isPlaced: false, isAnswered: false,
   });
   const dialled = await ari.originate({
-    channelId: line.callId, endpoint: endpointOf(to), callerId: E164.test(from) ? from : null,
+    channelId: line.callId, endpoint: endpointOf(to), callerId: isE164(from) ? from : null,
     timeoutS: ringingSeconds(ringingMs, { max: RINGING_S_MAX }),
   });
   line.isPlaced = true;
@@ -109,7 +108,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
     transfer: async ({ callId, to, callerId }) => {
       const line = calls.find(callId);
       if (!line) throw failure("the call is over");
-      if (!E164.test(to)) throw failure("calls are handed on to telephone numbers only");
+      if (!isE164(to)) throw failure("calls are handed on to telephone numbers only");
       line.isHandedOn = true;
       try {
         await transferTo(ari, { callId, app, endpoint: endpointOf(to), callerId });
