@@ -170,7 +170,7 @@ const partyOf = (
 ): HostedParty => ({
   callId: id,
   callerId: assistantPhone,
-  tell: (event) => media.send({ kind: "leg", callId: id, event }),
+  publish: (event) => media.send({ kind: "leg", callId: id, event }),
   // The media thread does not know the call any more.
   transferFailed: () => void calls.failTransfer(id, NOBODY_TOOK_IT).catch((error: unknown) =>
     log.error({ err: error, call_id: id }, "a transfer could not be noted")),

@@ -31,7 +31,7 @@ export interface HostedCallOptions {
   callerId: string | null;
   /** Where the carrier reports it. */
   statusUrl: string;
-  tell(event: LegEvent): void;
+  publish(event: LegEvent): void;
   /** Nobody took the call that was handed on, which is over here. */
   transferFailed(): void;
   /** Nothing more is to be expected of it. */
@@ -81,7 +81,7 @@ export class HostedCall {
       clear: () => {
         this.#stream?.clear();
         // Frames leave in real time: what the carrier has not played yet is next to nothing.
-        this.#tell({ kind: "cleared", droppedMs: 0 });
+        this.#publish({ kind: "cleared", droppedMs: 0 });
       },
       mark: () => this.#stream?.mark(),
       transcript: () => undefined,
@@ -146,7 +146,7 @@ export class HostedCall {
       this.#isPickedUp = true;
       if (!this.#hasStarted) this.#giveUpAfter(HOSTED_MEDIA_LIMITS.startMs);
     }
-    for (const event of this.#progress.take(events.filter(({ kind }) => kind !== "answered"))) {
+    for (const event of this.#progress.receive(events.filter(({ kind }) => kind !== "answered"))) {
       this.#reported(event);
     }
   }
@@ -158,11 +158,11 @@ export class HostedCall {
     this.#hasStarted = true;
     this.#stream = stream;
     this.#deadline?.cancel();
-    this.#progress.take([{ kind: "answered" }]);
-    this.#tell({ kind: "answered" });
-    if (this.#answeredBy) this.#tell(this.#answeredBy);
+    this.#progress.receive([{ kind: "answered" }]);
+    this.#publish({ kind: "answered" });
+    if (this.#answeredBy) this.#publish(this.#answeredBy);
     return {
-      tell: (event) => this.#tell(event),
+      publish: (event) => this.#publish(event),
       over: (end) => this.#streamOver(end),
     };
   }
@@ -180,15 +180,15 @@ export class HostedCall {
     return true;
   }
 
-  #tell(event: LegEvent): void {
-    if (!this.#isOver) this.#options.tell(event);
+  #publish(event: LegEvent): void {
+    if (!this.#isOver) this.#options.publish(event);
   }
 
   #reported(event: LegEvent): void {
     if (event.kind === "ended") return this.#end(this.#causeOf(event.cause));
     if (event.kind === "ringing") this.#hasRung = true;
     if (event.kind === "answered_by" && !this.#hasStarted) this.#answeredBy = event;
-    else this.#tell(event);
+    else this.#publish(event);
   }
 
   /** A call that was picked up and never had sound has failed, whoever hung up. */
@@ -224,7 +224,7 @@ export class HostedCall {
   /** The leg has ended, by itself or by what the carrier said. */
   #end(cause: LegEndCause, detail?: string): void {
     if (this.#isOver) return;
-    this.#options.tell({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
+    this.#options.publish({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
     this.#finish();
   }
 

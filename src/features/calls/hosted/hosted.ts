@@ -31,8 +31,9 @@ interface HostedOptions {
   log: Logger;
 }
 
-/** Our side of a call: its events go to `tell`. */
-export interface HostedParty extends Pick<HostedCallOptions, "callId" | "callerId" | "tell" | "transferFailed"> {}
+/** Our side of a call: its events go to `publish`. */
+export interface HostedParty extends
+  Pick<HostedCallOptions, "callId" | "callerId" | "publish" | "transferFailed"> {}
 
 /** Who rings whom, as the carrier says. */
 export interface HostedArrival {
@@ -86,7 +87,7 @@ interface Entry {
 }
 
 /** The calls there are, by what the carrier shows of them, and what is under way at the carrier. */
-function createBook(options: HostedOptions) {
+function createRegistry(options: HostedOptions) {
   const { carrier, publicUrl, log, system } = options;
   const paths = hostedPaths(carrier.account);
   /** Keyed by the token of the address they are reported to; kept a while after their end. */
@@ -134,19 +135,19 @@ function createBook(options: HostedOptions) {
   };
 }
 
-type Book = ReturnType<typeof createBook>;
+type Registry = ReturnType<typeof createRegistry>;
 
 export function createHosted(options: HostedOptions): Hosted {
   const { carrier, publicUrl, system, log } = options;
-  const book = createBook(options);
-  const offer = createOffers(options, book);
+  const registry = createRegistry(options);
+  const offer = createOffers(options, registry);
   const report: Hosted["report"] = (token, told) => {
-    const call = book.reported.get(token);
+    const call = registry.reported.get(token);
     if (call) call.report(told);
     else if (isUnderWay(told)) {
       // The process that placed it has died: nobody will ever talk in it.
       log.warn({ carrier_call_id: told.callId }, "a call nobody knows is hung up");
-      book.underWay(carrier.hangUp(told.callId));
+      registry.underWay(carrier.hangUp(told.callId));
     }
   };
   let closing: Promise<void> | null = null;
@@ -155,25 +156,25 @@ export function createHosted(options: HostedOptions): Hosted {
     publicUrl,
     leg: { kind: "remote", rate: rateOfDialect(carrier.dialect), hasLine: true },
     call: (party) => {
-      const { call, join } = book.begin(party, "outbound", () => undefined);
+      const { call, join } = registry.begin(party, "outbound", () => undefined);
       return { face: call.face, dial: (how) => call.dial({ ...how, join }) };
     },
     report,
     offer,
     connect: (receive) => carrier.connect?.({
       report,
-      offer: (told) => book.underWay(offer(told, receive).then(() => undefined)),
+      offer: (told) => registry.underWay(offer(told, receive).then(() => undefined)),
     }),
     serve: (socket) => serveStream({
       dialect: carrier.dialect, system, log,
       claim: ({ token, callId }, stream) => {
-        const call = book.awaited.get(token);
+        const call = registry.awaited.get(token);
         // Used up, whoever shows it.
-        book.awaited.delete(token);
+        registry.awaited.delete(token);
         return call?.join(callId, stream) ?? null;
       },
     }, socket),
-    close: () => (closing ??= Promise.race([book.settled(), wait(system, LIMITS.callEndMs)])
+    close: () => (closing ??= Promise.race([registry.settled(), wait(system, LIMITS.callEndMs)])
       .then(() => carrier.close())),
   };
 }
@@ -181,13 +182,13 @@ export function createHosted(options: HostedOptions): Hosted {
 /** The offer is settled already, or there is nothing to say. */
 export const NO_REPLY: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
 
-function createOffers({ carrier, log }: HostedOptions, book: Book): Hosted["offer"] {
+function createOffers({ carrier, log }: HostedOptions, registry: Registry): Hosted["offer"] {
   const answers = new Map<string, Promise<WebhookReply>>();
   const decide = async (report: CallReport, receive: Receive): Promise<WebhookReply> => {
     const { callId: id, to, from } = report;
     const begun: Entry[] = [];
     const cause = await receive({ to: to ?? "", from: telephoneOf(from) }, (party) => {
-      const entry = book.begin(party, "inbound", () => answers.delete(id));
+      const entry = registry.begin(party, "inbound", () => answers.delete(id));
       begun.push(entry);
       return entry.call.face;
     });

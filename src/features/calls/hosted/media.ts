@@ -48,7 +48,7 @@ export type StreamEnd = "stopped" | "closed" | "failed";
 
 /** The call a stream is of. */
 export interface StreamOwner {
-  tell(event: LegEvent): void;
+  publish(event: LegEvent): void;
   /** Once. */
   over(end: StreamEnd): void;
 }
@@ -147,10 +147,10 @@ class Stream implements HostedStream {
           "a carrier sends sound in a format nobody asked for");
         return this.#shut("failed", CLOSE.refused, "format");
       case "audio":
-        if (this.#isInTime(frame.pcm)) this.#owner?.tell({ kind: "audio", pcm: frame.pcm });
+        if (this.#isInTime(frame.pcm)) this.#owner?.publish({ kind: "audio", pcm: frame.pcm });
         return;
       case "dtmf":
-        return this.#owner?.tell(frame);
+        return this.#owner?.publish(frame);
       case "mark":
         this.#marks.delete(frame.name);
         return this.#marksChanged();

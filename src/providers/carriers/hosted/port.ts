@@ -76,7 +76,7 @@ export interface CallReport {
 }
 
 /** Receives what a carrier without webhooks reports over a connection of its own. */
-export interface Hear {
+export interface ReportHandlers {
   /** `token` is the last part of the call's `statusUrl`. */
   report(token: string, report: CallReport): void;
   offer(report: CallReport): void;
@@ -95,7 +95,7 @@ export interface HostedCalls {
   /**
    * Opens a connection over which calls are reported, once, and keeps it up. Null: webhooks do.
    */
-  readonly connect: ((hear: Hear) => void) | null;
+  readonly connect: ((handlers: ReportHandlers) => void) | null;
   /** Whether it comes from the carrier. Never throws. */
   isGenuine(request: CarrierRequest): boolean;
   /** Null: about no call. Only for what is genuine. Never throws. */

@@ -53,7 +53,7 @@ export function twilioEvents(form: URLSearchParams): LegEvent[] {
 
 interface CallProgress {
   /** The events that are news, in an order a leg may report them in. */
-  take(events: LegEvent[]): LegEvent[];
+  receive(events: LegEvent[]): LegEvent[];
   /** We have done it ourselves: what the carrier will call a far end that hung up. */
   expect(cause: "we_hung_up" | "transferred"): void;
 }
@@ -67,7 +67,7 @@ export function createCallProgress(): CallProgress {
     return kind !== "ringing" || !told.has("answered");
   };
   return {
-    take: (events) => events.filter((event) => {
+    receive: (events) => events.filter((event) => {
       const isTold = isNews(event);
       if (isTold) told.add(event.kind);
       return isTold;

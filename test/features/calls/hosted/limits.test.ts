@@ -46,7 +46,7 @@ function createWorld(
   });
   const told: LegEvent[] = [];
   const party = {
-    callId: 1, callerId: null, tell: (event: LegEvent) => void told.push(event),
+    callId: 1, callerId: null, publish: (event: LegEvent) => void told.push(event),
     transferFailed: () => undefined,
   };
   const open = () => {

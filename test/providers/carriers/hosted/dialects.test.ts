@@ -67,7 +67,7 @@ test("[TW41] reports late, twice and out of order: a leg rings, is answered and 
   );
   fc.assert(fc.property(fc.array(fc.array(anyReport, { maxLength: 3 })), (reports) => {
     const progress = createCallProgress();
-    const told = reports.flatMap((events) => progress.take(events)).map(({ kind }) => kind);
+    const told = reports.flatMap((events) => progress.receive(events)).map(({ kind }) => kind);
     assert.equal(new Set(told).size, told.length);
     assert.ok(!told.includes("ended") || told.at(-1) === "ended");
     assert.ok(!told.includes("answered") || told.lastIndexOf("ringing") < told.indexOf("answered"));
@@ -76,10 +76,10 @@ test("[TW41] reports late, twice and out of order: a leg rings, is answered and 
   }));
   const ours = createCallProgress();
   ours.expect("transferred");
-  assert.deepEqual(ours.take(reported({ CallStatus: "completed" })), [{ kind: "ended", cause: "transferred" }]);
+  assert.deepEqual(ours.receive(reported({ CallStatus: "completed" })), [{ kind: "ended", cause: "transferred" }]);
   const theirs = createCallProgress();
   theirs.expect("we_hung_up");
-  assert.deepEqual(theirs.take(reported({ CallStatus: "busy" })), [{ kind: "ended", cause: "busy" }]);
+  assert.deepEqual(theirs.receive(reported({ CallStatus: "busy" })), [{ kind: "ended", cause: "busy" }]);
 });
 
 // REST
@@ -133,7 +133,7 @@ test("[TW50] a call at the emulator: placed, reported, ended; every report is ge
     const report = calls.read(carrier)!;
     const { events, ...rest } = report;
     assert.deepEqual(rest, { ...CALL, callId, isOffer: false, reply: null });
-    return progress.take(events);
+    return progress.receive(events);
   });
   assert.deepEqual(told, [{ kind: "ringing" }, { kind: "answered" }, { kind: "ended", cause: "far_hung_up" }]);
   assert.equal(receiver.requests.length, 4);

@@ -75,7 +75,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
     vendor: VENDOR,
     dialect: "asterisk",
     signsSockets: false,
-    connect: (hear) => calls.open(hear),
+    connect: (handlers) => calls.open(handlers),
     // Nothing comes by webhook.
     isGenuine: () => false,
     read: () => null,

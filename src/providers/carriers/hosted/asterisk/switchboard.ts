@@ -6,12 +6,12 @@ import type { Logger } from "#core/logger.ts";
 import { wait, type System, type Timer } from "#core/system.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Ari, AriChannel } from "./ari.ts";
-import { createBook, isIn, namesOf, type Line } from "./book.ts";
+import { createLines, isIn, namesOf, type Line } from "./lines.ts";
 import { causeOf, readAriEvent } from "./events.ts";
 import type { Link } from "./link.ts";
 import { callIsOver, openRoom } from "./room.ts";
 import { TRANSFER } from "./transfer.ts";
-import type { Hear } from "#providers/carriers/hosted/port.ts";
+import type { ReportHandlers } from "#providers/carriers/hosted/port.ts";
 
 const ASTERISK_LIMITS = {
   /** Calls at a time, those that ring here among them. */
@@ -40,10 +40,10 @@ export class Switchboard {
   readonly #options: SwitchboardOptions;
   readonly #limits: Record<keyof typeof ASTERISK_LIMITS, number>;
   readonly #names: ReturnType<typeof namesOf>;
-  readonly #book = createBook();
+  readonly #lines = createLines();
   /** Channels that came in and are neither answered nor refused. */
   readonly #offered = new Set<string>();
-  #hear: Hear | null = null;
+  #handlers: ReportHandlers | null = null;
   #timer: Timer | null = null;
   #isLooking = false;
   #isClosed = false;
@@ -55,10 +55,10 @@ export class Switchboard {
   }
 
   /** Once. */
-  open(hear: Hear): void {
+  open(handlers: ReportHandlers): void {
     const { link, system } = this.#options;
-    this.#hear = hear;
-    link.open({ opened: () => this.#look(), text: (text) => this.#take(text) });
+    this.#handlers = handlers;
+    link.open({ opened: () => this.#look(), text: (text) => this.#receive(text) });
     this.#timer = system.every(this.#limits.lookMs, () => {
       if (link.isOpen) this.#look();
     });
@@ -71,7 +71,7 @@ export class Switchboard {
   }
 
   get isFull(): boolean {
-    return this.#offered.size + this.#book.size() >= this.#limits.callsMax;
+    return this.#offered.size + this.#lines.size() >= this.#limits.callsMax;
   }
 
   /** The name of the channel of a call to come. */
@@ -81,7 +81,7 @@ export class Switchboard {
 
   add(line: Omit<Line, "room" | "isHandedOn">): Line {
     this.#offered.delete(line.callId);
-    return this.#book.add({ ...line, room: null, isHandedOn: false });
+    return this.#lines.add({ ...line, room: null, isHandedOn: false });
   }
 
   /** It was refused. */
@@ -90,19 +90,19 @@ export class Switchboard {
   }
 
   find(callId: string): Line | null {
-    return this.#book.ofCall(callId);
+    return this.#lines.ofCall(callId);
   }
 
   /** Whatever becomes of its channel; resolves when its room is gone. */
   async forget(line: Line): Promise<void> {
-    this.#book.forget(line);
+    this.#lines.forget(line);
     await line.room?.close();
   }
 
   /** Resolves once the call is heard here. Rejects with a ProviderError. */
   async giveRoom(line: Line): Promise<void> {
     const { ari, media, system, log } = this.#options;
-    if (this.#book.ofCall(line.callId) !== line) throw callIsOver();
+    if (this.#lines.ofCall(line.callId) !== line) throw callIsOver();
     const { callId, token, parameters } = line;
     line.room = openRoom({
       ari, system, log, callId, parameters, client: media,
@@ -113,7 +113,7 @@ export class Switchboard {
 
   // What Asterisk reports
 
-  #take(text: string): void {
+  #receive(text: string): void {
     const event = readAriEvent(text);
     if (event === null) return;
     switch (event.kind) {
@@ -129,7 +129,7 @@ export class Switchboard {
   #entered(channel: AriChannel): void {
     const own = this.#names.read(channel.id);
     if (!own) return this.#arrived(channel);
-    const line = this.#book.ofToken(own.token);
+    const line = this.#lines.ofToken(own.token);
     if (own.part === "media") {
       if (line?.room) return line.room.mediaEntered();
       return this.#hangUp(channel.id);
@@ -137,7 +137,7 @@ export class Switchboard {
     // The call is of a server before this one, or was reported as refused.
     if (!line) return this.#hangUp(channel.id);
     line.isAnswered = true;
-    this.#tell(own.token, channel.id, { kind: "answered" });
+    this.#publish(own.token, channel.id, { kind: "answered" });
     this.giveRoom(line).catch((error: unknown) => {
       // It is over by now, most likely; if not, nobody could be heard in it.
       this.#options.log.warn({ err: error, carrier_call_id: channel.id }, "a call has no sound");
@@ -146,10 +146,10 @@ export class Switchboard {
   }
 
   #arrived({ id, caller, dialplan }: AriChannel): void {
-    if (this.#offered.has(id) || this.#book.ofCall(id)) return;
+    if (this.#offered.has(id) || this.#lines.ofCall(id)) return;
     if (this.isFull) return this.#hangUp(id, "busy");
     this.#offered.add(id);
-    this.#hear?.offer({
+    this.#handlers?.offer({
       callId: id, from: caller.number || null, to: dialplan.exten,
       isOffer: true, events: [], reply: null,
     });
@@ -158,34 +158,34 @@ export class Switchboard {
   #changed(kind: "ringing" | "up", channelId: string): void {
     const own = this.#names.read(channelId);
     if (own?.part !== "call") return;
-    if (kind === "ringing") return this.#tell(own.token, channelId, { kind });
-    const line = this.#book.ofCall(channelId);
+    if (kind === "ringing") return this.#publish(own.token, channelId, { kind });
+    const line = this.#lines.ofCall(channelId);
     if (line) line.isAnswered = true;
   }
 
   #destroyed(channelId: string, cause: number): void {
     this.#offered.delete(channelId);
     const own = this.#names.read(channelId);
-    if (own?.part === "media") return this.#book.ofToken(own.token)?.room?.mediaLost();
-    const line = this.#book.ofCall(channelId);
+    if (own?.part === "media") return this.#lines.ofToken(own.token)?.room?.mediaLost();
+    const line = this.#lines.ofCall(channelId);
     if (line) this.#ended(line, cause);
   }
 
   /** Leaving the application is all that is reported of an inbound call that ends. */
   #left(channelId: string): void {
     this.#offered.delete(channelId);
-    const line = this.#book.ofCall(channelId);
+    const line = this.#lines.ofCall(channelId);
     if (line && !line.isHandedOn) this.#ended(line, CAUSE_UNKNOWN);
   }
 
   #ended(line: Line, cause: number): void {
     const { token, callId, isAnswered } = line;
-    this.#tell(token, callId, { kind: "ended", cause: causeOf(cause, isAnswered) });
+    this.#publish(token, callId, { kind: "ended", cause: causeOf(cause, isAnswered) });
     void this.forget(line);
   }
 
-  #tell(token: string, callId: string, event: LegEvent): void {
-    this.#hear?.report(token, {
+  #publish(token: string, callId: string, event: LegEvent): void {
+    this.#handlers?.report(token, {
       callId, from: null, to: null, isOffer: false, events: [event], reply: null,
     });
   }
@@ -211,12 +211,13 @@ export class Switchboard {
 
   async #compare(): Promise<void> {
     const { ari, system } = this.#options;
-    const lines = this.#book.all().filter(({ isPlaced }) => isPlaced);
+    const lines = this.#lines.all().filter(({ isPlaced }) => isPlaced);
     const [channels, bridges] = await Promise.all([ari.channels(), ari.bridges()]);
     const states = new Map(channels.map(({ id, state }) => [id, state]));
     for (const line of lines) {
       // It may have ended while the list was made.
-      if (this.#book.ofCall(line.callId) === line) this.#compareLine(line, states.get(line.callId));
+      const isKept = this.#lines.ofCall(line.callId) === line;
+      if (isKept) this.#compareLine(line, states.get(line.callId));
     }
     for (const callId of [...this.#offered]) if (!states.has(callId)) this.#offered.delete(callId);
     const left = channels.filter((channel) => this.#isLeft(channel));
@@ -231,13 +232,13 @@ export class Switchboard {
   /** Told again: whoever could not hang it up tries again. */
   #compareLine(line: Line, state: string | undefined): void {
     if (state === undefined) this.#ended(line, CAUSE_UNKNOWN);
-    else if (state === "Up") this.#tell(line.token, line.callId, { kind: "answered" });
-    else if (state === "Ringing") this.#tell(line.token, line.callId, { kind: "ringing" });
+    else if (state === "Up") this.#publish(line.token, line.callId, { kind: "answered" });
+    else if (state === "Ringing") this.#publish(line.token, line.callId, { kind: "ringing" });
   }
 
   #isLeftRoom(bridgeId: string): boolean {
     const own = this.#names.read(bridgeId);
-    return own?.part === "room" && !this.#book.ofToken(own.token)?.room;
+    return own?.part === "room" && !this.#lines.ofToken(own.token)?.room;
   }
 
   /** A channel of a server before this one, or forgotten half-way: nobody will ever talk in it. */
@@ -245,10 +246,10 @@ export class Switchboard {
     const { app } = this.#options;
     const own = this.#names.read(channel.id);
     if (!own) {
-      const isKnown = this.#offered.has(channel.id) || this.#book.ofCall(channel.id) !== null;
+      const isKnown = this.#offered.has(channel.id) || this.#lines.ofCall(channel.id) !== null;
       return isIn(app, channel) && !isKnown;
     }
-    const line = this.#book.ofToken(own.token);
+    const line = this.#lines.ofToken(own.token);
     if (own.part === "media") return !line?.room;
     const { context, exten } = channel.dialplan;
     return !line && !(context === app && exten === TRANSFER.extension);

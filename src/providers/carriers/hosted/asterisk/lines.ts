@@ -38,7 +38,7 @@ export function namesOf(app: string) {
 export const isIn = (app: string, { dialplan: { app_name: name, app_data: data } }: AriChannel) =>
   name === "Stasis" && data.split(",", 1)[0] === app;
 
-export function createBook() {
+export function createLines() {
   const byToken = new Map<string, Line>();
   const byCall = new Map<string, Line>();
   return {
