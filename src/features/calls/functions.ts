@@ -7,7 +7,7 @@ import type { ModelTool } from "#providers/models/port.ts";
 import type { LineTransfer } from "./transfers.ts";
 
 /** What the functions do; each takes effect once what is being said has been said. */
-export interface CallDeeds {
+export interface CallActions {
   hangUp(): void;
   /** Null when the carrier cannot; else as `handOver`. */
   transfer: ((to: string, type: LineTransfer) => string | null) | null;
@@ -40,38 +40,38 @@ const define = (
 
 type BuiltIn = Assistant["settings"]["tools"][number];
 
-function functionOf(tool: BuiltIn, index: number, deeds: CallDeeds): CallFunction | null {
+function functionOf(tool: BuiltIn, index: number, actions: CallActions): CallFunction | null {
   const suffix = index === 0 ? "" : `_${index + 1}`;
   switch (tool.type) {
     case "end_call":
       return define("hang_up", tool.description
         || "Ends the call. Say goodbye first; use it when nothing is left to do.", {}, () => {
-        deeds.hangUp();
+        actions.hangUp();
         return { ended: true };
       });
     case "call_transfer":
       return transferFunction(`transfer_call${suffix}`, {
         type: tool.type, description: tool.description, number: tool.phone_number,
         isFree: tool.custom === true,
-      }, deeds);
+      }, actions);
     case "warm_call_transfer":
       return transferFunction(`transfer_to_colleague${suffix}`, {
         type: tool.type, description: tool.description, number: tool.supervisor_phone,
         isFree: false,
-      }, deeds);
+      }, actions);
     case "dtmf_input":
       return define("send_dtmf", tool.description || "Presses keys of the telephone.", {
         digits: { type: "string", description: "Keys in order: digits, * and #" },
       }, ({ digits }) => {
         if (typeof digits !== "string" || !DTMF.test(digits)) return { error: "No such keys." };
-        if (!deeds.sendDtmf) return { error: "This call has no keys." };
-        deeds.sendDtmf(digits);
+        if (!actions.sendDtmf) return { error: "This call has no keys." };
+        actions.sendDtmf(digits);
         return { sent: digits };
       });
     case "assistant_transfer":
       return define(`transfer_to_assistant${suffix}`, tool.description
         || "Hands the call over to another assistant.", {}, () => {
-        const error = deeds.handOver(tool.assistant_id, {
+        const error = actions.handOver(tool.assistant_id, {
           message: tool.message_before_transfer ?? "", greets: tool.speak_transfer_greeting !== false,
         });
         return error === null ? { transferred: true } : { error };
@@ -88,29 +88,29 @@ function transferFunction(
   tool: {
     type: LineTransfer; description: string | null | undefined; number: string; isFree: boolean;
   },
-  deeds: CallDeeds,
+  actions: CallActions,
 ): CallFunction {
   const properties = tool.isFree
     ? { phone_number: { type: "string", description: "Number to transfer to, as +15551234567" } }
     : {};
   return define(name, tool.description || "Transfers the call to a person.", properties, (args) => {
-    if (!deeds.transfer) return { error: "This call cannot be transferred." };
+    if (!actions.transfer) return { error: "This call cannot be transferred." };
     const wanted = tool.isFree ? args.phone_number : tool.number;
     if (typeof wanted !== "string" || (tool.isFree && !isE164(wanted))) {
       return { error: "The phone number must be in E.164 format (e.g. +1234567890)." };
     }
-    const error = deeds.transfer(wanted, tool.type);
+    const error = actions.transfer(wanted, tool.type);
     return error === null ? { transferring: true } : { error };
   });
 }
 
-export function callFunctions(assistant: Assistant, deeds: CallDeeds): FunctionSource {
+export function callFunctions(assistant: Assistant, actions: CallActions): FunctionSource {
   const counts = new Map<string, number>();
   const functions = new Map<string, CallFunction>();
   for (const tool of assistant.settings.tools) {
     const index = counts.get(tool.type) ?? 0;
     counts.set(tool.type, index + 1);
-    const made = functionOf(tool, index, deeds);
+    const made = functionOf(tool, index, actions);
     if (made) functions.set(made.tool.name, made);
   }
   return {

@@ -222,7 +222,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
       return (socket) => {
         const session = streams.openSocket({ ...stream, position }, socket);
         return {
-          message: (text) => void obey(options, caller, callId, session, text, log),
+          message: (text) => void handle(options, caller, callId, session, text, log),
           drained: () => session.drained(),
           closed: () => session.closed(),
         };
@@ -232,7 +232,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
 }
 
 /** Never rejects: what a command threw is answered as an `error` frame. */
-async function obey(
+async function handle(
   { calling, isInForce }: LiveCallOptions,
   caller: Caller,
   callId: number,

@@ -10,7 +10,7 @@ import { allVariables, buildMessages, languageNote, type Languages } from "#engi
 import { fillTemplate } from "#engine/template.ts";
 import { parseArguments, runTurn, type TurnEvent } from "#engine/turn.ts";
 import type { FunctionCall } from "#events/events.ts";
-import { callFunctions, type CallDeeds } from "./functions.ts";
+import { callFunctions, type CallActions } from "./functions.ts";
 import { languageAfter } from "./languages.ts";
 import type { Transfer } from "./transfers.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
@@ -90,7 +90,7 @@ function functionsOf(options: CallingOptions, call: LiveCall, turn: number): Tur
   const sources = options.sourcesOf({
     assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined,
   });
-  return joinFunctions([callFunctions(assistant, deedsOf(options, call)), ...sources]);
+  return joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...sources]);
 }
 
 /** A function called by a model that speaks by itself. */
@@ -209,7 +209,7 @@ function noteTransfer(
     log.error({ err: error, call_id: id }, "a transfer could not be noted"));
 }
 
-function deedsOf(options: CallingOptions, call: LiveCall): CallDeeds {
+function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
   const { media } = options;
   const callId = call.id;
   return {

@@ -159,7 +159,7 @@ function createFace(
     tell({ type: "error", status: fault.status, error: fault.message });
     if (!leg) socket.end(CLOSE.refused, "refused");
   };
-  const obey = (message: Static<typeof Message>): void => {
+  const handle = (message: Static<typeof Message>): void => {
     switch (message.type) {
       case "ping":
         return tell({ type: "pong" });
@@ -180,7 +180,7 @@ function createFace(
   return {
     message: (text) => {
       try {
-        obey(validateMessage(parseJsonObject(Buffer.from(text))));
+        handle(validateMessage(parseJsonObject(Buffer.from(text))));
       } catch (error) {
         refuse(error);
       }

@@ -109,7 +109,7 @@ const wireDelivery = (delivery: Delivery): Static<typeof DeliverySchema> => ({
 
 export function webhookRoutes(options: WebhookRouteOptions): Route[] {
   return [
-    ...endpointRoutes(options), ...endpointDeeds(options), ...deliveryRoutes(options),
+    ...endpointRoutes(options), ...endpointActions(options), ...deliveryRoutes(options),
     eventsRoute(options),
   ];
 }
@@ -200,7 +200,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
   ];
 }
 
-function endpointDeeds({ webhooks }: WebhookRouteOptions): Route[] {
+function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
   const wire = createWireEndpoint(webhooks);
   return [
     keyRoute({

@@ -79,7 +79,7 @@ export function createHost(options: HostOptions): Host {
       if (message.kind === "open") return open(message.callId, message.setup);
       const entry = calls.get(message.callId);
       // What was on its way when the call ended.
-      if (entry) obey(options, entry, message);
+      if (entry) handle(options, entry, message);
     },
   };
 }
@@ -93,7 +93,7 @@ function openEngines(
   };
 }
 
-function obey(
+function handle(
   options: HostOptions, entry: Entry, message: Exclude<ToMedia, { kind: "open" }>,
 ): void {
   const { post } = options;
