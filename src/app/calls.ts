@@ -27,9 +27,11 @@ import type { SpeechConfig, VendorConfig } from "#providers/speech/engines.ts";
 export interface VoiceOptions
   extends Pick<
     CallingOptions,
-    | "askInbound" | "findAssistant" | "languagesOf" | "resolveModel" | "sourcesOf"
-    | "referenceFor" | "limits" | "routeInbound" | "warningsOf"
+    | "askInbound" | "findAssistant" | "languagesOf" | "resolveTurn" | "sourcesOf" | "limits"
+    | "routeInbound" | "warningsOf"
   > {
+  /** Which model judges a call that is over. */
+  resolveModel: Parameters<typeof createEvaluate>[0]["resolveModel"];
   sipTrunks: SipTrunks;
   findHosted: InboundStore["findHosted"];
   config: Config;

@@ -8,7 +8,7 @@ import { createAccounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createAssistants, type Assistant, type Assistants } from "#features/assistants/assistants.ts";
 import { loadCatalogs, type Catalogs } from "#features/assistants/catalogs.ts";
-import type { TurnContext } from "#features/assistants/turn-context.ts";
+import { modelIdOf, type ResolveTurn, type TurnContext } from "#features/assistants/turn-context.ts";
 import { createGroups } from "#features/assistants/groups.ts";
 import { createCalcom } from "#features/calendar/calcom.ts";
 import { findWarnings } from "#features/assistants/warnings.ts";
@@ -19,9 +19,8 @@ import { createRecordings } from "#features/calls/recordings.ts";
 import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
 import type { Config } from "#config/config.ts";
-import { joinFunctions, NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
+import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import { createConversations, type ConversationOptions } from "#features/conversations/conversations.ts";
-import { conversationFunctions } from "#features/conversations/functions.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -88,19 +87,18 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   });
   const calendars = createCalendars({ store: storage.calendars, system });
   const knowledge = createKnowledge(options, storage, bus);
-  const modelOf = ({ settings, mode }: Assistant): number | null =>
-    mode === "pipeline" ? settings.llm_model_id : settings.chat_llm_fallback_id;
-  const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelOf(assistant));
   const calcom = tooling.calcomSource(assistants.calcomKey);
-  const sourcesOf = (turn: TurnContext): FunctionSource[] => [
-    tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn), calcom(turn),
-  ];
+  const answering = createAnswering({
+    modelCatalog, catalogs, knowledge,
+    sourcesOf: (turn) => [
+      tooling.sourceOf(turn), knowledge.sourceOf(turn), calendarSource(calendars, turn),
+      calcom(turn),
+    ],
+  });
   const conversations = createConversations({
     store: storage.conversations,
     findAssistant: (id) => assistants.findById(id),
-    resolveModel,
-    referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
-    functionsOf: (turn) => joinFunctions([...sourcesOf(turn), conversationFunctions(turn)]),
+    resolveTurn: answering.resolveTurn,
     bus, system, log,
     limits: chatLimits(config),
     observe: observeTurns(metrics),
@@ -109,8 +107,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const phoneNumbers = createTelephony({ config, storage, bus, system, log });
   const callsAndVoice = createCallFeatures(options, storage, {
     routeInbound: phoneNumbers.routeInbound, sipTrunks: phoneNumbers.sipTrunks,
-    bus, catalogs, planOf, assistants, metrics, resolveModel, sourcesOf, speech,
-    can: capabilities, referenceFor: knowledge.referenceFor, languagesOf: catalogs.languagesOf,
+    ...answering, bus, catalogs, planOf, assistants, metrics, speech,
+    can: capabilities, languagesOf: catalogs.languagesOf,
     titlesOf: knowledge.titlesOf, realtimeName: modelCatalog.realtimeName,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
@@ -125,6 +123,23 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     knowledge, calendars, phoneNumbers,
     groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
   };
+}
+
+/** What turns are answered with, in conversations and calls. */
+function createAnswering({ modelCatalog, catalogs, knowledge, sourcesOf }: {
+  modelCatalog: ModelCatalog;
+  catalogs: Catalogs;
+  knowledge: Pick<ReturnType<typeof createKnowledge>, "referenceFor">;
+  sourcesOf(turn: TurnContext): FunctionSource[];
+}) {
+  const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelIdOf(assistant));
+  const resolveTurn: ResolveTurn = async (turn, question) => ({
+    model: resolveModel(turn.assistant),
+    functions: sourcesOf(turn),
+    languages: catalogs.languagesOf(turn.assistant),
+    reference: question === null ? null : await knowledge.referenceFor(turn.assistant, question),
+  });
+  return { resolveModel, resolveTurn, sourcesOf };
 }
 
 /** What settings of assistants name and must be there. */
@@ -160,7 +175,7 @@ const turnLimits = (config: Config) => ({
 interface CallParts
   extends Pick<
     VoiceOptions,
-    | "observeLateness" | "resolveModel" | "sourcesOf" | "referenceFor" | "routeInbound"
+    | "observeLateness" | "resolveModel" | "resolveTurn" | "sourcesOf" | "routeInbound"
     | "sipTrunks" | "languagesOf" | "titlesOf" | "realtimeName" | "warningsOf" | "speech" | "can"
   > {
   bus: EventBus;

@@ -1,5 +1,5 @@
-// One turn: model → functions → model, until the model has answered. A bounded generator over ports; it
-// touches no database and no socket. Text conversations and calls run the same one.
+// One turn: model → functions → model, until the model has answered. A bounded generator over
+// ports; it touches no database and no socket. drive.ts runs it, for text conversations and calls.
 import { isUnsafeKey, wholeStart } from "#core/values.ts";
 import { LIMITS } from "#core/limits.ts";
 import { assertNever, ProviderError } from "#core/faults.ts";

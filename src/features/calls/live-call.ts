@@ -4,15 +4,15 @@ import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { CarrierLeg } from "#core/price-lists.ts";
 import type { System } from "#core/system.ts";
+import type { TurnLimits } from "#engine/drive.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { Languages } from "#engine/prompt.ts";
 import type { FunctionCall } from "#events/events.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
-import type { TurnContext } from "#features/assistants/turn-context.ts";
+import type { ResolveTurn, TurnContext } from "#features/assistants/turn-context.ts";
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
-import type { LanguageModel } from "#providers/models/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Evaluation } from "./evaluation.ts";
@@ -28,12 +28,11 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   calls: Calls;
   media: MediaThread;
   findAssistant(accountId: number, assistantId: number): Assistant | null;
-  resolveModel(assistant: Assistant): LanguageModel;
+  resolveTurn: ResolveTurn;
   /** The settings of the assistant that have no effect on this server. */
   warningsOf(assistant: Assistant): readonly Warning[];
-  /** Functions of the assistant apart from those of the call itself. */
+  /** Functions of the assistant, for a model that speaks by itself. */
   sourcesOf(context: TurnContext): FunctionSource[];
-  referenceFor(assistant: Assistant, question: string): Promise<string | null>;
   languagesOf(assistant: Assistant): Languages;
   /** What an assistant's inbound webhook says about a caller; never rejects. */
   askInbound(facts: {
@@ -47,7 +46,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   recordings: Pick<Recordings, "folder" | "repair">;
   system: System;
   log: Logger;
-  limits: { turnTotalMs: number; replyTokensMax: number; historyTokensMax: number };
+  limits: TurnLimits;
 }
 
 /** Somebody who listens in. */

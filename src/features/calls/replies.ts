@@ -1,14 +1,15 @@
 // Answering one turn of a call: the engine that answers text turns, over what was said so far, its
 // text going to the media thread as it comes. Called by calling.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { personaOf } from "#features/assistants/turn-context.ts";
+import { personaOf, type TurnContext } from "#features/assistants/turn-context.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
+import { driveTurn, type TurnMaterial } from "#engine/drive.ts";
 import { joinFunctions, type TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
-import { allVariables, buildMessages, languageNote, type Languages } from "#engine/prompt.ts";
+import { allVariables, languageNote, type Languages } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
-import { parseArguments, runTurn, type TurnEvent } from "#engine/turn.ts";
+import { parseArguments, type TurnEvent } from "#engine/turn.ts";
 import type { FunctionCall } from "#events/events.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
 import { languageAfter } from "./languages.ts";
@@ -43,54 +44,56 @@ export async function reply(
   { question, told }: { question: string | null; told: string | null },
 ): Promise<void> {
   const { media, system, limits, log } = options;
-  const { assistant } = call;
   const abort = new AbortController();
   call.turn = { number, abort };
-  const deadline = system.after(limits.turnTotalMs, () =>
-    abort.abort(new Error("the reply took too long")));
   let failed = false;
   try {
-    if (question !== null) await followLanguage(options, call, { text: question, told });
-    const history = [...call.history];
-    if (question === null) {
-      const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
-      history.push({ role: "user", content: silenceNote(prompt), functionCalls: [] });
-    }
-    const turn = runTurn({
-      model: options.resolveModel(assistant),
-      functions: functionsOf(options, call, number),
-      messages: buildMessages({
-        persona: personaOf(assistant),
-        variables: call.variables,
-        historyNewestFirst: history.reverse(),
-        reference: question === null ? null : await options.referenceFor(assistant, question),
-        historyTokensMax: limits.historyTokensMax,
-        languages: languagesOf(options, call),
-      }),
-      temperature: Number(assistant.settings.llm_temperature),
-      tokensMax: limits.replyTokensMax,
-      signal: abort.signal,
+    await driveTurn({
+      gather: async () => {
+        if (question !== null) await followLanguage(options, call, { text: question, told });
+        return gather(options, call, number, question);
+      },
+      onEvent: (event) => show(options, call, number, event),
+      abort, limits, system,
     });
-    for await (const events of turn) {
-      for (const event of events) show(options, call, number, event);
-    }
     call.replies.given += 1;
   } catch (error) {
     failed = abort.signal.reason !== UNWANTED;
     if (failed) call.replies.failure = error instanceof Error ? error.message : String(error);
     if (failed) log.warn({ err: error, call_id: call.id }, "reply failed");
-  } finally {
-    deadline.cancel();
   }
   if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });
 }
 
+async function gather(
+  options: CallingOptions, call: LiveCall, turn: number, question: string | null,
+): Promise<TurnMaterial> {
+  const { assistant, variables } = call;
+  const history = [...call.history];
+  if (question === null) {
+    const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
+    history.push({ role: "user", content: silenceNote(prompt), functionCalls: [] });
+  }
+  const { functions, languages, ...resolved } = await options.resolveTurn(
+    contextOf(call, turn), question);
+  return {
+    ...resolved,
+    functions: joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...functions]),
+    persona: personaOf(assistant),
+    variables,
+    historyNewestFirst: history.reverse(),
+    languages: { ...languages, current: call.language.name },
+    temperature: Number(assistant.settings.llm_temperature),
+    tokensMax: null,
+  };
+}
+
+const contextOf = ({ id, assistant, variables }: LiveCall, turn: number): TurnContext =>
+  ({ assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined });
+
 function functionsOf(options: CallingOptions, call: LiveCall, turn: number): TurnFunctions {
-  const { id, assistant, variables } = call;
-  const sources = options.sourcesOf({
-    assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined,
-  });
-  return joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...sources]);
+  const sources = options.sourcesOf(contextOf(call, turn));
+  return joinFunctions([callFunctions(call.assistant, actionsOf(options, call)), ...sources]);
 }
 
 /** A function called by a model that speaks by itself. */

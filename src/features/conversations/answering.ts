@@ -1,17 +1,18 @@
 // Answers one turn that has begun: runs the engine, shows its text to whoever watches, and says how
 // it ended. Called by conversations.ts, which owns the order of turns and stores their ends.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { personaOf, type TurnContext } from "#features/assistants/turn-context.ts";
+import { personaOf, type ResolveTurn, type TurnContext } from "#features/assistants/turn-context.ts";
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import type { TurnFunctions } from "#engine/functions.ts";
+import { driveTurn, type TurnLimits, type TurnMaterial } from "#engine/drive.ts";
+import { joinFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
-import { allVariables, buildMessages, type Languages } from "#engine/prompt.ts";
-import { runTurn, type TurnEvent } from "#engine/turn.ts";
+import { allVariables } from "#engine/prompt.ts";
+import type { TurnEvent } from "#engine/turn.ts";
 import type { FailureClass } from "#events/events.ts";
-import type { LanguageModel } from "#providers/models/port.ts";
+import { conversationFunctions } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
 import type {
   Conversation, ConversationStore, FailureCause, Given, TurnResult,
@@ -19,14 +20,10 @@ import type {
 
 export interface AnswerOptions {
   store: Pick<ConversationStore, "recent">;
-  resolveModel(assistant: Assistant): LanguageModel;
-  functionsOf(context: TurnContext): TurnFunctions;
-  /** The parts of the assistant's knowledgebase that belong to the question; null: none. */
-  referenceFor(assistant: Assistant, question: string): Promise<string | null>;
-  languagesOf(assistant: Assistant): Languages;
+  resolveTurn: ResolveTurn;
   system: System;
   log: Logger;
-  limits: { turnTotalMs: number; replyTokensMax: number; historyTokensMax: number };
+  limits: TurnLimits;
 }
 
 export interface BegunTurn {
@@ -80,53 +77,55 @@ function show(event: TurnEvent, live: LiveReply): void {
 }
 
 /** Never rejects: every end of a turn is a result. */
-export async function answer(
-  options: AnswerOptions, { assistant, conversation, given, live }: BegunTurn,
-): Promise<Answered> {
-  const { store, system, limits } = options;
+export async function answer(options: AnswerOptions, turn: BegunTurn): Promise<Answered> {
+  const { system, limits, log } = options;
+  const { live } = turn;
   let firstTextMs: number | null = null;
-  const deadline = system.after(limits.turnTotalMs, () =>
-    live.abort.abort(new Error("the reply took too long")));
   let failure: unknown = null;
-  const context: TurnContext = {
-    assistant,
-    scope: `turn:${live.turnId}`,
-    variables: allVariables(personaOf(assistant), conversation.variables, system.now()),
-    endConversation: () => (live.endsConversation = true),
-  };
   try {
-    const history = given?.messages.map(asHistory).reverse()
-      ?? store.recent(conversation.id, LIMITS.historyMessagesMax);
-    const turn = runTurn({
-      model: options.resolveModel(assistant),
-      functions: options.functionsOf(context),
-      messages: buildMessages({
-        persona: personaOf(assistant),
-        variables: context.variables,
-        instructions: given?.system ?? "",
-        historyNewestFirst: history,
-        reference: await options.referenceFor(assistant, history[0]?.content ?? ""),
-        historyTokensMax: limits.historyTokensMax,
-        languages: options.languagesOf(assistant),
-      }),
-      temperature: given?.temperature ?? Number(assistant.settings.llm_temperature),
-      tokensMax: Math.min(given?.tokensMax ?? Infinity, limits.replyTokensMax),
-      signal: live.abort.signal,
+    await driveTurn({
+      gather: () => gather(options, turn),
+      onEvent: (event) => {
+        if (event.kind === "text") firstTextMs ??= system.monotonicMs();
+        show(event, live);
+      },
+      abort: live.abort, limits, system,
     });
-    for await (const events of turn) {
-      firstTextMs ??= events.some((event) => event.kind === "text") ? system.monotonicMs() : null;
-      for (const event of events) show(event, live);
-    }
   } catch (error) {
     failure = error;
   }
-  deadline.cancel();
   live.close();
   const result = resultOf(live, failure);
   if (result.kind === "failed" && result.reason === "failed") {
-    options.log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
+    log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
   }
   return { result, firstTextMs };
+}
+
+async function gather(
+  { store, resolveTurn, system }: AnswerOptions,
+  { assistant, conversation, given, live }: BegunTurn,
+): Promise<TurnMaterial> {
+  const persona = personaOf(assistant);
+  const context: TurnContext = {
+    assistant,
+    scope: `turn:${live.turnId}`,
+    variables: allVariables(persona, conversation.variables, system.now()),
+    endConversation: () => (live.endsConversation = true),
+  };
+  const history = given?.messages.map(asHistory).reverse()
+    ?? store.recent(conversation.id, LIMITS.historyMessagesMax);
+  const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
+  return {
+    ...resolved,
+    functions: joinFunctions([...functions, conversationFunctions(context)]),
+    persona,
+    variables: context.variables,
+    instructions: given?.system ?? "",
+    historyNewestFirst: history,
+    temperature: given?.temperature ?? Number(assistant.settings.llm_temperature),
+    tokensMax: given?.tokensMax ?? null,
+  };
 }
 
 function resultOf(live: LiveReply, failure: unknown): TurnResult {

@@ -1,5 +1,5 @@
-// What a model may do with the conversation itself: end it. Joined with the assistant's other
-// functions by app/features.ts.
+// What a model may do with the conversation itself: end it. answering.ts joins it with the
+// assistant's functions.
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
 

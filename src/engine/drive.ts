@@ -1,0 +1,56 @@
+// Drives one turn to its end: gathers what it is answered from, asks the model under the turn's
+// deadline and hands on what happens. Text conversations and calls are answered through this; what
+// they do with the events, and with a failure, is theirs.
+import type { System } from "#core/system.ts";
+import type { LanguageModel } from "#providers/models/port.ts";
+import type { TurnFunctions } from "./functions.ts";
+import { buildMessages } from "./prompt.ts";
+import { runTurn, type TurnEvent } from "./turn.ts";
+
+export interface TurnLimits {
+  turnTotalMs: number;
+  replyTokensMax: number;
+  historyTokensMax: number;
+}
+
+/** All that one turn is answered from. */
+export interface TurnMaterial
+  extends Omit<Parameters<typeof buildMessages>[0], "historyTokensMax"> {
+  model: LanguageModel;
+  functions: TurnFunctions;
+  temperature: number;
+  /** Null: as many as the limits allow. */
+  tokensMax: number | null;
+}
+
+interface DrivenTurn {
+  /** The time it takes is the turn's. */
+  gather(): Promise<TurnMaterial>;
+  /** Receives what happens, in order and at once. */
+  onEvent(event: TurnEvent): void;
+  /** Aborted by the deadline, and by whoever does not want the reply any more. */
+  abort: AbortController;
+  limits: TurnLimits;
+  system: System;
+}
+
+/** Resolves once the model has answered or a bound is reached; rejects with what went wrong. */
+export async function driveTurn(driven: DrivenTurn): Promise<void> {
+  const { gather, onEvent, abort, limits, system } = driven;
+  const deadline = system.after(limits.turnTotalMs, () =>
+    abort.abort(new Error("the reply took too long")));
+  try {
+    const { model, functions, temperature, tokensMax, ...asked } = await gather();
+    const turn = runTurn({
+      model,
+      functions,
+      messages: buildMessages({ ...asked, historyTokensMax: limits.historyTokensMax }),
+      temperature,
+      tokensMax: Math.min(tokensMax ?? Infinity, limits.replyTokensMax),
+      signal: abort.signal,
+    });
+    for await (const events of turn) for (const event of events) onEvent(event);
+  } finally {
+    deadline.cancel();
+  }
+}
