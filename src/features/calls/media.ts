@@ -42,7 +42,7 @@ type Ports = { port: number; tlsPort: number | null };
 export function createMediaThread(options: MediaThreadOptions): MediaThread {
   const { data, system } = options;
   const thread = new RunningThread(options);
-  const toCarrier = (message: ToCarrier): void => thread.tell(message);
+  const toCarrier = (message: ToCarrier): void => thread.sendToCarrier(message);
   return {
     send: (message: ToMedia) => thread.send(message),
     onMessage: (next) => (thread.onMessage = next),
@@ -97,7 +97,7 @@ class RunningThread {
     const worker = new Worker(MEDIA_FILE, {
       workerData: data, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
     });
-    worker.on("message", (message: FromMedia | FromCarrier | Lateness) => this.#hear(message));
+    worker.on("message", (message: FromMedia | FromCarrier | Lateness) => this.#receive(message));
     worker.on("error", (error) => {
       log.error({ err: error }, "the media thread failed");
       this.listening.reject(error);
@@ -123,16 +123,16 @@ class RunningThread {
   }
 
   /** What waits for nobody: without a thread there are no carriers. */
-  tell(message: ToCarrier): void {
+  sendToCarrier(message: ToCarrier): void {
     this.#worker?.postMessage(message);
   }
 
   sendTrunks(): void {
     const { data, trunks } = this.#options;
-    if (data.sip && this.#worker) this.tell({ kind: "trunks", trunks: trunks() });
+    if (data.sip && this.#worker) this.sendToCarrier({ kind: "trunks", trunks: trunks() });
   }
 
-  #hear(message: FromMedia | FromCarrier | Lateness): void {
+  #receive(message: FromMedia | FromCarrier | Lateness): void {
     switch (message.kind) {
       case "lateness":
         return message.ms.forEach(this.#options.onLateness);

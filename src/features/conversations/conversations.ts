@@ -136,7 +136,7 @@ async function beginTurn(
     if (outcome.kind !== "started") {
       release();
       if (conversation.type === "widget" && isRefused(outcome)) {
-        await turns.refusals.tell({
+        await turns.refusals.publish({
           accountId: conversation.accountId, assistantUuid: assistant.uuid,
           conversationUuid: conversation.uuid, reason: outcome.kind,
         });

@@ -65,7 +65,7 @@ export async function createConversation(
   if (outcome.kind === "daily_cap_reached") throw capReached(now);
   if (outcome.kind === "balance_too_low") {
     if (type === "widget") {
-      await refusals.tell({
+      await refusals.publish({
         accountId: assistant.accountId, assistantUuid: assistant.uuid, conversationUuid: null,
         reason: outcome.kind,
       });

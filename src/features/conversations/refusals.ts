@@ -18,11 +18,11 @@ export interface RefusedVisitor {
 /** The same refusal of many visitors is published once in a while: visitors may ask without end. */
 export function createRefusals(
   { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
-): { tell(refused: RefusedVisitor): Promise<void> } {
+): { publish(refused: RefusedVisitor): Promise<void> } {
   /** When it was published last, keyed by account and reason. */
   const told = new Map<string, number>();
   return {
-    tell: async (refused) => {
+    publish: async (refused) => {
       const name = `${refused.accountId} ${refused.reason}`;
       const nowMs = system.monotonicMs();
       const last = told.get(name);

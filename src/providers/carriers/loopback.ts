@@ -51,7 +51,7 @@ export function createLoopbackCarrier(options: LoopbackCarrierOptions): Carrier 
   return {
     name: "loopback",
     inbound: null,
-    dial: (request, tell) => new LoopbackLeg(options, request, tell),
+    dial: (request, publish) => new LoopbackLeg(options, request, publish),
   };
 }
 
@@ -59,7 +59,7 @@ class LoopbackLeg implements Leg {
   readonly rate: Leg["rate"];
   readonly transfer: Leg["transfer"];
   readonly #options: LoopbackCarrierOptions;
-  readonly #tell: (event: LegEvent) => void;
+  readonly #publish: (event: LegEvent) => void;
   readonly #silence: Pcm;
   readonly #ear: ReturnType<typeof createWordEar>;
   readonly #steps: CallerStep[];
@@ -77,10 +77,10 @@ class LoopbackLeg implements Leg {
   constructor(
     options: LoopbackCarrierOptions,
     request: DialRequest,
-    tell: (event: LegEvent) => void,
+    publish: (event: LegEvent) => void,
   ) {
     this.#options = options;
-    this.#tell = tell;
+    this.#publish = publish;
     this.rate = options.rate;
     this.#silence = new Int16Array((options.rate * FRAME_MS) / 1000);
     this.#ear = createWordEar(options.rate, ({ text, frames, of }) => {
@@ -102,11 +102,11 @@ class LoopbackLeg implements Leg {
     this.#quietMs = isSpeech ? 0 : this.#quietMs + FRAME_MS;
     this.#heardSpeech ||= isSpeech;
     const pcm = this.#next();
-    if (!this.#over) this.#tell({ kind: "audio", pcm });
+    if (!this.#over) this.#publish({ kind: "audio", pcm });
   }
 
   clear(): void {
-    this.#tell({ kind: "cleared", droppedMs: 0 });
+    this.#publish({ kind: "cleared", droppedMs: 0 });
   }
 
   sendDtmf(): void {
@@ -124,11 +124,11 @@ class LoopbackLeg implements Leg {
       if (outcome === "failed" || outcome === "rejected" || outcome === "busy") {
         return this.#end(outcome);
       }
-      this.#tell({ kind: "ringing" });
+      this.#publish({ kind: "ringing" });
       const isAnswered = outcome === "answers" && answerMs < ringingMs;
       system.after(isAnswered ? answerMs : ringingMs, () => {
         if (this.#over) return;
-        if (isAnswered) this.#tell({ kind: "answered" });
+        if (isAnswered) this.#publish({ kind: "answered" });
         else this.#end("no_answer");
       });
     });
@@ -137,7 +137,7 @@ class LoopbackLeg implements Leg {
   #end(cause: Extract<LegEvent, { kind: "ended" }>["cause"]): void {
     if (this.#over) return;
     this.#over = true;
-    this.#tell({ kind: "ended", cause });
+    this.#publish({ kind: "ended", cause });
   }
 
   /** The far end's next frame. */
@@ -170,7 +170,7 @@ class LoopbackLeg implements Leg {
 
   #begin(step: CallerStep): void {
     if ("say" in step) this.#say(step.say);
-    else if ("dtmf" in step) for (const digit of step.dtmf) this.#tell({ kind: "dtmf", digit });
+    else if ("dtmf" in step) for (const digit of step.dtmf) this.#publish({ kind: "dtmf", digit });
     else if ("beepMs" in step) this.#line = tone(step.beepMs, this.rate, BEEP_HZ);
     else if ("noiseMs" in step) this.#line = tone(step.noiseMs, this.rate, NOISE_HZ);
     else if ("hangUp" in step) this.#end("far_hung_up");
@@ -182,7 +182,7 @@ class LoopbackLeg implements Leg {
       this.#waitsForVoice = false;
       this.#line = pcm.length > 0 ? pcm : null;
       this.#words = new SpokenWords(text, pcm, (words, isFinal) =>
-        this.#tell({ kind: "words", text: words, isFinal }));
+        this.#publish({ kind: "words", text: words, isFinal }));
     });
   }
 
@@ -212,23 +212,23 @@ class SpokenWords {
   readonly #text: string;
   readonly #from: number;
   readonly #to: number;
-  readonly #tell: (text: string, isFinal: boolean) => void;
+  readonly #publish: (text: string, isFinal: boolean) => void;
   #said = 0;
   #isOver = false;
 
-  constructor(text: string, pcm: Pcm, tell: (text: string, isFinal: boolean) => void) {
+  constructor(text: string, pcm: Pcm, publish: (text: string, isFinal: boolean) => void) {
     this.#words = text.split(/\s+/).filter((word) => word !== "");
     this.#text = this.#words.join(" ");
     this.#from = Math.max(0, pcm.findIndex((sample) => Math.abs(sample) > LOUD));
     this.#to = pcm.findLastIndex((sample) => Math.abs(sample) > LOUD) + 1;
-    this.#tell = tell;
+    this.#publish = publish;
   }
 
   spokenTo(sample: number): void {
     if (this.#isOver) return;
     if (sample >= this.#to) {
       this.#isOver = true;
-      return this.#tell(this.#text, true);
+      return this.#publish(this.#text, true);
     }
     const share = Math.max(0, sample - this.#from) / (this.#to - this.#from);
     const text = this.#text.slice(0, Math.floor(share * this.#text.length) + 1);
@@ -236,7 +236,7 @@ class SpokenWords {
     const said = text.split(" ").length - 1;
     if (said <= this.#said) return;
     this.#said = said;
-    this.#tell(this.#words.slice(0, said).join(" "), false);
+    this.#publish(this.#words.slice(0, said).join(" "), false);
   }
 }
 

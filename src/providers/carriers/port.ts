@@ -77,11 +77,11 @@ export type RefusalCause = "unknown_number" | "not_allowed" | "unavailable" | "b
 export interface Carrier {
   readonly name: CarrierName;
   /** Never throws: a call that cannot be placed ends as `failed`. */
-  dial(request: DialRequest, tell: (event: LegEvent) => void): Leg;
+  dial(request: DialRequest, publish: (event: LegEvent) => void): Leg;
   /** Null: nothing comes in through it. */
   readonly inbound: {
     /** An offer that has gone away ends at once, as `far_hung_up`. */
-    answer(offerId: string, tell: (event: LegEvent) => void): Leg;
+    answer(offerId: string, publish: (event: LegEvent) => void): Leg;
     /** Does nothing for an offer that has gone away. */
     refuse(offerId: string, cause: RefusalCause): void;
   } | null;

@@ -13,7 +13,7 @@ import {
 } from "./grammar/sdp.ts";
 
 export interface LegOptions {
-  tell(event: LegEvent): void;
+  publish(event: LegEvent): void;
   rtp: { host: string; ports: { min: number; max: number } | null };
   mayReach: MayReach;
   system: System;
@@ -80,7 +80,7 @@ export class SipLeg implements Leg {
 
   clear(): void {
     // Frames leave as they come: nothing waits to be dropped.
-    this.#options.tell({ kind: "cleared", droppedMs: 0 });
+    this.#options.publish({ kind: "cleared", droppedMs: 0 });
   }
 
   sendDtmf(digits: string): void {
@@ -102,8 +102,8 @@ export class SipLeg implements Leg {
       system,
       log,
       mayReach: (address) => plainHost(address) === plainHost(this.#peerHost) || mayReach(address),
-      onAudio: (pcm) => this.#tell({ kind: "audio", pcm }),
-      onDtmf: (digit) => this.#tell({ kind: "dtmf", digit }),
+      onAudio: (pcm) => this.#publish({ kind: "audio", pcm }),
+      onDtmf: (digit) => this.#publish({ kind: "dtmf", digit }),
       // A telephone that has gone without a word.
       onTimeout: () => this.end("far_hung_up"),
     });
@@ -153,7 +153,7 @@ export class SipLeg implements Leg {
   ringing(): void {
     if (this.#hasRung) return;
     this.#hasRung = true;
-    this.#tell({ kind: "ringing" });
+    this.#publish({ kind: "ringing" });
   }
 
   /** There is a dialog: from now on it carries the call. */
@@ -169,7 +169,7 @@ export class SipLeg implements Leg {
   answered(): void {
     if (this.#isAnswered) return;
     this.#isAnswered = true;
-    this.#tell({ kind: "answered" });
+    this.#publish({ kind: "answered" });
   }
 
   /** Idempotent. */
@@ -180,7 +180,7 @@ export class SipLeg implements Leg {
     this.#rtp?.close();
     this.#dialog?.bye();
     this.#giveUp?.();
-    this.#options.tell({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
+    this.#options.publish({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
   }
 
   #agreed(agreed: Agreed): void {
@@ -191,8 +191,8 @@ export class SipLeg implements Leg {
     this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
   }
 
-  #tell(event: LegEvent): void {
-    if (!this.#isOver) this.#options.tell(event);
+  #publish(event: LegEvent): void {
+    if (!this.#isOver) this.#options.publish(event);
   }
 
   #opened(): LocalMedia {
@@ -210,7 +210,7 @@ export class SipLeg implements Leg {
         this.#local = { ...this.#opened(), version: this.#opened().version + 1 };
         return this.answer(sdp) ?? NOT_ACCEPTABLE;
       },
-      info: (digit) => this.#tell({ kind: "dtmf", digit }),
+      info: (digit) => this.#publish({ kind: "dtmf", digit }),
       referred: (status) => {
         if (status >= 200 && status < 300) this.end("transferred");
         else if (status >= 300) this.#notTransferred(status);
@@ -236,7 +236,7 @@ export class SipLeg implements Leg {
     const detail = status === null
       ? `Nothing was heard of it for ${TRANSFER_MS / 1000} seconds.`
       : `The far end answered ${status}.`;
-    this.#tell({ kind: "transfer_failed", detail });
+    this.#publish({ kind: "transfer_failed", detail });
   }
 }
 

@@ -109,10 +109,10 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     name: "sip",
     port: agent.port,
     tlsPort: agent.tlsPort,
-    dial: (request, tell) => begin(parts, tell, (leg) => place(parts, leg, request)),
+    dial: (request, publish) => begin(parts, publish, (leg) => place(parts, leg, request)),
     inbound: {
-      answer: (offerId, tell) =>
-        begin(parts, tell, (leg) => answer(parts, leg, withdraw(offerId))),
+      answer: (offerId, publish) =>
+        begin(parts, publish, (leg) => answer(parts, leg, withdraw(offerId))),
       refuse: (offerId, cause) => withdraw(offerId)?.invite.refuse(STATUSES[cause]),
     },
     setTrunks: (trunks) => roster.set(trunks),
@@ -136,9 +136,9 @@ interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> 
 
 /** The leg at once; what it takes to connect it goes on meanwhile. */
 function begin(
-  parts: Parts, tell: (event: LegEvent) => void, connect: (leg: SipLeg) => Promise<void>,
+  parts: Parts, publish: (event: LegEvent) => void, connect: (leg: SipLeg) => Promise<void>,
 ): Leg {
-  const leg = new SipLeg({ ...parts, tell });
+  const leg = new SipLeg({ ...parts, publish });
   // In a later turn: whoever asked for the leg has it before it hears from it.
   Promise.resolve().then(() => connect(leg)).catch((error: unknown) => {
     parts.log.error({ err: error }, "a call over SIP could not be connected");
