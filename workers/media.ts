@@ -34,7 +34,7 @@ const sipCarrier = sip && await createSipCarrier({
 });
 if (sipCarrier) tell({ kind: "listening", port: sipCarrier.port, tlsPort: sipCarrier.tlsPort });
 
-/** Ticks told at a time: one message in two seconds. */
+/** Ticks reported at a time: one message in two seconds. */
 const LATENESS_BATCH = 100;
 const lateness: number[] = [];
 

@@ -57,7 +57,7 @@ export interface App {
   openApi(): object;
   /** Resolves to the real ports. */
   listen(): Promise<{ port: number; sipPort: number | null }>;
-  /** Refuses new work, finishes what is under way, tells clients to come back. Idempotent. */
+  /** Refuses new work, finishes what is under way, asks clients to come back. Idempotent. */
   close(): Promise<void>;
 }
 

@@ -29,7 +29,7 @@ export interface Languages {
   current?: string;
 }
 
-/** What the model is told of the language, behind the assistant's own prompt. */
+/** What the model receives about the language, behind the assistant's own prompt. */
 export function languageNote({ main, others, current }: Languages): string {
   const note = `The language of this conversation is ${main}, unless these instructions say otherwise.`;
   if (others.length === 0) return note;

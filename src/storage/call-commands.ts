@@ -91,7 +91,7 @@ function createCallRows(sql: Sql) {
     nextAccountSequence,
     find: find1,
     tell,
-    /** One row of the table of states, told as an event. The caller has asked `mayChange`. */
+    /** One row of the table of states, published as an event. The caller has asked `mayChange`. */
     change: async (call: Call, args: {
       to: CallStatus; answeredBy: AnsweredBy | null; reason: EndReason | null;
       failureReason: string | null; now: Instant;
@@ -406,7 +406,7 @@ function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEn
 }
 
 function createDelete(sql: Sql, rows: CallRows) {
-  // The account's numbering must have no holes: events it was told stay, what they said goes.
+  // The account's numbering must have no holes: events it received stay, what they said goes.
   const blankEvents = sql.prepare(`
     UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
     WHERE call_id = @callId`);

@@ -260,7 +260,7 @@ function blockCommands(sql: Sql, rows: LeadRows) {
     RETURNING reason, created_at`);
   const remove = sql.prepare(`
     DELETE FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @phoneNumber`);
-  // Who is being called just now is told apart when the call is over.
+  // Whoever is being called just now is sorted out when the call is over.
   const leads = sql.prepare<object, LeadRow>(`
     SELECT * FROM leads WHERE account_id = @accountId AND phone_number = @phoneNumber
       AND status NOT IN ('blacklisted', 'processing') ORDER BY id`);

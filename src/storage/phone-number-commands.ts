@@ -154,7 +154,7 @@ function createComplete(sql: Sql, rows: NumberRows) {
     if (!purchase || purchase.state === "completed") return [];
     const { phone_number: phoneNumber, provider, price_micros: monthlyMicros } = purchase;
     if (purchase.state !== "ordered") {
-      // Too late: its client was told that nothing came of it.
+      // Too late: its client was answered that nothing came of it.
       await rows.giveBack(provider, sid, phoneNumber, now);
       await giveUp.run({ uuid });
       return [];
@@ -190,7 +190,7 @@ function createFail(sql: Sql, { ledger }: NumberRows) {
   const giveUp = sql.prepare("UPDATE number_purchases SET state = 'failed' WHERE uuid = @uuid");
   return async ({ uuid, status, error, mayArrive, now }: Args<"fail">): Promise<void> => {
     const purchase = await purchaseOf.get({ uuid });
-    // What its client was told stays what it was told.
+    // What its client was answered stays its answer.
     if (purchase?.state === "lost" && !mayArrive) await giveUp.run({ uuid });
     if (purchase?.state !== "ordered") return;
     await ledger.release(purchaseReference(uuid));

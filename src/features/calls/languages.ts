@@ -1,5 +1,5 @@
 // Which language a customer speaks, among those the assistant may follow them into: as the
-// recogniser tells it, or else by the words. Asked by replies.ts for every turn.
+// recogniser reports it, or else by the words. Asked by replies.ts for every turn.
 
 /** Fewer words may be a name or a greeting: only two turns in a row are believed then. */
 const WORDS_MIN = 3;

@@ -166,7 +166,7 @@ function eraOf(message: Message, headers: HttpRequest["headers"]): Era {
   return "modern";
 }
 
-/** Who routes by a header must not be told something else than who reads the body. */
+/** Who routes by a header must not read something else than who reads the body. */
 function assertHeader(name: string, header: string | undefined, inBody: unknown): void {
   if (header !== undefined && header === inBody) return;
   const problem = header === undefined ? "is missing" : "does not match the body";

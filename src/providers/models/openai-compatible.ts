@@ -22,7 +22,7 @@ export interface OpenAiCompatibleOptions {
   name: string | null;
   system: System;
   log: Logger;
-  /** What the server calls the bound of the reply; `max_tokens` unless told. */
+  /** What the server calls the bound of the reply; `max_tokens` by default. */
   tokensField?: "max_tokens" | "max_completion_tokens" | undefined;
   /** Sent instead of what the request says, for models that take one value only. */
   temperature?: number | undefined;

@@ -12,7 +12,7 @@ interface SynthesizerAbilities {
 }
 
 interface TranscriberAbilities {
-  /** `recogniser_hints`, and the words it is told beside them. */
+  /** `recogniser_hints`, and the words it receives beside them. */
   hints: boolean;
   /** `secondary_language_ids`: understands who changes from one language into another. */
   severalLanguages: boolean;

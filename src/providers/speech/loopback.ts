@@ -40,7 +40,7 @@ function soundOf(word: string, rate: number): Pcm {
   return pcm;
 }
 
-/** Finds words in audio of any chunking; tells each when it has ended or broken off. */
+/** Finds words in audio of any chunking; reports each when it has ended or broken off. */
 export function createWordEar(rate: number, tell: (word: HeardWord) => void) {
   const samples = rate / FRAMES_PER_SECOND;
   let rest: Pcm = new Int16Array(0);

@@ -1,7 +1,7 @@
 // The ports speech engines stand behind: recognition, synthesis, speech to speech, voice activity.
 // All run in the media thread, are opened once per call (or per utterance), never throw once open
-// and tell everything through one handler, always later than the call that caused it or within it,
-// in order. Audio is mono 16-bit PCM at the rate named when opened. Adaptors are in this folder.
+// and report everything through one handler, in order, within the call that caused it or later.
+// Audio is mono 16-bit PCM at the rate named when opened. Adaptors are in this folder.
 import type { ProviderError } from "#core/faults.ts";
 import type { ModelTool } from "#providers/models/port.ts";
 
@@ -39,14 +39,14 @@ export interface TranscriberStream {
   write(pcm: Pcm): void;
   /** The speaker has stopped: a `final` for all that was written follows at once, maybe empty. */
   finalize(): void;
-  /** Idempotent; nothing is told afterwards. */
+  /** Idempotent; nothing is reported afterwards. */
   close(): void;
 }
 
 export interface Transcriber {
   /** Shown to people, e.g. `PocketSphinx (demo)`. */
   readonly name: string;
-  /** Whether it tells turns itself (`end_of_turn`). */
+  /** Whether it reports turns itself (`end_of_turn`). */
   readonly detectsTurns: boolean;
   open(options: TranscriptionOptions, tell: (event: TranscriptEvent) => void): TranscriberStream;
 }
@@ -71,11 +71,11 @@ export interface SynthesisOptions {
 export type SynthesisEvent =
   | { kind: "audio"; pcm: Pcm }
   /**
-   * All audio told so far speaks the first `chars` UTF-16 units of all text written to the stream.
+   * All audio so far speaks the first `chars` UTF-16 units of all text written to the stream.
    * Comes at least after the audio of every write, oftener from engines that time their words.
    */
   | { kind: "spoken"; chars: number }
-  /** All that was written before `end` has been told. Nothing follows. */
+  /** All that was written before `end` has been reported. Nothing follows. */
   | { kind: "done" }
   /** The stream is over; nothing follows. */
   | { kind: "failed"; error: ProviderError };
@@ -89,7 +89,7 @@ export interface SynthesisStream {
   write(text: string): void;
   /** No more text will come. */
   end(): void;
-  /** Idempotent; nothing is told afterwards, and work not yet begun is dropped. */
+  /** Idempotent; nothing is reported afterwards, and work not yet begun is dropped. */
   cancel(): void;
 }
 
@@ -106,7 +106,7 @@ export interface SpeechToSpeechOptions {
   voice: string | null;
   language: string;
   tools: ModelTool[];
-  /** Samples per second of what is written and told: 8000, 16000 or 24000. */
+  /** Samples per second of audio in and out: 8000, 16000 or 24000. */
   rate: number;
   /** False: replies come as text for a voice of the call's own (dualplex). */
   speaks: boolean;
@@ -136,7 +136,7 @@ export interface SpeechToSpeechSession {
   /** Answers a `tool_call`; when all of a reply's calls are answered the model goes on. */
   toolResult(callId: string, resultJson: string): void;
   /**
-   * The person was heard over the reply under way: nothing more of it is told. `heard`: the model
+   * The person was heard over the reply under way: nothing more of it follows. `heard`: the model
    * learns that only so much of the item was heard; null: nothing of it was.
    */
   interrupt(heard: { itemId: string; playedMs: number; text: string } | null): void;
@@ -159,7 +159,7 @@ export interface SpeechToSpeech {
 
 /** Voice activity of one speaker. */
 export interface VadStream {
-  /** Exactly `frameSamples` samples. Its probability is told within the call or later, in order. */
+  /** Exactly `frameSamples` samples. Its probability comes within the call or later, in order. */
   push(frame: Pcm): void;
   close(): void;
 }

@@ -114,7 +114,7 @@ export class VendorSocket {
     }
   }
 
-  /** Idempotent; what was sent before still arrives, and nothing is told afterwards. */
+  /** Idempotent; what was sent before still arrives, and nothing is reported afterwards. */
   close(): void {
     if (!this.#end()) return;
     this.#socket.close();

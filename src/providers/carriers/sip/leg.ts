@@ -39,7 +39,7 @@ interface Failure {
   q850: number | null;
 }
 
-/** Until a transfer nobody has told the end of has failed. */
+/** Until a transfer whose end nobody has reported has failed. */
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
 
@@ -65,7 +65,7 @@ export class SipLeg implements Leg {
   #isAnswered = false;
   /** Telephone events were agreed on, or nothing is agreed on yet. */
   #hasEvents = true;
-  /** Runs out while nobody has told what became of a transfer. */
+  /** Runs out while nobody has reported what became of a transfer. */
   #transferring: Timer | null = null;
   /** Breaks off what is not a dialog yet. */
   #giveUp: (() => void) | null = null;

@@ -49,7 +49,7 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
     ["sample_rate", String(options.rate)],
     ["eot_threshold", String(END_THRESHOLD)],
   ];
-  // The models of one language refuse to be told it.
+  // The models of one language refuse the hint.
   const languages = options.languages.length > 1 ? options.languages : [options.language];
   if (/-multi$/.test(model)) {
     for (const language of languages) query.push(["language_hint", language]);
@@ -69,7 +69,7 @@ class FluxStream implements TranscriberStream {
   #isOpen = true;
   #inTurn = false;
   #partial = "";
-  /** Words of the turn that were told as final. */
+  /** Words of the turn that were reported as final. */
   #wordsTold = 0;
 
   constructor(
@@ -188,6 +188,6 @@ class FluxStream implements TranscriberStream {
 
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
-/** The text behind its first words; their spelling may have changed since they were told. */
+/** The text behind its first words; their spelling may have changed since they were reported. */
 const withoutWords = (text: string, count: number): string =>
   count === 0 ? text : wordsOf(text).slice(count).join(" ");

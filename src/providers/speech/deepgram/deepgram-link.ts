@@ -70,7 +70,7 @@ export class DeepgramLink {
     this.#give(JSON.stringify({ type }));
   }
 
-  /** Idempotent; nothing is told afterwards. */
+  /** Idempotent; nothing is reported afterwards. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

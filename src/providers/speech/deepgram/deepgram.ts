@@ -92,7 +92,7 @@ class DeepgramStream implements TranscriberStream {
   #asked = 0;
   #givenUp = 0;
   #askedAtS = 0;
-  /** Where the audio ends that final texts were told of: what lies before is stale. */
+  /** Where the audio of reported final texts ends: what lies before is stale. */
   #coveredS = 0;
   #timer: Timer | null = null;
 
@@ -180,7 +180,7 @@ class DeepgramStream implements TranscriberStream {
     return this.#asked;
   }
 
-  /** The answer is late: what there is has to do, and is not told again when it comes. */
+  /** The answer is late: what there is has to do, and is not reported again when it comes. */
   #giveUp(): void {
     this.#givenUp += this.#asked;
     if (this.#partial !== "") this.#coveredS = Math.max(this.#coveredS, this.#partialEndS);

@@ -58,9 +58,9 @@ export class SpokenWords {
   text = "";
   readonly #rate: number;
   #marks: WordMark[] = [];
-  /** How far alignments have told of the text. */
+  /** How far alignments have covered the text. */
   #cursor = 0;
-  /** The alignment told of another text than was written: it says nothing about this one. */
+  /** The alignment is of another text than was written: it says nothing about this one. */
   #isLost = false;
 
   /** `rate` of the samples that are counted. */

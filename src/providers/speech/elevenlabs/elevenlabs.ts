@@ -39,11 +39,11 @@ const DEFAULT_VOICES = { female: "EXAVITQu4vr4xnSDxMaL", male: "JBFqnCBsd6RMkjVD
 /** Samples per second the vendor sends as they are wanted; for others it is asked for the last. */
 const RATES = [8000, 16_000, 24_000];
 const RESAMPLED_RATE = 24_000;
-/** How far the voice exaggerates what the text calls for; 0 unless told. */
+/** How far the voice exaggerates what the text calls for; 0 by default. */
 const EMOTION_STYLE = 0.3;
 /** Each connection has this one context. */
 const CONTEXT = "utterance";
-/** Others hear the language from the text, and refuse to be told. */
+/** Others hear the language from the text, and refuse the parameter. */
 const TOLD_LANGUAGE = /^eleven_(flash|turbo)_v2_5/;
 /** What those models know; one they do not is refused, so it is left for them to guess. */
 const LANGUAGES = new Set([

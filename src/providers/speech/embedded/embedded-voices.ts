@@ -141,7 +141,7 @@ function createUtterance(
     tell({ kind: "failed", error: new ProviderError(message, { retryable: false }) });
   };
   const utterance = {
-    /** Nothing is told any more. */
+    /** Nothing is reported any more. */
     isOver: false,
     expect: (text: string): number => texts.push(text) - 1,
     end: (): void => {

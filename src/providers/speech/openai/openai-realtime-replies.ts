@@ -26,7 +26,7 @@ interface Asked {
 interface Reply {
   readonly id: string;
   readonly resampler: { process(pcm: Pcm): Pcm };
-  /** Ids of the functions told, and of those of them not answered. */
+  /** Ids of the functions reported, and of those of them not answered. */
   readonly called: Set<string>;
   readonly unanswered: Set<string>;
   readonly names: Map<string, string>;
@@ -34,7 +34,7 @@ interface Reply {
   samples: number;
   chars: number;
   isDone: boolean;
-  /** The person was heard over it: nothing more of it is told, and it is not gone on with. */
+  /** The person was heard over it: nothing more of it is reported, and it is not gone on with. */
   isCut: boolean;
 }
 
@@ -228,7 +228,7 @@ export class Replies {
     });
   }
 
-  /** The reply an event belongs to, unless nothing of it is told any more. */
+  /** The reply an event belongs to, unless nothing of it is reported any more. */
   #heard(responseId: string | null): Reply | null {
     const reply = this.#active;
     if (!reply || reply.isCut) return null;

@@ -25,7 +25,7 @@ export interface CalledFunction {
 }
 
 export type RealtimeEvent =
-  /** `transcriptionModel`: the one the server uses unless told. */
+  /** `transcriptionModel`: the one the server uses unless asked for another. */
   | { kind: "created"; dialect: Dialect; transcriptionModel: string | null }
   | { kind: "updated" }
   | { kind: "speech_start" }

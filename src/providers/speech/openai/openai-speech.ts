@@ -49,7 +49,7 @@ class OpenAiSpeechStream implements SynthesisStream {
   readonly #tell: (event: SynthesisEvent) => void;
   readonly #resampler: Resampler;
   readonly #abort = new AbortController();
-  /** Not told whole, in order; the first one is told as it comes. */
+  /** Not yet reported whole, in order; the first one is reported as it comes. */
   #pieces: Piece[] = [];
   #unasked: Piece[] = [];
   #running = 0;
@@ -162,7 +162,7 @@ class OpenAiSpeechStream implements SynthesisStream {
     if (resampled.length > 0) this.#tell({ kind: "audio", pcm: resampled });
   }
 
-  /** Tells what can be told: the pieces that are whole, and what waits of the one after. */
+  /** Reports what it can: the pieces that are whole, and what waits of the one after. */
   #advance(): void {
     for (let piece = this.#pieces[0]; piece && !this.#isOver; piece = this.#pieces[0]) {
       for (const pcm of piece.waiting.splice(0)) this.#tellAudio(pcm);

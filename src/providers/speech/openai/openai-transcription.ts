@@ -195,7 +195,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     const form = new FormData();
     form.set("file", new Blob([monoWav(heard, RATE)], { type: "audio/wav" }), "speech.wav");
     form.set("model", model);
-    // A model that is told one language hears every other as that one.
+    // A model that is given one language hears every other as that one.
     if (this.#wanted.languages.length < 2) form.set("language", this.#wanted.language);
     form.set("response_format", "json");
     const prompt = this.#wanted.hints.join(", ").slice(0, HINTS_CHARS_MAX);

@@ -29,7 +29,7 @@ export interface DialogEvents {
    * `confirmed` brings.
    */
   reinvite(sdp: string | null): string | number;
-  /** A key pressed, as told in INFO. */
+  /** A key pressed, as INFO reports it. */
   info(dtmf: string): void;
   /** What became of our REFER: below 200 under way, 2xx went through, else failed. */
   referred(status: number): void;

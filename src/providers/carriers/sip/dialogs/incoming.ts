@@ -49,7 +49,7 @@ export class Incoming implements IncomingInvite {
     return this.#state === "new" || this.#state === "kept";
   }
 
-  /** After `onInvite`: what is not refused by now is kept, and the caller told so. */
+  /** After `onInvite`: what is not refused by now is kept, and the caller is notified. */
   keep(): void {
     if (this.#state !== "new") return;
     this.#state = "kept";

@@ -107,7 +107,7 @@ export class Outgoing implements OutgoingCall {
     this.#giveUp(487, REASONS[487] ?? "");
   }
 
-  /** Told at once; what the far end still has to be told goes on behind it. */
+  /** Reported at once; what still has to be sent to the far end goes on behind it. */
   #giveUp(status: number, reason: string): void {
     if (this.#isOver) return;
     this.#isCancelled = true;
@@ -276,7 +276,7 @@ export class Outgoing implements OutgoingCall {
       response: () => undefined,
       failed: () => undefined,
     });
-    // A far end that does not even refuse an INVITE it was told to forget.
+    // A far end that does not even refuse an INVITE it was asked to forget.
     hop.patience = this.#signalling.system.after(LIMITS.transactionMs, () => transaction.stop());
   }
 

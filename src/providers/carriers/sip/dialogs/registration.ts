@@ -36,7 +36,7 @@ interface RegistrationParts {
 
 type Reply = SipResponse | "unreachable";
 
-/** `onState` is told of changes only. */
+/** `onState` receives changes only. */
 export function createRegistration(
   parts: RegistrationParts,
   args: RegistrationRequest,

@@ -177,7 +177,7 @@ export class Session implements Dialog, InDialog {
     }
   }
 
-  /** The call is over for whom we work; the far end is told as soon as the rules permit. */
+  /** The call is over for whom we work; the far end is notified as soon as the rules permit. */
   #hangUp(end: DialogEnd): void {
     if (this.#end) return;
     this.#isLeaving = true;

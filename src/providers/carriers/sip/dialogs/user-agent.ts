@@ -238,7 +238,7 @@ class Agent {
     this.#answer(responseTo(request, 200, undefined, known?.tag), request, peer);
     if (!known) return;
     if (known.incoming) return known.incoming.cancel();
-    // Nobody has been told of it yet.
+    // Nobody has been notified of it yet.
     this.#invites.delete(transaction);
     transaction.respond(responseTo(transaction.request, 487, undefined, known.tag));
   }

@@ -37,7 +37,7 @@ function sdpPart({ headers, body }: SipMessage): string | null {
 
 const KEYS: Record<string, string> = { 10: "*", 11: "#", 12: "A", 13: "B", 14: "C", 15: "D" };
 
-/** The key an INFO tells; null: it tells none. */
+/** The key an INFO reports; null: it reports none. */
 export function keyOf(message: SipMessage): string | null {
   const type = typeOf(message.headers.get("Content-Type"));
   const text = message.body.toString("latin1", 0, 100);

@@ -21,7 +21,7 @@ export interface ClientHandlers {
 export interface ClientTransaction {
   readonly request: SipRequest;
   readonly peer: Peer;
-  /** Sends it no more and tells no failure; what is answered within this time is told as ever. */
+  /** Sends it no more and reports no failure; answers within this time are reported as ever. */
   hush(forMs: number): void;
   /** Ends it silently: no more retransmissions, no more events. */
   stop(): void;
@@ -206,7 +206,7 @@ class Client implements ClientTransaction {
   #fail(why: "timeout" | "transport"): void {
     if (!this.isOpen || this.#isHushed) return;
     this.#parts.handlers.failed(why);
-    // Whoever was told may still want to hear what comes late.
+    // Whoever was notified may still want what comes late.
     if (!this.#isHushed) this.stop();
   }
 }

@@ -72,7 +72,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
   udp.on("message", (bytes, from) => {
     receive(bytes, { host: plainHost(from.address), port: from.port, transport: "udp" });
   });
-  // Errors of single datagrams are told where they are sent.
+  // Errors of single datagrams are reported where they are sent.
   udp.on("error", (error) => log.warn({ cause: error.message }, "SIP socket failed"));
   const localHosts = new Map<string, Promise<string>>();
   let isClosed = false;

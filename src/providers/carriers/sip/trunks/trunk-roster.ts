@@ -180,7 +180,7 @@ export class TrunkRoster {
     const [only, ...others] = named;
     if (only && claims.some(({ accountId }) => accountId !== only.accountId)) return "tied";
     if (only && others.length === 0) return only;
-    // Where calls of others may come from as well, only what it was told can say which is meant.
+    // Where calls of others may come from as well, only what we registered says which is meant.
     const [sole, ...rest] = there;
     return sole && rest.length === 0 && !this.admits(address, called) ? sole : null;
   }
