@@ -215,7 +215,7 @@ export interface CallStore {
     finalStatus: AnsweredStatus | "failed";
     reason: EndReason;
     failureReason?: string | null;
-    /** By default all of it. */
+    /** Absent: all of it. */
     charge?: Charge;
     turns: readonly TurnLatency[];
     /** False: nothing was recorded after all. */
