@@ -161,7 +161,7 @@ function createTellRefused(sql: Sql) {
     return [await append({
       accountId,
       accountSequence: await nextAccountSequence(accountId, 1),
-      // Told to the account alone: visitors read the conversation's own log.
+      // The account alone receives this: visitors read the conversation's own log.
       conversation: null,
       data: {
         type: "conversation_failed", conversation_id: conversationUuid, assistant_id: assistantUuid,

@@ -45,7 +45,7 @@ interface NewEvent {
 
 /**
  * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
- * webhooks tell of it.
+ * webhooks report it.
  */
 export function createEventAppender(sql: Sql): (event: NewEvent) => Promise<CommittedEvent> {
   const insert = sql.prepare(`

@@ -1,6 +1,6 @@
-// The outbox: whatever is to be told elsewhere is written in the transaction of the event it tells
-// of. Called for every event that is appended (events.ts), so accounts without webhooks cost one
-// look into a map.
+// The outbox: whatever is to be sent elsewhere is written in the transaction of its event. Called
+// for every event that is appended (events.ts), so accounts without webhooks cost one look into a
+// map.
 import type { CommittedEvent } from "#events/events.ts";
 import { isLive } from "#features/calls/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";

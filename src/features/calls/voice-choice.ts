@@ -19,7 +19,7 @@ export interface ChosenVoice {
   realtime: { voice: string | null; language: string; model: string | null } | null;
 }
 
-/** How the far end can tell its words where this server understands none; a script always does. */
+/** How the far end can send its words where this server understands none; a script always does. */
 export type GivenWords = Extract<Hearing, "browser" | "typed" | "script">;
 
 interface Wanted {

@@ -1,5 +1,5 @@
-// Where a call that comes in goes: which of our numbers was dialled, whether whoever sends the call
-// may ring it, and which assistant answers there. Asked by every carrier before it answers.
+// Routes calls that come in: which of our numbers was dialled, whether whoever sends the call may
+// ring it, and which assistant answers there. Every carrier asks here before it answers.
 import { isInside, parseNetworks } from "#core/networks.ts";
 import { likeliest, likenessOf } from "./dialled.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";

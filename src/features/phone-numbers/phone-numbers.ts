@@ -85,7 +85,7 @@ export interface OwnedNumbers {
   rename(accountId: number, phoneNumberId: number, nickname: string | null): Promise<PhoneNumber>;
   /** Fault 404; Fault 400 when it is given up already. Resolves to its type. */
   release(accountId: number, phoneNumberId: number): Promise<PhoneNumberType>;
-  /** Told of each number that went at once because its owner gave it up. */
+  /** The handler receives each number that went at once because its owner gave it up. */
   onRemoved(handler: (phoneNumberId: number) => void): void;
 }
 

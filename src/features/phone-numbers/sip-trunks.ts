@@ -111,7 +111,7 @@ interface SipTrunkPort {
   /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
   listActive(): SipTrunk[];
   findByNumberId(id: number): SipTrunk | null;
-  /** Told after each commit which trunk changed; it is gone when it cannot be found any more. */
+  /** The handler receives a trunk's id after each commit that changed it, or deleted it. */
   onChange(handler: (id: number) => void): () => void;
   /**
    * Whether the server may send to the IP address. Asked again about every address a trunk's name

@@ -89,8 +89,8 @@ export interface SessionOptions {
   /** The money's bound on the length of the call. */
   durationMaxMs: number;
   greeting: string;
-  /** Creates the leg; its events go to `tell`. */
-  connect(tell: (event: LegEvent) => void): Leg;
+  /** Creates the leg; its events go to `publish`. */
+  connect(publish: (event: LegEvent) => void): Leg;
   synthesizer: Synthesizer;
   transcriber: Transcriber;
   vad: Vad;

@@ -53,7 +53,7 @@ export interface VoiceSettings {
   voice: Omit<SynthesisOptions, "rate">;
 }
 
-/** Told the model as if the customer had said it. */
+/** A note the model receives as if the customer had said it. */
 export const silenceNote = (prompt: string): string => `[The customer has been silent. ${prompt}]`;
 
 const ENDPOINT_SLOWEST_MS = 1200;

@@ -28,7 +28,7 @@ export interface Dialect {
   kinds: Record<string, MessageKind>;
   /** Keyed by the start's name of the encoding, in small letters. */
   encodings: Record<string, WireEncoding>;
-  /** Where things are; the first that is there. */
+  /** Paths in a message; the first that is there counts. */
   paths: {
     streamId: string[];
     callSid: string[];

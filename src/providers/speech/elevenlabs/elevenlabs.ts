@@ -8,8 +8,8 @@
 // vendor counts connections only while they speak. One for several utterances was rejected: the
 // vendor takes five contexts at a time and goes on with those that were closed.
 //
-// Where the vendor sends no alignment, or one of another text, only the end of it all is told as
-// spoken: nothing else says which text the audio belongs to.
+// Where the vendor sends no alignment, or one of another text, only the end of it all is reported
+// as spoken: nothing else says which text the audio belongs to.
 import { createResampler, type Resampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";

@@ -145,7 +145,7 @@ export class Replies {
     if (names && names.size < CALLS_PER_REPLY_MAX) names.set(itemId, name);
   }
 
-  /** Told once, though the server has up to three events for it. */
+  /** A function is reported once, though the server has up to three events for it. */
   functionCalled(responseId: string | null, call: CalledFunction): void {
     const reply = this.#heard(responseId);
     const { callId, argumentsJson } = call;

@@ -23,7 +23,7 @@ const EMOTION = "Speak warmly and naturally, with the feeling the words call for
 export const takesInstructions = (model: string): boolean => !/^tts-1/.test(model);
 
 interface OpenAiSpeechOptions extends OpenAiAudioOptions {
-  /** Asked for whatever the assistant's voice is: servers have voices of their own; null: not. */
+  /** Used whatever the assistant's voice is, for servers have their own; null: the assistant's. */
   voice: string | null;
 }
 

@@ -229,7 +229,7 @@ export class Switchboard {
     await Promise.all(rooms.filter((id) => this.#isLeftRoom(id)).map((id) => ari.dropBridge(id)));
   }
 
-  /** Told again: whoever could not hang it up tries again. */
+  /** What has been reported may be reported again: whoever could not hang up tries again. */
   #compareLine(line: Line, state: string | undefined): void {
     if (state === undefined) this.#ended(line, CAUSE_UNKNOWN);
     else if (state === "Up") this.#publish(line.token, line.callId, { kind: "answered" });

@@ -23,9 +23,9 @@ import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 
 export interface CallRequest {
   peer: Peer;
-  /** Where the call goes on to as long as it can have reached no telephone, best first. */
+  /** Addresses tried next, best first, as long as the call can have reached no telephone. */
   others?: readonly Peer[];
-  /** Told of an address at which nobody was, before the call goes on to the next. */
+  /** Receives an address at which nobody was, before the call goes on to the next. */
   silent?(peer: Peer): void;
   uri: string;
   /** Addresses, bare or with a name. */

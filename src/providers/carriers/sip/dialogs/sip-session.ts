@@ -266,7 +266,7 @@ export class Session implements Dialog, InDialog {
     if (!isOurs) return;
     const status = sipfragStatus(request);
     if (status !== null) this.#tellTransfer(status);
-    // Told no more, and the last word was not a final one: nobody will ever know.
+    // No more notices will come, and the last one was not final: nobody will ever know.
     if (tokensOf(request.headers, "Subscription-State")[0] === "terminated") {
       this.#tellTransfer(503);
     }

@@ -27,7 +27,7 @@ export class Latch {
   #lastMs = 0;
   #candidate: { place: Place; ssrc: number; packets: number } | null = null;
 
-  /** Where sound may be sent to at all, and so be taken from. */
+  /** `isAllowed`: sound may be sent to this place at all, and so be taken from it. */
   constructor(isAllowed: (place: Place) => boolean) {
     this.#isAllowed = isAllowed;
   }

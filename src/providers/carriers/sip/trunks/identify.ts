@@ -9,7 +9,7 @@ import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 import type { IncomingInvite } from "#providers/carriers/sip/dialogs/call-types.ts";
 
 type Sender =
-  /** Null: its address is one that calls may come from; which trunk is meant, its number tells. */
+  /** Null: its address is one that calls may come from; its number says which trunk is meant. */
   | { kind: "known"; trunk: TrunkSetup | null }
   | { kind: "refused"; status: number; headers: [string, string][] };
 
