@@ -159,7 +159,7 @@ export function createLedger(sql: Sql): Ledger {
       const taken = await takeReservation.get({ reference });
       if (!taken) return null;
       const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
-      return write(
+      return await write(
         { accountId: taken.account_id, kind, reference, amountMicros, now },
         taken.amount_micros,
         reason,

@@ -2,7 +2,7 @@
 // SQL text for all engines. An engine's folder implements it over its driver (engines/).
 
 /** SQLite answers at once; an engine behind a socket answers in the order it was asked. */
-type Awaitable<T> = T | Promise<T>;
+export type Awaitable<T> = T | Promise<T>;
 
 /** Parameters are named: `@name` in the text. Members the text does not name are ignored. */
 export interface Statement<P extends object, Row = never> {
@@ -41,5 +41,6 @@ export type Exists = { readonly 1: number };
 export function together<T extends readonly unknown[]>(
   ...asked: { [K in keyof T]: Awaitable<T[K]> }
 ): Promise<T> {
-  return Promise.all(asked) as unknown as Promise<T>;
+  const isUnderWay = asked.some((one) => one instanceof Promise);
+  return (isUnderWay ? Promise.all(asked) : Promise.resolve(asked)) as unknown as Promise<T>;
 }

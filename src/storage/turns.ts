@@ -20,7 +20,7 @@ import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
-import { together, type Sql } from "./sql.ts";
+import { together, type Awaitable, type Sql } from "./sql.ts";
 
 interface ConversationState {
   id: number;
@@ -83,6 +83,15 @@ export function turnCommands(sql: Sql) {
   };
 }
 
+interface Drawn {
+  sequence: number;
+}
+
+const numberOf = (drawn: Drawn | undefined): number => {
+  if (!drawn) throw new Error("the conversation of a turn is gone");
+  return drawn.sequence;
+};
+
 /** Steps more than one command takes. */
 function createTurnRows(sql: Sql) {
   const insertMessage = sql.prepare(`
@@ -90,7 +99,7 @@ function createTurnRows(sql: Sql) {
       input_tokens, output_tokens, created_at)
     VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @truncated,
       @inputTokens, @outputTokens, @now)`);
-  const advance = sql.prepare<object, { sequence: number }>(`
+  const advance = sql.prepare<object, Drawn>(`
     UPDATE conversations SET event_sequence = event_sequence + 1, state = 'open',
       message_count = message_count + @messages,
       total_cost_micros = total_cost_micros + @costMicros,
@@ -105,23 +114,19 @@ function createTurnRows(sql: Sql) {
     append: createEventAppender(sql),
     nextAccountSequence: createAccountSequence(sql),
     /** Draws the conversation's next event number, counting messages and cost. */
-    advance: async (args: {
+    advance: (args: {
       conversationId: number; messages: 0 | 1; costMicros: Micros; now: Instant;
-    }): Promise<number> => {
-      const row = await advance.get(args);
-      if (!row) throw new Error("the conversation of a turn is gone");
-      return row.sequence;
-    },
-    /** Null when the turn is not open: somebody closed it first. */
-    closeTurn: async (args: {
+    }): Awaitable<Drawn | undefined> => advance.get(args),
+    /** Undefined when the turn is not open: somebody closed it first. */
+    closeTurn: (args: {
       turnId: number; state: TurnState; replyMessageId: number | null; error: string | null;
       failure: FailureClass | null; now: Instant;
-    }): Promise<ClosedTurn | null> => await closeTurn.get(args) ?? null,
-    insertMessage: async (args: {
+    }): Awaitable<ClosedTurn | undefined> => closeTurn.get(args),
+    insertMessage: (args: {
       conversationId: number; role: "user" | "assistant"; content: string;
       functionCalls?: FunctionCall[]; stopped?: boolean; truncated?: boolean;
       usage?: Message["usage"]; now: Instant;
-    }): Promise<number> => {
+    }): Awaitable<number> => {
       const { conversationId, role, content, functionCalls = [], usage = null, now } = args;
       return insertMessage.insert({
         conversationId, role, content, now,
@@ -171,7 +176,7 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
       : await findTurn.get({ conversationId: conversation.id, key: args.idempotencyKey });
     if (earlier) return await repeat(earlier, args) ?? await reopen(earlier, conversation, args);
     if (conversation.message_count + 2 > args.messagesMax) return { kind: "conversation_full" };
-    return openNew(conversation, args);
+    return await openNew(conversation, args);
   };
 }
 
@@ -190,7 +195,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
     const userSequence = conversation.event_sequence + 1;
     const held = await hold(conversation, userSequence, priceMicros, 1, args);
     if (held.kind !== "held") return held;
-    const [sequence, , turnId] = await together(
+    const [drawn, , turnId] = await together(
       rows.advance({ conversationId, messages: 1, costMicros: 0, now }),
       rows.insertMessage({ conversationId, role: "user", content: text, now }),
       insertTurn.insert({
@@ -204,6 +209,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
         finishedAt: answers ? null : now,
       }),
     );
+    const sequence = numberOf(drawn);
     const message: MessageBody = { role: "user", content: text, created_at: isoMicros(now) };
     const event = await rows.append({
       accountId: conversation.account_id,
@@ -284,7 +290,8 @@ function createComplete(
   /** The conversation's last event, for a reply that ended it. */
   const ended = async ({ conversation, now }: CompleteTurn): Promise<CommittedEvent> => {
     const { id: conversationId, uuid, accountId } = conversation;
-    const sequence = await rows.advance({ conversationId, messages: 0, costMicros: 0, now });
+    const sequence = numberOf(
+      await rows.advance({ conversationId, messages: 0, costMicros: 0, now }));
     await end({ id: conversationId, now });
     return rows.append({
       accountId,
@@ -308,7 +315,7 @@ function createComplete(
     if (!closed) throw new Error(`turn ${turnId} is not open`);
     const costMicros = closed.price_micros;
     const reference = turnReference(conversationId, closed.user_sequence);
-    const sequence = await rows.advance({ conversationId, messages: 1, costMicros, now });
+    const sequence = numberOf(await rows.advance({ conversationId, messages: 1, costMicros, now }));
     const message: MessageBody = {
       role: "assistant",
       content: text,
@@ -350,7 +357,8 @@ function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<Commi
     if (reason === "failed") {
       await note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
     }
-    const sequence = await rows.advance({ conversationId, messages: 0, costMicros: 0, now });
+    const sequence = numberOf(
+      await rows.advance({ conversationId, messages: 0, costMicros: 0, now }));
     const told = await rows.append({
       accountId,
       accountSequence: await rows.nextAccountSequence(accountId, 1),

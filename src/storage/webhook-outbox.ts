@@ -7,7 +7,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
 import type { Purpose } from "#features/webhooks/webhooks.ts";
 import { CALL, callFromRow, type CallRow } from "./calls.ts";
-import type { Exists, Sql } from "./sql.ts";
+import type { Awaitable, Exists, Sql } from "./sql.ts";
 
 interface AccountEndpoint {
   id: number;
@@ -16,7 +16,8 @@ interface AccountEndpoint {
   events: Set<string> | null;
 }
 
-type Enqueue = (event: CommittedEvent, now: Instant) => Promise<void>;
+/** Answers at once where nothing is to be written. */
+type Enqueue = (event: CommittedEvent, now: Instant) => Awaitable<void>;
 
 interface Outbox {
   enqueue: Enqueue;
@@ -94,16 +95,20 @@ function createOutbox(sql: Sql): Outbox {
     endpoints.set(accountId, found);
     return found;
   };
+  const enqueue = async (event: CommittedEvent, now: Instant): Promise<void> => {
+    const { type } = event;
+    if (type === "call_ended") await tellCallEnded(event, now);
+    if (type === "conversation_ended") await tellConversationEnded(event, now);
+    for (const endpoint of endpoints.get(event.accountId) ?? await read(event.accountId)) {
+      if (endpoint.events && !endpoint.events.has(type)) continue;
+      await insert({ event, endpoint, type, body: eventBody(event, now), now });
+    }
+  };
   return {
     endpoints,
-    enqueue: async (event, now) => {
-      const { type } = event;
-      if (type === "call_ended") await tellCallEnded(event, now);
-      if (type === "conversation_ended") await tellConversationEnded(event, now);
-      for (const endpoint of endpoints.get(event.accountId) ?? await read(event.accountId)) {
-        if (endpoint.events && !endpoint.events.has(type)) continue;
-        await insert({ event, endpoint, type, body: eventBody(event, now), now });
-      }
+    enqueue: (event, now) => {
+      const isEnd = event.type === "call_ended" || event.type === "conversation_ended";
+      if (isEnd || endpoints.get(event.accountId)?.length !== 0) return enqueue(event, now);
     },
   };
 }

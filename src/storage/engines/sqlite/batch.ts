@@ -36,17 +36,17 @@ export function createBatchRunner(
   const release = db.prepare("RELEASE command");
   const undo = db.prepare("ROLLBACK TO command");
 
-  const run = async (request: Request): Promise<Outcome> => {
+  const run = (request: Request): Promise<unknown> => {
     const command = commands[request.command];
     if (!command) throw new Error(`unknown command ${request.command}`);
-    return { kind: "done", value: await command(request.args as never) };
+    return command(request.args as never);
   };
   const runGuarded = async (request: Request): Promise<Outcome> => {
     savepoint.run();
     try {
-      const outcome = await run(request);
+      const value = await run(request);
       release.run();
-      return outcome;
+      return { kind: "done", value };
     } catch (error) {
       if (isDiskFailure(error) || !db.inTransaction) throw error;
       undo.run();
@@ -55,7 +55,7 @@ export function createBatchRunner(
     }
   };
   const inTransaction = async (
-    requests: Request[], work: (request: Request) => Promise<Outcome>,
+    requests: Request[], how: "plain" | "guarded",
   ): Promise<Outcome[]> => {
     const late = setImmediate(() => {
       throw new Error("a command awaited something else than a statement");
@@ -63,7 +63,11 @@ export function createBatchRunner(
     try {
       begin.run();
       const outcomes: Outcome[] = [];
-      for (const request of requests) outcomes.push(await work(request));
+      for (const request of requests) {
+        outcomes.push(how === "guarded"
+          ? await runGuarded(request)
+          : { kind: "done", value: await run(request) });
+      }
       commit.run();
       return outcomes;
     } catch (error) {
@@ -80,12 +84,12 @@ export function createBatchRunner(
 
   return async (requests) => {
     try {
-      return await inTransaction(requests, run);
+      return await inTransaction(requests, "plain");
     } catch (error) {
       if (isDiskFailure(error)) return asFailures(requests, error);
     }
     try {
-      return await inTransaction(requests, runGuarded);
+      return await inTransaction(requests, "guarded");
     } catch (error) {
       if (isDiskFailure(error)) return asFailures(requests, error);
       return requests.map(() => ({ kind: "threw", error }));

@@ -7,28 +7,35 @@ import { createSearchCommands } from "./search.ts";
 const LIST = /json_each\(@(\w+)\)/g;
 
 /** SQLite binds no arrays: the lists a text names are handed over as JSON. */
-function listsBound(text: string): (parameters: object) => object {
-  const names = [...text.matchAll(LIST)].map(([, name = ""]) => name);
-  if (names.length === 0) return (parameters) => parameters;
-  return (parameters) => ({
+function withLists<P extends object, Row>(
+  statement: Statement<P, Row>, names: string[],
+): Statement<P, Row> {
+  const bound = (parameters: P): P => ({
     ...parameters,
     ...Object.fromEntries(names.map((name) =>
       [name, JSON.stringify((parameters as Record<string, unknown>)[name])])),
   });
+  return {
+    get: (parameters) => statement.get(bound(parameters)),
+    all: (parameters) => statement.all(bound(parameters)),
+    run: (parameters) => statement.run(bound(parameters)),
+    insert: (parameters) => statement.insert(bound(parameters)),
+  };
 }
 
 export function createSql(db: Db): Sql {
   return {
     engine: "sqlite",
     prepare: <P extends object, Row>(text: string): Statement<P, Row> => {
-      const statement = db.prepare<[object], Row>(text);
-      const bound = listsBound(text);
-      return {
-        get: (parameters) => statement.get(bound(parameters)),
-        all: (parameters) => statement.all(bound(parameters)),
-        run: (parameters) => statement.run(bound(parameters)),
-        insert: (parameters) => Number(statement.run(bound(parameters)).lastInsertRowid),
+      const prepared = db.prepare<[object], Row>(text);
+      const statement: Statement<P, Row> = {
+        get: (parameters) => prepared.get(parameters),
+        all: (parameters) => prepared.all(parameters),
+        run: (parameters) => prepared.run(parameters),
+        insert: (parameters) => Number(prepared.run(parameters).lastInsertRowid),
       };
+      const lists = [...text.matchAll(LIST)].map(([, name = ""]) => name);
+      return lists.length === 0 ? statement : withLists(statement, lists);
     },
     dialect: {
       among: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
