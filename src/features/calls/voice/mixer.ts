@@ -1,10 +1,13 @@
 // What the caller hears, frame by frame: the utterance being played, the ambience under it. Owns
 // the position of playout, the recording of both sides and the ears of whoever listens in. One per
 // call, driven by clock.ts.
+import { mixInto } from "#audio/mix.ts";
 import { FRAME_MS, type Leg } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Utterance } from "./utterance.ts";
 
+/** A carrier that does not say what it dropped is waited for this long. */
+export const CLEARED_WAIT_MS = 300;
 /** What arrives is kept this long for the recording when it comes early. */
 const INPUT_FRAMES_MAX = 15;
 /** At most so much of a stall is recorded as silence: it is written at once. */
@@ -129,11 +132,7 @@ export class Mixer {
     if (!ambience) return speech ?? this.#silence;
     const frame = speech ?? new Int16Array(this.#samples);
     const gain = ambience.gain * (speech ? DUCKED : 1);
-    const sound = ambience.next(this.#samples);
-    for (let at = 0; at < frame.length; at += 1) {
-      const sum = (frame[at] ?? 0) + (sound[at] ?? 0) * gain;
-      frame[at] = sum > 32_767 ? 32_767 : sum < -32_768 ? -32_768 : sum;
-    }
+    mixInto(frame, ambience.next(this.#samples), gain);
     return frame;
   }
 

@@ -11,11 +11,12 @@ import type {
 import type { EndReason } from "#features/calls/records.ts";
 import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
 import { reasonOf } from "./end-reason.ts";
-import { Mixer } from "./mixer.ts";
+import { CLEARED_WAIT_MS, Mixer } from "./mixer.ts";
 import { MachineWatch } from "./machine-watch.ts";
 import { Scribe } from "./scribe.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
-import { Speech } from "./speech.ts";
+import { FAILURES_MAX, Speech } from "./speech.ts";
+import { GOODBYE_MS, REENGAGEMENTS_MAX } from "./turn-taker.ts";
 import { Utterance } from "./utterance.ts";
 
 type RealtimeOptions =
@@ -34,11 +35,6 @@ interface Reply {
   /** Null: the model speaks. */
   speech: Speech | null;
 }
-
-const CLEARED_WAIT_MS = 300;
-const GOODBYE_MS = 8000;
-const REENGAGEMENTS_MAX = 3;
-const FAILURES_MAX = 3;
 
 export class RealtimeSession implements CallSession {
   readonly #options: RealtimeOptions;

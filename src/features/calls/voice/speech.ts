@@ -7,6 +7,9 @@ import type {
 import { Utterance } from "./utterance.ts";
 import { pieceEnd } from "./wording.ts";
 
+/** After so many failures of synthesis or of the model in a row the call ends. */
+export const FAILURES_MAX = 3;
+
 /** Why something is said; decides what happens to it and whether the model gets to see it. */
 export type SpeechKind = "greeting" | "reply" | "filler" | "note";
 

@@ -29,9 +29,9 @@ const ENDPOINT_LONGEST_MS = 2500;
 const BACKCHANNEL_SILENCE_MS = 500;
 const FALSE_INTERRUPTION_MS = 2000;
 const FILLER_AFTER_MS = 700;
-const REENGAGEMENTS_MAX = 3;
+export const REENGAGEMENTS_MAX = 3;
 /** Before the end of a call that runs out of time, for a goodbye. */
-const GOODBYE_MS = 8000;
+export const GOODBYE_MS = 8000;
 /** A person who answers does not speak as long as this without a breath. */
 export const MACHINE_RUN_MS = 3500;
 /** After the greeting of a machine. */

@@ -10,17 +10,15 @@ import type { EndReason } from "#features/calls/records.ts";
 import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
 import { createEars, type Ears } from "./ears.ts";
 import { reasonOf } from "./end-reason.ts";
-import { Mixer } from "./mixer.ts";
+import { CLEARED_WAIT_MS, Mixer } from "./mixer.ts";
 import { Scribe } from "./scribe.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
-import { Speech, type SpeechKind } from "./speech.ts";
+import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
 import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turn-events.ts";
 import { reduceTurn, START } from "./turn-taker.ts";
 import type { Utterance } from "./utterance.ts";
 import type { FillerTone } from "./wording.ts";
 
-const CLEARED_WAIT_MS = 300;
-const FAILURES_MAX = 3;
 const SAYS_MAX = 20;
 
 export class VoiceSession implements CallSession {
