@@ -90,7 +90,7 @@ test("[ST3] what is swapped as a whole is imported in its own place only", () =>
     "sqlite-vec": /^src\/storage\/engines\/sqlite\//,
     "uWebSockets.js": /^src\/edge\/http\/(server|response|socket)\.ts$/,
     "prom-client": /^src\/base\/core\/metrics\.ts$/,
-    piscina: /^(src\/app\/features|workers\/extractor)\.ts$/,
+    piscina: /^(src\/features\/tools\/threads|workers\/extractor)\.ts$/,
     preact: /^src\/ui\//,
   };
   for (const { file, target } of IMPORTS) {

@@ -7,13 +7,14 @@ import { createFailedAuthentications } from "#core/failed-authentications.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createRateLimiter, type RateLimit, type RateLimiter } from "#core/rate-limit.ts";
 import type { AppOptions, Features } from "./features.ts";
+import { tlsFilesOf } from "#config/config.ts";
 import { API_ROOT, type ApiOptions } from "#http/api.ts";
 import { createOrigins } from "#http/origins.ts";
 import type { Caller } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
 
-function createLimiters({ config, system }: AppOptions) {
+function createLimiters({ config, system }: AdmissionOptions) {
   if (!config.PARLEY_RATE_LIMITS) return null;
   const limiter = (...limits: [RateLimit, ...RateLimit[]]): RateLimiter =>
     createRateLimiter(limits, { system, keysMax: LIMITS.rateLimiterKeysMax });
@@ -44,7 +45,7 @@ function callerOfTicket(accounts: Accounts, issued: Caller | null): Caller | nul
     : identity;
 }
 
-interface Admission {
+export interface Admission {
   api: ApiOptions;
   access: Access;
   tickets: Tickets<Caller>;
@@ -52,17 +53,21 @@ interface Admission {
   generateReply: RateLimiter | null;
 }
 
-export function createAdmission(
-  options: AppOptions,
-  storage: Storage,
-  { accounts, sessions, assistants, conversations, metrics }: Features,
-  server: HttpServer,
-  draining: () => boolean,
-): Admission {
-  const { config, log, system } = options;
+interface AdmissionOptions extends Omit<AppOptions, "models"> {
+  storage: Pick<Storage, "events">;
+  features: Pick<
+    Features, "accounts" | "sessions" | "assistants" | "conversations" | "metrics"
+  >;
+  server: HttpServer;
+  draining(): boolean;
+}
+
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { config, log, system, storage, server, draining } = options;
+  const { accounts, sessions, assistants, conversations, metrics } = options.features;
   const limiters = createLimiters(options);
   const tickets = createTickets<Caller>(system, { singleUse: true });
-  const origins = createOrigins(config.PARLEY_PUBLIC_URL, config.PARLEY_TLS_KEY_FILE !== null);
+  const origins = createOrigins(config.PARLEY_PUBLIC_URL, tlsFilesOf(config) !== null);
   const access = createAccess({
     conversations,
     findAssistant: (id) => assistants.findById(id),

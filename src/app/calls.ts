@@ -2,49 +2,63 @@
 // them to the features below. Called by features.ts.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Assistant } from "#features/assistants/assistants.ts";
-import type { Capabilities } from "#features/assistants/capabilities.ts";
-import type { Catalogs } from "#features/assistants/catalogs.ts";
-import type { Calls } from "#features/calls/calls.ts";
+import type { Assistants } from "#features/assistants/assistants.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
-import { createEvaluate } from "#features/calls/evaluation.ts";
-import { createMediaThread } from "#features/calls/media.ts";
-import type { MediaThread } from "#features/calls/voice/protocol.ts";
-import type { Recordings } from "#features/calls/recordings.ts";
+import { createCalls, type Calls } from "#features/calls/calls.ts";
 import { createLines, type Lines } from "#features/calls/lines.ts";
 import type { CallingOptions } from "#features/calls/live-call.ts";
-import { createVoiceChoice, type VoiceChoice } from "#features/calls/voice-choice.ts";
-import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
-import type { Config } from "#config/config.ts";
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
-import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
+import { createMediaThread } from "#features/calls/media.ts";
+import type { Recordings } from "#features/calls/recordings.ts";
+import {
+  createVoiceChoice, type VoiceChoice, type VoiceChoiceOptions,
+} from "#features/calls/voice-choice.ts";
+import type { MediaThread } from "#features/calls/voice/protocol.ts";
+import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
+import { tlsFilesOf, type Config } from "#config/config.ts";
+import type { Plan } from "#core/price-lists.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
 import type { SipListener } from "#providers/carriers/sip/trunks/trunk.ts";
-import type { ModelCatalog } from "#providers/models/catalog.ts";
 import type { SpeechConfig, VendorConfig } from "#providers/speech/engines.ts";
+import type { Storage } from "#storage/storage.ts";
+import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
 
-export interface VoiceOptions
+interface CallRecordsOptions {
+  config: Config;
+  storage: Pick<Storage, "calls">;
+  planOf(accountId: number): Plan;
+  recordings: Recordings;
+  bus: EventBus;
+  system: System;
+}
+
+export function createCallRecords(options: CallRecordsOptions): Calls {
+  const { config, storage, planOf, recordings, bus, system } = options;
+  return createCalls({
+    store: storage.calls, bus, system, recordings,
+    dialling: {
+      countries: config.PARLEY_DIAL_COUNTRIES,
+      perMinute: config.PARLEY_RATE_LIMITS ? config.PARLEY_DIAL_RATE_PER_MINUTE : null,
+    },
+    priceMicrosPerMinute: config.PARLEY_CALL_PRICE ?? 0,
+    parallelMax: (accountId) => planOf(accountId).parallel_calls,
+  });
+}
+
+interface VoiceOptions
   extends Pick<
     CallingOptions,
-    | "askInbound" | "findAssistant" | "languagesOf" | "resolveTurn" | "sourcesOf" | "limits"
-    | "routeInbound" | "warningsOf"
-  > {
-  /** Which model judges a call that is over. */
-  resolveModel: Parameters<typeof createEvaluate>[0]["resolveModel"];
-  sipTrunks: SipTrunks;
-  findHosted: InboundStore["findHosted"];
+    | "askInbound" | "calls" | "evaluate" | "languagesOf" | "limits" | "log" | "recordings"
+    | "resolveTurn" | "sourcesOf" | "system" | "warningsOf"
+  >, Pick<VoiceChoiceOptions, "catalogs" | "titlesOf"> {
   config: Config;
+  storage: Pick<Storage, "phoneNumbers">;
   speech: SpeechConfig;
-  can: Capabilities;
-  catalogs: Catalogs;
-  realtimeName: ModelCatalog["realtimeName"];
-  /** Titles of what the assistant knows. */
-  titlesOf(assistant: Assistant): string[];
-  calls: Calls;
-  recordings: Recordings;
-  system: System;
-  log: Logger;
+  capabilities: VoiceChoiceOptions["can"];
+  modelCatalog: Pick<VoiceChoiceOptions, "realtimeName">;
+  assistants: Pick<Assistants, "find">;
+  phoneNumbers: { sipTrunks: SipTrunks; routeInbound: RouteInbound };
   /** Milliseconds a tick of the media clock came late by. */
   observeLateness(ms: number): void;
 }
@@ -61,9 +75,10 @@ interface Voice {
 }
 
 export function createVoice(options: VoiceOptions): Voice {
-  const { config, speech, calls, recordings, system, log } = options;
+  const { config, storage, speech, assistants, phoneNumbers, recordings, system, log } = options;
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
-  const { carrier: trunks } = options.sipTrunks;
+  const { sipTrunks, routeInbound } = phoneNumbers;
+  const { carrier: trunks } = sipTrunks;
   const media = createMediaThread({
     data: {
       speech, logLevel: config.PARLEY_LOG_LEVEL, sip: sipListenerOf(config),
@@ -76,16 +91,18 @@ export function createVoice(options: VoiceOptions): Voice {
   });
   trunks.onChange(media.trunksChanged);
   const hosted = createHostedLines(options);
-  const { voiceOf, whyCannotTalk } = createVoiceChoice(options);
+  const { voiceOf, whyCannotTalk } = createVoiceChoice({
+    ...options, can: options.capabilities, realtimeName: options.modelCatalog.realtimeName,
+  });
   const { lineOf, whyCannotCall } = createLines({
-    trunks: options.sipTrunks, hosted, findHosted: options.findHosted, whyCannotTalk,
-    hasSip: config.PARLEY_SIP_PORT !== null, log,
+    trunks: sipTrunks, hosted, whyCannotTalk, log,
+    findHosted: (number) => storage.phoneNumbers.findHosted(number),
+    hasSip: config.PARLEY_SIP_PORT !== null,
   });
   const calling = createCalling({
-    ...options,
-    calls, media, voiceOf, whyCannotTalk, lineOf,
+    ...options, media, voiceOf, whyCannotTalk, lineOf, routeInbound,
+    findAssistant: (accountId, id) => assistants.find(accountId, id),
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
-    evaluate: createEvaluate({ resolveModel: options.resolveModel, system, log }),
   });
   return {
     calling,
@@ -102,18 +119,17 @@ export function createVoice(options: VoiceOptions): Voice {
 }
 
 function sipListenerOf(config: Config): SipListener | null {
-  const {
-    PARLEY_SIP_PORT: port, PARLEY_TLS_KEY_FILE: key, PARLEY_TLS_CERT_FILE: cert,
-  } = config;
+  const port = config.PARLEY_SIP_PORT;
   if (port === null) return null;
+  const files = tlsFilesOf(config);
   return {
     port,
     host: config.PARLEY_SIP_HOST,
     publicHost: config.PARLEY_SIP_PUBLIC_HOST,
     rtpPorts: config.PARLEY_RTP_PORTS,
-    tls: key !== null && cert !== null
-      ? { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
-      : null,
+    tls: files && {
+      key: readFileSync(files.keyFile, "utf8"), cert: readFileSync(files.certFile, "utf8"),
+    },
   };
 }
 

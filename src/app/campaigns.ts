@@ -22,23 +22,22 @@ interface CampaigningOptions {
   planOf(accountId: number): Plan;
   assistants: Assistants;
   calls: Calls;
-  calling: Pick<Calling, "dial">;
-  whyCannotCall: Lines["whyCannotCall"];
+  voice: { calling: Pick<Calling, "dial">; whyCannotCall: Lines["whyCannotCall"] };
 }
 
 export function createCampaigning(options: CampaigningOptions) {
-  const { storage, bus, system, log, planOf, assistants, calls, calling } = options;
+  const { storage, bus, system, log, planOf, assistants, calls, voice } = options;
   const store = storage.campaigns;
   const callers = createCallers({
     findAssistant: (accountId, id) => assistants.find(accountId, id),
     findNumber: (accountId, id) => storage.phoneNumbers.find(accountId, id),
-    whyCannotCall: options.whyCannotCall,
+    whyCannotCall: voice.whyCannotCall,
   });
   const dialler = createDialler({
     ...callers, store, bus, system, log,
     terms: calls.terms,
     secondsFor: calls.secondsFor,
-    dial: (call, assistant, secondsMax) => calling.dial(call, assistant, secondsMax),
+    dial: (call, assistant, secondsMax) => voice.calling.dial(call, assistant, secondsMax),
     giveUp: (callId, reason) => calls.change(callId, "failed", { reason }),
   });
   return {

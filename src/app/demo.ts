@@ -1,6 +1,6 @@
 // What an empty data folder gets, so that a newcomer's first minute works: an account with money, a
 // key, an assistant, a conversation to send to.
-import type { Features } from "./app.ts";
+import type { Features } from "./features.ts";
 import { formatMicros, MICROS_PER_DOLLAR } from "#core/money.ts";
 
 const DEMO_BALANCE_MICROS = 5 * MICROS_PER_DOLLAR;
@@ -20,8 +20,11 @@ We rent city bikes for 20 dollars a day and electric bikes for 45 dollars a day.
 The workshop is at 12 Harbour Street, next to the ferry terminal.`;
 
 /** Null when the data folder has an account already. */
-export async function seedDemo(features: Features): Promise<Demo | null> {
-  const { accounts, assistants, conversations } = features;
+export async function seedDemo(
+  { accounts, assistants, conversations }: Pick<
+    Features, "accounts" | "assistants" | "conversations"
+  >,
+): Promise<Demo | null> {
   if (accounts.list().length > 0) return null;
   const account = await accounts.create("Demo", "demo@example.org");
   await accounts.credit(account.id, DEMO_BALANCE_MICROS, "demo:opening-balance");

@@ -5,7 +5,7 @@ import { hostedPaths } from "#features/calls/hosted/hosted.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import { readNumberPrices } from "#core/price-lists.ts";
-import { createSecretBox, loadSecret } from "#core/secrets.ts";
+import type { SecretBox } from "#core/secrets.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
@@ -75,20 +75,18 @@ export function createNumbers(options: NumbersOptions) {
 }
 
 interface TelephonyOptions extends NumbersOptions {
-  config: NumbersOptions["config"] & Pick<
-    Config, "PARLEY_SECRET" | "PARLEY_DATA_DIR" | "PARLEY_ALLOW_PRIVATE_NETWORKS"
-  >;
+  config: NumbersOptions["config"] & Pick<Config, "PARLEY_ALLOW_PRIVATE_NETWORKS">;
+  box: SecretBox;
   storage: NumbersOptions["storage"] & Pick<Storage, "sipTrunks">;
 }
 
 /** Numbers of every type, and where calls to them go. */
 export function createTelephony(options: TelephonyOptions) {
-  const { config, storage, system, log } = options;
+  const { config, storage, box, system, log } = options;
   const bought = createNumbers(options);
-  const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
   const { allows } = createAddressPolicy(config.PARLEY_ALLOW_PRIVATE_NETWORKS);
   const sipTrunks = createSipTrunks({
-    store: storage.sipTrunks, box: createSecretBox(secret, system), system, log, mayReach: allows,
+    store: storage.sipTrunks, box, system, log, mayReach: allows,
   });
   bought.numbers.onRemoved(sipTrunks.removed);
   const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });

@@ -1,5 +1,5 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
-import { createApp, type App } from "./app.ts";
+import { createApp, type App, type Reached } from "./app.ts";
 import { loadModels } from "./models.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
 import { StartFailure } from "#core/faults.ts";
@@ -8,7 +8,6 @@ import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
 import { createSystem } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
-import { listeningOrigin } from "#http/origins.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 
 /** From sysexits.h, as service managers know them. */
@@ -70,13 +69,9 @@ function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
   }
 }
 
-type Ports = Awaited<ReturnType<App["listen"]>>;
-
 function announce(
-  config: Config, log: Logger, { port, sipPort }: Ports, demo: Demo | null,
+  config: Config, log: Logger, { port, sipPort, url }: Reached, demo: Demo | null,
 ): void {
-  const url = config.PARLEY_PUBLIC_URL
-    ?? listeningOrigin(config.PARLEY_TLS_KEY_FILE !== null, config.PARLEY_HOST, port);
   if (demo) printDemo(demo, url);
   log.info({ host: config.PARLEY_HOST, port, url, base_url: `${url}/api` }, "listening");
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");

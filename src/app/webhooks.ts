@@ -1,73 +1,71 @@
-// Composition root, the part about webhooks: what the outbox needs to send, and the evaluations of
-// chats it sends. Called by features.ts.
+// Composition root, the part about webhooks: what the outbox needs to send, and the evaluations it
+// waits for. Called by features.ts.
 import type { Assistants } from "#features/assistants/assistants.ts";
-import { createEvaluate } from "#features/calls/evaluation.ts";
+import type { Evaluate } from "#features/calls/evaluation.ts";
 import type { Recordings } from "#features/calls/recordings.ts";
-import type { TranscriptEntry } from "#features/calls/records.ts";
-import type { Config } from "#config/config.ts";
-import { createEvaluations, type EvaluationStore } from "#features/conversations/evaluations.ts";
-import type { ConversationStore } from "#features/conversations/records.ts";
-import type { Logger } from "#core/logger.ts";
-import type { Metrics } from "#core/metrics.ts";
-import { loadSecret } from "#core/secrets.ts";
-import type { System } from "#core/system.ts";
-import type { EventBus } from "#events/bus.ts";
-import { createOutbound } from "#outbound/request.ts";
+import { createEvaluations } from "#features/conversations/evaluations.ts";
+import { createChatEvaluation } from "#features/webhooks/evaluation.ts";
 import { createInboundAsk } from "#features/webhooks/inbound-webhook.ts";
 import { createRelay } from "#features/webhooks/relay.ts";
-import { createWebhooks, type WebhookStore } from "#features/webhooks/webhooks.ts";
+import { createWebhooks } from "#features/webhooks/webhooks.ts";
+import type { Config } from "#config/config.ts";
+import type { Logger } from "#core/logger.ts";
+import type { Metrics } from "#core/metrics.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import { API_ROOT } from "#http/api.ts";
+import { createOutbound } from "#outbound/request.ts";
+import type { Storage } from "#storage/storage.ts";
 
 interface DeliveryOptions {
   config: Config;
-  store: WebhookStore;
-  conversations: Pick<ConversationStore, "history">;
-  evaluations: EvaluationStore;
+  storage: Pick<Storage, "webhooks" | "conversations" | "evaluations">;
+  secret: string;
   bus: EventBus;
-  assistants: Assistants;
-  recordings: Recordings;
-  resolveModel: Parameters<typeof createEvaluate>[0]["resolveModel"];
+  assistants: Pick<Assistants, "find">;
+  recordings: Pick<Recordings, "linkOf">;
+  evaluate: Evaluate;
   metrics: Metrics;
   system: System;
   log: Logger;
 }
 
-const API_ROOT = "/api";
 const USER_AGENT = "Parley-Webhooks";
 
 export function createDelivery(options: DeliveryOptions) {
-  const { config, store, bus, recordings, metrics, system, log } = options;
+  const { config, storage, secret, bus, assistants, recordings, metrics, system, log } = options;
+  const store = storage.webhooks;
   const outbound = createOutbound({
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, userAgent: USER_AGENT,
   });
   let origin = config.PARLEY_PUBLIC_URL ?? "";
-  const evaluations = createChatEvaluations(options);
-  const webhooks = createWebhooks({
-    store,
-    system,
-    secret: loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system),
-    wake: (endpointId) => relay.wake(endpointId),
+  const evaluations = createEvaluations({
+    store: storage.evaluations, bus, system, log,
+    evaluate: createChatEvaluation({
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      history: storage.conversations.history,
+      evaluate: options.evaluate,
+    }),
   });
+  const webhooks = createWebhooks({
+    store, system, secret, wake: (endpointId) => relay.wake(endpointId),
+  });
+  const { signingSecrets } = webhooks;
   const relay = createRelay({
-    store,
-    outbound,
-    signingSecrets: webhooks.signingSecrets,
-    recordingUrl: (file) => `${origin}${API_ROOT}${recordings.linkOf(file)}`,
+    store, outbound, signingSecrets, system, log,
+    recordingUrl: (file) => recordings.linkOf(file, origin + API_ROOT),
     evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
-    system,
-    log,
   });
   let unwatch = (): void => undefined;
   return {
     webhooks,
-    askInbound: createInboundAsk({
-      store, outbound, signingSecrets: webhooks.signingSecrets, system, log,
-    }),
-    /** Nothing is sent before it is known where the server listens: links are absolute. */
-    start: (listening: string): void => {
-      origin = config.PARLEY_PUBLIC_URL ?? listening;
+    askInbound: createInboundAsk({ store, outbound, signingSecrets, system, log }),
+    /** Nothing is sent before it is known where the server is reached: links are absolute. */
+    start: (reachedAt: string): void => {
+      origin = reachedAt;
       unwatch = bus.watch(() => {
         relay.wake(null);
         evaluations.wake();
@@ -83,30 +81,4 @@ export function createDelivery(options: DeliveryOptions) {
       await outbound.close();
     },
   };
-}
-
-/** Evaluates what was said in conversations that have ended. */
-function createChatEvaluations(options: DeliveryOptions) {
-  const { assistants, resolveModel, conversations, evaluations, bus, system, log } = options;
-  const evaluate = createEvaluate({ resolveModel, system, log });
-  return createEvaluations({
-    store: evaluations,
-    bus, system, log,
-    evaluate: async ({ id, accountId, assistantId }, signal) => {
-      const assistant = assistants.find(accountId, assistantId);
-      if (!assistant) return { values: {}, error: "The assistant was deleted." };
-      const entries = conversations.history(id).map((
-        { role, content }, index,
-      ): TranscriptEntry => ({
-        number: index + 1,
-        speaker: role === "assistant" ? "assistant" : "customer",
-        text: content,
-        startMs: 0,
-        endMs: 0,
-        interrupted: false,
-        functionCalls: [],
-      }));
-      return evaluate(assistant, entries, signal);
-    },
-  });
 }

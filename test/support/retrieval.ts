@@ -65,7 +65,7 @@ export async function measureRetrieval(): Promise<Measured> {
   const { port } = site.address() as AddressInfo;
   const server = await startTestServer({ env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" } });
   const id = await fill(server, `http://127.0.0.1:${port}/`);
-  const { search } = server.app.features.knowledge;
+  const { search } = server.app.features.knowledge.retrieval;
   const startedMs = performance.now();
   const rows: Row[] = [];
   for (const [question, passage] of QUESTIONS) {

@@ -14,6 +14,13 @@ type ConfigOutcome =
 /** The exit code where settings are wrong (sysexits: EX_CONFIG). */
 export const EXIT_CONFIG = 78;
 
+/** Files of the server's key and certificate, which are set together; null: it has no TLS. */
+export function tlsFilesOf(
+  { PARLEY_TLS_KEY_FILE: keyFile, PARLEY_TLS_CERT_FILE: certFile }: Config,
+): { keyFile: string; certFile: string } | null {
+  return keyFile !== null && certFile !== null ? { keyFile, certFile } : null;
+}
+
 type Environment = Record<string, string | undefined>;
 
 function readRaw(

@@ -60,7 +60,8 @@ export function createVoiceAvailability(
 
 /**
  * Keeps the answers, as many as catalogs have codes and languages: lists ask for many assistants at
- * once, and engines look for files and packages. What is installed later counts from the next start.
+ * once, and engines look for files and packages. What is installed later counts from the next
+ * start.
  */
 export function remembering(can: Capabilities): Capabilities {
   return {

@@ -1,6 +1,9 @@
 // The two functions a model books appointments with. Whatever it writes as arguments, the answer is
 // an object it can act on.
+import { createHash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
+import type { TurnContext } from "#features/assistants/turn-context.ts";
+import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import type { ModelTool } from "#providers/models/port.ts";
 import type { Calendars, Person } from "./calendar.ts";
 import { isDate, localIso, spokenTime } from "./slots.ts";
@@ -15,7 +18,7 @@ const TEXT_CHARS_MAX = 500;
 
 const text = (description: string) => ({ type: "string", description });
 
-export const CALENDAR_FUNCTIONS: ModelTool[] = [
+const FUNCTIONS: ModelTool[] = [
   {
     name: CHECK_AVAILABILITY,
     description: "Lists free appointment times. Call it before you offer any time.",
@@ -106,6 +109,22 @@ async function bookAppointment(
       ? "That time has just been taken."
       : "No appointment can begin at that time.",
     free_times: slots.slice(0, ALTERNATIVES),
+  };
+}
+
+/** For an assistant that has the calendar among its tools. */
+export function calendarFunctions(
+  calendars: Calendars, { assistant, scope }: Pick<TurnContext, "assistant" | "scope">,
+): FunctionSource {
+  if (!assistant.settings.tools.some(({ type }) => type === "calendar")) return NO_FUNCTIONS;
+  return {
+    offered: FUNCTIONS,
+    call: ({ name, arguments: args }) => {
+      const digest = createHash("sha256").update(JSON.stringify(args)).digest("hex");
+      return callCalendar(calendars, assistant, {
+        name, arguments: args, bookingKey: `${scope}:${digest}`,
+      });
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 // The evaluation after a call or a chat: the model fills the assistant's post_call_schema from what
-// was said. Called by app/webhooks.ts for chats, by calling.ts when the media is over, and at the
-// start for calls a crash left unfinished.
+// was said. Called by webhooks/evaluation.ts for chats, by ending.ts when the media is over, and at
+// the start for calls a crash left unfinished.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -8,7 +8,7 @@ import type { System } from "#core/system.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
 import type { TranscriptEntry } from "./records.ts";
 
-export interface Evaluation {
+interface Evaluation {
   values: Record<string, unknown>;
   /** Why there are none although they were wanted. */
   error: string | null;
@@ -20,6 +20,12 @@ interface EvaluateOptions {
   log: Logger;
 }
 
+/** One utterance, or one message of a chat. */
+type Said = Pick<TranscriptEntry, "speaker" | "text">;
+export type Evaluate = (
+  assistant: Assistant, entries: readonly Said[], signal?: AbortSignal,
+) => Promise<Evaluation>;
+
 type Field = Assistant["settings"]["post_call_schema"][number];
 
 const TRANSCRIPT_CHARS_MAX = 60_000;
@@ -27,16 +33,14 @@ const VALUE_CHARS_MAX = 4000;
 const NONE: Evaluation = { values: {}, error: null };
 
 /** `AI: …` and `Customer: …`, a line each. */
-export const transcriptText = (entries: TranscriptEntry[]): string =>
+export const transcriptText = (entries: readonly Said[]): string =>
   entries
     .filter(({ text }) => text !== "")
     .map(({ speaker, text }) => `${speaker === "assistant" ? "AI" : "Customer"}: ${text}`)
     .join("\n");
 
-export function createEvaluate(options: EvaluateOptions) {
-  return async (
-    assistant: Assistant, entries: TranscriptEntry[], signal?: AbortSignal,
-  ): Promise<Evaluation> => {
+export function createEvaluate(options: EvaluateOptions): Evaluate {
+  return async (assistant, entries, signal) => {
     const { post_call_evaluation: isWanted, post_call_schema: fields } = assistant.settings;
     const transcript = transcriptText(entries).slice(-TRANSCRIPT_CHARS_MAX);
     if (!isWanted || fields.length === 0 || transcript === "") return NONE;

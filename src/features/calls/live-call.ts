@@ -15,12 +15,12 @@ import type { ResolveTurn, TurnContext } from "#features/assistants/turn-context
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
-import type { Evaluation } from "./evaluation.ts";
+import type { Evaluate } from "./evaluation.ts";
 import type { Face } from "./face.ts";
 import type { SpokenLanguage } from "./languages.ts";
 import type { Lines } from "./lines.ts";
 import type { Recordings } from "./recordings.ts";
-import type { Hearing, TranscriptEntry } from "./records.ts";
+import type { Hearing } from "./records.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import type { MediaThread } from "./voice/protocol.ts";
 
@@ -42,7 +42,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   routeInbound: RouteInbound;
   /** What the carrier charges for a minute; 0: not known. */
   carrierRateOf(leg: CarrierLeg): Micros;
-  evaluate(assistant: Assistant, entries: TranscriptEntry[]): Promise<Evaluation>;
+  evaluate: Evaluate;
   recordings: Pick<Recordings, "folder" | "repair">;
   system: System;
   log: Logger;

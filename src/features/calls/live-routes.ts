@@ -18,14 +18,15 @@ import { readPosition, type SocketSession, type StreamRequest, type Streams } fr
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records.ts";
-import { CallSchema, EntrySchema, wireCall, type RecordingUrl } from "./wire.ts";
+import type { Recordings } from "./recordings.ts";
+import { CallSchema, EntrySchema, wireCall } from "./wire.ts";
 
-export interface LiveCallOptions {
+interface LiveCallOptions {
   calls: Calls;
   calling: Calling;
   streams: Streams;
   events: EventLog;
-  recordingUrl: RecordingUrl;
+  recordingUrl: Recordings["urlOf"];
   /** False once the key is revoked. */
   isInForce(keyId: number): boolean;
   identify(http: HttpRequest): Caller;

@@ -6,11 +6,14 @@ import { join } from "node:path";
 import { repairWav } from "#audio/wav.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
+import type { Call } from "./records.ts";
 
 export interface Recordings {
   readonly folder: string;
-  /** Path and query of a link that works for `recordingLinkMs`. */
-  linkOf(file: string): string;
+  /** A link that works for `recordingLinkMs`; `apiUrl`: the API as its reader reaches it. */
+  linkOf(file: string, apiUrl: string): string;
+  /** The link of a call's recording; null: there is none, or not yet. */
+  urlOf(call: Pick<Call, "recordingFile" | "endedAt">, apiUrl: string): string | null;
   /** After a crash. False: nothing was recorded, and the file is gone. */
   repair(file: string): Promise<boolean>;
   /** Absent files are no error. */
@@ -32,14 +35,17 @@ export function createRecordings(
     return given.length === right.length && timingSafeEqual(given, right)
       && Number(expires) * 1_000_000 > system.now();
   };
+  const linkOf = (file: string, apiUrl: string): string => {
+    const uuid = file.slice(0, -SUFFIX.length);
+    const expires = String(Math.floor(system.now() / 1_000_000 + LIMITS.recordingLinkMs / 1000));
+    const signature = sign(uuid, expires).toString("base64url");
+    return `${apiUrl}/recordings/${uuid}?expires=${expires}&signature=${signature}`;
+  };
   return {
     folder,
-    linkOf: (file) => {
-      const uuid = file.slice(0, -SUFFIX.length);
-      const expires = String(Math.floor(system.now() / 1_000_000 + LIMITS.recordingLinkMs / 1000));
-      const signature = sign(uuid, expires).toString("base64url");
-      return `/recordings/${uuid}?expires=${expires}&signature=${signature}`;
-    },
+    linkOf,
+    urlOf: ({ recordingFile, endedAt }, apiUrl) =>
+      (recordingFile === null || endedAt === null ? null : linkOf(recordingFile, apiUrl)),
     repair: async (file) => {
       const hasSound = await repairWav(join(folder, file));
       if (!hasSound) await rm(join(folder, file), { force: true });

@@ -17,15 +17,16 @@ import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import type { Lines } from "./lines.ts";
 import { CALL_STATUSES } from "./status.ts";
+import type { Recordings } from "./recordings.ts";
 import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
 import type { VoiceChoice } from "./voice-choice.ts";
-import { CallSchema, wireCall, type RecordingUrl } from "./wire.ts";
+import { CallSchema, wireCall } from "./wire.ts";
 
 interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
   log: Logger;
-  recordingUrl: RecordingUrl;
+  recordingUrl: Recordings["urlOf"];
   findAssistant(accountId: number, assistantId: number): Assistant | null;
   findAssistantByUuid(uuid: string): Assistant | null;
   whyCannotTalk: VoiceChoice["whyCannotTalk"];

@@ -38,7 +38,7 @@ export interface VoiceChoice {
   whyCannotTalk(assistant: Assistant, words: GivenWords | null): string | null;
 }
 
-interface VoiceChoiceOptions {
+export interface VoiceChoiceOptions {
   catalogs: Pick<
     Catalogs, "findLanguage" | "findVoice" | "findSynthesizer" | "findTranscriber"
   >;

@@ -82,9 +82,6 @@ export const CallSchema = Type.Object({
   ...PLAIN_TIMES,
 }, named("Call", "A call with everything that was said."));
 
-/** The link of a call's recording; `baseUrl`: the API as who asks sees it. */
-export type RecordingUrl = (call: Call, baseUrl: string) => string | null;
-
 function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchema> {
   const answeredS = (call.answeredAt ?? call.createdAt) / 1_000_000;
   return {

@@ -30,7 +30,7 @@ export interface EvaluationStore {
   evaluated(args: Evaluated): Promise<CommittedEvent[]>;
 }
 
-interface EvaluationOptions {
+export interface EvaluationOptions {
   store: EvaluationStore;
   evaluate(due: DueEvaluation, signal: AbortSignal): Promise<Result>;
   bus: EventBus;

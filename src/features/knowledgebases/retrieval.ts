@@ -2,19 +2,48 @@
 // or as reference text beside the question. Each passage names where it is from.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { firstChars } from "#core/values.ts";
+import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import { estimateTokens } from "#engine/history.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
+import type { ModelTool } from "#providers/models/port.ts";
 import type { KnowledgebaseStore, Meaning, Passage } from "./knowledgebases.ts";
 
-export const SEARCH_FUNCTION = "search_knowledgebase";
+const SEARCH: ModelTool = {
+  name: "search_knowledgebase",
+  description: "Searches the knowledgebase. Use it before answering anything about the business; "
+    + "say which document (and page) an answer is from.",
+  parameters: {
+    type: "object",
+    properties: { query: { type: "string", description: "What to look for, in a few words" } },
+    required: ["query"],
+    additionalProperties: false,
+  },
+};
+
+/** Whoever may have a knowledgebase. */
+interface Reader {
+  accountId: number;
+  settings: {
+    knowledgebase_id: number | null;
+    knowledgebase_mode: "function_call" | "prompt" | null;
+  };
+}
 
 interface Retrieval {
   /** What `search_knowledgebase` answers. */
   search(
     accountId: number, knowledgebaseId: number, query: string,
   ): Promise<Record<string, unknown>>;
-  /** The whole knowledgebase while it fits, else what a search for the question finds; or null. */
-  reference(accountId: number, knowledgebaseId: number, question: string): Promise<string | null>;
+  /** The search, for a reader whose model is to ask for it. */
+  functionsOf(turn: { assistant: Reader }): FunctionSource;
+  /**
+   * For a reader whose model gets it with the prompt: the whole knowledgebase while it fits, else
+   * what a search for the question finds; null: nothing.
+   */
+  referenceFor(reader: Reader, question: string): Promise<string | null>;
+  /** Names of documents a reader has: what people who talk with it may say. */
+  titlesOf(reader: Reader): string[];
 }
 
 const wirePassage = ({ documentId, document, chunk, headings, page, url, text }: Passage) => ({
@@ -37,7 +66,7 @@ const asText = (passages: Passage[]): string =>
   passages.map((passage) => `${sourceLine(passage)}\n${passage.text}`).join("\n\n");
 
 interface RetrievalOptions {
-  store: Pick<KnowledgebaseStore, "find" | "search" | "passages">;
+  store: Pick<KnowledgebaseStore, "find" | "search" | "passages" | "documents">;
   embedder: Embedder | null;
   log: Logger;
 }
@@ -57,19 +86,36 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
   const find = async (knowledgebaseId: number, query: string): Promise<Passage[]> =>
     store.search(
       knowledgebaseId, query, LIMITS.passagesPerSearchMax, await meaningOf(query));
+  const search: Retrieval["search"] = async (accountId, knowledgebaseId, query) => {
+    const knowledgebase = store.find(accountId, knowledgebaseId);
+    if (!knowledgebase) return { error: "The knowledgebase is gone." };
+    const found = await find(knowledgebase.id, query);
+    return {
+      results: found.map(wirePassage),
+      version: knowledgebase.version,
+      ...(found.length === 0 ? { note: "Nothing was found." } : {}),
+    };
+  };
   return {
-    search: async (accountId, knowledgebaseId, query) => {
-      const knowledgebase = store.find(accountId, knowledgebaseId);
-      if (!knowledgebase) return { error: "The knowledgebase is gone." };
-      const found = await find(knowledgebase.id, query);
+    search,
+    functionsOf: ({ assistant: { accountId, settings } }) => {
+      const { knowledgebase_id: id, knowledgebase_mode: mode } = settings;
+      if (id === null || mode === "prompt") return NO_FUNCTIONS;
       return {
-        results: found.map(wirePassage),
-        version: knowledgebase.version,
-        ...(found.length === 0 ? { note: "Nothing was found." } : {}),
+        offered: [SEARCH],
+        call: async ({ arguments: { query } }) =>
+          typeof query === "string" && query.trim() !== ""
+            ? search(accountId, id, firstChars(query, LIMITS.messageCharsMax))
+            : { error: "The argument query is missing." },
       };
     },
-    reference: async (accountId, knowledgebaseId, question) => {
-      const knowledgebase = store.find(accountId, knowledgebaseId);
+    titlesOf: ({ accountId, settings: { knowledgebase_id: id } }) =>
+      (id === null || store.find(accountId, id) === null
+        ? []
+        : store.documents(id).slice(0, LIMITS.recogniserHintsMax).map(({ name }) => name)),
+    referenceFor: async ({ accountId, settings }, question) => {
+      const { knowledgebase_id: id, knowledgebase_mode: mode } = settings;
+      const knowledgebase = id === null || mode !== "prompt" ? null : store.find(accountId, id);
       if (!knowledgebase) return null;
       const whole = store.passages(knowledgebase.id, LIMITS.passagesInPromptMax + 1);
       const fits = whole.length <= LIMITS.passagesInPromptMax

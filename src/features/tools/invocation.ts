@@ -68,14 +68,14 @@ interface InvocationOptions extends SendingOptions {
   journal: ToolJournal;
 }
 
-interface InvocationContext {
+export interface InvocationContext {
   /** What the call happens in: stable across a retry of the same turn, e.g. `turn:17`. */
   scope: string;
   /** Variables of the conversation, for `{{name}}` in the endpoint and in header values. */
   variables: Record<string, string>;
 }
 
-type InvokeTool = (
+export type InvokeTool = (
   tool: Tool,
   args: Record<string, unknown>,
   context: InvocationContext,

@@ -101,6 +101,12 @@ export function conversationEndedBody(facts: ConversationFacts): Record<string, 
   };
 }
 
+/** The stored body with what is known only when it is sent. */
+export const completed = (
+  body: string,
+  late: { extracted_variables: Record<string, unknown> } | { recording_url: string },
+): string => JSON.stringify({ ...JSON.parse(body) as Record<string, unknown>, ...late });
+
 /** An event of the account's log; `id` is its position there, for catching up. */
 export const eventBody = (
   event: { accountSequence: number; type: string; json: string }, now: Instant,

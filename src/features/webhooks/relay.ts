@@ -6,6 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
+import { completed } from "./payloads.ts";
 import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type WebhookStore,
 } from "./webhooks.ts";
@@ -170,9 +171,7 @@ async function prepare(
   if (!delivery.needsEvaluation || delivery.conversationUuid === null) return delivery.body;
   const values = await evaluationOf(delivery.conversationUuid);
   if (values === null) return null;
-  const body = JSON.stringify({
-    ...JSON.parse(delivery.body) as object, extracted_variables: values,
-  });
+  const body = completed(delivery.body, { extracted_variables: values });
   await store.prepared({ deliveryId: delivery.id, body });
   return body;
 }
@@ -181,8 +180,7 @@ function withRecording(
   { recordingUrl }: RelayOptions, { recordingFile }: Delivery, body: string,
 ): string {
   if (recordingFile === null) return body;
-  const recording_url = recordingUrl(recordingFile);
-  return JSON.stringify({ ...JSON.parse(body) as object, recording_url });
+  return completed(body, { recording_url: recordingUrl(recordingFile) });
 }
 
 const GONE = 410;

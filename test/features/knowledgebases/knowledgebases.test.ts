@@ -227,7 +227,7 @@ test("[KB6] a website is read with its own links, within the limit and its robot
   });
   assert.equal((await whenRead(body.data.id)).status, "active");
   assert.deepEqual(asked, ["/robots.txt", "/", "/prices", "/more"]);
-  const { search } = server.app.features.knowledge;
+  const { search } = server.app.features.knowledge.retrieval;
   const found = await search(server.accountId, id, "price of a city bike") as {
     results: { url: string; heading: string; text: string }[];
   };
@@ -319,7 +319,7 @@ test("[KB10] a search takes any text and never finds another knowledgebase's", a
   const two = await upload(theirs, "Alpha beta gamma open secret 北京 Öffnungszeiten", {}, { key: other.key });
   await whenRead(one.body.data.id);
   await whenRead(two.body.data.id, server, other.key);
-  const { search } = server.app.features.knowledge;
+  const { search } = server.app.features.knowledge.retrieval;
   const odd = ["what's up", "C++", "AND", "NEAR(", "node.js", "-hello", '"', "*", "scope:k1", "", "🙂", "a OR b"];
   const queries = fc.oneof(fc.string(), fc.constantFrom(...odd), fc.constant("alpha"));
   await fc.assert(fc.asyncProperty(queries, async (query) => {
@@ -392,7 +392,7 @@ test("[KB13] with an embeddings server what is meant is found without its words;
     "# Refund\n\nYou get it within five days.\n\n# Parking\n\nBehind the house.", {}, { on });
   await whenRead(body.data.id, on);
   const headings = async (query: string): Promise<string[]> => {
-    const { search } = on.app.features.knowledge;
+    const { search } = on.app.features.knowledge.retrieval;
     const { results } = await search(on.accountId, id, query) as { results: { heading: string }[] };
     return results.map(({ heading }) => heading);
   };

@@ -1,0 +1,226 @@
+// Composition root, the half at the wire: which routes, sockets and pages there are, and what each
+// asks of the features. Called by app.ts.
+import { createOverview } from "#features/accounts/overview.ts";
+import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
+import { createStatements } from "#features/accounts/statements.ts";
+import { groupRoutes } from "#features/assistants/group-routes.ts";
+import { lookupRoutes } from "#features/assistants/lookup-routes.ts";
+import { assistantRoutes } from "#features/assistants/routes.ts";
+import { calendarRoutes } from "#features/calendar/routes.ts";
+import { hostedRoutes } from "#features/calls/hosted/routes.ts";
+import { callSocket, listenSocket, liveCallRoutes } from "#features/calls/live-routes.ts";
+import { recordingRoutes } from "#features/calls/recording-routes.ts";
+import { callRoutes } from "#features/calls/routes.ts";
+import { webCall } from "#features/calls/web-call.ts";
+import { campaignRoutes } from "#features/campaigns/routes.ts";
+import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
+import { recordRoutes } from "#features/conversations/record-routes.ts";
+import { conversationRoutes } from "#features/conversations/routes.ts";
+import { conversationSocket } from "#features/conversations/socket.ts";
+import { widgetRoutes } from "#features/conversations/widget-routes.ts";
+import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
+import { leadRoutes } from "#features/leads/routes.ts";
+import { phoneNumberRoutes } from "#features/phone-numbers/routes.ts";
+import { toolRoutes } from "#features/tools/routes.ts";
+import { webhookRoutes } from "#features/webhooks/routes.ts";
+import { createUiMessages } from "#gateways/ai-sdk/ui-message-stream.ts";
+import { mountMcp } from "#gateways/mcp/routes.ts";
+import { renderOpenAiFault } from "#gateways/openai/chat-completions.ts";
+import { protocolRoutes } from "#gateways/routes.ts";
+import { createTurnStreams } from "#gateways/turn-stream.ts";
+import { VERSION } from "#core/version.ts";
+import { API_ROOT, identify, mountApi } from "#http/api.ts";
+import { renderFault } from "#http/errors.ts";
+import type { HttpRequest, SocketRoute } from "#http/exchange.ts";
+import { mountFallback } from "#http/fallback.ts";
+import { buildOpenApi } from "#http/openapi.ts";
+import { mountPages } from "#http/pages.ts";
+import type { Route } from "#http/route.ts";
+import type { HttpServer } from "#http/server.ts";
+import type { Storage } from "#storage/storage.ts";
+import { mountBundles } from "#ui/build.ts";
+import { mountUi } from "#ui/pages.ts";
+import { createAdmission, type Admission } from "./admission.ts";
+import { ABOUT } from "./api-document.ts";
+import type { AppOptions, Features } from "./features.ts";
+
+/** What is below the wire, and the server above it. */
+export interface Parts extends AppOptions {
+  storage: Storage;
+  features: Features;
+  server: HttpServer;
+  draining(): boolean;
+}
+
+/** What is served together. */
+interface Served {
+  routes: Route[];
+  sockets: SocketRoute[];
+}
+
+export interface Mounted {
+  openApi(): object;
+  /** Calls may come in from carriers that wait to be asked for them. */
+  connectCarriers(): void;
+}
+
+export function mount(parts: Parts): Mounted {
+  const { config, system, features, server, draining } = parts;
+  const { conversations, knowledge, metrics } = features;
+  const admission = createAdmission(parts);
+  const { api } = admission;
+  const served = [
+    serveAccounts(parts, admission), serveResources(parts), serveConversations(parts, admission),
+    serveWebhooks(parts), serveCalls(parts, admission),
+  ];
+  const routes = served.flatMap((one) => one.routes);
+  mountApi(api, routes);
+  mountMcp({
+    api, routes, version: VERSION, publicUrl: config.PARLEY_PUBLIC_URL,
+    conversationOf: conversations.get, search: knowledge.retrieval.search,
+  });
+  for (const socket of served.flatMap((one) => one.sockets)) server.socket(socket);
+  const connectCarriers = mountCarriers(parts);
+  const openApi = (): object =>
+    buildOpenApi(routes, { ...ABOUT, version: VERSION, baseUrl: API_ROOT });
+  mountPages({
+    server,
+    openApi,
+    notReady: () => whyNotReady(parts.storage, draining),
+    metrics: async () => ({
+      contentType: metrics.registry.contentType, text: await metrics.read(system),
+    }),
+    metricsToken: config.PARLEY_METRICS_TOKEN,
+  });
+  mountUi(server);
+  mountBundles(server);
+  mountFallback(server, routes, (fault, { path }, headers) => /^(\/api)?\/v1\//.test(path)
+    ? renderOpenAiFault(fault, headers)
+    : renderFault(fault, "message", headers));
+  return { openApi, connectCarriers };
+}
+
+function whyNotReady(storage: Storage, draining: () => boolean): string | null {
+  if (storage.failure()) return "the database cannot be written";
+  return draining() ? "the server is stopping" : null;
+}
+
+function serveAccounts({ storage, features, system }: Parts, { api, tickets }: Admission): Served {
+  const { accounts, sessions, streams } = features;
+  const options = {
+    accounts, tickets, sessions, streams,
+    events: storage.events,
+    overview: createOverview({ store: storage.overview, system }),
+    statements: createStatements({ store: storage.statements, system }),
+    identify: (http: HttpRequest) => identify(api, http, true),
+  };
+  return { routes: accountRoutes(options), sockets: [accountSocket(options)] };
+}
+
+/** What an account makes and looks up. */
+function serveResources({ features, system }: Parts): Served {
+  const { assistants, campaigns, callers, capabilities, catalogs, knowledge, planOf } = features;
+  const routes = [
+    ...lookupRoutes({
+      catalogs, assistants, capabilities, models: (type) => features.modelCatalog.list(type),
+    }),
+    ...assistantRoutes({ assistants, catalogs, capabilities }),
+    ...groupRoutes(features.groups),
+    ...toolRoutes(features.tools, features.tryTool),
+    ...phoneNumberRoutes(features.phoneNumbers),
+    ...knowledgebaseRoutes(knowledge),
+    ...leadRoutes({ leads: features.leads, uploadsDir: knowledge.uploadsDir }),
+    ...campaignRoutes({
+      campaigns, callers, parallelMax: (accountId) => planOf(accountId).parallel_calls,
+    }),
+    ...calendarRoutes({
+      calendars: features.calendars,
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      system,
+    }),
+  ];
+  return { routes, sockets: [] };
+}
+
+/** Text conversations, in this API's words and in those of other systems' clients. */
+function serveConversations(
+  { features, system, log }: Parts, { api, access, generateReply }: Admission,
+): Served {
+  const { assistants, bus, catalogs, conversations, streams, voice } = features;
+  const turnStreams = createTurnStreams({ bus, system });
+  const uiMessages = createUiMessages(turnStreams);
+  const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
+  const routes = [
+    ...conversationRoutes({ conversations, access, streams, findAssistantByUuid, uiMessages }),
+    ...protocolRoutes({
+      conversations, assistants, access, uiMessages,
+      streams: turnStreams,
+      assertRoom: streams.assertRoom,
+      identify: (http) => identify(api, http, false),
+      takeRate: api.takeRate,
+    }),
+    ...widgetRoutes({
+      access, system, findAssistantByUuid, whyCannotTalk: voice.whyCannotTalk,
+      languageOf: ({ settings }) => catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
+    }),
+    ...recordRoutes({ conversations }),
+    ...accountConversationRoutes({
+      conversations, replyLimiter: generateReply,
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+    }),
+  ];
+  return { routes, sockets: [conversationSocket({ conversations, access, streams, log })] };
+}
+
+const serveWebhooks = ({ features, storage }: Parts): Served => ({
+  routes: webhookRoutes({ webhooks: features.delivery.webhooks, events: storage.events }),
+  sockets: [],
+});
+
+function serveCalls(
+  { features, storage, system, log }: Parts, { api, access }: Admission,
+): Served {
+  const { accounts, assistants, calls, conversations, recordings, streams, voice } = features;
+  const { calling, whyCannotCall, whyCannotTalk } = voice;
+  const recordingUrl = recordings.urlOf;
+  const web = webCall({
+    conversations, access, system, log, calling, whyCannotTalk,
+    findAssistant: (id) => assistants.findById(id),
+    observePlayout: (seconds) => features.metrics.playout.observe(seconds),
+  });
+  const live = {
+    calls, streams, calling, recordingUrl, log,
+    events: storage.events,
+    baseUrlOf: api.baseUrlOf,
+    identify: (http: HttpRequest) => identify(api, http, true),
+    isInForce: (keyId: number) => accounts.isInForce(keyId),
+  };
+  const routes = [
+    ...web.routes,
+    ...liveCallRoutes(live),
+    ...recordingRoutes(recordings),
+    ...callRoutes({
+      calls, calling, whyCannotCall, whyCannotTalk, recordingUrl, log,
+      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+      numberOf: ({ accountId, phoneNumberId }) => phoneNumberId === null
+        ? null
+        : storage.phoneNumbers.find(accountId, phoneNumberId)?.phoneNumber ?? null,
+    }),
+  ];
+  return { routes, sockets: [web.socket, callSocket(live), listenSocket(live)] };
+}
+
+/** Mounts the hosted carriers' doors; the result connects those that wait until they are asked. */
+function mountCarriers({ features, server, draining, log }: Parts): Mounted["connectCarriers"] {
+  const { calling, hosted: lines } = features.voice;
+  const mounted = [...lines.values()].map((hosted) =>
+    hostedRoutes({ hosted, calling, draining, log }));
+  for (const { routes, socket } of mounted) {
+    for (const route of routes) server.route(route);
+    server.socket(socket);
+  }
+  return () => {
+    for (const { connect } of mounted) connect();
+  };
+}

@@ -1,0 +1,55 @@
+// Composition root, the part about tools: the threads that call endpoints, and what sends by them.
+// Called by features.ts.
+import type { Assistants } from "#features/assistants/assistants.ts";
+import { createCalcom } from "#features/calendar/calcom.ts";
+import { createToolFunctions } from "#features/tools/functions.ts";
+import { createInvokeTool, type SendingOptions } from "#features/tools/invocation.ts";
+import { createToolThreads } from "#features/tools/threads.ts";
+import { createTools } from "#features/tools/tools.ts";
+import { createTryTool } from "#features/tools/trials.ts";
+import type { Config } from "#config/config.ts";
+import type { Logger } from "#core/logger.ts";
+import type { Metrics } from "#core/metrics.ts";
+import type { Plan } from "#core/price-lists.ts";
+import type { SecretBox } from "#core/secrets.ts";
+import type { System } from "#core/system.ts";
+import type { Storage } from "#storage/storage.ts";
+
+interface ToolingOptions {
+  config: Config;
+  storage: Pick<Storage, "tools" | "toolJournal">;
+  box: SecretBox;
+  planOf(accountId: number): Plan;
+  calcomKey: Assistants["calcomKey"];
+  metrics: Metrics;
+  system: System;
+  log: Logger;
+}
+
+export function createTooling(options: ToolingOptions) {
+  const { config, storage, box, planOf, calcomKey: keyOf, metrics, system, log } = options;
+  const journal = storage.toolJournal;
+  const threads = createToolThreads({
+    allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, log,
+  });
+  const sending: SendingOptions = {
+    send: threads.send,
+    system,
+    log,
+    observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
+  };
+  const tools = createTools({
+    store: storage.tools, box, system, toolsMax: (accountId) => planOf(accountId).tools,
+  });
+  const invokeTool = createInvokeTool({ ...sending, journal });
+  return {
+    tools,
+    invokeTool,
+    tryTool: createTryTool(sending),
+    toolFunctions: createToolFunctions({ tools, invoke: invokeTool }),
+    calcomFunctions: createCalcom({
+      url: config.PARLEY_CALCOM_URL ?? "", send: threads.send, journal, keyOf, system, log,
+    }),
+    closeToolThreads: threads.close,
+  };
+}

@@ -1,0 +1,30 @@
+// An assistant's tools as functions of a turn. A tool is looked up again when it is called: its
+// secrets are opened then, and only then.
+import type { FunctionSource } from "#engine/functions.ts";
+import { modelToolOf } from "./arguments.ts";
+import type { InvocationContext, InvokeTool } from "./invocation.ts";
+import type { Tools } from "./tools.ts";
+
+/** A turn of whoever has tools. */
+interface Turn extends InvocationContext {
+  assistant: { accountId: number; settings: { tool_ids: number[] } };
+}
+
+export function createToolFunctions(
+  { tools, invoke }: { tools: Pick<Tools, "describe" | "find">; invoke: InvokeTool },
+): (turn: Turn) => FunctionSource {
+  return ({ assistant: { accountId, settings }, scope, variables }) => {
+    const byName = new Map(settings.tool_ids
+      .map((id) => tools.describe(accountId, id))
+      .filter((tool) => tool !== null)
+      .map((tool) => [tool.name, tool]));
+    return {
+      offered: [...byName.values()].map(modelToolOf),
+      call: async ({ name, arguments: args }) => {
+        const tool = tools.find(accountId, byName.get(name)?.id ?? 0);
+        if (!tool) return { error: "The tool was deleted." };
+        return invoke(tool, args, { scope, variables });
+      },
+    };
+  };
+}

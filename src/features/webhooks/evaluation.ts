@@ -1,0 +1,24 @@
+// Evaluates a chat that has ended, for the webhooks that tell of it: the model that fills in what
+// was said on a call reads the messages in place of a transcript.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Evaluate } from "#features/calls/evaluation.ts";
+import type { EvaluationOptions } from "#features/conversations/evaluations.ts";
+import type { ConversationStore } from "#features/conversations/records.ts";
+
+interface ChatEvaluationOptions {
+  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  history: ConversationStore["history"];
+  evaluate: Evaluate;
+}
+
+export function createChatEvaluation(
+  { findAssistant, history, evaluate }: ChatEvaluationOptions,
+): EvaluationOptions["evaluate"] {
+  return async ({ id, accountId, assistantId }, signal) => {
+    const assistant = findAssistant(accountId, assistantId);
+    if (!assistant) return { values: {}, error: "The assistant was deleted." };
+    const said = history(id).map(({ role, content: text }) =>
+      ({ speaker: role === "assistant" ? "assistant" as const : "customer" as const, text }));
+    return evaluate(assistant, said, signal);
+  };
+}
