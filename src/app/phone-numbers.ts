@@ -14,6 +14,7 @@ import { createOwnedNumbers } from "#features/phone-numbers/phone-numbers.ts";
 import { createPurchases } from "#features/phone-numbers/purchases.ts";
 import { createRenewals } from "#features/phone-numbers/renewals.ts";
 import { createSipTrunks } from "#features/phone-numbers/sip-trunks.ts";
+import { createSweep } from "#features/phone-numbers/sweep.ts";
 import { createInventoryProvider } from "#providers/numbers/inventory.ts";
 import type { NumberProvider } from "#providers/numbers/port.ts";
 import { createTwilioNumbers } from "#providers/numbers/twilio.ts";
@@ -55,20 +56,14 @@ export function createNumbers(options: NumbersOptions) {
   const renewals = createRenewals({
     store, bus, system, log, graceDays: config.PARLEY_NUMBER_GRACE_DAYS,
   });
-  let sweeping: Promise<void> | null = null;
-  const sweepOnce = async (): Promise<void> => {
-    // Renewals first: what they let go is given back in the same round.
-    await renewals.sweep();
-    await purchases.sweep();
-  };
+  const sweep = createSweep({ renewals, purchases });
   return {
     numbers: createOwnedNumbers({ store, bus, system }),
     purchases,
-    /** One at a time: asked again meanwhile, it is the same. */
-    sweep: (): Promise<void> => (sweeping ??= sweepOnce().finally(() => (sweeping = null))),
+    sweep: sweep.run,
     /** Waits for what is under way. Idempotent. */
     close: async (): Promise<void> => {
-      await Promise.allSettled([sweeping, purchases.close()]);
+      await Promise.allSettled([sweep.settled(), purchases.close()]);
       await Promise.all(providers.map((provider) => provider.close()));
     },
   };
