@@ -3,14 +3,15 @@
 // those of 2025-03-26); all others send one message per POST.
 // Only the messages are here; HTTP is in routes.ts, what they do in tools.ts.
 //
-// Why by hand: the official package (@modelcontextprotocol/server 2.4.0) serves both eras without
-// sessions, too, but it brings zod and 17 MB, and its import took 210 to 450 ms and 15 MB where this
-// file takes 15 to 30 ms and 3 MB, on the same loaded machine, in every start. It speaks fetch's
-// Request and Response where the edge speaks HttpRequest; it takes batches of 100 without a setting,
-// where each message counts against the key's rate and 20 are the most (MC12, MC72); its errors are
-// its own words, and arguments are checked by its schemas where the API's routes check them here.
-// What would go are these 300 lines; what would come is an adaptor on each of those sides. Its
-// client, which is a dev dependency, tests this file in both eras (MC1).
+// Why by hand: the official package (@modelcontextprotocol/server 2.4.0) serves both eras
+// without sessions, too, but it brings zod and 17 MB, and its import took 210 to 450 ms and 15
+// MB where this file takes 15 to 30 ms and 3 MB, on the same loaded machine, in every start. It
+// speaks fetch's Request and Response where the edge speaks HttpRequest; it takes batches of 100
+// without a setting, where each message counts against the key's rate and 20 are the most (MC12,
+// MC72); its errors are its own words, and arguments are checked by its schemas where the API's
+// routes check them here. What would go are these 300 lines; what would come is an adaptor on
+// each of those sides. Its client, which is a dev dependency, tests this file in both eras
+// (MC1).
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { HttpRequest } from "#http/exchange.ts";

@@ -1,6 +1,6 @@
 // What hosted carriers call things on their media sockets: one entry a dialect, read by
-// dialects.ts. Twilio's, Telnyx', Plivo's and Vonage's are as documented; no live account was tried.
-// Asterisk's is as it was seen to be.
+// dialects.ts. Twilio's, Telnyx', Plivo's and Vonage's are as documented; no live account was
+// tried. Asterisk's is as it was seen to be.
 import { jsonOf } from "#core/values.ts";
 
 export type DialectName = "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "asterisk";
