@@ -12,7 +12,7 @@ import { runTurn, type TurnEvent } from "#engine/turn.ts";
 import type {
   LanguageModel, ModelDelta, ModelMessage, ModelRequest,
 } from "#providers/models/port.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
 
 /** A model that answers its nth request with the nth script, the last one again and again. */

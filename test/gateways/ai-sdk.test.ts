@@ -7,7 +7,7 @@ import {
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { createUiEncoder } from "#gateways/ai-sdk/ui-message-stream.ts";
-import { clientOf, REPLY, startProtocolWorld } from "#support/protocol-world.ts";
+import { clientOf, REPLY, startProtocolWorld } from "#support/server-with-model.ts";
 import { newConversation } from "#support/server.ts";
 
 const world = await startProtocolWorld();

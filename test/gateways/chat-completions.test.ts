@@ -5,7 +5,7 @@ import { streamText } from "ai";
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import OpenAI from "openai";
-import { clientOf, REPLY, startProtocolWorld } from "#support/protocol-world.ts";
+import { clientOf, REPLY, startProtocolWorld } from "#support/server-with-model.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const world = await startProtocolWorld();

@@ -10,7 +10,7 @@ import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { testDataDir } from "#support/server.ts";
 
 interface Engine {

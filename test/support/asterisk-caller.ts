@@ -10,7 +10,7 @@ import type { CallReport, HostedCalls, HostedDial } from "#providers/carriers/ho
 import {
   DOUBLE_PASSWORD, DOUBLE_USER, startAsteriskDouble, type AsteriskDouble,
 } from "./asterisk-double.ts";
-import { createTold } from "./told.ts";
+import { createTold } from "./received.ts";
 
 export const CUSTOMER = "+14155550100";
 export const NUMBER = "+14155550111";

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 
 export interface AriRequest {
   /** `POST /channels` and so on. */

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { askUntil } from "./asking.ts";
 import { freePorts } from "./free-ports.ts";
 import { isBound } from "./sipp.ts";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/baresip";

@@ -14,7 +14,7 @@ import { createElevenLabs, type ElevenLabsOptions } from "#providers/speech/elev
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 
 export interface Alignment {
   chars: string[];

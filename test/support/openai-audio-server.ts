@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 import { parseWav } from "./wav.ts";
 
 export interface SpeechRequest {

@@ -5,7 +5,7 @@ import { createHmac, randomInt, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 
 export const PLIVO_ID = "MAXXXXXXXXXXXXXXXXXX";
 export const PLIVO_TOKEN = "a token of the double";

@@ -12,9 +12,9 @@ import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/sig
 import { createSipCarrier, type SipCarrier } from "#providers/carriers/sip/sip.ts";
 import type { Names } from "#providers/carriers/sip/trunks/trunk-roster.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
-import { createManualSystem, type ManualSystem } from "./clock.ts";
+import { createManualSystem, type ManualSystem } from "./manual-clock.ts";
 import { requestText, responseText, SDP, type Wire } from "./sip-phones.ts";
-import { createTold } from "./told.ts";
+import { createTold } from "./received.ts";
 
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",

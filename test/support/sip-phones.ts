@@ -17,8 +17,8 @@ import {
   createUserAgent, type UserAgent, type UserAgentOptions,
 } from "#providers/carriers/sip/dialogs/user-agent.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
-import type { ManualSystem } from "./clock.ts";
-import { createTold, type Told } from "./told.ts";
+import type { ManualSystem } from "./manual-clock.ts";
+import { createTold, type Told } from "./received.ts";
 
 export const SDP = (mark: string): string =>
   `v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=${mark}\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n` +

@@ -1,6 +1,6 @@
 // Debian's sipp as the telephones around a server with SIP, ended with the tests at the latest.
 import { startSipp, type Sipp, type SippOptions } from "./sipp.ts";
-import type { SipWorld } from "./sip-world.ts";
+import type { SipWorld } from "./server-with-sip.ts";
 
 export interface SippPhones {
   start(options: SippOptions): Promise<Sipp>;

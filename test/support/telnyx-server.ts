@@ -5,7 +5,7 @@ import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 
 export const TELNYX_API_KEY = "KEY0123_test";
 export const TELNYX_CONNECTION = "1494404757140276705";

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 
 export interface RestRequest {
   /** `dial`, `update`, or what else was asked for; `dialled` once the emulator has answered. */

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { verifySignature } from "@vonage/jwt";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 import { VONAGE_APPLICATION, vonageBearer } from "./vonage-signing.ts";
 
 const pair = generateKeyPairSync("rsa", {

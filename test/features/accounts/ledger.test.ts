@@ -9,7 +9,7 @@ import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import {
   createLedger, createLedgerReader, createStatementStore,
 } from "#storage/ledger.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 

@@ -10,7 +10,7 @@ import { openWriter, type Db } from "#storage/engines/sqlite/database.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import { createLedger } from "#storage/ledger.ts";
 import { createOverviewStore } from "#storage/overview.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 

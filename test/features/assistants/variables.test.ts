@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { variablesOf } from "#features/webhooks/inbound-webhook.ts";
-import { startProtocolWorld } from "#support/protocol-world.ts";
+import { startProtocolWorld } from "#support/server-with-model.ts";
 import { assistantBody, newConversation } from "#support/server.ts";
 
 const world = await startProtocolWorld();

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { renderFeed } from "#features/calendar/feed.ts";
 import { callCalendar } from "#features/calendar/functions.ts";
 import { localIso, readLocal, slotsOfDay, type WorkingHours } from "#features/calendar/slots.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const system = createManualSystem(Date.UTC(2026, 0, 15, 6));

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { auditAccount } from "#features/accounts/ledger.ts";
 import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const system = createManualSystem();

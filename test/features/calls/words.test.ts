@@ -7,10 +7,10 @@ import { createToldWords } from "#features/calls/voice/told-words.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { noBrowser, openBrowser, until, WATCH } from "#support/browser.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { lines, playCall } from "#support/voice.ts";
+import { lines, playCall } from "#support/calls-by-clock.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
 
 const model = await startScriptedModel();

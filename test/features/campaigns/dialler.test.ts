@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
 import {
   campaignOf, createWorld, type Dialled, type Fate, type World,
-} from "#support/campaign-world.ts";
+} from "#support/campaigns-by-clock.ts";
 
 const MINUTE = 60_000;
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { startProtocolWorld } from "#support/protocol-world.ts";
+import { startProtocolWorld } from "#support/server-with-model.ts";
 import { newConversation } from "#support/server.ts";
 
 const world = await startProtocolWorld();

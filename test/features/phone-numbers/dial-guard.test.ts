@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
 import { barredReason, dialTurn } from "#features/phone-numbers/dial-guard.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 
 test("[DG1] premium-rate, shared-cost and satellite numbers are never dialled; countries as listed", () => {

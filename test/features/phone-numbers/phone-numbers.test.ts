@@ -6,7 +6,7 @@ import { auditAccount } from "#features/accounts/ledger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer, type CallOptions } from "#support/server.ts";
 import { startTwilioNumbers, type TwilioRequest } from "#support/twilio-numbers-server.ts";
 

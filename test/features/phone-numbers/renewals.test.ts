@@ -16,7 +16,7 @@ import { createNumbers } from "#app/phone-numbers.ts";
 import { monthAfter } from "#features/phone-numbers/billing.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { runCli } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 

@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import { readSipAddress } from "#features/phone-numbers/sip-rules.ts";
 import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 import { newTrunk, trunkBody, TRUNK_PASSWORD, TRUNKS, type WireTrunk } from "#support/sip-trunks.ts";
 

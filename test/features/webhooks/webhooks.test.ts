@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { accountEvent } from "#support/account-events.ts";
 import { askUntil } from "#support/asking.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver, type Received } from "#support/webhook-receiver.ts";

@@ -11,7 +11,7 @@ import { createFvad } from "#providers/speech/embedded/fvad.ts";
 import type { SynthesisEvent, Vad } from "#providers/speech/port.ts";
 import { createRnnoise } from "#providers/speech/embedded/rnnoise.ts";
 import { createSilero } from "#providers/speech/embedded/silero.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const RATE = 16_000;
 const GAP = RATE;

@@ -8,9 +8,9 @@ import { createDeepgramFlux } from "#providers/speech/deepgram/deepgram-flux.ts"
 import { BACKLOG_MS, type DeepgramOptions } from "#providers/speech/deepgram/deepgram-link.ts";
 import { createDeepgram, FINALIZE_WAIT_MS } from "#providers/speech/deepgram/deepgram.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startDeepgramServer } from "#support/deepgram-server.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");

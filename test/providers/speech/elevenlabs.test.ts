@@ -10,12 +10,12 @@ import {
 } from "#providers/speech/elevenlabs/elevenlabs.ts";
 import { ALIGNMENT_CHARS_MAX } from "#providers/speech/elevenlabs/elevenlabs-words.ts";
 import type { SynthesisEvent } from "#providers/speech/port.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import {
   asked, askedPeer, audioOf, closeServing, closingPeer, createFor, HOSTILE, KEY, opened, serving,
   speaking, speakWhole, speechOf, spokenAt, VOICE,
 } from "#support/elevenlabs-server.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 after(closeServing);
 

@@ -9,7 +9,7 @@ import { createPocketSphinx, pocketSphinxMissing } from "#providers/speech/embed
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer, TranscriptEvent,
 } from "#providers/speech/port.ts";
-import { createTold, type Told } from "#support/told.ts";
+import { createTold, type Told } from "#support/received.ts";
 
 const log = createLogger("silent");
 const voices = createEmbeddedVoices(log);

@@ -10,7 +10,7 @@ import { createOpenAiSpeech } from "#providers/speech/openai/openai-speech.ts";
 import { createOpenAiTranscription } from "#providers/speech/openai/openai-transcription.ts";
 import type { SynthesisEvent, TranscriptEvent, Vad } from "#providers/speech/port.ts";
 import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const KEY = "a-key-of-the-vendor";
 const common = { key: KEY, model: "a-model", system: createSystem(), log: createLogger("silent") };

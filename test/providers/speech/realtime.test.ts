@@ -11,12 +11,12 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createOpenAiRealtime } from "#providers/speech/openai/openai-realtime.ts";
 import type { SpeechToSpeechEvent, SpeechToSpeechOptions } from "#providers/speech/port.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startDeepgramServer } from "#support/deepgram-server.ts";
 import {
   selfSignedCertificate, startRealtimeServer, type RealtimeServerOptions,
 } from "#support/realtime-server.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");

@@ -10,7 +10,7 @@ import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { findSherpaModel } from "#config/sherpa-model.ts";
 import { createSherpa, sherpaMissing } from "#providers/speech/embedded/sherpa.ts";
 import { writeLoudnessModel } from "#support/sherpa-folder.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-sherpa-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { createLoopbackSynthesizer, createWordEar } from "#providers/speech/loopback.ts";
 import type { SynthesisEvent, Synthesizer } from "#providers/speech/port.ts";
 import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 const SAID: Record<string, [written: string, said: string][]> = {
   en: [

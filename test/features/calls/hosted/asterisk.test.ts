@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test, type TestContext } from "node:test";
 import { extension, noAsterisk, type AsteriskEvent } from "#support/asterisk.ts";
-import { CUSTOMER, startAsteriskWorld, type AsteriskWorld } from "#support/asterisk-world.ts";
+import { CUSTOMER, startAsteriskWorld, type AsteriskWorld } from "#support/server-with-asterisk.ts";
 import { RATE } from "#support/baresip.ts";
 import { startProcess } from "#support/process.ts";
 import { startScriptedModel, type Plan, type ScriptedModel } from "#support/scripted-model.ts";

@@ -9,7 +9,7 @@ import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
-import { CUSTOMER, startTwilioWorld } from "#support/twilio-world.ts";
+import { CUSTOMER, startTwilioWorld } from "#support/server-with-twilio.ts";
 import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();

@@ -13,7 +13,7 @@ import { openPublicDoor, startTwilioFront } from "#support/twilio-front.ts";
 import { readStream, TwilioPhone } from "#support/twilio-phone.ts";
 import {
   CUSTOMER, EMULATED_SID, EMULATED_TOKEN, ENV, newNumber, phoneAt, postSigned, startTwilioWorld,
-} from "#support/twilio-world.ts";
+} from "#support/server-with-twilio.ts";
 
 const world = await startTwilioWorld();
 after(() => world.close());

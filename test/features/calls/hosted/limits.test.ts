@@ -12,7 +12,7 @@ import type {
   CallReport, Dialled, HostedCalls, HostedDial,
 } from "#providers/carriers/hosted/port.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 const RINGING_MS = 30_000;
 const settled = () => new Promise((resolve) => setImmediate(resolve));

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { PlivoPhone, type PlivoPhoneOptions } from "#support/plivo-phone.ts";
 import { postAsPlivo } from "#support/plivo-server.ts";
-import { CUSTOMER, startPlivoWorld } from "#support/plivo-world.ts";
+import { CUSTOMER, startPlivoWorld } from "#support/server-with-plivo.ts";
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 
 const model = await startScriptedModel();

@@ -8,7 +8,7 @@ import { decodeClientState, encodeClientState } from "#providers/carriers/hosted
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { TelnyxPhone } from "#support/telnyx-phone.ts";
 import { postSigned, TELNYX_CONNECTION, webhookOf, type TelnyxCall } from "#support/telnyx-server.ts";
-import { CUSTOMER, startTelnyxWorld } from "#support/telnyx-world.ts";
+import { CUSTOMER, startTelnyxWorld } from "#support/server-with-telnyx.ts";
 
 const model = await startScriptedModel();
 const world = await startTelnyxWorld({

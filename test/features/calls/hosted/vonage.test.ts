@@ -6,7 +6,7 @@ import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { VonagePhone } from "#support/vonage-phone.ts";
 import { postVonage, type VonageOrder } from "#support/vonage-server.ts";
 import { vonageBearer } from "#support/vonage-signing.ts";
-import { CUSTOMER, startVonageWorld } from "#support/vonage-world.ts";
+import { CUSTOMER, startVonageWorld } from "#support/server-with-vonage.ts";
 
 const model = await startScriptedModel();
 const world = await startVonageWorld({

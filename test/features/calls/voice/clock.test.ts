@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createMediaClock } from "#features/calls/voice/clock.ts";
 import { Mixer } from "#features/calls/voice/mixer.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 /** When each of so many subscribers, begun together, was told. */
 function createSubscribers(count: number, lagMs = 0) {

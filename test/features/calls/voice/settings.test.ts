@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
-import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/voice.ts";
+import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls-by-clock.ts";
 
 const QUIET: CallerStep[] = [{ waitMs: 3_000_000 }];
 const { endpoint } = VOICE_SETTINGS;

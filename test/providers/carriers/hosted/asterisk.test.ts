@@ -14,7 +14,7 @@ import {
 } from "#support/asterisk-caller.ts";
 import { DOUBLE_PASSWORD, DOUBLE_USER } from "#support/asterisk-double.ts";
 import { startTestServer } from "#support/server.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const LIMITED = { timeout: 10_000 };
 

@@ -8,7 +8,7 @@ import {
   DIALECT_LIMITS, openCodec, type CarrierFrame, type DialectName,
 } from "#providers/carriers/hosted/dialects.ts";
 import { LAWS } from "#providers/carriers/sip/media/g711.ts";
-import { json, LITTLE_ENDIAN, media, PCM, STORIES } from "#support/carrier-stories.ts";
+import { json, LITTLE_ENDIAN, media, PCM, STORIES } from "#support/carrier-media.ts";
 
 const NAMES = Object.keys(DIALECTS) as DialectName[];
 

@@ -12,7 +12,7 @@ import {
   createVonageCalls, type VonageCallsOptions,
 } from "#providers/carriers/hosted/vonage-calls.ts";
 import { rsaKeyProblem } from "#core/keys.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { assertOrders, type OrderOutcome } from "#support/hosted-orders.ts";
 import { startVonageServer, VONAGE_KEY, VONAGE_PUBLIC_KEY } from "#support/vonage-server.ts";

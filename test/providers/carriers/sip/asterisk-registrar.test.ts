@@ -13,7 +13,7 @@ import { RATE } from "#support/baresip.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
-import { startSipWorld, type SipWorld } from "#support/sip-world.ts";
+import { startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 import { assertHello, assertTone, tone } from "#support/tone.ts";
 import { parseWav, wavOf } from "#support/wav.ts";
 

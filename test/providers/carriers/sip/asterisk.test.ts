@@ -9,7 +9,7 @@ import {
 import { askUntil } from "#support/asking.ts";
 import { noBaresip, RATE, startBaresip } from "#support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
-import { startSipWorld, type SipWorld } from "#support/sip-world.ts";
+import { startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 import { assertHello, assertTone, loud, tone } from "#support/tone.ts";
 import { parseWav, wavOf } from "#support/wav.ts";
 

@@ -9,8 +9,8 @@ import { createPocketSphinx, pocketSphinxMissing } from "#providers/speech/embed
 import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts";
 import { noBaresip, RATE, startBaresip, type Baresip, type Recordings } from "#support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
-import { newNumber, startSipWorld, type SipWorld } from "#support/sip-world.ts";
-import { createTold } from "#support/told.ts";
+import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
+import { createTold } from "#support/received.ts";
 
 const skip = noBaresip();
 const deaf = skip || (pocketSphinxMissing() ?? false);

@@ -14,12 +14,12 @@ import {
 } from "#providers/carriers/sip/grammar/digest.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { freePorts } from "#support/free-ports.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { createCarrierTo } from "#support/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, wireCall, type Wire,
 } from "#support/sip-phones.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 const test = (name: string, run: (t: TestContext) => unknown): void =>
   void register(name, { timeout: 30_000 }, async (t) => void await run(t));

@@ -9,7 +9,7 @@ import { type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { Outgoing } from "#providers/carriers/sip/dialogs/outgoing.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
-import { createManualSystem, type ManualSystem } from "#support/clock.ts";
+import { createManualSystem, type ManualSystem } from "#support/manual-clock.ts";
 import {
   answerOf, branchOf, caughtUp, contactOf, count, createCarrierTo, createTcpWire, inviteAt, request,
   type TcpWire,
@@ -18,7 +18,7 @@ import {
   createPhone, createWire, makeRequest, makeResponse, responseText, SDP, type Phone,
   type PhoneOptions, type Wire,
 } from "#support/sip-phones.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>

@@ -27,7 +27,7 @@ import {
 } from "#providers/carriers/sip/grammar/message.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 import { formatUri } from "#support/sip-uris.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
 import {
   anyText, bytes, INVALID, message, mutated, nasty, options, SHORT_TORTUOUS, VALID,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test as register } from "node:test";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { createCarrierTo } from "#support/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, SDP, wireCall, type Wire,

@@ -10,7 +10,7 @@ import type { RtpFigures } from "#support/rtp-peer.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newConversation } from "#support/server.ts";
 import { noSipp, startSipp } from "#support/sipp.ts";
-import { startSipWorld, type SipWorld } from "#support/sip-world.ts";
+import { startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 
 const skip = noSipp();
 const CALLS = 30;

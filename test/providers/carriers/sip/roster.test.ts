@@ -15,7 +15,7 @@ import type { IncomingInvite } from "#providers/carriers/sip/dialogs/call-types.
 import type {
   RegistrationRequest, RegistrationState,
 } from "#providers/carriers/sip/dialogs/registration.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100",

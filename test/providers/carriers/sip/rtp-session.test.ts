@@ -16,7 +16,7 @@ import {
 import type { Agreed, SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
 import { createSrtpReceiver, createSrtpSender } from "#providers/carriers/sip/media/srtp.ts";
 import { parseTelephoneEvent, writeTelephoneEvent } from "#providers/carriers/sip/media/telephone-event.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 const HOST = "127.0.0.1";
 const FRAME = 160;

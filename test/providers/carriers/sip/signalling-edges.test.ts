@@ -9,14 +9,14 @@ import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.
 import { nextHop, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import type { RegistrationState } from "#providers/carriers/sip/dialogs/registration.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
 import { caughtUp, request } from "#support/sip-hops.ts";
 import {
   createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
   type PhoneOptions, type Wire,
 } from "#support/sip-phones.ts";
-import { createTold } from "#support/told.ts";
+import { createTold } from "#support/received.ts";
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>

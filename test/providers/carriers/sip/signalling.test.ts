@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test as register, type TestContext } from "node:test";
 import { parseNameAddr, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import {
   createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
   type PhoneOptions, type Wire,

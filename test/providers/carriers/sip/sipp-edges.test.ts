@@ -11,7 +11,7 @@ import { testDataDir } from "#support/server.ts";
 import { createWire, requestText, SDP, type Wire } from "#support/sip-phones.ts";
 import { headerOf, noSipp, type SippOptions } from "#support/sipp.ts";
 import { createSippPhones } from "#support/sipp-phones.ts";
-import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/sip-world.ts";
+import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 import { TRUNKS } from "#support/sip-trunks.ts";
 
 const skip = noSipp();

@@ -7,7 +7,7 @@ import { after, test, type TestContext } from "node:test";
 import { startEndpoint } from "#support/endpoint.ts";
 import { headerOf, noSipp, type SippOptions } from "#support/sipp.ts";
 import { createSippPhones } from "#support/sipp-phones.ts";
-import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/sip-world.ts";
+import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 
 const skip = noSipp();
 const LIMITED = { skip, timeout: 20_000 };

@@ -11,7 +11,7 @@ import {
   createSystemNames, inOrder, type SrvRecord,
 } from "#providers/carriers/sip/trunks/srv.ts";
 import { resolveTrunk, type Names } from "#providers/carriers/sip/trunks/trunk-roster.ts";
-import { createManualSystem } from "#support/clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { trunkOf } from "#support/sip-hops.ts";
 
 const srv = (name: string, priority: number, weight: number): SrvRecord =>

@@ -1,7 +1,7 @@
 // The real server with an account at Telnyx, for tests: telnyx-server.ts takes its commands and
 // reports, calls have their sound from telnyx-phone.ts.
 import assert from "node:assert/strict";
-import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-desks.ts";
+import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
 import {
   startTelnyxServer, TELNYX_API_KEY, TELNYX_CONNECTION, TELNYX_PUBLIC_KEY, type TelnyxCall,

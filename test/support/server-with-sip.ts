@@ -8,7 +8,7 @@ import {
   newAssistant, startTestServer, type CallResult, type TestServer,
 } from "./server.ts";
 import { newTrunk } from "./sip-trunks.ts";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 
 export interface CallNews {
   kind: string;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { newAssistant, startTestServer, type CallResult, type TestServer } from "./server.ts";
-import { createTold, type Told } from "./told.ts";
+import { createTold, type Told } from "./received.ts";
 import type { PublicDoor } from "./twilio-front.ts";
 
 export const CUSTOMER = "+14155550100";

@@ -1,6 +1,6 @@
 // A server whose operator has an account at Vonage, with numbers brought along: requests are
 // answered by vonage-server.ts, calls have their sound from vonage-phone.ts.
-import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-desks.ts";
+import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
 import { openPublicDoor, type PublicDoor } from "./twilio-front.ts";
 import { startVonageServer, VONAGE_KEY, type Ncco, type VonageOrder, type VonageServer } from "./vonage-server.ts";

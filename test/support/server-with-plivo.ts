@@ -1,6 +1,6 @@
 // The real server with an account at Plivo, for tests: plivo-server.ts answers its REST requests
 // and reports, calls have their sound from plivo-phone.ts.
-import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-desks.ts";
+import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
 import { openPublicDoor, type PublicDoor } from "./twilio-front.ts";
 import {

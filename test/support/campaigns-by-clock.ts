@@ -11,7 +11,7 @@ import { createFeatures } from "#app/features.ts";
 import { WEEKDAYS } from "#features/calendar/slots.ts";
 import { readPhoneNumber } from "#features/leads/phone.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { createManualSystem } from "./clock.ts";
+import { createManualSystem } from "./manual-clock.ts";
 import { assistantBody, testDataDir } from "./server.ts";
 
 export type Fate =

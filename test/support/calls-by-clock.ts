@@ -12,7 +12,7 @@ import {
 } from "#providers/speech/loopback.ts";
 import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
 import type { NoiseFilter } from "#providers/speech/port.ts";
-import { createManualSystem } from "./clock.ts";
+import { createManualSystem } from "./manual-clock.ts";
 
 export const VOICE_SETTINGS: VoiceSettings = {
   language: "en",

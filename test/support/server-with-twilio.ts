@@ -1,7 +1,7 @@
 // A server whose operator has an account at Twilio: Vercel's emulator answers its REST requests and
 // signs what it reports, calls have their sound from twilio-phone.ts.
 import twilio from "twilio";
-import { CUSTOMER, newNumber, startHostedServer, type HostedDesks } from "./hosted-desks.ts";
+import { CUSTOMER, newNumber, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
 import {
   EMULATED_SID, EMULATED_TOKEN, startTwilioEmulator, type TwilioEmulator,

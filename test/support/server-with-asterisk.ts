@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { askUntil } from "./asking.ts";
 import { startAsterisk, type Asterisk, type AsteriskOptions } from "./asterisk.ts";
 import { openFrontDoor } from "./front-door.ts";
-import { createHostedDesks, CUSTOMER, type HostedDesks } from "./hosted-desks.ts";
+import { createHostedDesks, CUSTOMER, type HostedDesks } from "./hosted-calls.ts";
 import { startTestServer, testDataDir, type TestServer } from "./server.ts";
 
 export { CUSTOMER };
