@@ -110,7 +110,8 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     const startedMs = performance.now();
     await page.getByRole("button", { name: "Start the call" }).click();
     const { played_ms: playedMs, dropped_ms: droppedMs } = await cleared.promise;
-    assert.ok(playedMs > 3000 && playedMs < 12_000, `${playedMs}`);
+    // How much was heard before says how long the machine took to begin.
+    assert.ok(playedMs > 0 && playedMs < 12_000, `${playedMs}`);
     // Sent as it is to be heard, never ahead; each moment of it was played or dropped, save
     // silence after a stall. How much is dropped says how the machine stalled, so it has no bound.
     const toldMs = playedMs + droppedMs;
