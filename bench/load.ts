@@ -41,8 +41,8 @@ export async function start(
 export function startServer(env: Record<string, string>): Promise<Started> {
   const { scripts } = JSON.parse(readFileSync(file("../package.json"), "utf8")) as
     { scripts: { start: string } };
-  const [, ...flags] = scripts.start.split(" ");
-  return start(`../${flags.pop()}`, [], env, flags);
+  const [, flags = "", main = ""] = /\bnode ((?:--\S+ )*)(\S+\.ts)/.exec(scripts.start) ?? [];
+  return start(`../${main}`, [], env, flags.split(" ").filter((flag) => flag !== ""));
 }
 
 export async function stop({ child }: Started): Promise<void> {
