@@ -2,7 +2,7 @@
 // starts and how it stops. Called by serve.ts, the command line and the tests.
 import { tlsFilesOf } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
-import { DAY_MICROS, wait, type Timer } from "#core/system.ts";
+import { DAY_MICROS, nextTurn, wait, type Timer } from "#core/system.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { listeningOrigin } from "#http/origins.ts";
 import { createHttpServer } from "#http/server.ts";
@@ -112,10 +112,10 @@ async function stop({ system, storage, features, server }: Parts, timers: Timer[
   ]);
   await Promise.race([server.answered(), wait(system, LIMITS.answersMs)]);
   // What the last of them committed is published by the next tick; watchers leave after it.
-  await new Promise(setImmediate);
+  await nextTurn();
   features.streams.closeAll();
   // One turn of the event loop lets the last frames leave before the sockets are dropped.
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextTurn();
   if (!storage.failure()) await features.accounts.flushKeyUses();
   server.close();
   await Promise.all([

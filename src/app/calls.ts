@@ -101,7 +101,7 @@ export function createVoice(options: VoiceOptions): Voice {
   });
   const calling = createCalling({
     ...options, media, voiceOf, whyCannotTalk, lineOf, routeInbound,
-    findAssistant: (accountId, id) => assistants.find(accountId, id),
+    findAssistant: assistants.find,
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
   });
   return {

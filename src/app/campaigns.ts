@@ -29,7 +29,7 @@ export function createCampaigning(options: CampaigningOptions) {
   const { storage, bus, system, log, planOf, assistants, calls, voice } = options;
   const store = storage.campaigns;
   const callers = createCallers({
-    findAssistant: (accountId, id) => assistants.find(accountId, id),
+    findAssistant: assistants.find,
     findNumber: (accountId, id) => storage.phoneNumbers.find(accountId, id),
     whyCannotCall: voice.whyCannotCall,
   });

@@ -135,7 +135,7 @@ function serveResources({ features, system }: Parts): Served {
     }),
     ...calendarRoutes({
       calendars: features.calendars,
-      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      findAssistant: assistants.find,
       system,
     }),
   ];
@@ -166,7 +166,7 @@ function serveConversations(
     ...recordRoutes({ conversations }),
     ...accountConversationRoutes({
       conversations, replyLimiter: generateReply,
-      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      findAssistant: assistants.find,
     }),
   ];
   return { routes, sockets: [conversationSocket({ conversations, access, streams, log })] };
@@ -201,7 +201,7 @@ function serveCalls(
     ...recordingRoutes(recordings),
     ...callRoutes({
       calls, calling, whyCannotCall, whyCannotTalk, recordingUrl, log,
-      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      findAssistant: assistants.find,
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
       numberOf: ({ accountId, phoneNumberId }) => phoneNumberId === null
         ? null

@@ -42,7 +42,7 @@ export function createDelivery(options: DeliveryOptions) {
   const evaluations = createEvaluations({
     store: storage.evaluations, bus, system, log,
     evaluate: createChatEvaluation({
-      findAssistant: (accountId, id) => assistants.find(accountId, id),
+      findAssistant: assistants.find,
       history: storage.conversations.history,
       evaluate: options.evaluate,
     }),

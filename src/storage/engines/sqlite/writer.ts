@@ -40,11 +40,13 @@ export function createInlineWriter(dataDir: string, options: { migrate: boolean 
   const run = createBatchRunner(db, commandsOver(db));
   let queue: Waiting[] = [];
   let failure: StorageFailure | null = null;
-  const flush = async (): Promise<void> => {
+  let flushed = Promise.resolve();
+  // One batch after another: closing waits for the one whose transaction is open.
+  const flush = (): Promise<void> => (flushed = flushed.then(async () => {
     const batch = queue;
     queue = [];
     if (batch.length > 0) failure = settle(batch, await run(batch)) ?? failure;
-  };
+  }));
   return {
     write: (command, args) =>
       new Promise((resolve, reject) => {
