@@ -7,7 +7,7 @@ import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema, PLAIN_TIMES } from "#http/answers.ts";
 import { transcriptText } from "./evaluation.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
-import { TransferSchema, wireTransfers } from "./transfers.ts";
+import { TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers } from "./transfers.ts";
 
 const Free = (told: string, example: object) =>
   Type.Record(Type.String(), Type.Unknown(), about(told, example));
@@ -21,6 +21,31 @@ const LatencySchema = Type.Object({
   first_audio_ms: Stage("Until the voice's first sound", 760),
   heard_ms: Stage("Until the caller heard it", 820),
 }, named("TurnLatency", "What one reply waited for since the caller stopped speaking."));
+
+const TransferSchema = Type.Object({
+  id: Type.Integer(about("Its place among the call's transfers, counted from 1.", 1)),
+  type: Type.Union(TRANSFER_TYPES.map((one) => Type.Literal(one)), about(
+    "The function that asked for it.", "call_transfer")),
+  status: Type.Union(TRANSFER_STATUSES.map((one) => Type.Literal(one)), about(
+    "`completed`: the carrier took the caller on, or the other assistant took over; whether somebody "
+      + "picked up is known only where the carrier reports it.", "completed")),
+  failure_reason: Nullable(Type.String(), about(
+    "Why it failed; null: it did not.", "The far end answered 603.")),
+  transfer_to: Type.String(about(
+    "Telephone number or SIP address; the name of an assistant.", "+15550111")),
+  assistant_id: Nullable(Type.String(), about(
+    "The uuid of the assistant it went to; null: to a line.", null)),
+  duration: Type.Integer(about(
+    "Always 0: the talk that follows is between the carrier's lines.", 0)),
+  carrier_cost: Type.Number(about("Always 0: the talk that follows is on the carrier's bill.", 0)),
+  transcript: Nullable(
+    Type.Array(Type.String()), about("Always null: nothing of the talk is heard here.", null)),
+  formatted_transcript: Type.String(about("Always empty, for the same reason.", "")),
+  created_at: Type.String(about("When it was asked for.", "2026-03-02T10:01:00.000000Z")),
+  finished_at: Nullable(Type.String(), about(
+    "When its outcome was known; null: it is in progress.", "2026-03-02T10:01:14.000000Z")),
+}, named("Transfer", "A transfer that was tried."));
+
 export const EntrySchema = Type.Object({
   text: Type.String(about("What was said.", "Hello, how can I help?")),
   type: Type.Literal("transcript", about("Always transcript.")),
