@@ -4,7 +4,7 @@ import type {
   Appointment, Calendar, CalendarChanges, CalendarStore, NewAppointment,
 } from "#features/calendar/calendar.ts";
 import type { Period, WorkingHours } from "#features/calendar/slots.ts";
-import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS, type Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import type { Exists, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
@@ -34,8 +34,6 @@ interface AppointmentRow {
   created_at: number;
   updated_at: number;
 }
-
-const MINUTE = 60_000_000;
 
 const calendarFromRow = (row: CalendarRow): Calendar => ({
   assistantId: row.assistant_id,
@@ -114,7 +112,7 @@ export function calendarCommands(sql: Sql) {
       const same = await earlier.get(args);
       if (same) return appointmentFromRow(same);
       const { assistantId, start, end, bufferMinutes } = args;
-      const buffer = bufferMinutes * MINUTE;
+      const buffer = bufferMinutes * MINUTE_MICROS;
       const from = start - buffer;
       if (await inTheWay.get({ assistantId, from, until: end + buffer })) return null;
       const row = await insert.get(args);

@@ -9,7 +9,7 @@ import type {
 import { isOpenAt } from "#features/campaigns/hours.ts";
 import { breakerAfter, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
 import { LIMITS } from "#core/limits.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoMicros, MINUTE_MICROS, type Instant } from "#core/system.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { Lead } from "#features/leads/leads.ts";
 import { createCallBegin } from "./call-commands.ts";
@@ -21,8 +21,6 @@ import { leadFromRow, type LeadRow } from "./leads.ts";
 import type { Exists, Sql } from "./sql.ts";
 
 type Args<Name extends keyof CampaignStore> = Parameters<CampaignStore[Name]>[0];
-
-const MINUTE = 60_000_000;
 
 export function campaignCommands(sql: Sql) {
   const rows = createCampaignRows(sql);
@@ -307,7 +305,7 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     }
     const callTries = outcome === "uncounted" ? lead.callTries - 1 : lead.callTries;
     if (callTries > campaign.maxRetries) return leads.exhaust(lead, now, callTries);
-    const nextTryAt = now + campaign.retryIntervalMinutes * MINUTE;
+    const nextTryAt = now + campaign.retryIntervalMinutes * MINUTE_MICROS;
     return [await leads.change(lead, { status: "rescheduled", nextTryAt, callTries }, now)];
   };
   return async ({ leadId, now }: Args<"settle">): Promise<CommittedEvent[]> => {
