@@ -38,7 +38,7 @@ export function createCampaigning(options: CampaigningOptions) {
     terms: calls.terms,
     secondsFor: calls.secondsFor,
     dial: (call, assistant, secondsMax) => voice.calling.dial(call, assistant, secondsMax),
-    giveUp: (callId, reason) => calls.change(callId, "failed", { reason }),
+    giveUp: (call, reason) => calls.change(call, "failed", { reason }),
   });
   return {
     dialler,

@@ -13,13 +13,16 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
 import { callTransferCommands } from "./call-transfers.ts";
-import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
+import {
+  CALL, callFromRow, IS_FINAL, IS_LIVE, IS_UNFINISHED, type CallRow,
+} from "./calls.ts";
 import { createDialRates } from "./dial-rates.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
-import type { Exists, Sql } from "./sql.ts";
+import { together, type Exists, type Sql } from "./sql.ts";
 
 type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
+type CallRef = { accountId: number; callId: number };
 
 const SECOND = 1_000_000;
 /** The shortest call that is billed. */
@@ -45,7 +48,7 @@ export function callCommands(sql: Sql) {
     "calls.beat": createBeat(sql),
     "calls.recover": createRecover(sql, rows, end),
     "calls.delete": createDelete(sql, rows),
-    "calls.expireRecordings": createExpireRecordings(sql),
+    "calls.forgetRecordings": createForgetRecordings(sql),
   };
 }
 
@@ -67,10 +70,11 @@ function createCallRows(sql: Sql) {
   const advance = sql.prepare<object, { sequence: number }>(`
     UPDATE calls SET event_sequence = event_sequence + 1, updated_at = @now WHERE id = @callId
     RETURNING event_sequence AS sequence`);
-  const find = sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId`);
+  const find = sql.prepare<object, CallRow>(
+    `${CALL} WHERE c.id = @callId AND c.account_id = @accountId`);
   const setStatus = prepareStatus(sql);
-  const find1 = async (callId: number): Promise<Call | null> => {
-    const row = await find.get({ callId });
+  const find1 = async ({ accountId, callId }: CallRef): Promise<Call | null> => {
+    const row = await find.get({ accountId, callId });
     return row ? callFromRow(row) : null;
   };
   const tell = async (call: Call, data: CommittedData, now: Instant): Promise<CommittedEvent> => {
@@ -110,12 +114,12 @@ function createCallRows(sql: Sql) {
       }, now);
     },
     /** The last event of every call. */
-    tellEnded: async (callId: number, now: Instant): Promise<CommittedEvent> => {
-      const call = await find1(callId);
+    tellEnded: async (ref: CallRef, now: Instant): Promise<CommittedEvent> => {
+      const call = await find1(ref);
       if (!call) throw new Error("the call is gone");
       return tell(call, {
         type: "call_ended",
-        call_id: callId,
+        call_id: call.id,
         status: call.status,
         end_reason: call.endReason,
         failure_reason: call.failureReason,
@@ -175,7 +179,7 @@ function createCreate(sql: Sql, rows: CallRows): (args: NewCall) => Promise<Crea
       });
       if (!held) throw new Error("what is free could not be reserved");
     }
-    const call = await rows.find(callId);
+    const call = await rows.find({ accountId, callId });
     if (!call) throw new Error("an insert returned no row");
     const event = await rows.tell(call, {
       type: "call_created",
@@ -204,7 +208,7 @@ function createChange(sql: Sql, rows: CallRows) {
      WHERE id = @callId`);
   return async (args: Args<"change">): Promise<CommittedEvent[]> => {
     const { callId, to, answeredBy, reason, recordingFile = null, hearing = null, now } = args;
-    const call = await rows.find(callId);
+    const call = await rows.find(args);
     if (!call) return [];
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
       // Found out while they talk: no change of state, but one that watchers see.
@@ -231,37 +235,49 @@ function createChange(sql: Sql, rows: CallRows) {
     }
     if (!isFinal(to)) return events;
     await rows.ledger.release(reference(callId));
-    return [...events, await rows.tellEnded(callId, now)];
+    return [...events, await rows.tellEnded(args, now)];
   };
 }
 
 function createSetVariables(sql: Sql) {
-  const set = sql.prepare("UPDATE calls SET variables = @variables WHERE id = @callId");
-  return async ({ callId, variables }: Args<"setVariables">): Promise<void> =>
-    void await set.run({ callId, variables: JSON.stringify(variables) });
+  const set = sql.prepare(`
+    UPDATE calls SET variables = @variables WHERE id = @callId AND account_id = @accountId`);
+  return async ({ accountId, callId, variables }: Args<"setVariables">): Promise<void> =>
+    void await set.run({ accountId, callId, variables: JSON.stringify(variables) });
 }
 
 function createAddTranscript(sql: Sql, rows: CallRows) {
-  const draw = sql.prepare<object, { number: number }>(
-    "UPDATE calls SET entries = entries + 1 WHERE id = @callId RETURNING entries AS number");
+  // `call_ended` is the last event of a call.
+  const draw = sql.prepare<object, { number: number; sequence: number }>(`
+    UPDATE calls SET entries = entries + 1, event_sequence = event_sequence + 1, updated_at = @now
+    WHERE id = @callId AND account_id = @accountId AND NOT ${IS_FINAL}
+    RETURNING entries AS number, event_sequence AS sequence`);
   const insert = sql.prepare(`
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted,
       function_calls)
     VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls)`);
-  return async ({ callId, entry, now }: Args<"addTranscript">): Promise<CommittedEvent[]> => {
-    const call = await rows.find(callId);
-    // `call_ended` is the last event of a call.
-    if (!call || isFinal(call.status)) return [];
-    const number = (await draw.get({ callId }))?.number;
-    if (number === undefined) return [];
+  return async (
+    { accountId, callId, entry, now }: Args<"addTranscript">,
+  ): Promise<CommittedEvent[]> => {
+    const drawn = await draw.get({ accountId, callId, now });
+    if (!drawn) return [];
+    const { number, sequence } = drawn;
     const { functionCalls, interrupted } = entry;
-    await insert.run({
-      ...entry, callId, number, interrupted: interrupted ? 1 : 0,
-      functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
-    });
-    return [await rows.tell(call, {
-      type: "transcript_added", call_id: callId, entry: bodyOf({ ...entry, number }),
-    }, now)];
+    const [, accountSequence] = await together(
+      insert.run({
+        ...entry, callId, number, interrupted: interrupted ? 1 : 0,
+        functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
+      }),
+      rows.nextAccountSequence(accountId, 1),
+    );
+    return [await rows.append({
+      accountId,
+      accountSequence,
+      conversation: null,
+      call: { id: callId, sequence },
+      data: { type: "transcript_added", call_id: callId, entry: bodyOf({ ...entry, number }) },
+      now,
+    })];
   };
 }
 
@@ -300,7 +316,7 @@ function createEnd(sql: Sql, rows: CallRows) {
     WHERE id = @callId`);
   return async (args: Args<"end"> & { endedAt?: Instant }): Promise<CommittedEvent[]> => {
     const { callId, finalStatus, reason, now } = args;
-    const call = await rows.find(callId);
+    const call = await rows.find(args);
     if (!call || call.status !== "in-progress" || call.answeredAt === null) return [];
     const endedAt = args.endedAt ?? now;
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
@@ -329,7 +345,7 @@ function createEnd(sql: Sql, rows: CallRows) {
         to, answeredBy: null, reason, failureReason: args.failureReason ?? null, now,
       }),
     ];
-    return to === "failed" ? [...events, await rows.tellEnded(callId, now)] : events;
+    return to === "failed" ? [...events, await rows.tellEnded(args, now)] : events;
   };
 }
 
@@ -339,24 +355,26 @@ function createFinish(sql: Sql, rows: CallRows) {
   const set = sql.prepare(`
     UPDATE calls SET evaluation = @evaluation, evaluation_error = @evaluationError
     WHERE id = @callId`);
-  return async (
-    { callId, evaluation, evaluationError, now }: Args<"finish">,
-  ): Promise<CommittedEvent[]> => {
-    const call = await rows.find(callId);
+  return async (args: Args<"finish">): Promise<CommittedEvent[]> => {
+    const { callId, evaluation, evaluationError, now } = args;
+    const call = await rows.find(args);
     const to = (await read.get({ callId }))?.final_status;
     if (!call || !to || !mayChange(call.status, to)) return [];
     await set.run({ callId, evaluation: JSON.stringify(evaluation), evaluationError });
     const changed = await rows.change(
       call, { to, answeredBy: null, reason: null, failureReason: null, now });
-    return [changed, await rows.tellEnded(callId, now)];
+    return [changed, await rows.tellEnded(args, now)];
   };
 }
 
 function createBeat(sql: Sql) {
   const beat = sql.prepare(`
-    UPDATE calls SET last_beat_at = @now WHERE id = @callId AND status = 'in-progress'`);
-  return async ({ callIds, now }: Args<"beat">): Promise<void> => {
-    for (const callId of callIds) await beat.run({ callId, now });
+    UPDATE calls SET last_beat_at = @now
+    WHERE id = @callId AND account_id = @accountId AND status = 'in-progress'`);
+  return async (
+    { accountId, callIds, now }: { accountId: number; callIds: number[]; now: Instant },
+  ): Promise<void> => {
+    for (const callId of callIds) await beat.run({ accountId, callId, now });
   };
 }
 
@@ -370,8 +388,10 @@ interface UnfinishedRow {
 function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEnd>) {
   const unfinished = sql.prepare<object, UnfinishedRow>(`
     SELECT id, status, last_beat_at, recording_file FROM calls
-    WHERE status IN ('initiated', 'ringing', 'in-progress', 'ended') ORDER BY id`);
-  return async ({ now }: { now: Instant }): Promise<RecoveredCalls> => {
+    WHERE account_id = @accountId AND ${IS_UNFINISHED} ORDER BY id`);
+  return async (
+    { accountId, now }: { accountId: number; now: Instant },
+  ): Promise<RecoveredCalls> => {
     const events: CommittedEvent[] = [];
     const cut: string[] = [];
     const late: number[] = [];
@@ -379,7 +399,7 @@ function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEn
     const failureReason = failureOf({
       reason, isAnswered: true, isOwnLine: true, detail: null, wasMute: false,
     });
-    for (const row of await unfinished.all({})) {
+    for (const row of await unfinished.all({ accountId })) {
       const { id: callId, status, last_beat_at: beatAt } = row;
       if (status === "ended") {
         late.push(callId);
@@ -388,18 +408,18 @@ function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEn
       if (status === "in-progress") {
         if (row.recording_file !== null) cut.push(row.recording_file);
         events.push(...await end({
-          callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
+          accountId, callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
           turns: [], hasRecording: true, now,
           ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;
       }
-      const call = await rows.find(callId);
+      const call = await rows.find({ accountId, callId });
       if (!call) continue;
       await rows.ledger.release(reference(callId));
       events.push(await rows.change(
         call, { to: "failed", answeredBy: null, reason, failureReason, now }));
-      events.push(await rows.tellEnded(callId, now));
+      events.push(await rows.tellEnded({ accountId, callId }, now));
     }
     return { events, unfinished: late, cut };
   };
@@ -412,8 +432,8 @@ function createDelete(sql: Sql, rows: CallRows) {
     WHERE call_id = @callId`);
   const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
   return async ({ accountId, callId, now }: Args<"delete">) => {
-    const call = await rows.find(callId);
-    if (call?.accountId !== accountId) return { kind: "not_found" as const };
+    const call = await rows.find({ accountId, callId });
+    if (!call) return { kind: "not_found" as const };
     if (!isFinal(call.status)) return { kind: "live" as const };
     const data = { type: "call_deleted", call_id: callId } as const;
     await blankEvents.run({ callId, data: JSON.stringify(data) });
@@ -429,15 +449,12 @@ function createDelete(sql: Sql, rows: CallRows) {
   };
 }
 
-function createExpireRecordings(sql: Sql) {
-  const expire = sql.prepare<object, { recording_file: string }>(`
-    SELECT recording_file FROM calls WHERE recording_file IS NOT NULL AND ended_at < @before
-    ORDER BY ended_at LIMIT @rows`);
-  const forget = sql.prepare(
-    "UPDATE calls SET recording_file = NULL WHERE recording_file = @file");
-  return async (args: Args<"expireRecordings">): Promise<string[]> => {
-    const files = (await expire.all(args)).map(({ recording_file: file }) => file);
-    for (const file of files) await forget.run({ file });
-    return files;
+function createForgetRecordings(sql: Sql) {
+  const forget = sql.prepare(`
+    UPDATE calls SET recording_file = NULL WHERE recording_file = @file AND account_id = @accountId`);
+  return async (
+    { accountId, files }: { accountId: number; files: string[] },
+  ): Promise<void> => {
+    for (const file of files) await forget.run({ accountId, file });
   };
 }

@@ -1,6 +1,6 @@
 // Calls in SQLite: reads on the main thread. The commands are in call-commands.ts.
 import { strict as assert } from "node:assert";
-import { isLive } from "#features/calls/status.ts";
+import { isFinal, isLive } from "#features/calls/status.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import type {
   AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
@@ -10,6 +10,7 @@ import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { FunctionCall } from "#events/events.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
 
 export interface CallRow {
@@ -113,8 +114,12 @@ const entryFromRow = (row: EntryRow): TranscriptEntry => ({
     : (JSON.parse(row.function_calls) as FunctionCall[]),
 });
 
-const LIVE = CALL_STATUSES.filter(isLive).map((status) => `'${status}'`).join(", ");
-export const IS_LIVE = `status IN (${LIVE})`;
+const isAmong = (wanted: (status: CallStatus) => boolean): string =>
+  `status IN (${CALL_STATUSES.filter(wanted).map((status) => `'${status}'`).join(", ")})`;
+export const IS_LIVE = isAmong(isLive);
+export const IS_FINAL = isAmong(isFinal);
+/** Live, or the work after the call is still to be done. */
+export const IS_UNFINISHED = isAmong((status) => !isFinal(status));
 
 const MATCHES = `c.account_id = @accountId
   AND (CAST(@status AS TEXT) IS NULL OR c.status = @status)
@@ -202,9 +207,43 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
     addTranscript: (args) => writer.write("calls.addTranscript", args),
     end: (args) => writer.write("calls.end", args),
     finish: (args) => writer.write("calls.finish", args),
-    beat: (args) => writer.write("calls.beat", args),
-    recover: (args) => writer.write("calls.recover", args),
+    ...createCallSweeps(db, writer),
     delete: (args) => writer.write("calls.delete", args),
-    expireRecordings: (args) => writer.write("calls.expireRecordings", args),
+  };
+}
+
+function createCallSweeps(
+  db: Db, writer: Writer,
+): Pick<CallStore, "beat" | "recover" | "expireRecordings"> {
+  const unfinished = db.prepare<[], { accountId: number }>(
+    `SELECT DISTINCT account_id AS "accountId" FROM calls WHERE ${IS_UNFINISHED} ORDER BY 1`);
+  const expired = db.prepare<[object], { accountId: number; file: string }>(`
+    SELECT account_id AS "accountId", recording_file AS file FROM calls
+    WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
+  return {
+    beat: async ({ calls, now }) => {
+      const owned = Map.groupBy(calls, ({ accountId }) => accountId);
+      await perAccount([...owned.keys()], (accountId) => writer.write("calls.beat", {
+        accountId, now, callIds: (owned.get(accountId) ?? []).map(({ id }) => id),
+      }));
+    },
+    recover: async ({ now }) => {
+      const accountIds = unfinished.all().map(({ accountId }) => accountId);
+      const recovered = await perAccount(accountIds, (accountId) =>
+        writer.write("calls.recover", { accountId, now }));
+      return {
+        events: recovered.flatMap(({ events }) => events),
+        unfinished: recovered.flatMap(({ unfinished }) => unfinished),
+        cut: recovered.flatMap(({ cut }) => cut),
+      };
+    },
+    expireRecordings: async (args) => {
+      const rows = expired.all(args);
+      const owned = Map.groupBy(rows, ({ accountId }) => accountId);
+      await perAccount([...owned.keys()], (accountId) => writer.write("calls.forgetRecordings", {
+        accountId, files: (owned.get(accountId) ?? []).map(({ file }) => file),
+      }));
+      return rows.map(({ file }) => file);
+    },
   };
 }

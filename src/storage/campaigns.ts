@@ -1,7 +1,7 @@
 // Campaigns in SQLite: reads on the main thread. The commands are in campaign-commands.ts.
 import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaigns/campaigns.ts";
-import { CALL_STATUSES, isFinal } from "#features/calls/status.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
+import { IS_FINAL } from "./calls.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import type { Writer } from "./writer.ts";
 
@@ -57,8 +57,6 @@ export function campaignFromRow(row: CampaignRow): Campaign {
   };
 }
 
-const OVER = CALL_STATUSES.filter(isFinal).map((status) => `'${status}'`).join(", ");
-
 export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
   const find = db.prepare<[object], CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
   const list = db.prepare<[object], CampaignRow>(
@@ -70,7 +68,7 @@ export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
     WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status`);
   const unsettled = db.prepare<[], { id: number }>(`
     SELECT l.id FROM leads l LEFT JOIN calls c ON c.id = l.call_id
-    WHERE l.status = 'processing' AND (c.id IS NULL OR c.status IN (${OVER})) ORDER BY l.id`);
+    WHERE l.status = 'processing' AND (c.id IS NULL OR c.${IS_FINAL}) ORDER BY l.id`);
   const calling = db.prepare<[], { id: number }>(
     "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
   return {

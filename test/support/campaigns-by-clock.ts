@@ -77,14 +77,14 @@ export async function createWorld(options: WorldOptions) {
   const finish = async (entry: Dialled, fate: Fate): Promise<void> => {
     if (entry.endedAt !== null) return;
     entry.endedAt = system.now();
-    const { callId } = entry;
+    const call = { id: entry.callId, accountId };
     if (fate === "busy" || fate === "no-answer" || fate === "failed") {
-      return calls.change(callId, fate, { reason: "carrier_failed" });
+      return calls.change(call, fate, { reason: "carrier_failed" });
     }
-    await calls.end(callId, {
+    await calls.end(call, {
       finalStatus: "ended_by_customer", reason: "customer_hung_up", ...ENDED,
     });
-    await calls.finish(callId, {
+    await calls.finish(call, {
       evaluation: { reached: fate === "goal" }, evaluationError: null,
     });
   };
@@ -102,8 +102,8 @@ export async function createWorld(options: WorldOptions) {
     dialled.push(entry);
     const isTalk = fate === "human" || fate === "goal" || fate === "machine";
     const by = fate === "machine" ? "machine" : "human";
-    track(calls.change(call.id, "ringing", {}).then(() => isTalk
-      ? calls.change(call.id, "in-progress", { answeredBy: by })
+    track(calls.change(call, "ringing", {}).then(() => isTalk
+      ? calls.change(call, "in-progress", { answeredBy: by })
       : undefined));
     system.after(seconds * 1000, () => track(finish(entry, fate)));
   };
@@ -127,7 +127,7 @@ export async function createWorld(options: WorldOptions) {
       terms: calls.terms,
       secondsFor: calls.secondsFor,
       numbersOf: ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
-      giveUp: (callId, reason) => calls.change(callId, "failed", { reason }),
+      giveUp: (call, reason) => calls.change(call, "failed", { reason }),
     });
     kill = () => {
       isDead = true;

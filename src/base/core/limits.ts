@@ -201,6 +201,8 @@ export const LIMITS = {
   // Storage
   writeQueueMax: 20_000,
   writeBatchMax: 1024,
+  /** Accounts a sweep has commands under way for. */
+  sweepAccountsMax: 64,
   eventRetentionDays: 30,
   retentionSweepMs: 10 * MINUTE_MS,
   retentionRowsMax: 5000,

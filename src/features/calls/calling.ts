@@ -69,8 +69,8 @@ export function createCalling(options: CallingOptions): Calling {
     if (call) hear(options, call, message, keep, () => live.delete(message.callId));
   });
   system.every(LIMITS.callBeatMs, () => {
-    const callIds = [...live.values()].filter(({ isAnswered }) => isAnswered).map(({ id }) => id);
-    if (callIds.length > 0) keep("call beat", calls.beat(callIds));
+    const answered = [...live.values()].filter(({ isAnswered }) => isAnswered);
+    if (answered.length > 0) keep("call beat", calls.beat(answered));
   });
   let isStopping = false;
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
@@ -87,7 +87,7 @@ export function createCalling(options: CallingOptions): Calling {
     } catch (error) {
       log.error({ err: error, call_id: call.id }, "a call could not be opened");
       const known = neverOpened("speech_failed", error);
-      keep("call status", calls.change(call.id, "failed", known));
+      keep("call status", calls.change(call, "failed", known));
       return false;
     }
   };
@@ -102,7 +102,7 @@ export function createCalling(options: CallingOptions): Calling {
       const begun = { call, assistant, secondsMax };
       const why = dial(options, begun, place);
       if (why === null) return;
-      keep("call status", calls.change(call.id, "failed", neverOpened("carrier_failed", why)));
+      keep("call status", calls.change(call, "failed", neverOpened("carrier_failed", why)));
     },
     receive: async (call, assistant, secondsMax, lines) => {
       const known = await withInboundVariables(options, call, assistant);
@@ -166,14 +166,14 @@ async function take(
 }
 
 const partyOf = (
-  { calls, media, log }: CallingOptions, { id, assistantPhone }: Call,
+  { calls, media, log }: CallingOptions, call: Call,
 ): HostedParty => ({
-  callId: id,
-  callerId: assistantPhone,
-  publish: (event) => media.send({ kind: "leg", callId: id, event }),
+  callId: call.id,
+  callerId: call.assistantPhone,
+  publish: (event) => media.send({ kind: "leg", callId: call.id, event }),
   // The media thread does not know the call any more.
-  transferFailed: () => void calls.failTransfer(id, NOBODY_TOOK_IT).catch((error: unknown) =>
-    log.error({ err: error, call_id: id }, "a transfer could not be noted")),
+  transferFailed: () => void calls.failTransfer(call, NOBODY_TOOK_IT).catch((error: unknown) =>
+    log.error({ err: error, call_id: call.id }, "a transfer could not be noted")),
 });
 
 /** Why there is no way out; null: there is one. */
@@ -372,15 +372,15 @@ function hear(
   const { calls } = options;
   switch (message.kind) {
     case "ringing":
-      return keep("call status", calls.change(call.id, "ringing", {}));
+      return keep("call status", calls.change(call, "ringing", {}));
     case "answered":
       call.isAnswered = true;
-      return keep("call status", calls.change(call.id, "in-progress", {
+      return keep("call status", calls.change(call, "in-progress", {
         recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
         carrierMicrosPerMinute: call.carrierMicrosPerMinute,
       }));
     case "answered_by":
-      return keep("call status", calls.change(call.id, "in-progress", { answeredBy: message.by }));
+      return keep("call status", calls.change(call, "in-progress", { answeredBy: message.by }));
     case "reply":
       return keep("reply", reply(options, call, message.turn, {
         question: message.text, told: message.language,
@@ -410,7 +410,7 @@ function hear(
     case "transfer":
       return call.face?.line?.transfer(message.to);
     case "transfer_failed":
-      return keep("transfer", calls.failTransfer(call.id, message.detail ?? NOBODY_TOOK_IT));
+      return keep("transfer", calls.failTransfer(call, message.detail ?? NOBODY_TOOK_IT));
     case "tap":
       for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
       return;
@@ -432,7 +432,7 @@ function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep):
   call.saidMs = endMs;
   if (text !== "" || functionCalls.length > 0) {
     const entry = { speaker, text, startMs, endMs, interrupted, functionCalls };
-    keep("transcript", calls.addTranscript(call.id, entry));
+    keep("transcript", calls.addTranscript(call, entry));
     if (text !== "") call.face?.transcript(speaker, text, true);
   }
   // A model that hears by itself answers by itself: its turns are seen here alone.

@@ -10,7 +10,7 @@ import { accountTopic, callTopic } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
 import type { CallStatus } from "./status.ts";
 import type {
-  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
+  AnsweredBy, Call, CallFilter, CallRef, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
 } from "./records.ts";
 import type { Transfer } from "./transfers.ts";
 
@@ -116,20 +116,25 @@ function createBegin(options: CallsOptions) {
   };
 }
 
+const named = ({ id, accountId }: CallRef) => ({ callId: id, accountId });
+type Named = keyof ReturnType<typeof named>;
+
 /** What is kept of a call and published in no event. */
 function createNotes({ store, system }: CallsOptions) {
   return {
-    setVariables: (callId: number, variables: Record<string, string>): Promise<void> =>
-      store.setVariables({ callId, variables }),
+    setVariables: (call: CallRef, variables: Record<string, string>): Promise<void> =>
+      store.setVariables({ ...named(call), variables }),
     addTransfer: (
-      callId: number, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
+      call: CallRef, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
     ): Promise<void> => {
       const now = system.now();
       const finishedAt = transfer.status === "in-progress" ? null : now;
-      return store.addTransfer({ callId, transfer: { ...transfer, createdAt: now, finishedAt } });
+      return store.addTransfer({
+        ...named(call), transfer: { ...transfer, createdAt: now, finishedAt },
+      });
     },
-    failTransfer: (callId: number, failureReason: string): Promise<void> =>
-      store.failTransfer({ callId, failureReason, now: system.now() }),
+    failTransfer: (call: CallRef, failureReason: string): Promise<void> =>
+      store.failTransfer({ ...named(call), failureReason, now: system.now() }),
   };
 }
 
@@ -146,7 +151,7 @@ export function createCalls(options: CallsOptions) {
     whyBarred: (to: string): string | null =>
       to.startsWith("+") ? barredReason(to, options.dialling.countries) : null,
     change: async (
-      callId: number,
+      call: CallRef,
       to: CallStatus,
       known: {
         answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
@@ -154,14 +159,15 @@ export function createCalls(options: CallsOptions) {
         carrierMicrosPerMinute?: Micros;
       },
     ): Promise<void> => {
-      bus.publishCommitted(await store.change({ callId, to, ...known, now: system.now() }));
+      bus.publishCommitted(await store.change({ ...named(call), to, ...known, now: system.now() }));
     },
-    addTranscript: async (callId: number, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
-      bus.publishCommitted(await store.addTranscript({ callId, entry, now: system.now() }));
+    addTranscript: async (call: CallRef, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
+      const now = system.now();
+      bus.publishCommitted(await store.addTranscript({ ...named(call), entry, now }));
     },
     /** What is being said just now; in no log. */
     transcriptDelta: (
-      { id, accountId }: Pick<Call, "id" | "accountId">,
+      { id, accountId }: CallRef,
       { speaker, text }: Pick<TranscriptEntry, "speaker" | "text">,
     ): void => {
       const sender = speaker === "assistant" ? "bot" : "human";
@@ -172,16 +178,16 @@ export function createCalls(options: CallsOptions) {
       bus.publish(accountTopic(accountId), notice);
     },
     end: async (
-      callId: number, how: Omit<Parameters<CallStore["end"]>[0], "callId" | "now">,
+      call: CallRef, how: Omit<Parameters<CallStore["end"]>[0], Named | "now">,
     ): Promise<void> => {
-      bus.publishCommitted(await store.end({ callId, ...how, now: system.now() }));
+      bus.publishCommitted(await store.end({ ...named(call), ...how, now: system.now() }));
     },
     finish: async (
-      callId: number, result: Omit<Parameters<CallStore["finish"]>[0], "callId" | "now">,
+      call: CallRef, result: Omit<Parameters<CallStore["finish"]>[0], Named | "now">,
     ): Promise<void> => {
-      bus.publishCommitted(await store.finish({ callId, ...result, now: system.now() }));
+      bus.publishCommitted(await store.finish({ ...named(call), ...result, now: system.now() }));
     },
-    beat: (callIds: number[]): Promise<void> => store.beat({ callIds, now: system.now() }),
+    beat: (calls: readonly CallRef[]): Promise<void> => store.beat({ calls, now: system.now() }),
     /** Closes what a dead process left; the calls returned still need their evaluation. */
     recover: async (): Promise<number[]> => {
       const { events, unfinished, cut } = await store.recover({ now: system.now() });

@@ -74,17 +74,17 @@ export async function conclude(
   call.face?.over(reason);
   for (const listener of [...call.listeners]) listener.over();
   if (!call.isAnswered) {
-    return calls.change(call.id, unansweredStatus(over.summary), { reason, failureReason });
+    return calls.change(call, unansweredStatus(over.summary), { reason, failureReason });
   }
   const functionCalls = [...call.functionCalls.values()].flat();
   if (functionCalls.length > 0) {
-    await calls.addTranscript(call.id, {
+    await calls.addTranscript(call, {
       speaker: "assistant", text: "", startMs: call.saidMs, endMs: call.saidMs, interrupted: true,
       functionCalls,
     });
   }
   const finalStatus = answeredStatus(reason);
-  await calls.end(call.id, {
+  await calls.end(call, {
     finalStatus, reason, failureReason, charge: chargeOf(facts), turns,
     hasRecording: await hasRecording(options, call, over.recordedMs),
   });
@@ -110,5 +110,5 @@ export async function finish(
   const { values, error } = assistant
     ? await evaluate(assistant, calls.transcript(callId))
     : { values: {}, error: "The assistant was deleted." };
-  await calls.finish(callId, { evaluation: values, evaluationError: error });
+  await calls.finish(call, { evaluation: values, evaluationError: error });
 }

@@ -90,6 +90,6 @@ export async function withInboundVariables(
   });
   if (Object.keys(told).length === 0) return call;
   const variables = { ...call.variables, ...told };
-  await calls.setVariables(callId, variables);
+  await calls.setVariables(call, variables);
   return { ...call, variables };
 }

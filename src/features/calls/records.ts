@@ -165,6 +165,9 @@ export interface RecoveredCalls {
   cut: string[];
 }
 
+/** A call and whose it is: the calls of others are not changed. */
+export type CallRef = Pick<Call, "id" | "accountId">;
+
 export interface CallStore {
   create(call: NewCall): Promise<CreateCallOutcome>;
   find(accountId: number, callId: number): Call | null;
@@ -185,6 +188,7 @@ export interface CallStore {
    * that ends unanswered gives its reservation back in the same transaction.
    */
   change(args: {
+    accountId: number;
     callId: number;
     to: CallStatus;
     answeredBy?: AnsweredBy;
@@ -197,13 +201,17 @@ export interface CallStore {
     carrierMicrosPerMinute?: Micros;
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  setVariables(args: { callId: number; variables: Record<string, string> }): Promise<void>;
-  addTransfer(args: { callId: number; transfer: Transfer }): Promise<void>;
+  setVariables(args: {
+    accountId: number; callId: number; variables: Record<string, string>;
+  }): Promise<void>;
+  addTransfer(args: { accountId: number; callId: number; transfer: Transfer }): Promise<void>;
   /** The newest transfer to a line has failed; done also after the end of the call. */
-  failTransfer(args: { callId: number; failureReason: string; now: Instant }): Promise<void>;
+  failTransfer(args: {
+    accountId: number; callId: number; failureReason: string; now: Instant;
+  }): Promise<void>;
   /** Numbers the entry, appends it and its event. */
   addTranscript(args: {
-    callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;
+    accountId: number; callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;
   }): Promise<CommittedEvent[]>;
   /**
    * The media is over: in-progress → ended (or failed), duration fixed, transfers settled, cost
@@ -211,6 +219,7 @@ export interface CallStore {
    * `finalStatus` is what `finish` will make of it, kept so that a restart can finish too.
    */
   end(args: {
+    accountId: number;
     callId: number;
     finalStatus: AnsweredStatus | "failed";
     reason: EndReason;
@@ -224,13 +233,14 @@ export interface CallStore {
   }): Promise<CommittedEvent[]>;
   /** ended → its final status, with what the work after the call gave. */
   finish(args: {
+    accountId: number;
     callId: number;
     evaluation: Record<string, unknown>;
     evaluationError: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;
   /** These calls are still in progress: what a crash would cost them is counted up to `now`. */
-  beat(args: { callIds: number[]; now: Instant }): Promise<void>;
+  beat(args: { calls: readonly CallRef[]; now: Instant }): Promise<void>;
   /**
    * After a restart: calls not yet answered and calls in progress become failed; those that talked
    * are charged up to their last beat. Calls `ended` are left for `finish`: their ids are returned.

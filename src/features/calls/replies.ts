@@ -204,12 +204,12 @@ function chosenOrWhyNot(
 
 /** On record before the call goes on: writes are committed in the order they are asked for. */
 function noteTransfer(
-  { calls, log }: CallingOptions, { id }: LiveCall,
+  { calls, log }: CallingOptions, call: LiveCall,
   transfer: Pick<Transfer, "type" | "to" | "assistantUuid" | "status">, failureReason: string | null,
 ): void {
   const status = failureReason === null ? transfer.status : "failed";
-  calls.addTransfer(id, { ...transfer, status, failureReason }).catch((error: unknown) =>
-    log.error({ err: error, call_id: id }, "a transfer could not be noted"));
+  calls.addTransfer(call, { ...transfer, status, failureReason }).catch((error: unknown) =>
+    log.error({ err: error, call_id: call.id }, "a transfer could not be noted"));
 }
 
 function actionsOf(options: CallingOptions, call: LiveCall): CallActions {

@@ -3,7 +3,7 @@
 // finds in the database, so a restart is nothing special.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CallTerms } from "#features/calls/calls.ts";
-import type { Call, EndReason } from "#features/calls/records.ts";
+import type { Call, CallRef, EndReason } from "#features/calls/records.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
@@ -23,7 +23,7 @@ interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   /** Called once at most for every claim, after it is durable. */
   dial(call: Call, assistant: Assistant, secondsMax: number): void;
   /** Ends a call that was claimed and will not be dialled. */
-  giveUp(callId: number, reason: EndReason): Promise<void>;
+  giveUp(call: CallRef, reason: EndReason): Promise<void>;
 }
 
 export interface Dialler {
@@ -177,14 +177,14 @@ async function claimOne(
   if (outcome.kind !== "claimed") return outcome;
   const { call, reservedMicros } = outcome;
   if (!isOpen()) {
-    await options.giveUp(call.id, "server_restarted");
+    await options.giveUp(call, "server_restarted");
     return outcome;
   }
   try {
     options.dial(call, assistant, options.secondsFor(reservedMicros));
   } catch (error) {
     log.error({ err: error, call_id: call.id }, "a call of a campaign could not be dialled");
-    await options.giveUp(call.id, "speech_failed");
+    await options.giveUp(call, "speech_failed");
   }
   return outcome;
 }

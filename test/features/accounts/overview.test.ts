@@ -99,9 +99,9 @@ test("[OV2] what is said and billed shows; another account sees nothing of it", 
     customerPhone: "+15550100", variables: {},
   });
   const { call } = await begin();
-  await calls.change(call.id, "in-progress", {});
+  await calls.change(call, "in-progress", {});
   system.advance(90_000);
-  await calls.end(call.id, {
+  await calls.end(call, {
     finalStatus: "completed", reason: "customer_hung_up",
     turns: [heard(700), heard(900)], hasRecording: false,
   });
@@ -129,7 +129,7 @@ test("[OV2] what is said and billed shows; another account sees nothing of it", 
   const { messages, ...spoken } = body.latency;
   assert.deepEqual(spoken, { ...latency, by_day: [{ date: "2026-01-15", ...latency }] });
   assert.equal(messages.replies, 1);
-  await calls.change(ringing.id, "no-answer", {});
+  await calls.change(ringing, "no-answer", {});
 
   const other = await server.newAccount();
   const strange = (await read("?days=1", other.key)).body;

@@ -13,6 +13,7 @@ const system = createManualSystem();
 const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
 after(() => server.close());
 const { calls, assistants } = server.app.features;
+const { accountId } = server;
 const created = await newAssistant(server, { status: "active", type: "outbound" });
 const assistant = assistants.find(server.accountId, created.id);
 assert.ok(assistant);
@@ -40,11 +41,11 @@ async function problems(): Promise<string[]> {
 
 async function talk(seconds: number): Promise<number> {
   const { call } = await begin();
-  await calls.change(call.id, "ringing", {});
-  await calls.change(call.id, "in-progress", { answeredBy: "human" });
+  await calls.change(call, "ringing", {});
+  await calls.change(call, "in-progress", { answeredBy: "human" });
   system.advance(seconds * 1000);
-  await calls.end(call.id, { finalStatus: "ended_by_customer", ...ENDED });
-  await calls.finish(call.id, EVALUATED);
+  await calls.end(call, { finalStatus: "ended_by_customer", ...ENDED });
+  await calls.finish(call, EVALUATED);
   return call.id;
 }
 
@@ -67,9 +68,9 @@ test("[CR1] the table of states: no transition outside it, whatever comes how of
       system.advance(1000);
       if (what === "end" || what === "end_failed") {
         const finalStatus = what === "end" ? "ended_by_customer" : "failed";
-        await calls.end(call.id, { finalStatus, ...ENDED });
-      } else if (what === "finish") await calls.finish(call.id, EVALUATED);
-      else for (let twice = index % 2; twice < 2; twice += 1) await calls.change(call.id, what, {});
+        await calls.end(call, { finalStatus, ...ENDED });
+      } else if (what === "finish") await calls.finish(call, EVALUATED);
+      else for (let twice = index % 2; twice < 2; twice += 1) await calls.change(call, what, {});
     }
     for (let at = 1; at < history.length; at += 1) {
       assert.ok(mayChange(history[at - 1]!, history[at]!), history.join(" → "));
@@ -80,9 +81,9 @@ test("[CR1] the table of states: no transition outside it, whatever comes how of
     assert.equal(status, history.at(-1));
     assert.equal(ends, isFinal(status) ? 1 : 0);
     // Leaves nothing live behind, so that the next history has room.
-    await calls.change(call.id, "failed", {});
-    await calls.end(call.id, { finalStatus: "failed", ...ENDED });
-    await calls.finish(call.id, EVALUATED);
+    await calls.change(call, "failed", {});
+    await calls.end(call, { finalStatus: "failed", ...ENDED });
+    await calls.finish(call, EVALUATED);
     stop();
     stopEnds();
   }), { numRuns: 60 });
@@ -96,12 +97,12 @@ test("[CR2] a call costs half a minute at least, then by the second, and is post
     assert.equal(Number((before - await totals()).toFixed(6)), cost);
     const { body } = await server.call("GET", `/user/calls/${id}`);
     assert.deepEqual([body.total_cost, body.duration, body.status], [cost, seconds, "ended_by_customer"]);
-    await calls.end(id, { finalStatus: "failed", ...ENDED });
-    await calls.finish(id, EVALUATED);
+    await calls.end({ id, accountId }, { finalStatus: "failed", ...ENDED });
+    await calls.finish({ id, accountId }, EVALUATED);
   }
   const before = await totals();
   const { call } = await begin();
-  await calls.change(call.id, "no-answer", { reason: "carrier_failed" });
+  await calls.change(call, "no-answer", { reason: "carrier_failed" });
   assert.equal(await totals(), before);
   assert.deepEqual(await problems(), []);
 });
@@ -118,10 +119,10 @@ test("[CR3] what is set aside bounds the call; together calls never go below zer
   assert.equal(made[0]?.secondsMax, 72);
   const refused = asked.find((one) => one.status === "rejected");
   assert.match(String(refused?.reason), /Insufficient balance to make call/);
-  await calls.change(made[0]!.call.id, "ringing", {});
-  await calls.change(made[0]!.call.id, "in-progress", {});
+  await calls.change(made[0]!.call, "ringing", {});
+  await calls.change(made[0]!.call, "in-progress", {});
   system.advance(500_000);
-  await calls.end(made[0]!.call.id, { finalStatus: "ended_by_customer", ...ENDED });
+  await calls.end(made[0]!.call, { finalStatus: "ended_by_customer", ...ENDED });
   const { body } = await server.call("GET", "/user/me", { key: poor.key });
   assert.equal(body.total_balance, 0);
   assert.deepEqual(await problems(), []);
@@ -155,7 +156,7 @@ test("[CR4] the list, its filters and its envelope; nobody sees another's calls"
 
 test("[CR5] a deleted call is gone with all that was said; what it cost stays", async () => {
   const id = await talk(30);
-  await calls.addTranscript(id, {
+  await calls.addTranscript({ id, accountId }, {
     speaker: "customer", text: "secret words", startMs: 0, endMs: 1, interrupted: false, functionCalls: [],
   });
   const stranger = await server.newAccount();
@@ -164,7 +165,7 @@ test("[CR5] a deleted call is gone with all that was said; what it cost stays", 
   assert.equal(refused.body.message, "Call not found or does not belong to the authenticated user");
   const { call } = await begin();
   assert.equal((await server.call("DELETE", `/user/calls/${call.id}`)).status, 409);
-  await calls.change(call.id, "busy", {});
+  await calls.change(call, "busy", {});
   const gone = await server.call("DELETE", path);
   assert.deepEqual([gone.status, gone.body], [200, { message: "Call deleted successfully" }]);
   assert.equal((await server.call("GET", path)).status, 404);
@@ -179,12 +180,12 @@ test("[CR5] a deleted call is gone with all that was said; what it cost stays", 
 
 test("[CR348] a transfer under way when the process dies has failed; one asked for in its place, too", async () => {
   const { call } = await begin();
-  await calls.change(call.id, "in-progress", {});
+  await calls.change(call, "in-progress", {});
   const transfer = {
     type: "call_transfer", assistantUuid: null, status: "in-progress", failureReason: null,
   } as const;
-  await calls.addTransfer(call.id, { ...transfer, to: "+15550111" });
-  await calls.addTransfer(call.id, { ...transfer, to: "+15550112" });
+  await calls.addTransfer(call, { ...transfer, to: "+15550111" });
+  await calls.addTransfer(call, { ...transfer, to: "+15550112" });
   const read = async () => (await server.call("GET", `/user/calls/${call.id}`)).body.transfers
     .map((one: Record<string, unknown>) => [one.transfer_to, one.status, one.failure_reason]);
   const replaced = ["+15550111", "failed", "Another transfer was asked for before this one was made."];
@@ -198,8 +199,8 @@ test("[CR348] a transfer under way when the process dies has failed; one asked f
 test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not charged; also after a crash", async () => {
   const talked = async (seconds: number) => {
     const { call } = await begin();
-    await calls.change(call.id, "in-progress", { carrierMicrosPerMinute: 13_500 });
-    await calls.beat([call.id]);
+    await calls.change(call, "in-progress", { carrierMicrosPerMinute: 13_500 });
+    await calls.beat([call]);
     system.advance(seconds * 1000);
     return call.id;
   };
@@ -212,20 +213,20 @@ test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not c
   ] as const) {
     const before = await totals();
     const id = await talked(seconds);
-    await calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });
-    await calls.finish(id, EVALUATED);
+    await calls.end({ id, accountId }, { finalStatus: "ended_by_customer", ...ENDED });
+    await calls.finish({ id, accountId }, EVALUATED);
     assert.equal(Number((before - await totals()).toFixed(6)), ours);
     assert.deepEqual(await costs(id), [carriers, Number((ours + carriers).toFixed(6))]);
   }
   const before = await totals();
   const cut = await talked(90);
-  await calls.beat([cut]);
+  await calls.beat([{ id: cut, accountId }]);
   system.advance(600_000);
   await calls.recover();
   assert.equal(Number((before - await totals()).toFixed(6)), 0.15);
   assert.deepEqual(await costs(cut), [0.027, 0.177]);
   const { call } = await begin();
-  await calls.change(call.id, "no-answer", { reason: "no_answer" });
+  await calls.change(call, "no-answer", { reason: "no_answer" });
   assert.deepEqual(await costs(call.id), [0, 0]);
   assert.deepEqual(await problems(), []);
 });

@@ -122,12 +122,12 @@ async function live(
     told?: (index: number) => Promise<void>;
   } = {},
 ): Promise<void> {
-  await server.app.features.calls.change(id, "ringing", {});
-  await server.app.features.calls.change(id, "in-progress", {});
+  await server.app.features.calls.change({ id, accountId }, "ringing", {});
+  await server.app.features.calls.change({ id, accountId }, "in-progress", {});
   for (const [index, text] of texts.entries()) {
     const { calls } = server.app.features;
     calls.transcriptDelta({ id, accountId: accountId }, { speaker: "customer", text });
-    await calls.addTranscript(id, {
+    await calls.addTranscript({ id, accountId }, {
       speaker: index % 2 === 0 ? "assistant" : "customer", text, startMs: index, endMs: index + 1,
       interrupted: index % 3 === 0, functionCalls: [],
     });
@@ -138,9 +138,9 @@ async function live(
     await told(index);
   }
   const { calls } = server.app.features;
-  await calls.change(id, "in-progress", { answeredBy: "human" });
-  await calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });
-  await calls.finish(id, { evaluation: { ok: true }, evaluationError: null });
+  await calls.change({ id, accountId }, "in-progress", { answeredBy: "human" });
+  await calls.end({ id, accountId }, { finalStatus: "ended_by_customer", ...ENDED });
+  await calls.finish({ id, accountId }, { evaluation: { ok: true }, evaluationError: null });
 }
 
 test("[CR10] cut anywhere, late, slow, across a restart: a replica is the server's state", async () => {
@@ -191,29 +191,29 @@ test("[CR10] cut anywhere, late, slow, across a restart: a replica is the server
 
 test("[CR11] a watcher whose position the log no longer holds gets a snapshot", async () => {
   const id = await beginCall();
-  await server.app.features.calls.change(id, "ringing", {});
+  await server.app.features.calls.change({ id, accountId }, "ringing", {});
   const early = await follow(id, NOTHING, { framesMax: 1 });
-  await server.app.features.calls.change(id, "in-progress", {});
+  await server.app.features.calls.change({ id, accountId }, "in-progress", {});
   const storage = await openStorage(dataDir, "inline");
   await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
   await storage.close();
   const held = await follow(id, early, { framesMax: 1 });
   assert.deepEqual(replicaOf(held.state), await serverState(id));
   assert.equal(held.state?.status, "in-progress");
-  await server.app.features.calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });
-  await server.app.features.calls.finish(id, { evaluation: {}, evaluationError: null });
+  await server.app.features.calls.end({ id, accountId }, { finalStatus: "ended_by_customer", ...ENDED });
+  await server.app.features.calls.finish({ id, accountId }, { evaluation: {}, evaluationError: null });
 });
 
 test("[CR12] live calls as of one moment, and the account's stream from there", async () => {
   const id = await beginCall();
   const { calls } = server.app.features;
-  await calls.change(id, "ringing", {});
+  await calls.change({ id, accountId }, "ringing", {});
   const { body } = await call("GET", "/user/calls/live");
   const state = (body.calls as CallState[]).find((state) => state.id === id) ?? null;
   assert.equal(state?.status, "ringing");
-  await calls.change(id, "in-progress", {});
-  await calls.end(id, { finalStatus: "ended_by_customer", ...ENDED });
-  await calls.finish(id, { evaluation: {}, evaluationError: null });
+  await calls.change({ id, accountId }, "in-progress", {});
+  await calls.end({ id, accountId }, { finalStatus: "ended_by_customer", ...ENDED });
+  await calls.finish({ id, accountId }, { evaluation: {}, evaluationError: null });
   const response = await fetch(`${server.url}/api/user/stream?after=${body.id}`, {
     headers: authorization,
   });

@@ -190,7 +190,8 @@ test("[TX18] [CR347] a call is handed on with our number, and is ours to hang up
   await telnyx.report(other, "call.hangup", { hangup_cause: "timeout" });
   await telnyx.command("hangup", call.id);
   // Asked for after the outcome was to be kept, this write is committed after it.
-  await world.server.app.features.calls.setVariables(callId, {});
+  const { accountId } = world.server;
+  await world.server.app.features.calls.setVariables({ id: callId, accountId }, {});
   assert.deepEqual(
     outcome((await world.server.call("GET", `/user/calls/${callId}`)).body),
     [["failed", "Nobody took the call."]]);
