@@ -133,7 +133,7 @@ function begin(): void {
       },
       reengage: post,
       cancel: post,
-      toolCall: post,
+      functionCall: post,
       said: post,
       delta: (speaker, text) => post([speaker, text]),
       state: post,

@@ -29,7 +29,7 @@ const pool = new Piscina({
 // A thread that died at its start says so here, too; its document gets the rejection.
 pool.on("error", () => undefined);
 
-const tell = (message: ExtractorMessage): void => void process.send?.(message);
+const send = (message: ExtractorMessage): void => void process.send?.(message);
 
 function reasonOf(error: unknown): string {
   const { name, code } = error as { name?: string; code?: string };
@@ -42,14 +42,14 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
   try {
     const run = pool.run(source, { signal: AbortSignal.timeout(limitMs) });
     const result = (await run) as ExtractionResult;
-    if (result.kind === "failed") return tell({ id, done: result });
+    if (result.kind === "failed") return send({ id, done: result });
     const { kind, chunks, pages, truncated } = result;
     for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
-      tell({ id, chunks: chunks.slice(at, at + CHUNKS_PER_MESSAGE) });
+      send({ id, chunks: chunks.slice(at, at + CHUNKS_PER_MESSAGE) });
     }
-    tell({ id, done: { kind, pages, truncated } });
+    send({ id, done: { kind, pages, truncated } });
   } catch (error) {
-    tell({ id, done: { kind: "failed", reason: reasonOf(error) } });
+    send({ id, done: { kind: "failed", reason: reasonOf(error) } });
   }
 }
 

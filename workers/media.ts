@@ -24,15 +24,15 @@ const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
 const engines = await openEngines(speech, { system, log });
 
-const tell = (message: FromCarrier | Lateness): void => port.postMessage(message);
+const post = (message: FromCarrier | Lateness): void => port.postMessage(message);
 const sipCarrier = sip && await createSipCarrier({
   ...sip,
   mayReach: createAddressPolicy(reachableNetworks).allows,
-  onOffer: (offer) => tell({ kind: "offer", carrier: "sip", offer }),
+  onOffer: (offer) => post({ kind: "offer", carrier: "sip", offer }),
   system,
   log,
 });
-if (sipCarrier) tell({ kind: "listening", port: sipCarrier.port, tlsPort: sipCarrier.tlsPort });
+if (sipCarrier) post({ kind: "listening", port: sipCarrier.port, tlsPort: sipCarrier.tlsPort });
 
 /** Ticks reported at a time: one message in two seconds. */
 const LATENESS_BATCH = 100;
@@ -53,7 +53,7 @@ const host = createHost({
   clock: createMediaClock(system, (lateMs) => {
     lateness.push(lateMs);
     if (lateness.length < LATENESS_BATCH) return;
-    tell({ kind: "lateness", ms: lateness.splice(0) });
+    post({ kind: "lateness", ms: lateness.splice(0) });
   }),
   system,
   log,
@@ -67,9 +67,9 @@ port.on("message", (message: ToMedia | ToCarrier) => {
     case "refuse":
       return sipCarrier?.inbound.refuse(message.offerId, message.cause);
     case "close":
-      return void sipCarrier?.close().finally(() => tell({ kind: "closed" }));
+      return void sipCarrier?.close().finally(() => post({ kind: "closed" }));
     default:
-      return host.take(message);
+      return host.receive(message);
   }
 });
 

@@ -64,7 +64,9 @@ interface Espeak {
   set_voice(language: string): number;
   set_rate(wordsPerMinute: number): number;
   get_samplerate(): number;
-  synthesize(text: string, tell: (audio: Int16Array | null, events: EspeakEvent[]) => void): void;
+  synthesize(
+    text: string, receive: (audio: Int16Array | null, events: EspeakEvent[]) => void,
+  ): void;
 }
 interface EspeakEvent {
   type: string;

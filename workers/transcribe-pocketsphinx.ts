@@ -42,7 +42,7 @@ const recognisers = new Map<number, Recogniser>();
 /** Decoders take a quarter of a second to make and have adapted to the line: kept for the next. */
 const spare: Pointer[] = [];
 const SPARE_MAX = 4;
-const tell = (message: FromRecogniser): void => port.postMessage(message);
+const post = (message: FromRecogniser): void => port.postMessage(message);
 
 function open(): Recogniser {
   const args = [...OPTIONS.flatMap((option) => ["str", option]), "void *", null];
@@ -61,7 +61,7 @@ function write(stream: number, recogniser: Recogniser, pcm: Int16Array): void {
   const text = hypothesis(recogniser.decoder, [0]) ?? "";
   if (text === recogniser.partial) return;
   recogniser.partial = text;
-  tell({ kind: "partial", stream, text });
+  post({ kind: "partial", stream, text });
 }
 
 function finalize(stream: number, recogniser: Recogniser): void {
@@ -73,7 +73,7 @@ function finalize(stream: number, recogniser: Recogniser): void {
   recogniser.isOpen = false;
   recogniser.partial = "";
   recogniser.sincePartial = 0;
-  tell({ kind: "final", stream, text });
+  post({ kind: "final", stream, text });
 }
 
 function close(stream: number, recogniser: Recogniser): void {

@@ -38,7 +38,7 @@ const recogniser = new OnlineRecognizer({
   enableEndpoint: false,
 });
 const streams = new Map<number, { stream: Stream; text: string }>();
-const tell = (message: FromRecogniser): void => port.postMessage(message);
+const post = (message: FromRecogniser): void => port.postMessage(message);
 
 /** Many models know no lower case. */
 function textOf(stream: Stream): string {
@@ -46,7 +46,7 @@ function textOf(stream: Stream): string {
   return text === text.toUpperCase() ? text.toLowerCase() : text;
 }
 
-function hear(stream: Stream, samples: Float32Array): string {
+function recognise(stream: Stream, samples: Float32Array): string {
   stream.acceptWaveform({ samples, sampleRate: RECOGNISER_RATE });
   while (recogniser.isReady(stream)) recogniser.decode(stream);
   return textOf(stream);
@@ -63,13 +63,13 @@ port.on("message", (message: ToRecogniser) => {
   if (message.kind === "close") return void streams.delete(number);
   const { stream } = open;
   if (message.kind === "finalize") {
-    const text = hear(stream, new Float32Array(TAIL_SECONDS * RECOGNISER_RATE));
+    const text = recognise(stream, new Float32Array(TAIL_SECONDS * RECOGNISER_RATE));
     recogniser.reset(stream);
     open.text = "";
-    return tell({ kind: "final", stream: number, text });
+    return post({ kind: "final", stream: number, text });
   }
-  const text = hear(stream, Float32Array.from(message.pcm, (sample) => sample / FULL_SCALE));
+  const text = recognise(stream, Float32Array.from(message.pcm, (sample) => sample / FULL_SCALE));
   if (text === open.text) return;
   open.text = text;
-  tell({ kind: "partial", stream: number, text });
+  post({ kind: "partial", stream: number, text });
 });

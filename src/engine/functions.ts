@@ -1,7 +1,7 @@
 // What a model may call in one turn: sources of functions, joined for the turn. A feature that has
 // functions is a source; turn.ts calls what is joined here.
 import type { FunctionCall } from "#events/events.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 
 export interface FunctionRequest {
   /** Stable per call of the turn: the same id is the same effect. */
@@ -13,7 +13,7 @@ export interface FunctionRequest {
 /** Functions of one kind. */
 export interface FunctionSource {
   /** May be empty: then nothing is called. */
-  readonly offered: readonly ModelTool[];
+  readonly offered: readonly ModelFunction[];
   /**
    * Resolves to what the model and the client read; failures of an endpoint are results too. Takes
    * only names that are offered. What has an effect outside is journaled before it is sent.
@@ -23,7 +23,7 @@ export interface FunctionSource {
 
 /** All functions of one turn. */
 export interface TurnFunctions {
-  readonly offered: ModelTool[];
+  readonly offered: ModelFunction[];
   /** Takes any name. Rejects only when the signal aborts. */
   call(request: FunctionRequest, signal: AbortSignal): Promise<FunctionCall["result"]>;
 }
@@ -40,7 +40,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
 /** Where two functions have one name, the first source's counts. */
 export function joinFunctions(sources: readonly FunctionSource[]): TurnFunctions {
   const owners = new Map<string, FunctionSource>();
-  const offered: ModelTool[] = [];
+  const offered: ModelFunction[] = [];
   for (const source of sources) {
     for (const one of source.offered) {
       if (owners.has(one.name)) continue;

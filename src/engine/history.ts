@@ -52,8 +52,8 @@ function withCalls(newestFirst: HistoryMessage[], tokensMax: number): ModelMessa
       number += 1;
       return number;
     });
-    const cost = messages.reduce((sum, { content: text, toolCalls = [] }) =>
-      sum + estimateTokens(text + toolCalls.map((call) => call.argumentsJson).join("")), 0);
+    const cost = messages.reduce((sum, { content: text, functionCalls = [] }) =>
+      sum + estimateTokens(text + functionCalls.map((call) => call.argumentsJson).join("")), 0);
     if (cost > tokens) {
       // What is older is not let in before it: results would stand there out of their order.
       tokens = 0;
@@ -73,14 +73,14 @@ function callMessages(functionCalls: FunctionCall[], next: () => number): ModelM
     {
       role: "assistant",
       content: "",
-      toolCalls: named.map(({ id, name, arguments: args }) => {
+      functionCalls: named.map(({ id, name, arguments: args }) => {
         const json = JSON.stringify(args);
         return { id, name, argumentsJson: json.length > LIMITS.historyCallCharsMax ? "{}" : json };
       }),
     },
     ...named.map(({ id, result }): ModelMessage => ({
-      role: "tool",
-      toolCallId: id,
+      role: "function",
+      functionCallId: id,
       content: wholeStart(JSON.stringify(result), LIMITS.historyCallCharsMax),
     })),
   ];

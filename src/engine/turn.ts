@@ -8,7 +8,7 @@ import type {
   LanguageModel,
   ModelDelta,
   ModelMessage,
-  ModelToolCall,
+  ModelFunctionCall,
   ModelUsage,
 } from "#providers/models/port.ts";
 import type { TurnFunctions } from "./functions.ts";
@@ -33,7 +33,7 @@ interface TurnRequest {
 /** What one step (one reply of the model) left behind. */
 interface Step {
   text: string;
-  calls: ModelToolCall[];
+  calls: ModelFunctionCall[];
   /** The model had more to say than its tokens. */
   isCut: boolean;
   /** It has said more than a reply may hold. */
@@ -44,7 +44,7 @@ interface Step {
 export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[], void> {
   const messages = [...request.messages];
   let replyChars = 0;
-  let callsLeft: number = LIMITS.toolCallsPerTurnMax;
+  let callsLeft: number = LIMITS.functionCallsPerTurnMax;
   for (let stepNumber = 1; ; stepNumber += 1) {
     const step: Step = { text: "", calls: [], isCut: false, isFull: false };
     const mayCall = stepNumber < LIMITS.turnStepsMax && callsLeft > 0;
@@ -52,7 +52,7 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
       {
         messages,
         // In the last step the model is offered nothing to call, so that it has to answer.
-        tools: mayCall ? request.functions.offered : [],
+        functions: mayCall ? request.functions.offered : [],
         temperature: request.temperature,
         tokensMax: request.tokensMax,
       },
@@ -67,12 +67,12 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
     const isOver = step.isFull || step.calls.length === 0 || !mayCall;
     if (step.isFull || (isOver && step.isCut)) yield [{ kind: "truncated" }];
     if (isOver) return;
-    messages.push({ role: "assistant", content: step.text, toolCalls: step.calls });
+    messages.push({ role: "assistant", content: step.text, functionCalls: step.calls });
     for (const call of step.calls) {
       const refused = callsLeft <= 0 ? { error: "Too many function calls in one turn." } : null;
       callsLeft -= 1;
       const result = refused ?? (yield* callTool(request, call));
-      messages.push({ role: "tool", toolCallId: call.id, content: resultText(result) });
+      messages.push({ role: "function", functionCallId: call.id, content: resultText(result) });
     }
     if (step.text !== "" && !/\s$/.test(step.text)) {
       replyChars += 2;
@@ -94,7 +94,7 @@ function takeDeltas(deltas: ModelDelta[], step: Step, replyChars: number): TurnE
         if (text !== "") events.push({ kind: "text", text });
         break;
       }
-      case "tool_call":
+      case "function_call":
         step.calls.push(delta.call);
         break;
       case "finish":
@@ -110,7 +110,7 @@ function takeDeltas(deltas: ModelDelta[], step: Step, replyChars: number): TurnE
 
 async function* callTool(
   request: TurnRequest,
-  call: ModelToolCall,
+  call: ModelFunctionCall,
 ): AsyncGenerator<TurnEvent[], FunctionCall["result"]> {
   const args = parseArguments(call.argumentsJson);
   const started = { callId: call.id, name: call.name, arguments: args ?? {} };
@@ -140,5 +140,5 @@ export function parseArguments(json: string): Record<string, unknown> | null {
 }
 
 function resultText(result: FunctionCall["result"]): string {
-  return wholeStart(JSON.stringify(result), LIMITS.toolResultCharsMax);
+  return wholeStart(JSON.stringify(result), LIMITS.functionResultCharsMax);
 }

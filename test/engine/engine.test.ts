@@ -29,7 +29,7 @@ function modelOf(...scripts: ModelDelta[][][]): LanguageModel & { requests: Mode
 
 const text = (value: string): ModelDelta => ({ kind: "text", text: value });
 const call = (id: string, argumentsJson = "{}"): ModelDelta =>
-  ({ kind: "tool_call", call: { id, name: "look_up", argumentsJson } });
+  ({ kind: "function_call", call: { id, name: "look_up", argumentsJson } });
 
 interface RecordedFunctions extends TurnFunctions {
   calls: FunctionRequest[];
@@ -79,9 +79,9 @@ test("[EN1] a tool's result goes back to the model, and the client sees call and
   assert.deepEqual(model.requests[1]?.messages.slice(1), [
     {
       role: "assistant", content: "One moment.",
-      toolCalls: [{ id: "c1", name: "look_up", argumentsJson: '{"day":"Monday"}' }],
+      functionCalls: [{ id: "c1", name: "look_up", argumentsJson: '{"day":"Monday"}' }],
     },
-    { role: "tool", toolCallId: "c1", content: '{"hours":"9-17"}' },
+    { role: "function", functionCallId: "c1", content: '{"hours":"9-17"}' },
   ]);
 });
 
@@ -90,8 +90,8 @@ test("[EN2] a model that only ever calls tools ends at the bounds on steps and c
   const functions = recorded();
   await run(model, functions);
   assert.equal(model.requests.length, LIMITS.turnStepsMax);
-  assert.equal(functions.calls.length, LIMITS.toolCallsPerTurnMax);
-  assert.deepEqual(model.requests.at(-1)?.tools, [], "the last step has nothing to call");
+  assert.equal(functions.calls.length, LIMITS.functionCallsPerTurnMax);
+  assert.deepEqual(model.requests.at(-1)?.functions, [], "the last step has nothing to call");
 });
 
 test("[EN3] arguments that are no sensible JSON object never reach a tool", async () => {
@@ -188,18 +188,18 @@ test("[EN60] what functions said in earlier turns stands before their words, new
   const question = { role: "user" as const, content: "And?", functionCalls: [] };
   const kept = trimHistory([question, ...turn(2, 10_000), ...turn(1, 1)], 3000);
   assert.deepEqual(kept.map(({ role }) => role), [
-    "user", "assistant", "tool", "assistant", "user", "assistant", "tool", "tool", "assistant",
+    "user", "assistant", "function", "assistant", "user", "assistant", "function", "function", "assistant",
     "user",
   ]);
-  const ids = kept.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
+  const ids = kept.flatMap(({ functionCalls = [] }) => functionCalls.map(({ id }) => id));
   assert.equal(new Set(ids).size, 3);
   assert.deepEqual(ids.toSorted(),
-    kept.flatMap(({ toolCallId }) => toolCallId ?? []).toSorted());
+    kept.flatMap(({ functionCallId }) => functionCallId ?? []).toSorted());
   assert.ok(kept.every(({ content }) => content.length <= LIMITS.historyCallCharsMax));
   const short = trimHistory([question, ...turn(2, 10_000), ...turn(1, 1)], 500);
   assert.deepEqual(short.map(({ role }) => role),
     ["user", "assistant", "user", "assistant", "user"], "words come before what functions said");
   const many = trimHistory(
     [question, ...Array.from({ length: 10 }, () => turn(4, 1)).flat()], 100_000);
-  assert.equal(many.filter(({ role }) => role === "tool").length, LIMITS.historyCallsMax);
+  assert.equal(many.filter(({ role }) => role === "function").length, LIMITS.historyCallsMax);
 });

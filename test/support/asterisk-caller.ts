@@ -10,7 +10,7 @@ import type { CallReport, HostedCalls, HostedDial } from "#providers/carriers/ho
 import {
   DOUBLE_PASSWORD, DOUBLE_USER, startAsteriskDouble, type AsteriskDouble,
 } from "./asterisk-double.ts";
-import { createTold } from "./received.ts";
+import { createReceived } from "./received.ts";
 
 export const CUSTOMER = "+14155550100";
 export const NUMBER = "+14155550111";
@@ -27,7 +27,7 @@ export const newToken = (): string => system.uuid();
 /** A double and what talks with it, connected and looked around. */
 export async function connectDouble(more: Partial<AsteriskCallsOptions> = {}) {
   const asterisk = await startAsteriskDouble();
-  const heard = createTold<Heard>();
+  const heard = createReceived<Heard>();
   const calls = createAsteriskCalls({
     url: asterisk.url, user: DOUBLE_USER, password: DOUBLE_PASSWORD, app: "parley",
     endpoint: "PJSIP/{number}@trunk", media: "here", system, log,
@@ -41,11 +41,11 @@ export async function connectDouble(more: Partial<AsteriskCallsOptions> = {}) {
     calls.connect!({
       // A report is waited for by its token and what it says, together.
       report: (token, report) => {
-        for (const { kind } of report.events) heard.tell({ kind: `${token} ${kind}`, token, report });
+        for (const { kind } of report.events) heard.receive({ kind: `${token} ${kind}`, token, report });
       },
-      offer: (report) => heard.tell({ kind: `offer ${report.callId}`, token: null, report }),
+      offer: (report) => heard.receive({ kind: `offer ${report.callId}`, token: null, report }),
     });
-    await asterisk.told.event<string>("GET /bridges");
+    await asterisk.received.event<string>("GET /bridges");
   };
   return { asterisk, calls, heard, begin, close };
 }
@@ -71,6 +71,6 @@ export async function talking(
 ): Promise<string> {
   assert.equal((await calls.dial(request(token))).kind, "placed");
   asterisk.enters(callOf(token));
-  await asterisk.told.event<string>(`POST /bridges/${roomOf(token)}/addChannel`, 1);
+  await asterisk.received.event<string>(`POST /bridges/${roomOf(token)}/addChannel`, 1);
   return token;
 }

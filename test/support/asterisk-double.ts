@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export interface AriRequest {
   /** `POST /channels` and so on. */
@@ -28,7 +28,7 @@ export interface DoubleChannel {
 export interface AsteriskDouble {
   url: string;
   /** Requests in order, `connected` of each connection for events, and their path as `address`. */
-  told: Told<AriRequest>;
+  received: Received<AriRequest>;
   channels: Map<string, DoubleChannel>;
   bridges: Set<string>;
   behave(behaviour: Behaviour | null): void;
@@ -62,7 +62,7 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
 }
 
 export async function startAsteriskDouble(): Promise<AsteriskDouble> {
-  const told = createTold<AriRequest>();
+  const received = createReceived<AriRequest>();
   const channels = new Map<string, DoubleChannel>();
   const bridges = new Set<string>();
   /** Channels that may be added to a bridge. */
@@ -123,7 +123,7 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
     const path = url.pathname.replace(/^\/ari/, "");
     const asked = { kind: `${request.method} ${path}`, body, query: url.searchParams };
     const how = behaviour?.(asked) ?? null;
-    told.tell(asked);
+    received.receive(asked);
     if (typeof how === "number") return void response.writeHead(how).end('{"message":"no"}');
     const [status, answered] = act(request.method ?? "", path, body);
     if (how === "lose") return void request.socket.destroy();
@@ -139,7 +139,7 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
     sockets.handleUpgrade(request, socket, head, (one) => {
       listeners.add(one);
       one.on("close", () => listeners.delete(one));
-      told.tell({ kind: "connected", body: {}, query });
+      received.receive({ kind: "connected", body: {}, query });
     });
   });
   server.on("connection", (socket) => {
@@ -150,10 +150,10 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
   await once(server, "listening");
   return Object.assign(double, {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told, channels, bridges, tell, enters, destroyed,
+    received, channels, bridges, tell, enters, destroyed,
     behave: (next: Behaviour | null) => (behaviour = next),
     cut: () => listeners.forEach((one) => one.terminate()),
-    requests: (kind: string) => told.events.filter((one) => one.kind === kind),
+    requests: (kind: string) => received.events.filter((one) => one.kind === kind),
     close: async () => {
       for (const socket of open) socket.destroy();
       server.close();

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { askUntil } from "./asking.ts";
 import { freePorts } from "./free-ports.ts";
 import { isBound } from "./sipp.ts";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/baresip";
@@ -46,7 +46,7 @@ export interface Recordings {
 export interface Baresip {
   port: number;
   /** `CALL_ESTABLISHED` and so on. */
-  events: Told<{ kind: string; param: string }>;
+  events: Received<{ kind: string; param: string }>;
   /** For example `dial` with an address, `hangup`, `sndcode` with a key. */
   command(name: string, params?: string): Promise<void>;
   /** Ends it, when it has not ended yet, and reads what it wrote down. Idempotent. */
@@ -101,7 +101,7 @@ export async function startBaresip(
   void exit.then(() => (isOver = true));
   await Promise.race([isBound(port), exit]);
   if (isOver) throw new Error(`baresip did not start:\n${output.slice(-2000)}`);
-  const events = createTold<{ kind: string; param: string }>();
+  const events = createReceived<{ kind: string; param: string }>();
   const socket = await openControl(control, events);
   let closing: Promise<Recordings> | null = null;
   const end = async (): Promise<Recordings> => {
@@ -132,7 +132,7 @@ export async function startBaresip(
 }
 
 /** Netstrings of JSON. */
-async function openControl(port: number, events: Told<{ kind: string; param: string }>) {
+async function openControl(port: number, events: Received<{ kind: string; param: string }>) {
   // Its ports are opened one after the other.
   const { socket } = await askUntil(async () => {
     const next = connect(port, "127.0.0.1");
@@ -148,8 +148,8 @@ async function openControl(port: number, events: Told<{ kind: string; param: str
       const message = JSON.parse(rest.subarray(colon + 1, colon + 1 + length).toString()) as
         { event?: boolean; type?: string; param?: string; ok?: boolean; token?: string };
       rest = rest.subarray(colon + length + 2);
-      if (message.event) events.tell({ kind: message.type ?? "", param: message.param ?? "" });
-      else events.tell({ kind: `answer ${message.token}`, param: String(message.ok) });
+      if (message.event) events.receive({ kind: message.type ?? "", param: message.param ?? "" });
+      else events.receive({ kind: `answer ${message.token}`, param: String(message.ok) });
     }
   });
   socket.on("error", () => undefined);

@@ -110,9 +110,9 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     const answer: Answer = typeof given === "string" ? { text: given } : given;
     const { text, thinkMs = 0, gapMs = 0, toolMs = 0 } = answer;
     const pieces = gapMs > 0 ? text.match(/\S+\s*/g) ?? [] : [text];
-    if (toolMs > 0) session.tool(true);
+    if (toolMs > 0) session.functionRunning(true);
     system.after(toolMs, () => {
-      if (toolMs > 0) session.tool(false);
+      if (toolMs > 0) session.functionRunning(false);
     });
     pieces.forEach((piece, index) => {
       system.after(toolMs + thinkMs + index * gapMs, () => {
@@ -158,7 +158,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
       },
       reengage: (turn) => reply(turn, null),
       cancel: (turn) => void cancelled.add(turn),
-      toolCall: () => undefined,
+      functionCall: () => undefined,
       said: (said) => played.said.push(said),
       delta: () => undefined,
       state: (state) => played.states.push(state),

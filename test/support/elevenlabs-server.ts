@@ -14,7 +14,7 @@ import { createElevenLabs, type ElevenLabsOptions } from "#providers/speech/elev
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export interface Alignment {
   chars: string[];
@@ -79,14 +79,14 @@ export async function closingPeer(server: ElevenLabsServer, number = 0): Promise
   return peer;
 }
 
-export function audioOf({ events }: Told<SynthesisEvent>): Buffer {
+export function audioOf({ events }: Received<SynthesisEvent>): Buffer {
   return Buffer.concat(events.flatMap((event) => event.kind === "audio"
     ? [Buffer.from(event.pcm.buffer, event.pcm.byteOffset, event.pcm.byteLength)]
     : []));
 }
 
 /** Milliseconds of audio at 16 kHz before each `spoken`, and what it says is spoken. */
-export function spokenAt({ events }: Told<SynthesisEvent>, text: string): [number, string][] {
+export function spokenAt({ events }: Received<SynthesisEvent>, text: string): [number, string][] {
   let samples = 0;
   return events.flatMap((event): [number, string][] => {
     if (event.kind === "audio") samples += event.pcm.length;
@@ -279,16 +279,16 @@ export async function serving(
 
 export interface Speaking {
   stream: SynthesisStream;
-  told: Told<SynthesisEvent>;
+  received: Received<SynthesisEvent>;
 }
 
 export function speaking(
   synthesizer: Synthesizer, wanted: Partial<SynthesisOptions> = {},
 ): Speaking {
-  const told = createTold<SynthesisEvent>();
-  const stream = synthesizer.open({ ...VOICE, ...wanted }, told.tell);
+  const received = createReceived<SynthesisEvent>();
+  const stream = synthesizer.open({ ...VOICE, ...wanted }, received.receive);
   closings.push(() => stream.cancel());
-  return { stream, told };
+  return { stream, received };
 }
 
 /** A server, and an utterance opened over it. */
@@ -313,11 +313,11 @@ export async function asked(
 export async function speakWhole(
   server: ElevenLabsServer, synthesizer: Synthesizer, number: number, voice: string | null = null,
 ): Promise<void> {
-  const { stream, told } = speaking(synthesizer, { voice });
+  const { stream, received } = speaking(synthesizer, { voice });
   stream.write("Yes. ");
   stream.end();
   const peer = await closingPeer(server, number);
   peer.audio(speechOf("Yes. ", 16_000).bytes);
   peer.final();
-  await told.event("done");
+  await received.event("done");
 }

@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { newAssistant, startTestServer, type CallResult, type TestServer } from "./server.ts";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 import type { PublicDoor } from "./twilio-front.ts";
 
 export const CUSTOMER = "+14155550100";
 
 export interface HostedDesks {
   /** Every status of every call, as `<call id> <status>`. */
-  news: Told<{ kind: string }>;
+  news: Received<{ kind: string }>;
   /** To be told of this server's calls. */
   watch(server: TestServer): void;
   buy(number: string, key?: string): Promise<number>;
@@ -47,7 +47,7 @@ export function createHostedDesks(
   current: () => TestServer,
   offer = (number: string): Promise<void> => stock(current(), carrier, number),
 ): HostedDesks {
-  const news = createTold<{ kind: string }>();
+  const news = createReceived<{ kind: string }>();
   const seen = new Map<number, string[]>();
   const ask = async (
     method: string, path: string, expected: number, key?: string, body?: object,
@@ -68,7 +68,7 @@ export function createHostedDesks(
           { type: string; call_id: number; status?: string };
         if (event.type !== "call_status_changed" || event.status === undefined) return;
         seen.set(event.call_id, [...desks.statuses(event.call_id), event.status]);
-        news.tell({ kind: `${event.call_id} ${event.status}` });
+        news.receive({ kind: `${event.call_id} ${event.status}` });
       });
     },
     buy: async (number, key) => {

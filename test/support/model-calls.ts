@@ -18,7 +18,7 @@ import { startScriptedModel, type Plan, type ScriptedModel } from "./scripted-mo
 
 export const REQUEST: ModelRequest = {
   messages: [{ role: "user", content: "hi" }],
-  tools: [],
+  functions: [],
   temperature: 0.3,
   tokensMax: 99,
 };
@@ -48,7 +48,7 @@ export async function ask(
   const deltas = items.flat();
   const text = deltas.map((delta) => (delta.kind === "text" ? delta.text : "")).join("");
   const calls = deltas.flatMap((delta) =>
-    delta.kind === "tool_call"
+    delta.kind === "function_call"
       ? [[delta.call.id, delta.call.name, delta.call.argumentsJson] as const]
       : [],
   );

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 import { parseWav } from "./wav.ts";
 
 export interface SpeechRequest {
@@ -27,7 +27,7 @@ export interface OpenAiAudioServer {
   speeches: SpeechRequest[];
   transcriptions: TranscriptionRequest[];
   /** Tells of each request of both kinds, once the test's handler has had it. */
-  came: Told<{ kind: "speech" | "transcription" }>;
+  came: Received<{ kind: "speech" | "transcription" }>;
   /** Set by the test; the response is its to end. */
   onSpeech(request: SpeechRequest): void;
   onTranscription(request: TranscriptionRequest, response: ServerResponse): void;
@@ -53,7 +53,7 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
       const speech = watch({ authorization, body, response, isGone: false });
       server.speeches.push(speech);
       server.onSpeech(speech);
-      return server.came.tell({ kind: "speech" });
+      return server.came.receive({ kind: "speech" });
     }
     if (request.url !== "/v1/audio/transcriptions") {
       response.writeHead(404).end();
@@ -73,7 +73,7 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
     });
     server.transcriptions.push(transcription);
     server.onTranscription(transcription, response);
-    server.came.tell({ kind: "transcription" });
+    server.came.receive({ kind: "transcription" });
   };
   const http = createServer((request, response) => void answer(request, response));
   http.listen(0, "127.0.0.1");
@@ -82,7 +82,7 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1`,
     speeches: [],
     transcriptions: [],
-    came: createTold(),
+    came: createReceived(),
     onSpeech: ({ response }) => {
       response.writeHead(200, { "content-type": "audio/pcm" }).end(Buffer.alloc(4800));
     },

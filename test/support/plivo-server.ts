@@ -5,7 +5,7 @@ import { createHmac, randomInt, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export const PLIVO_ID = "MAXXXXXXXXXXXXXXXXXX";
 export const PLIVO_TOKEN = "a token of the double";
@@ -91,7 +91,7 @@ export type PlivoBehaviour =
 
 export interface PlivoServer {
   url: string;
-  told: Told<PlivoRequest>;
+  received: Received<PlivoRequest>;
   call(id: string): PlivoCall;
   /** Reports that it rings. */
   ring(id: string): Promise<PlivoReply>;
@@ -203,7 +203,7 @@ async function readRequest(incoming: IncomingMessage): Promise<PlivoRequest | nu
 
 export async function startPlivoServer(): Promise<PlivoServer> {
   const exchange = createExchange();
-  const told = createTold<PlivoRequest>();
+  const received = createReceived<PlivoRequest>();
   let behave: Parameters<PlivoServer["behave"]>[0] = null;
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const reply = ({ status, body }: Answer): void =>
@@ -215,8 +215,8 @@ export async function startPlivoServer(): Promise<PlivoServer> {
     const answer = typeof how === "object" ? how : exchange.act(request);
     const made = answer.body as { request_uuid?: string } | null;
     const callId = request.kind === "dial" ? made?.request_uuid ?? "" : request.callId;
-    told.tell({ ...request, callId });
-    if (callId !== "") told.tell({ ...request, callId, kind: `${request.kind} ${callId}` });
+    received.receive({ ...request, callId });
+    if (callId !== "") received.receive({ ...request, callId, kind: `${request.kind} ${callId}` });
     if (how === "lose") response.destroy();
     else reply(answer);
   };
@@ -237,7 +237,7 @@ export async function startPlivoServer(): Promise<PlivoServer> {
   };
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told,
+    received,
     call,
     ring: (id) => go(id, "ringing", "ring_url", { Event: "Ring", CallStatus: "ringing" }),
     pickUp: (id) => go(id, "live", "answer_url", { Event: "StartApp", CallStatus: "in-progress" }),

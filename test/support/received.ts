@@ -1,19 +1,19 @@
 // Keeps what something tells through its one handler, and waits for it.
-export interface Told<Event extends { kind: string }> {
+export interface Received<Event extends { kind: string }> {
   events: Event[];
-  tell(event: Event): void;
+  receive(event: Event): void;
   /** The event of that kind and number, from 0, once it is there. */
   event<Kind extends Event["kind"]>(
     kind: Kind, number?: number): Promise<Extract<Event, { kind: Kind }>>;
   kinds(): string[];
 }
 
-export function createTold<Event extends { kind: string }>(): Told<Event> {
+export function createReceived<Event extends { kind: string }>(): Received<Event> {
   const events: Event[] = [];
   let waiting: { holds(): boolean; resolve(): void }[] = [];
   return {
     events,
-    tell: (event) => {
+    receive: (event) => {
       events.push(event);
       for (const waiter of waiting.filter(({ holds }) => holds())) waiter.resolve();
       waiting = waiting.filter(({ holds }) => !holds());

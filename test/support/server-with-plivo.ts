@@ -31,9 +31,9 @@ export async function startPlivoWorld(env: Record<string, string> = {}): Promise
   const world: PlivoWorld = {
     ...desks, plivo, door,
     dial: async (assistantId) => {
-      const earlier = plivo.told.kinds().filter((kind) => kind === "dial").length;
+      const earlier = plivo.received.kinds().filter((kind) => kind === "dial").length;
       const callId = await world.make(assistantId);
-      const { callId: plivoId } = await plivo.told.event<string>("dial", earlier);
+      const { callId: plivoId } = await plivo.received.event<string>("dial", earlier);
       return { callId, plivoId, call: plivo.call(plivoId) };
     },
     close: async () => {

@@ -8,7 +8,7 @@ import {
   newAssistant, startTestServer, type CallResult, type TestServer,
 } from "./server.ts";
 import { newTrunk } from "./sip-trunks.ts";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export interface CallNews {
   kind: string;
@@ -26,7 +26,7 @@ export interface SipWorld {
   server: TestServer;
   sipPort: number;
   /** `arrived <number>` and `<id> <status>` of calls; of the server's own account. */
-  news: Told<CallNews>;
+  news: Received<CallNews>;
   /** A trunk whose telephones are on this machine; they need show nothing unless told. */
   trunk(changes?: Record<string, unknown>, key?: string): Promise<{ id: number; number: string }>;
   /** An active assistant, inbound unless told, on a number. */
@@ -61,7 +61,7 @@ export async function startSipWorld(env: Record<string, string> = {}): Promise<S
   const { sipPort } = server;
   await server.app.features.accounts.credit(server.accountId, 1_000_000_000);
   assert.ok(sipPort);
-  const news = createTold<CallNews>();
+  const news = createReceived<CallNews>();
   const seen = new Map<number, string[]>();
   const told = new Set<number>();
   server.app.features.bus.subscribe(`account:${server.accountId}`, (notice) => {
@@ -75,10 +75,10 @@ export async function startSipWorld(env: Record<string, string> = {}): Promise<S
     const of = seen.get(event.call_id) ?? [];
     seen.set(event.call_id, [...of, status]);
     if (event.call?.type === "inbound") {
-      news.tell({ kind: `arrived ${event.call.assistant_phone_number}`, callId: event.call_id });
+      news.receive({ kind: `arrived ${event.call.assistant_phone_number}`, callId: event.call_id });
     }
-    news.tell({ kind: `${event.call_id} ${status}`, callId: event.call_id });
-    if (isOver(status)) news.tell({ kind: `${event.call_id} over`, callId: event.call_id });
+    news.receive({ kind: `${event.call_id} ${status}`, callId: event.call_id });
+    if (isOver(status)) news.receive({ kind: `${event.call_id} over`, callId: event.call_id });
   });
   const world: SipWorld = {
     server,

@@ -38,7 +38,7 @@ export async function startTelnyxWorld(env: Record<string, string> = {}): Promis
     dial: async (assistantId) => {
       const earlier = telnyx.count("dialled");
       const callId = await world.make(assistantId);
-      const { callId: id } = await telnyx.told.event<string>("dialled", earlier);
+      const { callId: id } = await telnyx.received.event<string>("dialled", earlier);
       return { callId, call: telnyx.calls.get(id)! };
     },
     ring: async (number) => {

@@ -76,9 +76,9 @@ export async function startTwilioWorld(env: Record<string, string> = {}): Promis
   const world: TwilioWorld = {
     ...desks, front, door, emulator,
     dial: async (assistantId) => {
-      const earlier = front.told.kinds().filter((kind) => kind === "dialled").length;
+      const earlier = front.received.kinds().filter((kind) => kind === "dialled").length;
       const callId = await world.make(assistantId);
-      const { form, sid } = await front.told.event<string>("dialled", earlier);
+      const { form, sid } = await front.received.event<string>("dialled", earlier);
       return {
         callId, form, sid,
         document: form.get("Twiml") ?? "", statusUrl: form.get("StatusCallback") ?? "",

@@ -34,7 +34,7 @@ export async function startVonageWorld(env: Record<string, string> = {}): Promis
     dial: async (assistantId) => {
       const earlier = vonage.count("dialled");
       const callId = await desks.make(assistantId);
-      const { uuid, body: order } = await vonage.told.event<string>("dialled", earlier);
+      const { uuid, body: order } = await vonage.received.event<string>("dialled", earlier);
       return { callId, uuid, order };
     },
     ring: (number, from = CUSTOMER) => vonage.ring(voiceUrl, number.slice(1), from.slice(1)),

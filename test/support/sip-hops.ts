@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createLogger } from "#core/logger.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
+import { parseVia } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  createFramer, parseMessage, parseVia, type SipMessage, type SipRequest,
+  createFramer, parseMessage, type SipMessage, type SipRequest,
 } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
@@ -14,7 +15,7 @@ import type { Names } from "#providers/carriers/sip/trunks/trunk-roster.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import { createManualSystem, type ManualSystem } from "./manual-clock.ts";
 import { requestText, responseText, SDP, type Wire } from "./sip-phones.ts";
-import { createTold } from "./received.ts";
+import { createReceived } from "./received.ts";
 
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
@@ -41,9 +42,9 @@ export async function createCarrierTo(
   carrier.setTrunks([trunkOf(changes)]);
   const at: Peer = { host: "127.0.0.1", port: carrier.port, transport: "udp" };
   const dial = (ringingMs = 30_000) => {
-    const told = createTold<LegEvent>();
-    const leg = carrier.dial({ to: "+14155550199", from: null, trunkId: 1, ringingMs }, told.tell);
-    return { told, leg };
+    const received = createReceived<LegEvent>();
+    const leg = carrier.dial({ to: "+14155550199", from: null, trunkId: 1, ringingMs }, received.receive);
+    return { received, leg };
   };
   return { system, at, dial, inbound: carrier.inbound, close: () => closing(carrier, system) };
 }
@@ -64,7 +65,7 @@ export interface TcpWire {
 }
 
 export async function createTcpWire(): Promise<TcpWire> {
-  const heard = createTold<{ kind: string; message: SipMessage; port: number }>();
+  const heard = createReceived<{ kind: string; message: SipMessage; port: number }>();
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -75,7 +76,7 @@ export async function createTcpWire(): Promise<TcpWire> {
         if (parsed.kind !== "message") continue;
         const { message } = parsed;
         const kind = message.kind === "request" ? message.method : String(message.status);
-        heard.tell({ kind, message, port: socket.remotePort! });
+        heard.receive({ kind, message, port: socket.remotePort! });
       }
     });
   });

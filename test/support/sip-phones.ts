@@ -5,8 +5,9 @@ import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createSystem, type System } from "#core/system.ts";
+import { SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  parseMessage, SipHeaders, type SipMessage, type SipRequest, type SipResponse,
+  parseMessage, type SipMessage, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import type {
@@ -18,7 +19,7 @@ import {
 } from "#providers/carriers/sip/dialogs/user-agent.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import type { ManualSystem } from "./manual-clock.ts";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export const SDP = (mark: string): string =>
   `v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=${mark}\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n` +
@@ -40,7 +41,7 @@ export type Reply = (sdp: string | null) => string | number;
 export interface Phone {
   agent: UserAgent;
   peer: Peer;
-  invites: Told<{ kind: "invite"; invite: IncomingInvite }>;
+  invites: Received<{ kind: "invite"; invite: IncomingInvite }>;
   invite(number?: number): Promise<IncomingInvite>;
   /** Rings the other phone. */
   call(to: Peer, changes?: Partial<CallRequest>, reply?: Reply): Placed;
@@ -49,7 +50,7 @@ export interface Phone {
 
 export interface Placed {
   call: OutgoingCall;
-  told: Told<Heard>;
+  received: Received<Heard>;
 }
 
 export interface PhoneOptions extends Partial<UserAgentOptions> {
@@ -62,13 +63,13 @@ export async function createPhone(
   { atOnce, transport = "udp", ...options }: PhoneOptions = {},
 ): Promise<Phone> {
   const system: System = options.system ?? createSystem();
-  const invites = createTold<{ kind: "invite"; invite: IncomingInvite }>();
+  const invites = createReceived<{ kind: "invite"; invite: IncomingInvite }>();
   const agent = await createUserAgent({
     host: "127.0.0.1", port: 0, publicHost: null, tls: null, userAgent: "Phone",
     mayReach: () => true, system, log: createLogger("silent"),
     onInvite: (invite) => {
       atOnce?.(invite);
-      invites.tell({ kind: "invite", invite });
+      invites.receive({ kind: "invite", invite });
     },
     ...options,
   });
@@ -79,20 +80,20 @@ export async function createPhone(
     invites,
     invite: async (number = 0) => (await invites.event("invite", number)).invite,
     call(to, changes = {}, reply = () => SDP("reply")) {
-      const told = createTold<Heard>();
+      const received = createReceived<Heard>();
       const call = agent.call({
         peer: to, uri: "sip:bob@example.org", from: "\"Alice\" <sip:alice@example.org>",
         to: "sip:bob@example.org", sdp: SDP("offer"), credentials: null, ringingMs: 60_000,
         ...changes,
       }, {
-        progress: (status, sdp) => told.tell({ kind: "progress", status, sdp }),
+        progress: (status, sdp) => received.receive({ kind: "progress", status, sdp }),
         answered: (dialog, sdp) => {
-          listen(dialog, told, reply);
-          told.tell({ kind: "answered", dialog, sdp });
+          listen(dialog, received, reply);
+          received.receive({ kind: "answered", dialog, sdp });
         },
-        failed: (status, reason, q850) => told.tell({ kind: "failed", status, reason, q850 }),
+        failed: (status, reason, q850) => received.receive({ kind: "failed", status, reason, q850 }),
       });
-      return { call, told };
+      return { call, received };
     },
     close: async () => {
       let isClosed = false;
@@ -109,20 +110,20 @@ export async function createPhone(
 
 /** Writes down what the dialog tells. */
 export function listen(
-  dialog: Dialog, told = createTold<Heard>(), reply: Reply = () => SDP("reply"),
-): Told<Heard> {
+  dialog: Dialog, received = createReceived<Heard>(), reply: Reply = () => SDP("reply"),
+): Received<Heard> {
   dialog.setEvents({
-    confirmed: (sdp) => told.tell({ kind: "confirmed", sdp }),
+    confirmed: (sdp) => received.receive({ kind: "confirmed", sdp }),
     reinvite: (sdp) => {
-      told.tell({ kind: "reinvite", sdp });
+      received.receive({ kind: "reinvite", sdp });
       return reply(sdp);
     },
-    reinvited: (status, sdp) => told.tell({ kind: "reinvited", status, sdp }),
-    info: (key) => told.tell({ kind: "info", key }),
-    referred: (status) => told.tell({ kind: "referred", status }),
-    ended: (cause) => told.tell({ kind: "ended", cause }),
+    reinvited: (status, sdp) => received.receive({ kind: "reinvited", status, sdp }),
+    info: (key) => received.receive({ kind: "info", key }),
+    referred: (status) => received.receive({ kind: "referred", status }),
+    ended: (cause) => received.receive({ kind: "ended", cause }),
   });
-  return told;
+  return received;
 }
 
 export interface Wire {
@@ -148,13 +149,13 @@ export async function createWire(host = "127.0.0.1"): Promise<Wire> {
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
   socket.bind(0, host);
   await once(socket, "listening");
-  const heard = createTold<WireHeard>();
+  const heard = createReceived<WireHeard>();
   socket.on("message", (bytes, { port }) => {
     const parsed = parseMessage(bytes);
     if (parsed.kind !== "message") return;
     const { message } = parsed;
     const kind = message.kind === "request" ? message.method : String(message.status);
-    heard.tell({ kind, message, port });
+    heard.receive({ kind, message, port });
   });
   return {
     peer: { host, port: socket.address().port, transport: "udp" },
@@ -239,7 +240,7 @@ export async function wireCall(from: Wire, to: Phone, changes: Record<string, st
   from.say(to.peer, text);
   const invite = await to.invite(to.invites.events.length);
   const dialog = invite.accept(SDP("answer"));
-  const told = listen(dialog);
+  const received = listen(dialog);
   const { message } = await from.heard.event("200", from.heard.events
     .filter(({ kind }) => kind === "200").length);
   const within = {
@@ -251,5 +252,5 @@ export async function wireCall(from: Wire, to: Phone, changes: Record<string, st
     from.say(to.peer, requestText(method, from, {
       ...within, CSeq: `${cseq} ${method}`, ...extra,
     }, body));
-  return { text, invite, dialog, told, answer: message, within, say };
+  return { text, invite, dialog, received, answer: message, within, say };
 }

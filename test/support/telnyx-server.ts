@@ -5,7 +5,7 @@ import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export const TELNYX_API_KEY = "KEY0123_test";
 export const TELNYX_CONNECTION = "1494404757140276705";
@@ -50,7 +50,7 @@ export interface Delivery {
 
 export interface TelnyxServer {
   url: string;
-  told: Told<TelnyxCommand>;
+  received: Received<TelnyxCommand>;
   calls: Map<string, TelnyxCall>;
   /** What the first such command for the call said. */
   command(action: string, callId: string): Promise<Fields>;
@@ -222,13 +222,13 @@ function createExchange() {
 }
 
 export async function startTelnyxServer(): Promise<TelnyxServer> {
-  const told = createTold<TelnyxCommand>();
+  const received = createReceived<TelnyxCommand>();
   const exchange = createExchange();
   let behave: Parameters<TelnyxServer["behave"]>[0] = null;
   const act = (action: string, id: string, body: Fields): object => {
     if (action === "dial") {
       const call = exchange.dial(body);
-      told.tell({ kind: "dialled", callId: call.id, body });
+      received.receive({ kind: "dialled", callId: call.id, body });
       return { call_control_id: call.id, is_alive: false, record_type: "call" };
     }
     const run = exchange.actions[action];
@@ -238,8 +238,8 @@ export async function startTelnyxServer(): Promise<TelnyxServer> {
   };
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = "", url = "", headers } = incoming;
-    let received = "";
-    for await (const chunk of incoming) received += String(chunk);
+    let json = "";
+    for await (const chunk of incoming) json += String(chunk);
     const reply = (status: number, body: object): void => void response
       .writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     const refuse = (code: string): void => {
@@ -250,10 +250,10 @@ export async function startTelnyxServer(): Promise<TelnyxServer> {
     const [, id = "", action = "dial"] =
       /^\/v2\/calls(?:\/([^/]+)\/actions\/(\w+))?$/.exec(url) ?? [null, "", "none"];
     if (method !== "POST" || headers["content-type"] !== "application/json") return refuse("10015");
-    const body = JSON.parse(received) as Fields;
+    const body = JSON.parse(json) as Fields;
     const command = { kind: action, callId: decodeURIComponent(id), body };
-    told.tell(command);
-    if (id !== "") told.tell({ ...command, kind: `${action} ${command.callId}` });
+    received.receive(command);
+    if (id !== "") received.receive({ ...command, kind: `${action} ${command.callId}` });
     const how = behave?.(command) ?? "pass";
     if (typeof how === "object") return reply(how.status, how.body);
     try {
@@ -272,10 +272,10 @@ export async function startTelnyxServer(): Promise<TelnyxServer> {
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told,
+    received,
     calls: exchange.calls,
-    command: async (action, callId) => (await told.event<string>(`${action} ${callId}`)).body,
-    count: (kind, callId) => told.events.filter((one) =>
+    command: async (action, callId) => (await received.event<string>(`${action} ${callId}`)).body,
+    count: (kind, callId) => received.events.filter((one) =>
       one.kind === kind && (callId === undefined || one.callId === callId)).length,
     behave: (next) => (behave = next),
     ring: async (voiceUrl, to, from) => {

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 
 export interface RestRequest {
   /** `dial`, `update`, or what else was asked for; `dialled` once the emulator has answered. */
@@ -24,7 +24,7 @@ export interface TwilioFront {
   url: string;
   /** For sale. */
   numbers: string[];
-  told: Told<RestRequest>;
+  received: Received<RestRequest>;
   /** The first request that hangs the call up, or changes it otherwise. */
   update(sid: string, number?: number): Promise<URLSearchParams>;
   /** How many requests of this kind there were, of one call or of all. */
@@ -41,7 +41,7 @@ const kindOf = (method: string, path: string): string => {
 
 /** `prefix` is taken off every path, as SignalWire's is put before it. */
 export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promise<TwilioFront> {
-  const told = createTold<RestRequest>();
+  const received = createReceived<RestRequest>();
   const numbers: string[] = [];
   let behave: Parameters<TwilioFront["behave"]>[0] = null;
   const sell = (path: string): object | null => !path.includes("/AvailablePhoneNumbers/") ? null : {
@@ -61,8 +61,8 @@ export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promis
       void response.writeHead(status, { "content-type": "application/json" }).end(text);
     const offered = sell(path);
     if (offered) return reply(200, JSON.stringify(offered));
-    told.tell(request);
-    if (sid !== "") told.tell({ ...request, kind: `update ${sid}` });
+    received.receive(request);
+    if (sid !== "") received.receive({ ...request, kind: `update ${sid}` });
     const how = await behave?.(request) ?? "pass";
     if (typeof how === "object") return reply(how.status, JSON.stringify(how.body));
     const answer = await fetch(emulatorUrl + url.replace(prefix, ""), {
@@ -75,7 +75,7 @@ export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promis
     });
     const text = await answer.text();
     if (request.kind === "dial" && answer.ok) {
-      told.tell({ ...request, kind: "dialled", sid: (JSON.parse(text) as { sid: string }).sid });
+      received.receive({ ...request, kind: "dialled", sid: (JSON.parse(text) as { sid: string }).sid });
     }
     if (how === "lose") response.destroy();
     else reply(answer.status, text);
@@ -88,9 +88,9 @@ export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promis
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
     numbers,
-    told,
-    update: async (sid, number = 0) => (await told.event<string>(`update ${sid}`, number)).form,
-    count: (kind, sid) => told.events.filter((one) =>
+    received,
+    update: async (sid, number = 0) => (await received.event<string>(`update ${sid}`, number)).form,
+    count: (kind, sid) => received.events.filter((one) =>
       one.kind === kind && (sid === undefined || one.sid === sid)).length,
     behave: (next) => (behave = next),
     close: async () => {

@@ -3,7 +3,7 @@
 // signals as JSON. Speaks and hears the words of the loopback speech.
 import assert from "node:assert/strict";
 import { WebSocket } from "ws";
-import { createWordEar, loopbackAudio } from "#providers/speech/loopback.ts";
+import { createWordDecoder, loopbackAudio } from "#providers/speech/loopback.ts";
 import type { Ncco } from "./vonage-server.ts";
 import { vonageBearer } from "./vonage-signing.ts";
 
@@ -26,7 +26,7 @@ export class VonagePhone {
   readonly messages: Record<string, unknown>[] = [];
   closedWith: { code: number; reason: string } | null = null;
   readonly #socket: WebSocket;
-  readonly #ear: ReturnType<typeof createWordEar>;
+  readonly #ear: ReturnType<typeof createWordDecoder>;
   readonly #waiting = new Set<() => void>();
   readonly #notices = new Map<NodeJS.Timeout, unknown>();
   #pace: NodeJS.Timeout | null = null;
@@ -35,7 +35,7 @@ export class VonagePhone {
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    this.#ear = createWordEar(RATE, ({ text, frames, of }) => {
+    this.#ear = createWordDecoder(RATE, ({ text, frames, of }) => {
       if (frames >= of) this.words.push(text);
     });
     socket.on("message", (data: Buffer, isBinary: boolean) => {
@@ -138,7 +138,7 @@ export class VonagePhone {
   #hear(data: Buffer): void {
     assert.equal(data.length, 2 * FRAME);
     this.#playedUntilMs = Math.max(this.#playedUntilMs, performance.now()) + FRAME_MS;
-    this.#ear.hear(new Int16Array(Uint8Array.from(data).buffer));
+    this.#ear.write(new Int16Array(Uint8Array.from(data).buffer));
   }
 
   #take(message: Record<string, unknown>): void {

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { verifySignature } from "@vonage/jwt";
-import { createTold, type Told } from "./received.ts";
+import { createReceived, type Received } from "./received.ts";
 import { VONAGE_APPLICATION, vonageBearer } from "./vonage-signing.ts";
 
 const pair = generateKeyPairSync("rsa", {
@@ -66,7 +66,7 @@ export type Behaviour =
 
 export interface VonageServer {
   url: string;
-  told: Told<VonageRequest>;
+  received: Received<VonageRequest>;
   count(kind: string): number;
   /** Asked before every request; null: all pass. */
   behave(how: ((request: VonageRequest) => Behaviour) | null): void;
@@ -144,7 +144,7 @@ const BAD_REQUEST: Behaviour = { status: 400, body: { title: "Bad Request" } };
 const NOT_FOUND: Behaviour = { status: 404, body: { type: "NOT_FOUND", error_title: "Not Found" } };
 
 export async function startVonageServer(): Promise<VonageServer> {
-  const told = createTold<VonageRequest>();
+  const received = createReceived<VonageRequest>();
   const calls = new Map<string, Call>();
   let behave: Parameters<VonageServer["behave"]>[0] = null;
   const send = async (uuid: string, members: object): Promise<number> => {
@@ -165,7 +165,7 @@ export async function startVonageServer(): Promise<VonageServer> {
     if (!isOrder(body)) return BAD_REQUEST;
     const { to: [to], from, event_url: [eventUrl = ""] } = body;
     const [uuid, conversation] = begin({ eventUrl, from: from.number, to: to?.number ?? "" });
-    told.tell({ kind: "dialled", uuid, body });
+    received.receive({ kind: "dialled", uuid, body });
     return {
       status: 201,
       body: { uuid, status: "started", direction: "outbound", conversation_uuid: conversation },
@@ -198,7 +198,7 @@ export async function startVonageServer(): Promise<VonageServer> {
     const [, uuid = "", dtmf] = /^\/v1\/calls(?:\/([^/]+))?(\/dtmf)?$/.exec(url) ?? assert.fail(url);
     const kind = method === "POST" ? "dial" : `${dtmf ? "dtmf" : "update"} ${uuid}`;
     const request = { kind, uuid, body };
-    told.tell(request);
+    received.receive(request);
     const how = behave?.(request) ?? "pass";
     if (typeof how === "object") return reply(how.status, how.body);
     const done = method === "POST" ? dial(body) : change(uuid, body);
@@ -212,8 +212,8 @@ export async function startVonageServer(): Promise<VonageServer> {
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told,
-    count: (kind) => told.events.filter((one) => one.kind === kind).length,
+    received,
+    count: (kind) => received.events.filter((one) => one.kind === kind).length,
     behave: (next) => (behave = next),
     report: (uuid, status, more = {}) => send(uuid, { uuid, status, direction: "outbound", ...more }),
     detected: (uuid, status) => send(uuid, { call_uuid: uuid, status }),

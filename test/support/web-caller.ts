@@ -2,7 +2,7 @@
 // assistant's words, answers `clear` as a page does.
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { createWordEar, loopbackAudio } from "#providers/speech/loopback.ts";
+import { createWordDecoder, loopbackAudio } from "#providers/speech/loopback.ts";
 import type { TestServer } from "./server.ts";
 
 const RATE = 16_000;
@@ -41,7 +41,7 @@ export class WebCaller {
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    const ear = createWordEar(RATE, ({ text, frames, of }) => {
+    const decoder = createWordDecoder(RATE, ({ text, frames, of }) => {
       if (frames < of) return;
       this.words.push(text);
       this.#changed();
@@ -49,7 +49,8 @@ export class WebCaller {
     socket.on("message", (data: Buffer, isBinary: boolean) => {
       if (isBinary) {
         this.frames += 1;
-        ear.hear(new Int16Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length)));
+        const { buffer, byteOffset: at } = data;
+        decoder.write(new Int16Array(buffer.slice(at, at + data.length)));
         return;
       }
       const message = JSON.parse(data.toString("utf8")) as ServerMessage;

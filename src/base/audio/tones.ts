@@ -26,7 +26,7 @@ function share(block: Int16Array, hertz: number, rate: number, energy: number): 
 /** `tell` runs once for every tone, when it has lasted long enough to be no speech. */
 export function createBeepDetector(
   rate: number,
-  tell: () => void,
+  onBeep: () => void,
 ): { push(pcm: Int16Array): void } {
   const block = new Int16Array((rate * BLOCK_MS) / 1000);
   let filled = 0;
@@ -52,7 +52,7 @@ export function createBeepDetector(
     if (bestShare < PURITY) lastedMs = 0;
     else if (lastedMs > 0 && Math.abs(best - hertz) <= HERTZ_STEP) lastedMs += BLOCK_MS;
     else [hertz, lastedMs] = [best, BLOCK_MS];
-    if (lastedMs === BEEP_MS) tell();
+    if (lastedMs === BEEP_MS) onBeep();
   };
   return {
     push: (pcm) => {

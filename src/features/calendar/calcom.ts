@@ -5,8 +5,8 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
 import type { Logger } from "#core/logger.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
-import type { ModelTool } from "#providers/models/port.ts";
-import { checkArguments, modelToolOf, type Value } from "#features/tools/arguments.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
+import { checkArguments, modelFunctionOf, type Value } from "#features/tools/arguments.ts";
 import { idempotencyKey, type SendToEndpoint, type ToolJournal } from "#features/tools/invocation.ts";
 import type { ToolParameter } from "#features/tools/tools.ts";
 import {
@@ -74,7 +74,7 @@ function parameterOf(field: BookingField): ToolParameter {
 const bookingParameters = ({ calcom_booking_fields: fields = [] }: CalendarIntegration) =>
   [...BOOK, ...fields.filter(({ slug }) => !OWN_FIELDS.has(slug)).map(parameterOf)];
 
-function functionsOf(tool: CalendarIntegration, suffix: string): ModelTool[] {
+function functionsOf(tool: CalendarIntegration, suffix: string): ModelFunction[] {
   const what = tool.description ? ` ${tool.description}` : "";
   return [
     {
@@ -85,7 +85,7 @@ function functionsOf(tool: CalendarIntegration, suffix: string): ModelTool[] {
       id: 0, name: BOOK_APPOINTMENT + suffix, schema: bookingParameters(tool),
       description: `Books one of the free times for the person, once they have agreed to it.${what}`,
     },
-  ].map(modelToolOf);
+  ].map(modelFunctionOf);
 }
 
 /** Starts in Cal.com's answer: days to lists. */

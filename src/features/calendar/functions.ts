@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type { Calendars, Person } from "./calendar.ts";
 import { isDate, localIso, spokenTime } from "./slots.ts";
 
@@ -18,7 +18,7 @@ const TEXT_CHARS_MAX = 500;
 
 const text = (description: string) => ({ type: "string", description });
 
-const FUNCTIONS: ModelTool[] = [
+const FUNCTIONS: ModelFunction[] = [
   {
     name: CHECK_AVAILABILITY,
     description: "Lists free appointment times. Call it before you offer any time.",

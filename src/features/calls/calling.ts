@@ -16,7 +16,7 @@ import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hoste
 import { conclude, finish, neverOpened } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
-import { answerToolCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
+import { answerFunctionCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
 import type { Face } from "./face.ts";
 import type { Line } from "./lines.ts";
 import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
@@ -390,8 +390,8 @@ function hear(
     case "cancel":
       if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
       return;
-    case "tool_call":
-      return keep("tool call", answerToolCall(options, call, message));
+    case "function_call":
+      return keep("tool call", answerFunctionCall(options, call, message));
     case "said":
       return said(options, call, message.said, keep);
     case "delta":

@@ -95,7 +95,7 @@ async function ask(
   let text = "";
   try {
     const stream = resolveModel(assistant).stream({
-      messages, tools: [], temperature: 0, tokensMax: LIMITS.replyTokensMax,
+      messages, functions: [], temperature: 0, tokensMax: LIMITS.replyTokensMax,
     }, signal);
     for await (const deltas of stream) {
       for (const delta of deltas) if (delta.kind === "text") text += delta.text;

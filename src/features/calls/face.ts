@@ -11,7 +11,7 @@ export interface Face {
   mark(): void;
   transcript(speaker: Said["speaker"], text: string, isFinal: boolean): void;
   state(state: VoiceState): void;
-  tool(name: string, phase: "start" | "end"): void;
+  functionCall(name: string, phase: "start" | "end"): void;
   over(reason: EndReason): void;
   /** Null: no telephone is behind it. */
   line: { dtmf(digits: string): void; transfer(to: string): void } | null;

@@ -3,7 +3,7 @@
 import { isE164 } from "#core/values.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { FunctionSource } from "#engine/functions.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type { LineTransfer } from "./transfers.ts";
 
 /** What the functions do; each takes effect once what is being said has been said. */
@@ -19,7 +19,7 @@ export interface CallActions {
 
 type Call = (args: Record<string, unknown>) => Record<string, unknown>;
 interface CallFunction {
-  tool: ModelTool;
+  tool: ModelFunction;
   call: Call;
 }
 

@@ -97,21 +97,21 @@ function functionsOf(options: CallingOptions, call: LiveCall, turn: number): Tur
 }
 
 /** A function called by a model that speaks by itself. */
-export async function answerToolCall(
-  options: CallingOptions, call: LiveCall, message: Extract<FromMedia, { kind: "tool_call" }>,
+export async function answerFunctionCall(
+  options: CallingOptions, call: LiveCall, message: Extract<FromMedia, { kind: "function_call" }>,
 ): Promise<void> {
-  const { turn, toolCallId, name, argumentsJson } = message;
+  const { turn, functionCallId, name, argumentsJson } = message;
   const given = parseArguments(argumentsJson);
-  call.face?.tool(name, "start");
+  call.face?.functionCall(name, "start");
   const result = given === null
     ? { error: "The arguments are not a JSON object." }
     : await functionsOf(options, call, turn).call(
-        { callId: toolCallId, name, arguments: given }, new AbortController().signal);
+        { callId: functionCallId, name, arguments: given }, new AbortController().signal);
   const made = { name, arguments: given ?? {}, result };
   call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], made]);
-  call.face?.tool(name, "end");
-  const json = wholeStart(JSON.stringify(result), LIMITS.toolResultCharsMax);
-  options.media.send({ kind: "tool_result", callId: call.id, toolCallId, json });
+  call.face?.functionCall(name, "end");
+  const json = wholeStart(JSON.stringify(result), LIMITS.functionResultCharsMax);
+  options.media.send({ kind: "function_result", callId: call.id, functionCallId, json });
 }
 
 /** What a model that hears by itself receives before the call. */
@@ -122,7 +122,7 @@ export function realtimeOf(
   return {
     ...chosen,
     instructions: instructionsOf(options, call),
-    tools: functionsOf(options, call, 0).offered,
+    functions: functionsOf(options, call, 0).offered,
     temperature: Number(settings.llm_temperature),
     silenceMs: REALTIME_SILENCE_MS,
     threshold: settings.turn_detection_threshold ?? REALTIME_THRESHOLD,
@@ -169,7 +169,7 @@ function become(
   options.media.send({
     kind: "become", callId: call.id, settings, greeting, engines,
     instructions: instructionsOf(options, call),
-    tools: call.isRealtime ? functionsOf(options, call, 0).offered : [],
+    functions: call.isRealtime ? functionsOf(options, call, 0).offered : [],
   });
 }
 
@@ -181,12 +181,12 @@ function show(
     case "text":
       return media.send({ kind: "reply_text", callId, turn, text: event.text });
     case "function_call_start":
-      media.send({ kind: "tool", callId, running: true });
-      return call.face?.tool(event.name, "start");
+      media.send({ kind: "function", callId, running: true });
+      return call.face?.functionCall(event.name, "start");
     case "function_call_end":
       call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], event.call]);
-      media.send({ kind: "tool", callId, running: false });
-      return call.face?.tool(event.call.name, "end");
+      media.send({ kind: "function", callId, running: false });
+      return call.face?.functionCall(event.call.name, "end");
     case "usage":
     case "truncated":
       return;

@@ -244,7 +244,7 @@ function faceOf(
     transcript: (speaker, text, isFinal) =>
       tell({ type: "transcript", role: speaker, text, final: isFinal }),
     state: (state) => tell({ type: "state", state }),
-    tool: (name, phase) => tell({ type: "tool", name, phase }),
+    functionCall: (name, phase) => tell({ type: "tool", name, phase }),
     over: (reason) => {
       tell({ type: "end", reason });
       socket.end(CLOSE.over, "over");

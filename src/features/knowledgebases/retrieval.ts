@@ -6,10 +6,10 @@ import { firstChars } from "#core/values.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import { estimateTokens } from "#engine/history.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type { KnowledgebaseStore, Meaning, Passage } from "./knowledgebases.ts";
 
-const SEARCH: ModelTool = {
+const SEARCH: ModelFunction = {
   name: "search_knowledgebase",
   description: "Searches the knowledgebase. Use it before answering anything about the business; "
     + "say which document (and page) an answer is from.",

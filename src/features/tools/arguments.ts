@@ -1,6 +1,6 @@
 // A tool's parameters as a model receives them, and how what it fills in is read.
 import { LIMITS } from "#core/limits.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type { ItemType, ToolDescription, ToolParameter } from "./tools.ts";
 
 type Item = string | number | boolean;
@@ -24,7 +24,7 @@ function schemaOf(parameter: ToolParameter): Record<string, unknown> {
 }
 
 /** The function a model receives for a tool. */
-export function modelToolOf({ name, description, schema }: ToolDescription): ModelTool {
+export function modelFunctionOf({ name, description, schema }: ToolDescription): ModelFunction {
   return {
     name,
     description,

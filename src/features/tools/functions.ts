@@ -1,7 +1,7 @@
 // An assistant's tools as functions of a turn. A tool is looked up again when it is called: its
 // secrets are opened then, and only then.
 import type { FunctionSource } from "#engine/functions.ts";
-import { modelToolOf } from "./arguments.ts";
+import { modelFunctionOf } from "./arguments.ts";
 import type { InvocationContext, InvokeTool } from "./invocation.ts";
 import type { Tools } from "./tools.ts";
 
@@ -19,7 +19,7 @@ export function createToolFunctions(
       .filter((tool) => tool !== null)
       .map((tool) => [tool.name, tool]));
     return {
-      offered: [...byName.values()].map(modelToolOf),
+      offered: [...byName.values()].map(modelFunctionOf),
       call: async ({ name, arguments: args }) => {
         const tool = tools.find(accountId, byName.get(name)?.id ?? 0);
         if (!tool) return { error: "The tool was deleted." };

@@ -152,7 +152,7 @@ export function createSender(options: SendingOptions) {
       method: tool.method,
       totalMs,
       bytesMax: LIMITS.toolResponseBytesMax,
-      resultCharsMax: LIMITS.toolResultCharsMax,
+      resultCharsMax: LIMITS.functionResultCharsMax,
       ...(isTrial ? { isTrial } : {}),
     }).catch((error: unknown): EndpointReply => {
       log.error({ err: error, tool_id: tool.id }, "the tool thread failed");

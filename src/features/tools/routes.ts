@@ -39,7 +39,7 @@ const TrialSchema = Type.Object({
       ...Headers, ...about("Headers of the answer.", HEADERS),
     }),
     body: Type.String(about(
-      `Its first ${LIMITS.toolResultCharsMax} characters, without invisible ones.`,
+      `Its first ${LIMITS.functionResultCharsMax} characters, without invisible ones.`,
       "{\"state\":\"shipped\"}")),
   }, about("What came back; null: nothing."))),
   result: Type.Record(Type.String(), Type.Unknown(), about(

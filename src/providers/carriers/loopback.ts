@@ -4,7 +4,7 @@
 // frame out.
 import type { System } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
-import { createWordEar } from "#providers/speech/loopback.ts";
+import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { FRAME_MS, type Carrier, type DialRequest, type Leg, type LegEvent } from "./port.ts";
 
 export type CallerStep =
@@ -61,7 +61,7 @@ class LoopbackLeg implements Leg {
   readonly #options: LoopbackCarrierOptions;
   readonly #publish: (event: LegEvent) => void;
   readonly #silence: Pcm;
-  readonly #ear: ReturnType<typeof createWordEar>;
+  readonly #decoder: ReturnType<typeof createWordDecoder>;
   readonly #steps: CallerStep[];
   #over = false;
   /** What the far end is saying, and how far it has got. */
@@ -83,7 +83,7 @@ class LoopbackLeg implements Leg {
     this.#publish = publish;
     this.rate = options.rate;
     this.#silence = new Int16Array((options.rate * FRAME_MS) / 1000);
-    this.#ear = createWordEar(options.rate, ({ text, frames, of }) => {
+    this.#decoder = createWordDecoder(options.rate, ({ text, frames, of }) => {
       if (frames < of) return;
       this.#wordsHeard += 1;
       options.onWord?.(text);
@@ -97,7 +97,7 @@ class LoopbackLeg implements Leg {
   send(frame: Pcm): void {
     if (this.#over) return;
     this.#options.onHeard?.(frame);
-    this.#ear.hear(frame);
+    this.#decoder.write(frame);
     const isSpeech = Math.abs(frame[frame.length >> 1] ?? 0) > LOUD;
     this.#quietMs = isSpeech ? 0 : this.#quietMs + FRAME_MS;
     this.#heardSpeech ||= isSpeech;

@@ -78,7 +78,7 @@ export function createOfflineModel(options: OfflineModelOptions): LanguageModel 
     if (query !== null) {
       const argumentsJson = JSON.stringify({ query });
       const call = { id: "search_1", name: SEARCH_FUNCTION, argumentsJson };
-      yield [{ kind: "tool_call", call }, { kind: "finish", reason: "tool_calls", usage: null }];
+      yield [{ kind: "function_call", call }, { kind: "finish", reason: "function_calls", usage: null }];
       return;
     }
     const words = replyTo(request.messages).match(/\s*\S+/gu) ?? [];
@@ -102,9 +102,9 @@ function refuseIfAborted(signal: AbortSignal): void {
 }
 
 /** What to look up before answering; null when nothing can be, or it has been looked up. */
-function searchFor({ tools, messages }: ModelRequest): string | null {
+function searchFor({ functions, messages }: ModelRequest): string | null {
   const last = messages.at(-1);
-  if (last?.role !== "user" || !tools.some(({ name }) => name === SEARCH_FUNCTION)) return null;
+  if (last?.role !== "user" || !functions.some(({ name }) => name === SEARCH_FUNCTION)) return null;
   const question = last.content.slice(0, LIMITS.messageCharsMax).trim();
   return question === "" || GREETING.test(question) ? null : question;
 }
@@ -127,7 +127,7 @@ function replyTo(messages: ModelMessage[]): string {
   const questionAt = messages.findLastIndex(({ role }) => role === "user");
   const question = messages[questionAt]?.content.slice(0, LIMITS.messageCharsMax).trim() ?? "";
   if (question === "" || GREETING.test(question)) return greeting(prompt.join("\n"));
-  const found = messages.slice(questionAt).filter(({ role }) => role === "tool");
+  const found = messages.slice(questionAt).filter(({ role }) => role === "function");
   const before = messages[questionAt - 1]?.content ?? "";
   const reference = before.startsWith(REFERENCE_HEAD) ? [before.slice(REFERENCE_HEAD.length)] : [];
   const given = [...prompt, ...reference, ...found.map(({ content }) => foundText(content))];

@@ -162,7 +162,7 @@ function headersOf(key: string | null): Record<string, string> {
 }
 
 function bodyOf(request: ModelRequest, model: string, args: OpenAiCompatibleOptions): object {
-  const tools = request.tools.map((tool) => ({ type: "function", function: tool }));
+  const tools = request.functions.map((tool) => ({ type: "function", function: tool }));
   return {
     model,
     messages: request.messages.map(wireMessage),
@@ -175,10 +175,10 @@ function bodyOf(request: ModelRequest, model: string, args: OpenAiCompatibleOpti
   };
 }
 
-function wireMessage({ role, content, toolCalls, toolCallId }: ModelMessage): object {
-  if (role === "tool") return { role, tool_call_id: toolCallId ?? "", content };
-  if (!toolCalls || toolCalls.length === 0) return { role, content };
-  const calls = toolCalls.map(({ id, name, argumentsJson }) => ({
+function wireMessage({ role, content, functionCalls, functionCallId }: ModelMessage): object {
+  if (role === "function") return { role: "tool", tool_call_id: functionCallId ?? "", content };
+  if (!functionCalls || functionCalls.length === 0) return { role, content };
+  const calls = functionCalls.map(({ id, name, argumentsJson }) => ({
     id,
     type: "function",
     // Servers that parse the arguments of earlier calls refuse the whole request over bad ones.

@@ -143,10 +143,10 @@ export class Reply {
       const json = argumentsJson.trim() === "" ? "{}" : argumentsJson;
       if (name === "" || (isCut && jsonOf(json) === undefined)) continue;
       const call = { id: id || `call_${this.#context.system.uuid()}`, name, argumentsJson: json };
-      deltas.push({ kind: "tool_call", call });
+      deltas.push({ kind: "function_call", call });
     }
     // The calls decide: several servers say "stop" after them, or "tool_calls" without any.
-    const reason = isCut ? "length" : deltas.length > 0 ? "tool_calls" : "stop";
+    const reason = isCut ? "length" : deltas.length > 0 ? "function_calls" : "stop";
     deltas.push({ kind: "finish", reason, usage: this.#usage });
     return deltas;
   }

@@ -1,5 +1,5 @@
 // What each speech engine can do with an assistant's settings, in one table: who opens a call asks
-// it, and so does who tells an owner that a setting acts on nothing here.
+// it, and so does what warns an owner that a setting acts on nothing here.
 import { deepgramHearsSeveral } from "./deepgram/deepgram.ts";
 import type { SpeechConfig } from "./engines.ts";
 import { takesInstructions } from "./openai/openai-speech.ts";

@@ -41,13 +41,13 @@ function soundOf(word: string, rate: number): Pcm {
 }
 
 /** Finds words in audio of any chunking; reports each when it has ended or broken off. */
-export function createWordEar(rate: number, tell: (word: HeardWord) => void) {
+export function createWordDecoder(rate: number, publish: (word: HeardWord) => void) {
   const samples = rate / FRAMES_PER_SECOND;
   let rest: Pcm = new Int16Array(0);
   let word: HeardWord | null = null;
   let lastIndex = -1;
   const close = (): void => {
-    if (word) tell(word);
+    if (word) publish(word);
     word = null;
     lastIndex = -1;
   };
@@ -64,7 +64,7 @@ export function createWordEar(rate: number, tell: (word: HeardWord) => void) {
     get silent(): boolean {
       return word === null;
     },
-    hear: (pcm: Pcm): void => {
+    write: (pcm: Pcm): void => {
       let all = pcm;
       if (rest.length > 0) {
         all = new Int16Array(rest.length + pcm.length);
@@ -107,13 +107,13 @@ export function createLoopbackSynthesizer(
 ): Synthesizer {
   return {
     name: "Loopback",
-    open: ({ rate }, tell) => {
+    open: ({ rate }, publish) => {
       let over = false;
       let chars = 0;
       let pending = 0;
       let ended = false;
       const emit = (event: SynthesisEvent): void => {
-        if (!over) tell(event);
+        if (!over) publish(event);
       };
       const finish = (): void => {
         if (!ended || pending > 0) return;
@@ -153,19 +153,19 @@ export function createLoopbackTranscriber(
   return {
     name: "Loopback",
     detectsTurns: false,
-    open: ({ rate }, tell) => {
+    open: ({ rate }, publish) => {
       let words: string[] = [];
       let open = true;
       const emit = (event: TranscriptEvent): void => {
-        if (open) tell(event);
+        if (open) publish(event);
       };
-      const ear = createWordEar(rate, ({ text, frames, of }) => {
+      const ear = createWordDecoder(rate, ({ text, frames, of }) => {
         if (frames * 2 < of) return;
         if (words.length < PARTIAL_WORDS_MAX) words.push(text);
         emit({ kind: "partial", text: words.join(" ") });
       });
       return {
-        write: (pcm) => ear.hear(pcm),
+        write: (pcm) => ear.write(pcm),
         finalize: () => {
           ear.end();
           const text = words.join(" ");
@@ -181,11 +181,11 @@ export function createLoopbackTranscriber(
 export const loopbackVad: Vad = {
   name: "Loopback",
   frameSamples: (rate) => rate / FRAMES_PER_SECOND,
-  open: (_rate, tell) => ({
+  open: (_rate, publish) => ({
     push: (frame) => {
       const third = Math.floor(frame.length / 3);
       const level = Math.abs(frame[third] ?? 0) + Math.abs(frame[2 * third] ?? 0);
-      tell(level > QUIET ? 1 : 0);
+      publish(level > QUIET ? 1 : 0);
     },
     close: () => undefined,
   }),

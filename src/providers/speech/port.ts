@@ -3,7 +3,7 @@
 // and report everything through one handler, in order, within the call that caused it or later.
 // Audio is mono 16-bit PCM at the rate named when opened. Adaptors are in this folder.
 import type { ProviderError } from "#core/faults.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 
 export type Pcm = Int16Array;
 
@@ -48,7 +48,7 @@ export interface Transcriber {
   readonly name: string;
   /** Whether it reports turns itself (`end_of_turn`). */
   readonly detectsTurns: boolean;
-  open(options: TranscriptionOptions, tell: (event: TranscriptEvent) => void): TranscriberStream;
+  open(options: TranscriptionOptions, publish: (event: TranscriptEvent) => void): TranscriberStream;
 }
 
 export interface SynthesisOptions {
@@ -95,7 +95,7 @@ export interface SynthesisStream {
 
 export interface Synthesizer {
   readonly name: string;
-  open(options: SynthesisOptions, tell: (event: SynthesisEvent) => void): SynthesisStream;
+  open(options: SynthesisOptions, publish: (event: SynthesisEvent) => void): SynthesisStream;
 }
 
 export interface SpeechToSpeechOptions {
@@ -105,7 +105,7 @@ export interface SpeechToSpeechOptions {
   /** What the vendor calls the voice; null: its default. */
   voice: string | null;
   language: string;
-  tools: ModelTool[];
+  functions: ModelFunction[];
   /** Samples per second of audio in and out: 8000, 16000 or 24000. */
   rate: number;
   /** False: replies come as text for a voice of the call's own (dualplex). */
@@ -127,14 +127,14 @@ export type SpeechToSpeechEvent =
   | { kind: "audio"; itemId: string; pcm: Pcm }
   /** A piece of what the reply says, in order. */
   | { kind: "text"; itemId: string; text: string }
-  | { kind: "tool_call"; callId: string; name: string; argumentsJson: string }
+  | { kind: "function_call"; callId: string; name: string; argumentsJson: string }
   | { kind: "reply_end" }
   | { kind: "failed"; error: ProviderError };
 
 export interface SpeechToSpeechSession {
   write(pcm: Pcm): void;
-  /** Answers a `tool_call`; when all of a reply's calls are answered the model goes on. */
-  toolResult(callId: string, resultJson: string): void;
+  /** Answers a `function_call`; when all of a reply's calls are answered the model goes on. */
+  functionResult(callId: string, resultJson: string): void;
   /**
    * The person was heard over the reply under way: nothing more of it follows. `heard`: the model
    * learns that only so much of the item was heard; null: nothing of it was.
@@ -143,9 +143,9 @@ export interface SpeechToSpeechSession {
   /** Makes the model say this, in these words as nearly as it can. */
   say(text: string): void;
   /** Words of the person in another form, e.g. keys pressed; the model answers them. */
-  hear(text: string): void;
+  sendText(text: string): void;
   /** From now on it follows these. */
-  instruct(instructions: string, tools: ModelTool[]): void;
+  instruct(instructions: string, functions: ModelFunction[]): void;
   close(): void;
 }
 
@@ -153,7 +153,7 @@ export interface SpeechToSpeech {
   readonly name: string;
   open(
     options: SpeechToSpeechOptions,
-    tell: (event: SpeechToSpeechEvent) => void,
+    publish: (event: SpeechToSpeechEvent) => void,
   ): SpeechToSpeechSession;
 }
 
@@ -169,7 +169,7 @@ export interface Vad {
   /** Samples per frame at 8000 and 16000. */
   frameSamples(rate: 8000 | 16000): number;
   /** Probability from 0 to 1 that the frame is speech. */
-  open(rate: 8000 | 16000, tell: (probability: number) => void): VadStream;
+  open(rate: 8000 | 16000, publish: (probability: number) => void): VadStream;
 }
 
 /** Takes noise out of what the recogniser hears; the recording keeps it. */

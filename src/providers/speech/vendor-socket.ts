@@ -93,7 +93,7 @@ export class VendorSocket {
     this.#socket = new WebSocket(url, { headers, dispatcher });
     this.#socket.binaryType = "arraybuffer";
     this.#socket.addEventListener("open", () => this.#opened());
-    this.#socket.addEventListener("message", ({ data }: { data: unknown }) => this.#heard(data));
+    this.#socket.addEventListener("message", ({ data }: { data: unknown }) => this.#receive(data));
     this.#socket.addEventListener("close", ({ code, reason }) => this.#closed(code, reason));
     this.#deadline = system.after(handshakeMs, () => {
       this.#fail(`did not answer within ${handshakeMs} ms`, true);
@@ -136,7 +136,7 @@ export class VendorSocket {
     this.#handlers.onOpen();
   }
 
-  #heard(data: unknown): void {
+  #receive(data: unknown): void {
     if (this.#isOver) return;
     if (typeof data === "string") this.#handlers.onText(data);
     else if (data instanceof ArrayBuffer) this.#handlers.onBinary?.(new Uint8Array(data));

@@ -10,7 +10,7 @@ import { WebSocket } from "ws";
 import { chargeOf } from "#features/calls/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "#features/calls/replica.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { createWordEar } from "#providers/speech/loopback.ts";
+import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { runCli, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -265,12 +265,12 @@ test("[CR13] an operator says, mutes, listens in and ends; strangers cannot", as
   const listener = new WebSocket(`${base}/listen`, { headers: authorization });
   const words: string[] = [];
   const heard = Promise.withResolvers<void>();
-  const ear = createWordEar(16_000, ({ text }) => {
+  const decoder = createWordDecoder(16_000, ({ text }) => {
     words.push(text);
     if (text === "moment.") heard.resolve();
   });
   listener.on("message", (data: Buffer, isBinary: boolean) => {
-    if (isBinary) ear.hear(new Int16Array(Uint8Array.from(data).buffer));
+    if (isBinary) decoder.write(new Int16Array(Uint8Array.from(data).buffer));
   });
   await once(listener, "open");
   socket.send(JSON.stringify({ type: "say", text: "One moment.", request_id: "r" }));

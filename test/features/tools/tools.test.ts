@@ -223,7 +223,7 @@ test("[TL9] a long or odd reply becomes a bounded, clean result", async () => {
   endpoint.answer((_, response) => response.end(`<p>${"y".repeat(20_000)}</p>`));
   const long = await turnWith({}, { item: "x", count: 1 });
   assert.equal(long.calls[0]?.result.truncated, true);
-  assert.ok(JSON.stringify(long.calls[0]?.result).length < LIMITS.toolResultCharsMax + 100);
+  assert.ok(JSON.stringify(long.calls[0]?.result).length < LIMITS.functionResultCharsMax + 100);
   endpoint.answer((_, response) => response.end('[1,{"__proto__":{"a":1},"b":2}]'));
   const list = await turnWith({}, { item: "x", count: 1 });
   assert.deepEqual(list.calls[0]?.result, { data: [1, { b: 2 }] });

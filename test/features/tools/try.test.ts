@@ -84,7 +84,7 @@ test("[TL80] a trial sends what a turn would send, and shows it with its secrets
 
 test("[TL81] the result is the one a turn gets, for whatever the endpoint answers", async () => {
   const { tools, invokeTool } = server.app.features;
-  const long = "x".repeat(LIMITS.toolResultCharsMax * 2);
+  const long = "x".repeat(LIMITS.functionResultCharsMax * 2);
   const answers: [status: number, body: string][] = [
     [200, '{"a":[1,{"b":null}]}'], [200, "[1,2]"], [200, "plain\u202e text"], [200, ""],
     [201, long], [200, JSON.stringify({ long })], [404, '{"why":"gone"}'], [302, ""], [500, long],
@@ -105,7 +105,7 @@ test("[TL81] the result is the one a turn gets, for whatever the endpoint answer
       continue;
     }
     assert.equal(body.response.status, status);
-    assert.equal(body.response.body, text.replace("\u202e", "").slice(0, LIMITS.toolResultCharsMax));
+    assert.equal(body.response.body, text.replace("\u202e", "").slice(0, LIMITS.functionResultCharsMax));
   }
 });
 

@@ -20,7 +20,7 @@ const REQUEST: ModelRequest = {
     { role: "system", content: "The pool is heated." },
     { role: "user", content: "Is the pool heated?" },
   ],
-  tools: [],
+  functions: [],
   temperature: 0.5,
   tokensMax: 50,
 };

@@ -27,7 +27,7 @@ function requestOf(prompt: string, ...said: (string | ModelMessage)[]): ModelReq
     return typeof message === "string" ? { role: "user", content: message } : message;
   });
   const all: ModelMessage[] = [{ role: "system", content: prompt }, ...messages];
-  return { messages: all, tools: [], temperature: 0, tokensMax: 500 };
+  return { messages: all, functions: [], temperature: 0, tokensMax: 500 };
 }
 
 async function deltasOf(request: ModelRequest, signal = never): Promise<ModelDelta[]> {
@@ -95,9 +95,9 @@ test("[MO35] passages in the prompt and results of tools are facts like any othe
   const called: ModelMessage = {
     role: "assistant",
     content: "",
-    toolCalls: [{ id: "a", name: "weather", argumentsJson: "{}" }],
+    functionCalls: [{ id: "a", name: "weather", argumentsJson: "{}" }],
   };
-  const result: ModelMessage = { role: "tool", toolCallId: "a", content: "Vienna: 21 degrees" };
+  const result: ModelMessage = { role: "function", functionCallId: "a", content: "Vienna: 21 degrees" };
   assert.equal(await answer("Be brief.", "How warm is Vienna?", called, result), "Vienna: 21 degrees");
 });
 

@@ -34,7 +34,7 @@ test("[MO1] the chat path is added to a base address and kept in a whole one", a
 test("[MO2] requests are sent in OpenAI's form, with the key and without compression", async (t) => {
   const { server, model } = await setUp(t, null, { key: "sk-1", name: "gpt" });
   const parameters = { type: "object", properties: {} };
-  const toolCalls = [
+  const functionCalls = [
     { id: "c1", name: "look", argumentsJson: '{"a":1}' },
     { id: "c2", name: "look", argumentsJson: '{"a"' },
   ];
@@ -43,11 +43,11 @@ test("[MO2] requests are sent in OpenAI's form, with the key and without compres
     messages: [
       { role: "system", content: "be brief" },
       { role: "user", content: "hi" },
-      { role: "assistant", content: "", toolCalls },
-      { role: "tool", content: "found", toolCallId: "c1" },
+      { role: "assistant", content: "", functionCalls },
+      { role: "function", content: "found", functionCallId: "c1" },
       { role: "assistant", content: "so" },
     ],
-    tools: [{ name: "look", description: "looks", parameters }],
+    functions: [{ name: "look", description: "looks", parameters }],
   });
   const call = (id: string, json: string) => {
     return { id, type: "function", function: { name: "look", arguments: json } };
@@ -197,7 +197,7 @@ test("[MO9] tool calls come whole, at the end, from any way of cutting them", as
     const { model } = await setUp(t, [{ body: chunk({ content: "so" }) + body + END }]);
     const { calls, finish, items, text } = await ask(model);
     assert.deepEqual([text, calls], ["so", expected]);
-    const reason = expected.length > 0 ? "tool_calls" : "stop";
+    const reason = expected.length > 0 ? "function_calls" : "stop";
     assert.deepEqual([items.flat().at(-1), finish], [finish, { kind: "finish", reason, usage: null }]);
   }
 });
@@ -224,7 +224,7 @@ test("[MO11] a server that does not stream is understood, too", async (t) => {
     const { calls, error, finish, text } = await ask(model);
     assert.deepEqual([text, calls, error], ["a 🚀", [["a", "f", '{"x":1}']], undefined]);
     const usage = { inputTokens: 7, outputTokens: 2 };
-    assert.deepEqual(finish, { kind: "finish", reason: "tool_calls", usage });
+    assert.deepEqual(finish, { kind: "finish", reason: "function_calls", usage });
   }
   const headers = { "content-type": "application/json" };
   const body = '\ufeff{"choices":[{"message":{"content":"b"},"finish_reason":"stop"}]}';

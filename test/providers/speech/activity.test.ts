@@ -11,7 +11,7 @@ import { createFvad } from "#providers/speech/embedded/fvad.ts";
 import type { SynthesisEvent, Vad } from "#providers/speech/port.ts";
 import { createRnnoise } from "#providers/speech/embedded/rnnoise.ts";
 import { createSilero } from "#providers/speech/embedded/silero.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const RATE = 16_000;
 const GAP = RATE;
@@ -30,15 +30,15 @@ const voices = createEmbeddedVoices(createLogger("silent"));
 const alive = setInterval(() => undefined, 1000);
 const sentences: Int16Array[] = [];
 for (const [voice, text] of SENTENCES) {
-  const told = createTold<SynthesisEvent>();
+  const received = createReceived<SynthesisEvent>();
   const stream = voices.flite.open({
     rate: RATE, voice, gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
-  }, told.tell);
+  }, received.receive);
   stream.write(text);
   stream.end();
-  await told.event("done");
+  await received.event("done");
   sentences.push(Int16Array.from(
-    told.events.flatMap((event) => (event.kind === "audio" ? [...event.pcm] : []))));
+    received.events.flatMap((event) => (event.kind === "audio" ? [...event.pcm] : []))));
 }
 clearInterval(alive);
 after(() => voices.close());

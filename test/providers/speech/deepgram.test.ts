@@ -10,7 +10,7 @@ import { createDeepgram, FINALIZE_WAIT_MS } from "#providers/speech/deepgram/dee
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startDeepgramServer } from "#support/deepgram-server.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");
@@ -35,10 +35,10 @@ async function listening(
     url: server.url, key: KEY, model: flux ? "flux-general-en" : "nova-3", system, log, ...args,
   };
   const transcriber = flux ? createDeepgramFlux(options) : createDeepgram(options);
-  const told = createTold<TranscriptEvent>();
-  const stream = transcriber.open({ rate, language: "en", languages, hints }, told.tell);
+  const received = createReceived<TranscriptEvent>();
+  const stream = transcriber.open({ rate, language: "en", languages, hints }, received.receive);
   closings.push(() => stream.close());
-  return { server, transcriber, stream, told };
+  return { server, transcriber, stream, received };
 }
 
 type VendorMessage = { [Kind in "Results" | "Metadata" | "TurnInfo"]: { kind: Kind; value: unknown } }[
@@ -53,8 +53,8 @@ test("[SP40] the server of the tests is one Deepgram's own SDK recognises speech
   const socket = await client.listen.v1.connect({
     model: "nova-3", encoding: "linear16", sample_rate: 16_000, Authorization: KEY,
   });
-  const messages = createTold<VendorMessage>();
-  socket.on("message", (value) => messages.tell({ kind: value.type, value } as VendorMessage));
+  const messages = createReceived<VendorMessage>();
+  socket.on("message", (value) => messages.receive({ kind: value.type, value } as VendorMessage));
   socket.connect();
   await socket.waitForOpen();
   const peer = await server.peer(0);
@@ -72,7 +72,7 @@ test("[SP40] the server of the tests is one Deepgram's own SDK recognises speech
   socket.close();
 
   const flux = await client.listen.v2.connect({ model: "flux-general-en", Authorization: KEY });
-  flux.on("message", (message) => messages.tell({ kind: message.type, value: message } as VendorMessage));
+  flux.on("message", (message) => messages.receive({ kind: message.type, value: message } as VendorMessage));
   flux.connect();
   await flux.waitForOpen();
   const turns = await server.peer(1);
@@ -101,19 +101,19 @@ test("[SP41] the handshake says what is heard, in which language, and leaves the
 
 test("[SP127] who may change the language is heard in all of them, and which it was is told", async () => {
   const languages = ["en", "de"];
-  const { server, stream, told } = await listening({ languages });
+  const { server, stream, received } = await listening({ languages });
   const peer = await server.peer(0);
   assert.deepEqual(peer.query.getAll("language"), ["multi"]);
   assert.deepEqual(peer.query.getAll("language_hint"), languages);
   stream.write(second());
   peer.result({ text: "guten Tag", isFinal: true, start: 0, duration: 1, languages: ["de"] });
-  assert.deepEqual(await told.event("final"), { ...final("guten Tag"), language: "de" });
+  assert.deepEqual(await received.event("final"), { ...final("guten Tag"), language: "de" });
   const flux = await listening({ flux: true, languages, model: "flux-general-multi" });
   assert.deepEqual((await flux.server.peer(0)).query.getAll("language_hint"), languages);
 });
 
 test("[SP42] interim results replace one another, final ones close the piece, silence says nothing", async () => {
-  const { server, stream, told } = await listening();
+  const { server, stream, received } = await listening();
   const peer = await server.peer(0);
   stream.write(second());
   await peer.until(({ audioBytes }) => audioBytes === 32_000);
@@ -124,8 +124,8 @@ test("[SP42] interim results replace one another, final ones close the piece, si
   peer.result({ text: "Book a table.", isFinal: true });
   peer.result({ text: "", isFinal: true });
   peer.result({ text: "For two." });
-  await told.event("partial", 2);
-  assert.deepEqual(told.events, [
+  await received.event("partial", 2);
+  assert.deepEqual(received.events, [
     { kind: "partial", text: "book a" },
     { kind: "partial", text: "book a table" },
     final("Book a table."),
@@ -134,39 +134,39 @@ test("[SP42] interim results replace one another, final ones close the piece, si
 });
 
 test("[SP43] finalize is answered by the server's final, at once where nothing is open", async () => {
-  const { server, stream, told } = await listening();
+  const { server, stream, received } = await listening();
   stream.finalize();
-  assert.deepEqual(told.events, [final("")]);
+  assert.deepEqual(received.events, [final("")]);
   const peer = await server.peer(0);
   server.onFinalize((asked) => asked.result({ text: "Yes.", isFinal: true, fromFinalize: true }));
   stream.write(second());
   stream.finalize();
-  assert.deepEqual(await told.event("final", 1), final("Yes."));
+  assert.deepEqual(await received.event("final", 1), final("Yes."));
   assert.deepEqual(peer.controls, ["Finalize"]);
   // All that was written is final by now.
   stream.finalize();
-  assert.equal(told.events.length, 3);
-  assert.deepEqual(told.events[2], final(""));
+  assert.equal(received.events.length, 3);
+  assert.deepEqual(received.events[2], final(""));
   server.onFinalize((asked) => asked.result({ text: "", isFinal: true, fromFinalize: true }));
   stream.write(second());
   stream.finalize();
-  assert.deepEqual(await told.event("final", 3), final(""));
+  assert.deepEqual(await received.event("final", 3), final(""));
 });
 
 test("[SP44] finalize is answered in time by what there is, and a late answer is not told twice", async () => {
   const system = createManualSystem();
-  const { server, stream, told } = await listening({ system });
+  const { server, stream, received } = await listening({ system });
   const peer = await server.peer(0);
   server.onFinalize(() => undefined);
   stream.write(second());
   await peer.until(({ audioBytes }) => audioBytes === 32_000);
   peer.result({ text: "book a table", start: 0, duration: 0.9 });
-  await told.event("partial");
+  await received.event("partial");
   stream.finalize();
   system.advance(FINALIZE_WAIT_MS - 1);
-  assert.equal(told.events.length, 1);
+  assert.equal(received.events.length, 1);
   system.advance(1);
-  assert.deepEqual(told.events[1], final("book a table"));
+  assert.deepEqual(received.events[1], final("book a table"));
 
   stream.write(second());
   await peer.until(({ audioBytes }) => audioBytes === 64_000);
@@ -174,16 +174,16 @@ test("[SP44] finalize is answered in time by what there is, and a late answer is
   peer.result({ text: "Book a table.", isFinal: true, fromFinalize: true, start: 0, duration: 1, words });
   const later = [...words, { word: "for", start: 1.2, end: 1.4 }, { word: "two", start: 1.4, end: 1.6 }];
   peer.result({ text: "Book a table for two", start: 0, duration: 1.8, words: later });
-  await told.event("partial", 1);
+  await received.event("partial", 1);
   stream.finalize();
   peer.result({ text: "for two", isFinal: true, fromFinalize: true, start: 1, duration: 1 });
-  await told.event("final", 1);
-  assert.deepEqual(told.events.slice(2), [{ kind: "partial", text: "for two" }, final("for two")]);
+  await received.event("final", 1);
+  assert.deepEqual(received.events.slice(2), [{ kind: "partial", text: "for two" }, final("for two")]);
 });
 
 test("[SP44] each of several finalizes is answered, though the server answers none of them", async () => {
   const system = createManualSystem();
-  const { server, stream, told } = await listening({ system });
+  const { server, stream, received } = await listening({ system });
   const peer = await server.peer(0);
   server.onFinalize(() => undefined);
   for (let round = 0; round < 5; round += 1) {
@@ -191,12 +191,12 @@ test("[SP44] each of several finalizes is answered, though the server answers no
     await peer.until(({ audioBytes }) => audioBytes === (round + 1) * 32_000);
     stream.finalize();
     system.advance(FINALIZE_WAIT_MS);
-    assert.equal(told.events.length, round + 1);
+    assert.equal(received.events.length, round + 1);
   }
   await peer.until(({ controls }) => controls.length === 5);
   // Words it understood after all are told late rather than never.
   peer.result({ text: "hello", isFinal: true, fromFinalize: true, start: 0, duration: 5 });
-  assert.deepEqual(await told.event("final", 5), final("hello"));
+  assert.deepEqual(await received.event("final", 5), final("hello"));
 });
 
 test("[SP45] a silent call keeps its connection alive, a call with audio sends nothing besides", async () => {
@@ -218,38 +218,38 @@ test("[SP45] a silent call keeps its connection alive, a call with audio sends n
 
 test("[SP46] a connection cut in the middle is opened anew with the audio of meanwhile, then not again", async () => {
   const system = createManualSystem();
-  const { server, stream, told } = await listening({ system });
+  const { server, stream, received } = await listening({ system });
   const first = await server.peer(0);
   stream.write(second());
   await first.until(({ audioBytes }) => audioBytes === 32_000);
   first.result({ text: "book a" });
-  await told.event("partial");
+  await received.event("partial");
   first.cut();
   // What was understood is kept as a piece.
-  assert.deepEqual(await told.event("final"), final("book a"));
+  assert.deepEqual(await received.event("final"), final("book a"));
   stream.write(second());
   const next = await server.peer(1);
   await next.until(({ audioBytes }) => audioBytes === 32_000);
   next.result({ text: "table", isFinal: true });
-  assert.deepEqual(await told.event("final", 1), final("table"));
+  assert.deepEqual(await received.event("final", 1), final("table"));
   next.cut();
-  const { error } = await told.event("failed");
+  const { error } = await received.event("failed");
   assert.match(error.message, /^Deepgram broke off the connection$/);
   assert.equal(error.retryable, true);
-  const count = told.events.length;
+  const count = received.events.length;
   stream.write(second());
   stream.finalize();
   stream.close();
-  assert.equal(told.events.length, count);
+  assert.equal(received.events.length, count);
   assert.equal(server.peers.length, 2);
 });
 
 test("[SP46] audio written while there is no connection is kept up to a bound, the newest", async () => {
-  const { server, stream, told } = await listening();
+  const { server, stream, received } = await listening();
   for (let count = 0; count < 10; count += 1) stream.write(second());
   const peer = await server.peer(0);
   stream.finalize();
-  await told.event("final");
+  await received.event("final");
   assert.equal(peer.audioBytes, (BACKLOG_MS / 1000) * 32_000);
 });
 
@@ -263,22 +263,22 @@ test("[SP47] a refused handshake fails with the reason and without the key; afte
     [503, true, "Deepgram refused the connection (503): No such model"],
   ] as const) {
     refusing.refuse(status);
-    const told = createTold<TranscriptEvent>();
+    const received = createReceived<TranscriptEvent>();
     const options = { url: refusing.url, key: KEY, model: "nova-3", system: createSystem(), log };
-    createDeepgram(options).open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
-    const { error } = await told.event("failed");
+    createDeepgram(options).open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
+    const { error } = await received.event("failed");
     assert.equal(error.message, text);
     assert.equal(error.retryable, retryable);
-    assert.deepEqual(told.kinds(), ["failed"]);
+    assert.deepEqual(received.kinds(), ["failed"]);
   }
-  const told = createTold<TranscriptEvent>();
+  const received = createReceived<TranscriptEvent>();
   const gone = await startDeepgramServer();
   await gone.close();
   const dead = { url: gone.url, key: KEY, model: "nova-3", system: createSystem(), log };
-  createDeepgram(dead).open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
-  assert.match((await told.event("failed")).error.message, /^Deepgram could not be reached: .*ECONN/);
+  createDeepgram(dead).open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
+  assert.match((await received.event("failed")).error.message, /^Deepgram could not be reached: .*ECONN/);
 
-  const { server, stream, told: closed } = await listening();
+  const { server, stream, received: closed } = await listening();
   const peer = await server.peer(0);
   stream.write(second());
   await peer.until(({ audioBytes }) => audioBytes > 0);
@@ -292,16 +292,16 @@ test("[SP47] a refused handshake fails with the reason and without the key; afte
 
 test("[SP47] a server that falls silent altogether is given up", async () => {
   const system = createManualSystem();
-  const { server, stream, told } = await listening({ system });
+  const { server, stream, received } = await listening({ system });
   const first = await server.peer(0);
   stream.write(second());
   await first.until(({ audioBytes }) => audioBytes > 0);
   first.freeze();
   system.advance(14_000);
-  assert.deepEqual(told.events, []);
+  assert.deepEqual(received.events, []);
   system.advance(2000);
   assert.equal((await server.peer(1)).path, "/v1/listen");
-  assert.deepEqual(told.events, []);
+  assert.deepEqual(received.events, []);
 });
 
 const HOSTILE: (string | Buffer)[] = [
@@ -319,7 +319,7 @@ const HOSTILE: (string | Buffer)[] = [
 
 test("[SP48] what is no transcript is passed over, in text and in binary, and the stream goes on", async () => {
   for (const flux of [false, true]) {
-    const { server, stream, told } = await listening({ flux });
+    const { server, stream, received } = await listening({ flux });
     const peer = await server.peer(0);
     stream.write(second());
     await peer.until(({ audioBytes }) => audioBytes > 0);
@@ -330,21 +330,21 @@ test("[SP48] what is no transcript is passed over, in text and in binary, and th
     else peer.send(JSON.stringify({
       type: "Results", start: 1, duration: 1, channel: { alternatives: [{ transcript: "hello" }] },
     }));
-    assert.deepEqual(await told.event("partial"), { kind: "partial", text: "hello" });
-    assert.deepEqual(told.kinds(), ["partial"]);
+    assert.deepEqual(await received.event("partial"), { kind: "partial", text: "hello" });
+    assert.deepEqual(received.kinds(), ["partial"]);
   }
 });
 
 test("[SP48] a message too large ends the connection, not the process", async () => {
-  const { server, told } = await listening();
+  const { server, received } = await listening();
   (await server.peer(0)).send(`"${"x".repeat(300_000)}"`);
   (await server.peer(1)).send(Buffer.alloc(300_000));
-  assert.equal((await told.event("failed")).error.retryable, true);
-  assert.deepEqual(told.kinds(), ["failed"]);
+  assert.equal((await received.event("failed")).error.retryable, true);
+  assert.deepEqual(received.kinds(), ["failed"]);
 });
 
 test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () => {
-  const { server, stream, told, transcriber } = await listening({ flux: true, hints: ["Parley"] });
+  const { server, stream, received, transcriber } = await listening({ flux: true, hints: ["Parley"] });
   const peer = await server.peer(0);
   assert.equal(transcriber.detectsTurns, true);
   assert.equal(peer.path, "/v2/listen");
@@ -362,8 +362,8 @@ test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () =>
   peer.turn("Update", "Book a table for");
   peer.turn("Update", "Book a table for two.");
   peer.turn("EndOfTurn", "Book a table for two.");
-  await told.event("end_of_turn");
-  assert.deepEqual(told.events, [
+  await received.event("end_of_turn");
+  assert.deepEqual(received.events, [
     { kind: "partial", text: "book a" },
     { kind: "partial", text: "Book a table" },
     { kind: "partial", text: "Book a table for" },
@@ -374,19 +374,19 @@ test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () =>
 });
 
 test("[SP49] finalize closes the piece with what Flux understood, and the rest follows once", async () => {
-  const { server, stream, told } = await listening({ flux: true });
+  const { server, stream, received } = await listening({ flux: true });
   const peer = await server.peer(0);
   stream.finalize();
   peer.turn("StartOfTurn", "book a");
-  await told.event("partial");
+  await received.event("partial");
   stream.finalize();
   peer.turn("Update", "Book, a table");
-  await told.event("partial", 1);
+  await received.event("partial", 1);
   peer.turn("EndOfTurn", "Book, a table for two.");
-  await told.event("end_of_turn");
+  await received.event("end_of_turn");
   peer.turn("StartOfTurn", "Yes");
-  await told.event("partial", 2);
-  assert.deepEqual(told.events, [
+  await received.event("partial", 2);
+  assert.deepEqual(received.events, [
     final(""),
     { kind: "partial", text: "book a" },
     final("book a"),
@@ -399,19 +399,19 @@ test("[SP49] finalize closes the piece with what Flux understood, and the rest f
 
 test("[SP49] Flux gets silence while audio stalls, and a new connection when its own is cut", async () => {
   const system = createManualSystem();
-  const { server, stream, told } = await listening({ flux: true, system });
+  const { server, stream, received } = await listening({ flux: true, system });
   const peer = await server.peer(0);
   stream.write(second());
   await peer.until(({ audioBytes }) => audioBytes > 0);
   const before = peer.audioBytes;
   peer.turn("StartOfTurn", "hello");
-  await told.event("partial");
+  await received.event("partial");
   system.advance(1000);
   await peer.until(({ audioBytes }) => audioBytes >= before + 32_000);
   peer.cut();
-  assert.deepEqual(await told.event("final"), final("hello"));
+  assert.deepEqual(await received.event("final"), final("hello"));
   const next = await server.peer(1);
   next.turn("EndOfTurn", "world");
-  await told.event("end_of_turn");
-  assert.deepEqual(told.events.slice(1), [final("hello"), final("world"), { kind: "end_of_turn" }]);
+  await received.event("end_of_turn");
+  assert.deepEqual(received.events.slice(1), [final("hello"), final("world"), { kind: "end_of_turn" }]);
 });

@@ -15,12 +15,12 @@ import {
   asked, askedPeer, audioOf, closeServing, closingPeer, createFor, HOSTILE, KEY, opened, serving,
   speaking, speakWhole, speechOf, spokenAt, VOICE,
 } from "#support/elevenlabs-server.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 after(closeServing);
 
 test("[SP60] the vendor's SDK lists the server's voices and takes each of its messages", async () => {
-  const { peer, server, told } = await asked("Hello. ");
+  const { peer, server, received } = await asked("Hello. ");
   const client = new ElevenLabsClient({ apiKey: KEY, baseUrl: server.url });
   const { voices } = await client.voices.getAll();
   assert.deepEqual(voices.map(({ name }) => name), ["Sarah", "George"]);
@@ -30,7 +30,7 @@ test("[SP60] the vendor's SDK lists the server's voices and takes each of its me
   peer.audio(bytes, alignment);
   peer.audio(bytes);
   peer.final();
-  await told.event("done");
+  await received.event("done");
   const kinds = server.sent.map((text) => {
     const parsed = ReceiveMessageMulti.parse(JSON.parse(text));
     assert(parsed.ok, text);
@@ -82,7 +82,7 @@ test("[SP61] a voice of the right gender stands in; only models that take a lang
 });
 
 test("[SP62] audio is told in order as it was sent, samples split between messages as well", async () => {
-  const { peer, told } = await asked("One two three. ", {}, { rate: 24_000 });
+  const { peer, received } = await asked("One two three. ", {}, { rate: 24_000 });
   const { bytes, alignment } = speechOf("One two three. ", 24_000);
   let at = 0;
   for (const size of [1, 1, 333, 2, 7001, 1, 0, 4999]) {
@@ -91,26 +91,26 @@ test("[SP62] audio is told in order as it was sent, samples split between messag
   }
   peer.audio(bytes.subarray(at));
   peer.final();
-  await told.event("done");
+  await received.event("done");
   assert.equal(peer.query.get("output_format"), "pcm_24000");
-  assert.deepEqual(audioOf(told), bytes);
-  assert(told.events.every((event) => event.kind !== "audio" || event.pcm.length > 0));
+  assert.deepEqual(audioOf(received), bytes);
+  assert(received.events.every((event) => event.kind !== "audio" || event.pcm.length > 0));
 });
 
 test("[SP62] a rate the vendor does not have is made from one it has", async () => {
-  const { peer, told } = await asked("One two three. ", {}, { rate: 48_000 });
+  const { peer, received } = await asked("One two three. ", {}, { rate: 48_000 });
   const { bytes, alignment } = speechOf("One two three. ", 24_000);
   peer.audio(bytes, alignment);
   peer.final();
-  await told.event("done");
+  await received.event("done");
   assert.equal(peer.query.get("output_format"), "pcm_24000");
-  const [inBytes, outBytes] = [bytes.length, audioOf(told).length];
+  const [inBytes, outBytes] = [bytes.length, audioOf(received).length];
   assert(Math.abs(outBytes - 2 * inBytes) < 48 * 4, `${inBytes} bytes became ${outBytes}`);
-  assert.deepEqual(spokenAt(told, "One two three. ").at(-1)?.[1], "One two three. ");
+  assert.deepEqual(spokenAt(received, "One two three. ").at(-1)?.[1], "One two three. ");
 });
 
 test("[SP63] what is spoken is told by the word: a sentence timed whole, one by the message", async () => {
-  const { server, stream, told } = await opened();
+  const { server, stream, received } = await opened();
   const text = "Book a table. For two ? ";
   stream.write("Book a table. ");
   stream.write("For two ? ");
@@ -127,8 +127,8 @@ test("[SP63] what is spoken is told by the word: a sentence timed whole, one by 
   const third = speechOf("o ?", 16_000);
   peer.audio(third.bytes, third.alignment);
   peer.final();
-  await told.event("done");
-  assert.deepEqual(spokenAt(told, text), [
+  await received.event("done");
+  assert.deepEqual(spokenAt(received, text), [
     [300, "Book "],
     [400, "Book a "],
     [450, "Book a table. "],
@@ -139,15 +139,15 @@ test("[SP63] what is spoken is told by the word: a sentence timed whole, one by 
 });
 
 test("[SP63] a sentence is told as spoken though no other follows, and its times are a bit too long", async () => {
-  const { server, stream, told } = await opened();
+  const { server, stream, received } = await opened();
   stream.write("One two. ");
   const peer = await server.peer(0);
   const { bytes, alignment } = speechOf("One two. ", 16_000);
   await peer.until(({ messages }) => messages.length === 2);
   // 30 ms less than it says.
   peer.audio(bytes.subarray(0, -(16 * 80 * 2)), alignment);
-  await told.event("spoken", 1);
-  assert.deepEqual(spokenAt(told, "One two. "), [[200, "One "], [370, "One two. "]]);
+  await received.event("spoken", 1);
+  assert.deepEqual(spokenAt(received, "One two. "), [[200, "One "], [370, "One two. "]]);
 });
 
 test("[SP63] times of another text, of none, or that never come tell only the end", async () => {
@@ -170,26 +170,26 @@ test("[SP63] times of another text, of none, or that never come tell only the en
     [{ ...alignment, charStartTimesMs: alignment.chars.map((_, at) => 450 - at * 50) }, ["Take ", text]],
   ];
   for (const [sent, spoken] of cases) {
-    const { peer, told } = await asked(text);
+    const { peer, received } = await asked(text);
     peer.audio(bytes, sent as typeof alignment);
     // Goes on where the other text left this one, by chance.
     peer.audio(bytes, sent === other ? speechOf("wo.", 16_000).alignment : null);
     peer.final();
-    await told.event("done");
-    assert.deepEqual(spokenAt(told, text).map(([, words]) => words), spoken);
-    assert.deepEqual(audioOf(told), Buffer.concat([bytes, bytes]));
-    if (sent === other) assert.deepEqual(told.kinds().slice(-3), ["audio", "spoken", "done"]);
+    await received.event("done");
+    assert.deepEqual(spokenAt(received, text).map(([, words]) => words), spoken);
+    assert.deepEqual(audioOf(received), Buffer.concat([bytes, bytes]));
+    if (sent === other) assert.deepEqual(received.kinds().slice(-3), ["audio", "spoken", "done"]);
   }
 });
 
 test("[SP64] done comes once, after the last audio and the last words, and not before the end", async () => {
-  const { server, stream, told } = await opened();
+  const { server, stream, received } = await opened();
   stream.write("Yes. ");
   const peer = await askedPeer(server);
   const { bytes, alignment } = speechOf("Yes. ", 16_000);
   peer.final();
   peer.audio(bytes, alignment);
-  await told.event("audio");
+  await received.event("audio");
   stream.write("No. ");
   stream.end();
   stream.end();
@@ -200,32 +200,32 @@ test("[SP64] done comes once, after the last audio and the last words, and not b
   peer.audio(bytes);
   peer.final();
   peer.audio(bytes);
-  await told.event("done");
+  await received.event("done");
   await peer.until(({ isClosed }) => isClosed);
-  assert.equal(audioOf(told).length, 3 * bytes.length);
-  assert.deepEqual(told.kinds().slice(-3), ["audio", "spoken", "done"]);
-  assert.deepEqual(told.events.at(-2), { kind: "spoken", chars: "Yes. No. ".length });
+  assert.equal(audioOf(received).length, 3 * bytes.length);
+  assert.deepEqual(received.kinds().slice(-3), ["audio", "spoken", "done"]);
+  assert.deepEqual(received.events.at(-2), { kind: "spoken", chars: "Yes. No. ".length });
 });
 
 test("[SP64] an utterance without text is done at once", async () => {
-  const { server, stream, told } = await opened();
+  const { server, stream, received } = await opened();
   stream.end();
-  assert.deepEqual(told.kinds(), ["done"]);
+  assert.deepEqual(received.kinds(), ["done"]);
   stream.write("Too late. ");
   stream.cancel();
-  assert.deepEqual(told.kinds(), ["done"]);
+  assert.deepEqual(received.kinds(), ["done"]);
   assert.deepEqual(server.peers.flatMap(({ messages }) => messages), []);
 });
 
 test("[SP65] cancelling closes context and connection, and nothing is told afterwards", async () => {
-  const { server, stream, told } = await opened();
+  const { server, stream, received } = await opened();
   stream.write("A long story. ");
   const peer = await server.peer(0);
   const { bytes, alignment } = speechOf("A long story. ", 16_000);
   await peer.until(({ messages }) => messages.length === 2);
   peer.audio(bytes, alignment);
-  await told.event("audio");
-  const before = told.events.length;
+  await received.event("audio");
+  const before = received.events.length;
   stream.cancel();
   stream.cancel();
   stream.write("More. ");
@@ -234,14 +234,14 @@ test("[SP65] cancelling closes context and connection, and nothing is told after
   peer.final();
   await peer.until(({ isClosed }) => isClosed);
   assert.deepEqual(peer.messages.slice(2).map(({ close_context }) => close_context), [true]);
-  assert.equal(told.events.length, before);
+  assert.equal(received.events.length, before);
 });
 
 test("[SP65] an utterance cancelled by the one who hears its first audio says no more", async () => {
   const { server, synthesizer } = await serving();
-  const told = createTold<SynthesisEvent>();
+  const received = createReceived<SynthesisEvent>();
   const stream = synthesizer.open(VOICE, (event) => {
-    told.tell(event);
+    received.receive(event);
     stream.cancel();
   });
   stream.write("One two three. ");
@@ -249,7 +249,7 @@ test("[SP65] an utterance cancelled by the one who hears its first audio says no
   const { bytes, alignment } = speechOf("One two three. ", 16_000);
   peer.audio(bytes, alignment);
   await peer.until(({ isClosed }) => isClosed);
-  assert.deepEqual(told.kinds(), ["audio"]);
+  assert.deepEqual(received.kinds(), ["audio"]);
 });
 
 test("[SP66] the next utterance in the same voice finds a connection open, another voice does not", async () => {
@@ -279,8 +279,8 @@ test("[SP66] a connection kept is let go in time, and one that died is replaced 
   const other = await closingPeer(server, 2);
   other.audio(speechOf("Yes. ", 16_000).bytes);
   other.final();
-  await next.told.event("done");
-  assert.deepEqual(next.told.kinds(), ["audio", "spoken", "done"]);
+  await next.received.event("done");
+  assert.deepEqual(next.received.kinds(), ["audio", "spoken", "done"]);
   const last = await server.peer(3);
   system.advance(SPARE_MS);
   await last.until(({ isClosed }) => isClosed);
@@ -309,17 +309,17 @@ test("[SP67] a refused connection fails once, with a reason and without the key"
   const { server, synthesizer } = await serving();
   for (const [status, text, retryable] of cases) {
     server.refuse(status);
-    const { stream, told } = speaking(synthesizer);
+    const { stream, received } = speaking(synthesizer);
     stream.write("Hello. ");
-    const { error } = await told.event("failed");
+    const { error } = await received.event("failed");
     assert.equal(error.message.startsWith(text), true, error.message);
     assert.equal(error.retryable, retryable);
     stream.end();
-    assert.deepEqual(told.kinds(), ["failed"]);
+    assert.deepEqual(received.kinds(), ["failed"]);
   }
   server.refuse(null);
-  const { told } = speaking(createFor(server.url, { key: "wrong" }));
-  assert.equal((await told.event("failed")).error.message, "ElevenLabs refuses the key (401)");
+  const { received } = speaking(createFor(server.url, { key: "wrong" }));
+  assert.equal((await received.event("failed")).error.message, "ElevenLabs refuses the key (401)");
 });
 
 test("[SP67] what the vendor says went wrong is told once, retryable where it passes", async () => {
@@ -340,16 +340,16 @@ test("[SP67] what the vendor says went wrong is told once, retryable where it pa
     [{ error: {}, message: ["no text"] }, "ElevenLabs refuses the text", false],
   ];
   for (const [message, text, retryable] of cases) {
-    const { server, stream, told } = await opened();
+    const { server, stream, received } = await opened();
     stream.write("Hello. ");
     const peer = await server.peer(0);
     peer.send(JSON.stringify(message));
     peer.end(1008, "as said");
-    const { error } = await told.event("failed");
+    const { error } = await received.event("failed");
     assert.equal(error.message, text);
     assert.equal(error.retryable, retryable);
     await peer.until(({ isClosed }) => isClosed);
-    assert.deepEqual(told.kinds(), ["failed"]);
+    assert.deepEqual(received.kinds(), ["failed"]);
   }
 });
 
@@ -363,31 +363,31 @@ test("[SP67] a connection closed or cut fails the utterance, to be asked again o
     [null, true, /^ElevenLabs broke off the connection$/, false],
   ];
   for (const [code, hasAudio, text, retryable] of cases) {
-    const { peer, told } = await asked("Hello. ");
+    const { peer, received } = await asked("Hello. ");
     if (hasAudio) {
       peer.audio(bytes);
-      await told.event("audio");
+      await received.event("audio");
     }
     if (code === null) peer.cut();
     else peer.end(code, `because of ${KEY}`);
-    const { error } = await told.event("failed");
+    const { error } = await received.event("failed");
     assert.match(error.message, text);
     assert.equal(error.retryable, retryable);
-    assert.deepEqual(told.kinds(), hasAudio ? ["audio", "failed"] : ["failed"]);
+    assert.deepEqual(received.kinds(), hasAudio ? ["audio", "failed"] : ["failed"]);
   }
 });
 
 test("[SP67] silence of the vendor fails the utterance: before its audio, before its end, and after", async () => {
   for (const audios of [0, 1, 2]) {
     const system = createManualSystem();
-    const { server, stream, told } = await opened({ system, limits: { silenceMs: 60_000 } });
+    const { server, stream, received } = await opened({ system, limits: { silenceMs: 60_000 } });
     stream.write("Hello. ");
     stream.write("You. ");
     const peer = await askedPeer(server);
     const { bytes } = speechOf("Hello. ", 16_000);
     if (audios > 0) {
       peer.audio(bytes);
-      await told.event("audio");
+      await received.event("audio");
       // The text may take its time.
       system.advance(ANSWER_MS);
       stream.end();
@@ -396,12 +396,12 @@ test("[SP67] silence of the vendor fails the utterance: before its audio, before
     if (audios > 1) {
       system.advance(ANSWER_MS - 1);
       peer.audio(bytes);
-      await told.event("audio", 1);
+      await received.event("audio", 1);
     }
     system.advance(ANSWER_MS - 1);
-    assert(!told.kinds().includes("failed"));
+    assert(!received.kinds().includes("failed"));
     system.advance(1);
-    const { error } = await told.event("failed");
+    const { error } = await received.event("failed");
     assert.equal(error.message, `ElevenLabs sent no speech for ${ANSWER_MS} ms`);
     assert.equal(error.retryable, audios === 0);
     await peer.until(({ isClosed }) => isClosed);
@@ -409,24 +409,24 @@ test("[SP67] silence of the vendor fails the utterance: before its audio, before
 });
 
 test("[SP68] a thousand messages that are none are passed over, and the utterance goes on", async () => {
-  const { peer, told } = await asked("Hello you. ");
+  const { peer, received } = await asked("Hello you. ");
   const { bytes, alignment } = speechOf("Hello you. ", 16_000);
   peer.audio(bytes.subarray(0, 1001), alignment);
-  await told.event("audio");
+  await received.event("audio");
   for (let round = 0; round < 1000; round += 1) peer.send(HOSTILE[round % HOSTILE.length]!);
   peer.audio(bytes.subarray(1001));
   peer.final();
-  await told.event("done");
-  assert.deepEqual(audioOf(told), bytes);
-  assert.deepEqual(spokenAt(told, "Hello you. ").map(([, words]) => words), ["Hello ", "Hello you. "]);
+  await received.event("done");
+  assert.deepEqual(audioOf(received), bytes);
+  assert.deepEqual(spokenAt(received, "Hello you. ").map(([, words]) => words), ["Hello ", "Hello you. "]);
 });
 
 test("[SP68] a message too large, and audio without end, fail the utterance and nothing else", async () => {
-  const { server, stream, told } = await opened();
+  const { server, stream, received } = await opened();
   stream.write("Hello. ");
   (await server.peer(0)).send(`"${"x".repeat(MESSAGE_BYTES_MAX)}"`);
-  await told.event("failed");
-  assert.deepEqual(told.kinds(), ["failed"]);
+  await received.event("failed");
+  assert.deepEqual(received.kinds(), ["failed"]);
 
   const endless = await opened({}, { rate: 8000 });
   endless.stream.write("Hello. ");
@@ -434,10 +434,10 @@ test("[SP68] a message too large, and audio without end, fail the utterance and 
   const minute = new Uint8Array(8000 * 2 * 60);
   for (let ms = 0; ms < UTTERANCE_MS_MAX; ms += 60_000) peer.audio(minute);
   peer.audio(new Uint8Array(2));
-  const { error } = await endless.told.event("failed");
+  const { error } = await endless.received.event("failed");
   assert.equal(error.message, "ElevenLabs sends more audio than any text can have");
   assert.equal(error.retryable, false);
-  assert.equal(audioOf(endless.told).length, (8000 * 2 * UTTERANCE_MS_MAX) / 1000);
+  assert.equal(audioOf(endless.received).length, (8000 * 2 * UTTERANCE_MS_MAX) / 1000);
 });
 
 test("[SP69] an address or a key that cannot be used is refused before any call", () => {

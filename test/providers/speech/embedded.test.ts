@@ -9,7 +9,7 @@ import { createPocketSphinx, pocketSphinxMissing } from "#providers/speech/embed
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer, TranscriptEvent,
 } from "#providers/speech/port.ts";
-import { createTold, type Told } from "#support/received.ts";
+import { createReceived, type Received } from "#support/received.ts";
 
 const log = createLogger("silent");
 const voices = createEmbeddedVoices(log);
@@ -26,26 +26,26 @@ const OPTIONS: SynthesisOptions = {
 const LINE = "I would like to book a table for two at seven tomorrow. ";
 
 interface Speaking {
-  told: Told<SynthesisEvent>;
+  received: Received<SynthesisEvent>;
   stream: SynthesisStream;
 }
 
 function open(engine: Synthesizer, options: Partial<SynthesisOptions> = {}): Speaking {
-  const told = createTold<SynthesisEvent>();
-  return { told, stream: engine.open({ ...OPTIONS, ...options }, told.tell) };
+  const received = createReceived<SynthesisEvent>();
+  return { received, stream: engine.open({ ...OPTIONS, ...options }, received.receive) };
 }
 
 /** An utterance to its end. */
 async function speak(
   engine: Synthesizer, texts: string[], options: Partial<SynthesisOptions> = {},
 ): Promise<SynthesisEvent[]> {
-  const { told, stream } = open(engine, options);
+  const { received, stream } = open(engine, options);
   for (const text of texts) stream.write(text);
   stream.end();
   await Promise.race([
-    told.event("done"), told.event("failed").then(({ error }) => Promise.reject(error)),
+    received.event("done"), received.event("failed").then(({ error }) => Promise.reject(error)),
   ]);
-  return told.events;
+  return received.events;
 }
 
 const pcmOf = (events: SynthesisEvent[]): Int16Array => Int16Array.from(
@@ -76,15 +76,15 @@ test("[SP2] what has been spoken is told after the audio of every text, to the e
   assert.deepEqual(kinds.slice(-2), ["spoken", "done"]);
   assert.equal(kinds.indexOf("done"), kinds.length - 1);
   // Texts that come later are of the same utterance.
-  const { told, stream } = open(voices.flite);
+  const { received, stream } = open(voices.flite);
   stream.write("One. ");
-  await told.event("spoken");
+  await received.event("spoken");
   stream.write("Two.");
-  await told.event("spoken", 1);
-  assert.ok(!told.kinds().includes("done"));
+  await received.event("spoken", 1);
+  assert.ok(!received.kinds().includes("done"));
   stream.end();
-  await told.event("done");
-  assert.deepEqual(charsOf(told.events), [5, 9]);
+  await received.event("done");
+  assert.deepEqual(charsOf(received.events), [5, 9]);
   // Nothing to say is said at once.
   assert.deepEqual((await speak(voices.flite, [])).map(({ kind }) => kind), ["done"]);
 });
@@ -95,18 +95,18 @@ test("[SP3] a cancelled utterance tells nothing more, at whatever point; the oth
   begun.stream.write(LINE);
   queued.stream.write(LINE);
   other.stream.write("Two.");
-  await begun.told.event("spoken");
-  const before = begun.told.events.length;
+  await begun.received.event("spoken");
+  const before = begun.received.events.length;
   begun.stream.cancel();
   begun.stream.cancel();
   queued.stream.cancel();
   other.stream.end();
   // Behind what was cancelled in the queue of the one thread.
-  await other.told.event("done");
+  await other.received.event("done");
   await speak(voices.flite, ["Three."]);
-  assert.equal(begun.told.events.length, before);
-  assert.deepEqual(queued.told.events, []);
-  assert.deepEqual(charsOf(other.told.events), [4]);
+  assert.equal(begun.received.events.length, before);
+  assert.deepEqual(queued.received.events, []);
+  assert.deepEqual(charsOf(other.received.events), [4]);
 });
 
 const ENGINES: [Synthesizer, string | false][] = [
@@ -167,15 +167,15 @@ test("[SP5] eSpeak NG speaks other languages and says word by word how far it is
 });
 
 test("[SP5] a language eSpeak NG does not have fails the utterance once, and no other", { skip: espeakMissing() ?? false }, async () => {
-  const { told, stream } = open(voices.espeakNg, { language: "xx" });
+  const { received, stream } = open(voices.espeakNg, { language: "xx" });
   stream.write("Hello. ");
   stream.write("Hello.");
   stream.end();
-  const { error } = await told.event("failed");
+  const { error } = await received.event("failed");
   assert.ok(error instanceof ProviderError);
   assert.match(error.message, /no voice for xx/);
   assert.deepEqual(charsOf(await speak(voices.espeakNg, ["Hello."])), [6]);
-  assert.deepEqual(told.kinds(), ["failed"]);
+  assert.deepEqual(received.kinds(), ["failed"]);
 });
 
 const SENTENCES = [
@@ -207,19 +207,19 @@ const ENGLISH = { language: "en", languages: [], hints: [] };
 /** The share of words it may get wrong at each rate; 6 % and 8 % were seen. */
 for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
   test(`[SP6] the demo recogniser understands the voice at ${rate}, piece by piece`, { skip }, async () => {
-    const told = createTold<TranscriptEvent>();
-    const stream = recogniser.open({ rate, ...ENGLISH }, told.tell);
+    const received = createReceived<TranscriptEvent>();
+    const stream = recogniser.open({ rate, ...ENGLISH }, received.receive);
     let [wrong, said] = [0, 0];
     const heard: string[] = [];
     for (const [number, sentence] of SENTENCES.entries()) {
       const pcm = pcmOf(await speak(voices.flite, [sentence], { rate, voice: "rms" }));
-      const before = told.events.length;
+      const before = received.events.length;
       // As a call writes: 20 ms at a time.
       const frame = rate / 50;
       for (let at = 0; at < pcm.length; at += frame) stream.write(pcm.subarray(at, at + frame));
       stream.finalize();
-      const { text } = await told.event("final", number);
-      const kinds = told.kinds().slice(before);
+      const { text } = await received.event("final", number);
+      const kinds = received.kinds().slice(before);
       assert.ok(kinds.length > 3 && kinds.indexOf("final") === kinds.length - 1, `${kinds}`);
       wrong += wordErrors(wordsOf(sentence), wordsOf(text));
       said += wordsOf(sentence).length;
@@ -229,9 +229,9 @@ for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
     // Silence is no words, and nothing at all is no reason to wait.
     stream.write(new Int16Array(rate));
     stream.finalize();
-    assert.equal((await told.event("final", SENTENCES.length)).text, "");
+    assert.equal((await received.event("final", SENTENCES.length)).text, "");
     stream.finalize();
-    assert.equal((await told.event("final", SENTENCES.length + 1)).text, "");
+    assert.equal((await received.event("final", SENTENCES.length + 1)).text, "");
     stream.close();
     stream.close();
   });
@@ -240,13 +240,13 @@ for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
 test("[SP6] of seven who talk at once the seventh is refused, until one of the six has gone", { skip }, async () => {
   const rate = 16_000;
   const listen = () => {
-    const told = createTold<TranscriptEvent>();
-    return { told, stream: recogniser.open({ rate, ...ENGLISH }, told.tell) };
+    const received = createReceived<TranscriptEvent>();
+    return { received, stream: recogniser.open({ rate, ...ENGLISH }, received.receive) };
   };
   const six = Array.from({ length: 6 }, listen);
   const seventh = listen();
-  assert.deepEqual(seventh.told.events, []);
-  const { error } = await seventh.told.event("failed");
+  assert.deepEqual(seventh.received.events, []);
+  const { error } = await seventh.received.event("failed");
   assert.ok(error instanceof ProviderError && error.retryable);
   assert.match(error.message, /busy/);
   const pcm = pcmOf(await speak(voices.flite, [SENTENCES[3]!], { voice: "rms" }));
@@ -261,13 +261,13 @@ test("[SP6] of seven who talk at once the seventh is refused, until one of the s
   second!.stream.finalize();
   second!.stream.close();
   for (const { stream } of others) stream.finalize();
-  assert.match((await first!.told.event("final")).text, /address of your office/);
-  for (const { told } of others) assert.equal((await told.event("final")).text, "");
+  assert.match((await first!.received.event("final")).text, /address of your office/);
+  for (const { received } of others) assert.equal((await received.event("final")).text, "");
   const eighth = listen();
   eighth.stream.finalize();
-  assert.equal((await eighth.told.event("final")).text, "");
-  assert.deepEqual(second!.told.events, []);
-  assert.deepEqual(seventh.told.kinds(), ["failed"]);
+  assert.equal((await eighth.received.event("final")).text, "");
+  assert.deepEqual(second!.received.events, []);
+  assert.deepEqual(seventh.received.kinds(), ["failed"]);
   for (const { stream } of [...six, eighth]) stream.close();
 });
 
@@ -277,32 +277,32 @@ test("[SP9] when the thread of the voices ends, what is open fails once and the 
   for (let count = 0; count < 100; count += 1) begun.stream.write(LINE);
   begun.stream.end();
   waiting.stream.write("One.");
-  await begun.told.event("spoken");
+  await begun.received.event("spoken");
   await voices.close();
-  const { error } = await begun.told.event("failed");
+  const { error } = await begun.received.event("failed");
   assert.ok(error instanceof ProviderError);
   assert.match(error.message, /has stopped/);
-  await waiting.told.event("failed");
+  await waiting.received.event("failed");
   assert.deepEqual(charsOf(await speak(voices.flite, ["Two."])), [4]);
-  assert.deepEqual(begun.told.kinds().slice(-2), ["spoken", "failed"]);
-  assert.deepEqual(waiting.told.kinds(), ["failed"]);
+  assert.deepEqual(begun.received.kinds().slice(-2), ["spoken", "failed"]);
+  assert.deepEqual(waiting.received.kinds(), ["failed"]);
 });
 
 test("[SP9] when the thread of the recogniser ends, what is open fails once and the next works", { skip }, async () => {
   const listen = () => {
-    const told = createTold<TranscriptEvent>();
-    return { told, stream: recogniser.open({ rate: 16_000, ...ENGLISH }, told.tell) };
+    const received = createReceived<TranscriptEvent>();
+    return { received, stream: recogniser.open({ rate: 16_000, ...ENGLISH }, received.receive) };
   };
   const cut = listen();
   cut.stream.finalize();
-  await cut.told.event("final");
+  await cut.received.event("final");
   await recogniser.close();
-  const { error } = await cut.told.event("failed");
+  const { error } = await cut.received.event("failed");
   assert.ok(error instanceof ProviderError);
   assert.match(error.message, /has stopped/);
   const next = listen();
   next.stream.finalize();
-  assert.equal((await next.told.event("final")).text, "");
-  assert.deepEqual(cut.told.kinds(), ["final", "failed"]);
+  assert.equal((await next.received.event("final")).text, "");
+  assert.deepEqual(cut.received.kinds(), ["final", "failed"]);
   next.stream.close();
 });

@@ -10,7 +10,7 @@ import { createOpenAiSpeech } from "#providers/speech/openai/openai-speech.ts";
 import { createOpenAiTranscription } from "#providers/speech/openai/openai-transcription.ts";
 import type { SynthesisEvent, TranscriptEvent, Vad } from "#providers/speech/port.ts";
 import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const KEY = "a-key-of-the-vendor";
 const common = { key: KEY, model: "a-model", system: createSystem(), log: createLogger("silent") };
@@ -45,25 +45,25 @@ async function speaking(
   const server = await started();
   const { limits = {}, rate = 24_000, voice = null, hasEmotion = false } = args;
   const synthesizer = createOpenAiSpeech({ ...common, url: server.url, voice, limits });
-  const told = createTold<SynthesisEvent>();
+  const received = createReceived<SynthesisEvent>();
   const stream = synthesizer.open({
     rate, voice: "nova", gender: "female", language: "en", speed: 1.1, stability: 1, similarity: 1,
     hasEmotion,
-  }, told.tell);
+  }, received.receive);
   closings.push(() => stream.cancel());
-  return { server, stream, told };
+  return { server, stream, received };
 }
 
 async function hearing(hints: string[] = [], languages: string[] = []) {
   const server = await started();
   const transcriber = createOpenAiTranscription({ ...common, url: server.url, vad });
-  const told = createTold<TranscriptEvent>();
-  const stream = transcriber.open({ rate: 16_000, language: "de", languages, hints }, told.tell);
+  const received = createReceived<TranscriptEvent>();
+  const stream = transcriber.open({ rate: 16_000, language: "de", languages, hints }, received.receive);
   closings.push(() => stream.close());
   const hear = (frame: Int16Array, ms: number): void => {
     for (let heard = 0; heard < ms; heard += 20) stream.write(frame);
   };
-  return { server, stream, told, hear };
+  return { server, stream, received, hear };
 }
 
 const pcmOf = (samples: number[]): Buffer => Buffer.from(Int16Array.from(samples).buffer);
@@ -90,7 +90,7 @@ test("[SP70] the server of the tests is one OpenAI's own SDK speaks and recognis
 });
 
 test("[SP71] pieces are asked for two at a time and told in order, each with its mark", async () => {
-  const { server, stream, told } = await speaking();
+  const { server, stream, received } = await speaking();
   server.onSpeech = () => undefined;
   const texts = ["One. ", "Two. ", "Three. "];
   for (const text of texts) stream.write(text);
@@ -110,34 +110,34 @@ test("[SP71] pieces are asked for two at a time and told in order, each with its
   first.write(bytes.subarray(1, 4));
   await new Promise(setImmediate);
   first.end(bytes.subarray(4));
-  await told.event("spoken", 1);
+  await received.event("spoken", 1);
   await server.came.event("speech", 2);
   server.speeches[2]!.response.end(pcmOf([6]));
-  await told.event("done");
-  assert.deepEqual(heardIn(told.events), [1, 2, 3, 4, 5, 6]);
+  await received.event("done");
+  assert.deepEqual(heardIn(received.events), [1, 2, 3, 4, 5, 6]);
   assert.deepEqual(
-    told.events.filter(({ kind }) => kind === "spoken"),
+    received.events.filter(({ kind }) => kind === "spoken"),
     [5, 10, 17].map((chars) => ({ kind: "spoken", chars })));
-  assert.equal(told.events.at(-1)?.kind, "done");
+  assert.equal(received.events.at(-1)?.kind, "done");
 });
 
 test("[SP72] a voice of the server's own stands before the assistant's; other rates are resampled", async () => {
-  const { server, stream, told } = await speaking({ rate: 8000, voice: "af_heart" });
+  const { server, stream, received } = await speaking({ rate: 8000, voice: "af_heart" });
   server.onSpeech = ({ response }) => void response.end(Buffer.alloc(48_000));
   stream.write("One. ");
   stream.end();
-  await told.event("done");
+  await received.event("done");
   assert.equal(server.speeches[0]?.body.voice, "af_heart");
-  assert.ok(Math.abs(heardIn(told.events).length - 8000) < 40);
+  assert.ok(Math.abs(heardIn(received.events).length - 8000) < 40);
 });
 
 test("[SP128] a voice with emotion is asked for it where the engine can, another is not", async () => {
   for (const hasEmotion of [true, false]) {
-    const { server, stream, told } = await speaking({ hasEmotion });
+    const { server, stream, received } = await speaking({ hasEmotion });
     server.onSpeech = ({ response }) => void response.end(Buffer.alloc(480));
     stream.write("One. ");
     stream.end();
-    await told.event("done");
+    await received.event("done");
     assert.equal("instructions" in (server.speeches[0]?.body ?? {}), hasEmotion);
   }
 });
@@ -148,11 +148,11 @@ test("[SP73] a refusal is told once and without the key; a broken connection is 
     void response.writeHead(401).end(JSON.stringify({ error: `no such key ${KEY}` }));
   refused.stream.write("One. ");
   refused.stream.write("Two. ");
-  const { error } = await refused.told.event("failed");
+  const { error } = await refused.received.event("failed");
   assert.equal(error.message, "the speech server answered 401: no such key ***");
   assert.equal(error.retryable, false);
   refused.stream.end();
-  assert.deepEqual(refused.told.kinds(), ["failed"]);
+  assert.deepEqual(refused.received.kinds(), ["failed"]);
 
   const broken = await speaking();
   broken.server.onSpeech = ({ response }) => {
@@ -161,13 +161,13 @@ test("[SP73] a refusal is told once and without the key; a broken connection is 
   };
   broken.stream.write("One. ");
   broken.stream.end();
-  await broken.told.event("done");
-  assert.deepEqual(heardIn(broken.told.events), [7]);
+  await broken.received.event("done");
+  assert.deepEqual(heardIn(broken.received.events), [7]);
 
   const silent = await speaking({ limits: { firstByteMs: 50 } });
   silent.server.onSpeech = () => undefined;
   silent.stream.write("One. ");
-  const { error: late } = await silent.told.event("failed");
+  const { error: late } = await silent.received.event("failed");
   assert.match(late.message, /UND_ERR_HEADERS_TIMEOUT/);
   assert.equal(silent.server.speeches.length, 2);
 
@@ -177,40 +177,40 @@ test("[SP73] a refusal is told once and without the key; a broken connection is 
     setImmediate(() => response.destroy());
   };
   half.stream.write("One. ");
-  await half.told.event("failed");
+  await half.received.event("failed");
   assert.equal(half.server.speeches.length, 1, "what was begun to be said is not said twice");
 
   const endless = await speaking({ limits: { responseBytesMax: 1000 } });
   endless.server.onSpeech = ({ response }) => void response.end(Buffer.alloc(100_000));
   endless.stream.write("One. ");
-  await endless.told.event("failed");
+  await endless.received.event("failed");
 });
 
 test("[SP74] cancel drops the request; nothing is told afterwards", async () => {
-  const { server, stream, told } = await speaking();
+  const { server, stream, received } = await speaking();
   server.onSpeech = ({ response }) => void response.write(pcmOf([1]));
   stream.write("One. ");
-  await told.event("audio");
+  await received.event("audio");
   const gone = new Promise((resolve) => server.speeches[0]!.response.on("close", resolve));
   stream.cancel();
   await gone;
   stream.write("Two. ");
   stream.end();
   await new Promise(setImmediate);
-  assert.deepEqual(told.kinds(), ["audio"]);
+  assert.deepEqual(received.kinds(), ["audio"]);
   assert.equal(server.speeches.length, 1);
 });
 
 test("[SP75] what was said is sent at the pause, with what came just before it; silence is not", async () => {
-  const { server, stream, told, hear } = await hearing(["Parley", "Vapi"]);
+  const { server, stream, received, hear } = await hearing(["Parley", "Vapi"]);
   hear(QUIET, 60_000);
   stream.finalize();
-  await told.event("final");
+  await received.event("final");
   assert.equal(server.transcriptions.length, 0);
   hear(LOUD, 600);
   hear(QUIET, 200);
   stream.finalize();
-  const final = await told.event("final", 1);
+  const final = await received.event("final", 1);
   assert.deepEqual(final, { kind: "final", text: "hello there" });
   const [request] = server.transcriptions;
   assert.equal(request?.authorization, `Bearer ${KEY}`);
@@ -221,11 +221,11 @@ test("[SP75] what was said is sent at the pause, with what came just before it; 
 });
 
 test("[SP76] while somebody goes on talking, partials come at doubling times; a pause ends the piece", async () => {
-  const { server, stream, told, hear } = await hearing();
+  const { server, stream, received, hear } = await hearing();
   hear(LOUD, 1500);
-  assert.equal((await told.event("partial")).text, "hello there");
+  assert.equal((await received.event("partial")).text, "hello there");
   hear(LOUD, 2000);
-  await told.event("partial", 1);
+  await received.event("partial", 1);
   // One that is on its way when the final text is asked for is dropped.
   const begun = Promise.withResolvers<void>();
   server.onTranscription = (_, response) => {
@@ -236,17 +236,17 @@ test("[SP76] while somebody goes on talking, partials come at doubling times; a 
   await server.came.event("transcription", 2);
   stream.finalize();
   await begun.promise;
-  assert.deepEqual((await told.event("final")).text, "all of it");
-  assert.equal(told.kinds().filter((kind) => kind === "partial").length, 2);
+  assert.deepEqual((await received.event("final")).text, "all of it");
+  assert.equal(received.kinds().filter((kind) => kind === "partial").length, 2);
   assert.ok(server.transcriptions.at(-1)!.seconds >= 6.5);
   hear(QUIET, 100);
   stream.finalize();
-  assert.equal((await told.event("final", 1)).text, "");
+  assert.equal((await received.event("final", 1)).text, "");
   assert.equal(server.transcriptions.length, 4);
 });
 
 test("[SP77] final texts come in the order they were asked for", async () => {
-  const { server, stream, told, hear } = await hearing();
+  const { server, stream, received, hear } = await hearing();
   const held: (() => void)[] = [];
   server.onTranscription = (_, response) => {
     const text = ["one", "two"][held.length];
@@ -260,43 +260,43 @@ test("[SP77] final texts come in the order they were asked for", async () => {
   await server.came.event("transcription", 1);
   held[1]!();
   held[0]!();
-  await told.event("final", 1);
-  assert.deepEqual(told.events.map((event) => (event.kind === "final" ? event.text : "")), ["one", "two"]);
+  await received.event("final", 1);
+  assert.deepEqual(received.events.map((event) => (event.kind === "final" ? event.text : "")), ["one", "two"]);
 });
 
 test("[SP78] one lost piece is an empty text; a refused key or three lost pieces end the stream", async () => {
-  const { server, stream, told, hear } = await hearing();
+  const { server, stream, received, hear } = await hearing();
   server.onTranscription = (_, response) => void response.writeHead(503).end();
   for (const number of [0, 1]) {
     hear(LOUD, 400);
     stream.finalize();
-    assert.equal((await told.event("final", number)).text, "");
+    assert.equal((await received.event("final", number)).text, "");
   }
   assert.equal(server.transcriptions.length, 4, "each is tried twice");
   hear(LOUD, 400);
   stream.finalize();
-  const { error } = await told.event("failed");
+  const { error } = await received.event("failed");
   assert.match(error.message, /answered 503/);
 
   const refused = await hearing();
   refused.server.onTranscription = (_, response) => void response.writeHead(401).end(KEY);
   refused.hear(LOUD, 400);
   refused.stream.finalize();
-  const { error: why } = await refused.told.event("failed");
+  const { error: why } = await refused.received.event("failed");
   assert.equal(why.message, "the speech server answered 401: ***");
   for (const answer of ["", "{}", "[]", "null", `{"text":5}`, "<html>"]) {
     const odd = await hearing();
     odd.server.onTranscription = (_, response) => void response.end(answer);
     odd.hear(LOUD, 400);
     odd.stream.finalize();
-    await odd.told.event("failed");
+    await odd.received.event("failed");
   }
 });
 
 test("[SP79] minutes without a pause are recognised in parts; closing drops what is on its way", async () => {
-  const { server, stream, told, hear } = await hearing();
+  const { server, stream, received, hear } = await hearing();
   hear(LOUD, 61_000);
-  await told.event("final", 1);
+  await received.event("final", 1);
   assert.ok(server.transcriptions.every(({ seconds }) => seconds <= 30));
   const begun = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
@@ -306,9 +306,9 @@ test("[SP79] minutes without a pause are recognised in parts; closing drops what
   };
   stream.finalize();
   await begun.promise;
-  const count = told.events.length;
+  const count = received.events.length;
   stream.close();
   await gone.promise;
   hear(LOUD, 2000);
-  assert.equal(told.events.length, count);
+  assert.equal(received.events.length, count);
 });

@@ -16,7 +16,7 @@ import { startDeepgramServer } from "#support/deepgram-server.ts";
 import {
   selfSignedCertificate, startRealtimeServer, type RealtimeServerOptions,
 } from "#support/realtime-server.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived, type Received } from "#support/received.ts";
 
 const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");
@@ -32,7 +32,7 @@ const silence = (ms: number, rate = 24_000) => new Int16Array((rate * ms) / 1000
 const TOOL = { name: "lookup", description: "Looks up", parameters: { type: "object" } };
 const OPTIONS: SpeechToSpeechOptions = {
   model: null,
-  instructions: "Be brief.", voice: "marin", language: "en", tools: [TOOL], rate: 24_000,
+  instructions: "Be brief.", voice: "marin", language: "en", functions: [TOOL], rate: 24_000,
   speaks: true, temperature: 0.2, silenceMs: 300, threshold: 0.4,
 };
 
@@ -46,23 +46,22 @@ async function session(
   const vendor = createOpenAiRealtime({
     url: started.url, key: KEY, model: "gpt-realtime", system: createSystem(), log,
   });
-  const told = createTold<SpeechToSpeechEvent>();
-  const live = vendor.open({ ...OPTIONS, ...options }, told.tell);
+  const received = createReceived<SpeechToSpeechEvent>();
+  const live = vendor.open({ ...OPTIONS, ...options }, received.receive);
   closings.push(() => live.close());
   const rate = options.rate ?? 24_000;
   const speak = () => {
     for (let frame = 0; frame < 15; frame += 1) live.write(tone(20, rate));
     for (let frame = 0; frame < 25; frame += 1) live.write(silence(20, rate));
   };
-  return { server: started, vendor, told, live, speak, peer: await started.peer(0) };
+  return { server: started, vendor, received, live, speak, peer: await started.peer(0) };
 }
 
-type Told = Awaited<ReturnType<typeof session>>["told"];
 
-const textOf = (told: Told): string =>
-  told.events.map((event) => (event.kind === "text" ? event.text : "")).join("");
-const samplesOf = (told: Told): number =>
-  told.events.reduce((sum, event) => sum + (event.kind === "audio" ? event.pcm.length : 0), 0);
+const textOf = (received: Received<SpeechToSpeechEvent>): string =>
+  received.events.map((event) => (event.kind === "text" ? event.text : "")).join("");
+const samplesOf = (received: Received<SpeechToSpeechEvent>): number =>
+  received.events.reduce((sum, event) => sum + (event.kind === "audio" ? event.pcm.length : 0), 0);
 
 /** A promise and what resolves it. */
 function gate() {
@@ -84,9 +83,9 @@ test("[SP50] the server of the tests is one the openai package talks with, over 
   const client = new OpenAI({ apiKey: KEY, baseURL: server.secureUrl! });
   const socket = new OpenAIRealtimeWS(
     { model: "gpt-realtime", options: { rejectUnauthorized: false } }, client);
-  const events = createTold<{ kind: "event"; event: RealtimeServerEvent }>();
+  const events = createReceived<{ kind: "event"; event: RealtimeServerEvent }>();
   const errors: unknown[] = [];
-  socket.on("event", (event) => events.tell({ kind: "event", event }));
+  socket.on("event", (event) => events.receive({ kind: "event", event }));
   socket.on("error", (error) => errors.push(error));
   const done = new Promise<RealtimeServerEvent>((resolve) => socket.on("response.done", resolve));
   await events.event("event");
@@ -115,8 +114,8 @@ test("[SP50] the server of the tests is one the openai package talks with, over 
 });
 
 test("[SP51] the settings of the call are sent in the names the server uses, then it is ready", async () => {
-  const { peer, told, vendor } = await session({}, { threshold: 7, silenceMs: 0.4 });
-  await told.event("ready");
+  const { peer, received, vendor } = await session({}, { threshold: 7, silenceMs: 0.4 });
+  await received.event("ready");
   assert.equal(vendor.name, "OpenAI Realtime (gpt-realtime)");
   assert.equal(peer.headers.authorization, `Bearer ${KEY}`);
   assert.equal(peer.query.get("model"), "gpt-realtime");
@@ -136,7 +135,7 @@ test("[SP51] the settings of the call are sent in the names the server uses, the
     },
   });
   const beta = await session({ names: "beta" }, { voice: null, speaks: false });
-  await beta.told.event("ready");
+  await beta.received.event("ready");
   assert.deepEqual(beta.peer.received("session.update")[0]?.session, {
     ...common, modalities: ["text"], input_audio_format: "pcm16", output_audio_format: "pcm16",
     input_audio_transcription: { model: "a-local-whisper", language: "en" },
@@ -148,21 +147,21 @@ test("[SP51] the settings of the call are sent in the names the server uses, the
 test("[SP52] a turn is told in order in either names: heard, answered in sound and words", async () => {
   for (const names of ["released", "beta"] as const) {
     for (const rate of [8000, 24_000]) {
-      const { speak, told } = await session({ names }, { rate });
+      const { speak, received } = await session({ names }, { rate });
       // Before it is ready: the first words of a call are not lost.
       speak();
-      await told.event("reply_end");
-      const kinds = told.kinds().filter((kind, at, all) => kind !== all[at - 1]);
+      await received.event("reply_end");
+      const kinds = received.kinds().filter((kind, at, all) => kind !== all[at - 1]);
       assert.deepEqual(kinds.slice(0, 5),
         ["ready", "speech_start", "speech_end", "user_text", "reply_start"]);
       assert.equal(kinds.at(-1), "reply_end");
-      assert.deepEqual(told.events.filter((event) => event.kind === "user_text"), [
+      assert.deepEqual(received.events.filter((event) => event.kind === "user_text"), [
         { kind: "user_text", text: "hello", isFinal: false },
         { kind: "user_text", text: "hello there", isFinal: false },
         { kind: "user_text", text: "hello there", isFinal: true },
       ]);
-      assert.equal(textOf(told), "Good day to you");
-      const missing = rate * 0.4 - samplesOf(told);
+      assert.equal(textOf(received), "Good day to you");
+      const missing = rate * 0.4 - samplesOf(received);
       assert.ok(missing >= 0 && missing <= rate * 0.01, `${missing} samples at ${rate}`);
     }
   }
@@ -170,18 +169,18 @@ test("[SP52] a turn is told in order in either names: heard, answered in sound a
 
 test("[SP53] an interruption cancels the reply and truncates it at what was played, nothing more is told", async () => {
   const middle = gate();
-  const { live, peer, speak, told } = await session({
+  const { live, peer, speak, received } = await session({
     reply: () => ({ text: "one two three four", pcm: tone(400), hold: middle.hold }),
   });
   speak();
-  const { itemId } = await told.event("audio", 1);
+  const { itemId } = await received.event("audio", 1);
   live.interrupt({ itemId: itemId, playedMs: 120.7, text: "Good day" });
   live.interrupt({ itemId: itemId, playedMs: 999_999, text: "Good day" });
-  const count = told.events.length;
+  const count = received.events.length;
   await peer.until(() => peer.received("conversation.item.truncate").length === 2);
   middle.open();
-  await told.event("reply_end");
-  assert.equal(told.events.length, count + 1);
+  await received.event("reply_end");
+  assert.equal(received.events.length, count + 1);
   assert.equal(peer.received("response.cancel").length, 1);
   const [first, other] = peer.received("conversation.item.truncate");
   assert.deepEqual(
@@ -190,8 +189,8 @@ test("[SP53] an interruption cancels the reply and truncates it at what was play
 
   // After the end of a reply there is nothing to cancel, but what was not heard is taken back.
   speak();
-  const late = await told.event("audio", 2);
-  await told.event("reply_end", 1);
+  const late = await received.event("audio", 2);
+  await received.event("reply_end", 1);
   live.interrupt({ itemId: late.itemId, playedMs: 50, text: "Good day" });
   live.interrupt({ itemId: "nothing", playedMs: 50, text: "Good day" });
   await peer.until(() => peer.received("conversation.item.truncate").length === 3);
@@ -200,26 +199,26 @@ test("[SP53] an interruption cancels the reply and truncates it at what was play
 
 test("[SP54] a function is told once, and the model goes on when all of a reply's are answered", async () => {
   for (const names of ["released", "beta"] as const) {
-    const { live, peer, speak, told } = await session({
+    const { live, peer, speak, received } = await session({
       names,
       reply: (_, { outputs }) => outputs.length === 0
         ? { text: "", calls: [{ name: "lookup", arguments: '{"a":1}' }, { name: "lookup", arguments: "{}" }] }
         : { text: `Found ${outputs.join(" and ")}` },
     });
     speak();
-    const first = await told.event("tool_call");
-    const second = await told.event("tool_call", 1);
+    const first = await received.event("function_call");
+    const second = await received.event("function_call", 1);
     assert.deepEqual([first.name, first.argumentsJson, second.argumentsJson], ["lookup", '{"a":1}', "{}"]);
     // One is answered before the reply that called it has ended, one after.
-    live.toolResult(first.callId, '"x"');
-    live.toolResult(first.callId, '"again"');
-    live.toolResult("unknown", "{}");
-    await told.event("reply_end");
+    live.functionResult(first.callId, '"x"');
+    live.functionResult(first.callId, '"again"');
+    live.functionResult("unknown", "{}");
+    await received.event("reply_end");
     assert.equal(peer.received("response.create").length, 0);
-    live.toolResult(second.callId, '"y"');
-    await told.event("reply_end", 1);
-    assert.equal(told.kinds().filter((kind) => kind === "tool_call").length, 2);
-    assert.equal(textOf(told), 'Found "x" and "y"');
+    live.functionResult(second.callId, '"y"');
+    await received.event("reply_end", 1);
+    assert.equal(received.kinds().filter((kind) => kind === "function_call").length, 2);
+    assert.equal(textOf(received), 'Found "x" and "y"');
     assert.equal(peer.received("conversation.item.create").length, 2);
     assert.equal(peer.received("response.create").length, 1);
   }
@@ -227,51 +226,51 @@ test("[SP54] a function is told once, and the model goes on when all of a reply'
 
 test("[SP55] what is to be said waits for the reply under way; texts of the person are answered", async () => {
   const middle = gate();
-  const { live, peer, speak, told } = await session({
+  const { live, peer, speak, received } = await session({
     reply: (text, { instructions }) => ({
       text: instructions?.split("\n\n")[1] ?? `You: ${text}`, hold: middle.hold,
     }),
   });
   live.say("Welcome.");
-  live.hear("[Keypad input: 1]");
-  await told.event("reply_start");
+  live.sendText("[Keypad input: 1]");
+  await received.event("reply_start");
   live.say("Still there?");
   speak();
-  await told.event("user_text", 2);
+  await received.event("user_text", 2);
   assert.equal(peer.received("response.create").length, 1);
   middle.open();
-  await told.event("reply_end", 2);
-  assert.deepEqual(textOf(told), "Welcome.You: hello thereStill there?");
+  await received.event("reply_end", 2);
+  assert.deepEqual(textOf(received), "Welcome.You: hello thereStill there?");
   assert.equal(peer.received("response.create").length, 3);
 });
 
 test("[SP55] a reply the server begins by itself puts off what was to be said, and does not lose it", async () => {
   const middle = gate();
-  const { live, peer, speak, told } = await session({
+  const { live, peer, speak, received } = await session({
     reply: (_, { instructions }) => ({
       text: instructions?.split("\n\n")[1] ?? "Its own.", hold: middle.hold,
     }),
   });
-  await told.event("ready");
+  await received.event("ready");
   // The server's reply to the speech and the wish for ours cross on the way.
   speak();
   live.say("Goodbye.");
   await peer.until(() => peer.received("response.create").length === 1);
   middle.open();
-  await told.event("reply_end", 1);
-  assert.equal(textOf(told), "Its own.Goodbye.");
+  await received.event("reply_end", 1);
+  assert.equal(textOf(received), "Its own.Goodbye.");
   const [first, again] = peer.received("response.create");
   assert.deepEqual(first?.response, again?.response);
 });
 
 test("[SP56] a session that does not speak tells words only", async () => {
-  const { live, peer, speak, told } = await session({}, { speaks: false });
+  const { live, peer, speak, received } = await session({}, { speaks: false });
   speak();
-  await told.event("reply_start");
-  await told.event("reply_end");
-  assert.equal(textOf(told), "Good day to you");
-  assert.equal(samplesOf(told), 0);
-  const text = told.events.find((event) => event.kind === "text");
+  await received.event("reply_start");
+  await received.event("reply_end");
+  assert.equal(textOf(received), "Good day to you");
+  assert.equal(samplesOf(received), 0);
+  const text = received.events.find((event) => event.kind === "text");
   assert.ok(text?.kind === "text");
   // Only sound can be truncated: what was heard of a text takes its place.
   live.interrupt({ itemId: text.itemId, playedMs: 100, text: "Good day" });
@@ -288,34 +287,34 @@ test("[SP57] refused keys, refused settings and lost connections fail once, with
   const refusing = await startRealtimeServer({ reply: () => ({ text: "" }) });
   closings.push(() => refusing.close());
   refusing.refuse(401);
-  const told = createTold<SpeechToSpeechEvent>();
+  const received = createReceived<SpeechToSpeechEvent>();
   const args = { url: refusing.url, key: KEY, model: "m", system: createSystem(), log };
-  createOpenAiRealtime(args).open(OPTIONS, told.tell);
-  const { error } = await told.event("failed");
+  createOpenAiRealtime(args).open(OPTIONS, received.receive);
+  const { error } = await received.event("failed");
   assert.equal(error.message, "The realtime model refuses the key (401)");
   assert.equal(error.retryable, false);
 
   const settings = await session();
   const message = `Invalid voice, key ${KEY}`;
   settings.peer.send({ type: "error", error: { type: "invalid_request_error", message, event_id: "settings" } });
-  const refused = await settings.told.event("failed");
+  const refused = await settings.received.event("failed");
   assert.equal(refused.error.message, "The realtime model refuses the settings of the call: Invalid voice, key ***");
 
   const old = await session();
-  await old.told.event("ready");
+  await old.received.event("ready");
   old.peer.end(1001, "session expired");
-  const expired = await old.told.event("failed");
+  const expired = await old.received.event("failed");
   assert.equal(expired.error.message, "The realtime model closed the connection (1001: session expired)");
 
   const cut = await session();
-  await cut.told.event("ready");
+  await cut.received.event("ready");
   cut.peer.cut();
-  assert.equal((await cut.told.event("failed")).error.retryable, true);
+  assert.equal((await cut.received.event("failed")).error.retryable, true);
   cut.live.write(tone(20));
   cut.live.say("x");
   cut.live.interrupt({ itemId: "x", playedMs: 1, text: "Good day" });
-  cut.live.toolResult("x", "{}");
-  assert.deepEqual(cut.told.kinds(), ["ready", "failed"]);
+  cut.live.functionResult("x", "{}");
+  assert.deepEqual(cut.received.kinds(), ["ready", "failed"]);
 });
 
 test("[SP57] a server that takes no settings is given up, and one that takes no handshake", async () => {
@@ -329,17 +328,17 @@ test("[SP57] a server that takes no settings is given up, and one that takes no 
     [`http://127.0.0.1:${port}`, 5000, "did not answer within 5000 ms"],
   ] as const) {
     const system = createManualSystem();
-    const told = createTold<SpeechToSpeechEvent>();
-    createOpenAiRealtime({ url, key: null, model: "m", system, log }).open(OPTIONS, told.tell);
+    const received = createReceived<SpeechToSpeechEvent>();
+    createOpenAiRealtime({ url, key: null, model: "m", system, log }).open(OPTIONS, received.receive);
     if (url === mute.url) {
       const peer = await mute.peer(0);
       assert.equal(peer.path, "/v1/realtime");
       assert.equal(peer.headers.authorization, undefined);
       peer.send('{"type":"input_audio_buffer.speech_started"}');
-      await told.event("speech_start");
+      await received.event("speech_start");
     } else await once(deaf, "connection");
     system.advance(waitMs);
-    const { error } = await told.event("failed");
+    const { error } = await received.event("failed");
     assert.equal(error.message, `The realtime model ${reason}`);
     assert.equal(error.retryable, true);
   }
@@ -347,22 +346,22 @@ test("[SP57] a server that takes no settings is given up, and one that takes no 
 
 test("[SP57] after close nothing is told and the connection ends", async () => {
   const middle = gate();
-  const { live, peer, speak, told } = await session({
+  const { live, peer, speak, received } = await session({
     reply: () => ({ text: "one two", pcm: tone(400), hold: middle.hold }),
   });
   speak();
-  await told.event("audio");
-  const count = told.events.length;
+  await received.event("audio");
+  const count = received.events.length;
   live.close();
   live.close();
   middle.open();
   await peer.until(({ isClosed }) => isClosed);
-  assert.equal(told.events.length, count);
+  assert.equal(received.events.length, count);
 });
 
 test("[SP58] what is no event of the protocol is passed over, and the session goes on", async () => {
-  const { peer, speak, told } = await session();
-  await told.event("ready");
+  const { peer, speak, received } = await session();
+  await received.event("ready");
   const delta = (fields: object) => ({ type: "response.output_audio.delta", ...fields });
   for (const message of [
     "", "null", "[", '"x"', '{"type":"constructor"}', '{"type":{"toString":1}}', "[".repeat(900_000),
@@ -384,23 +383,23 @@ test("[SP58] what is no event of the protocol is passed over, and the session go
     { type: "response.done", response: { id: "r", usage: { input_tokens: -1 } } },
     { type: "session.created", session: { modalities: 7 } },
   ]) peer.send(message);
-  await told.event("reply_end");
+  await received.event("reply_end");
   speak();
-  await told.event("reply_end", 1);
-  assert.deepEqual(told.kinds().slice(0, 5), ["ready", "reply_start", "audio", "audio", "reply_end"]);
-  const [one, two] = told.events.filter((event) => event.kind === "audio");
+  await received.event("reply_end", 1);
+  assert.deepEqual(received.kinds().slice(0, 5), ["ready", "reply_start", "audio", "audio", "reply_end"]);
+  const [one, two] = received.events.filter((event) => event.kind === "audio");
   assert.ok(one?.kind === "audio" && two?.kind === "audio");
   assert.deepEqual([one.pcm.length, two.pcm.length], [1, 1]);
-  assert.equal(textOf(told), "Good day to you");
+  assert.equal(textOf(received), "Good day to you");
 });
 
 test("[SP58] a message too large and a flood of calls end no process", async () => {
   const large = await session();
-  await large.told.event("ready");
+  await large.received.event("ready");
   large.peer.send(`"${"x".repeat(1_100_000)}"`);
-  await large.told.event("failed");
-  const { peer, told } = await session();
-  await told.event("ready");
+  await large.received.event("failed");
+  const { peer, received } = await session();
+  await received.event("ready");
   for (let reply = 0; reply < 5; reply += 1) {
     const id = `r${reply}`;
     peer.send({ type: "response.created", response: { id } });
@@ -408,6 +407,6 @@ test("[SP58] a message too large and a flood of calls end no process", async () 
       ({ type: "function_call", call_id: `${id}-${at}`, name: "lookup", arguments: "{}" }));
     peer.send({ type: "response.done", response: { id, output } });
   }
-  await told.event("reply_end", 4);
-  assert.equal(told.kinds().filter((kind) => kind === "tool_call").length, 64);
+  await received.event("reply_end", 4);
+  assert.equal(received.kinds().filter((kind) => kind === "function_call").length, 64);
 });

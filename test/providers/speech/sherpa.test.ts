@@ -10,7 +10,7 @@ import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { findSherpaModel } from "#config/sherpa-model.ts";
 import { createSherpa, sherpaMissing } from "#providers/speech/embedded/sherpa.ts";
 import { writeLoudnessModel } from "#support/sherpa-folder.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-sherpa-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -57,26 +57,26 @@ test("[SP81] what is heard becomes partials, then a final text, for every call i
   after(() => recogniser.close());
   const noise = (rate: number, seconds: number): Int16Array =>
     Int16Array.from({ length: rate * seconds }, (_, at) => 9000 * Math.sin(at * at));
-  const told = createTold<TranscriptEvent>();
-  const other = createTold<TranscriptEvent>();
-  const stream = recogniser.open({ rate: 8000, language: "en", languages: [], hints: [] }, told.tell);
-  const silent = recogniser.open({ rate: 16_000, language: "en", languages: [], hints: [] }, other.tell);
+  const received = createReceived<TranscriptEvent>();
+  const other = createReceived<TranscriptEvent>();
+  const stream = recogniser.open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
+  const silent = recogniser.open({ rate: 16_000, language: "en", languages: [], hints: [] }, other.receive);
   stream.write(noise(8000, 1));
   silent.write(new Int16Array(16_000));
-  const partial = await told.event("partial");
+  const partial = await received.event("partial");
   assert.match(partial.text, /^loud/);
   stream.finalize();
   silent.finalize();
-  const { text } = await told.event("final");
+  const { text } = await received.event("final");
   assert.match(text, /^loud( loud)+$/);
   assert.equal((await other.event("final")).text, "");
   // The next piece begins anew.
   stream.write(new Int16Array(8000));
   stream.finalize();
-  assert.equal((await told.event("final", 1)).text, "");
+  assert.equal((await received.event("final", 1)).text, "");
   stream.close();
   stream.write(noise(8000, 1));
   silent.finalize();
   await other.event("final", 1);
-  assert.equal(told.kinds().filter((kind) => kind === "final").length, 2);
+  assert.equal(received.kinds().filter((kind) => kind === "final").length, 2);
 });

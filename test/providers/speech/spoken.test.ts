@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createLoopbackSynthesizer, createWordEar } from "#providers/speech/loopback.ts";
+import { createLoopbackSynthesizer, createWordDecoder } from "#providers/speech/loopback.ts";
 import type { SynthesisEvent, Synthesizer } from "#providers/speech/port.ts";
 import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -102,8 +102,8 @@ function spoken(
   for (const piece of pieces) stream.write(piece);
   stream.end();
   const words: string[] = [];
-  const ear = createWordEar(8000, ({ text }) => words.push(text));
-  for (const event of events) if (event.kind === "audio") ear.hear(event.pcm);
+  const ear = createWordDecoder(8000, ({ text }) => words.push(text));
+  for (const event of events) if (event.kind === "audio") ear.write(event.pcm);
   ear.end();
   return {
     words,

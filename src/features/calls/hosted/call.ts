@@ -86,7 +86,7 @@ export class HostedCall {
       mark: () => this.#stream?.mark(),
       transcript: () => undefined,
       state: () => undefined,
-      tool: () => undefined,
+      functionCall: () => undefined,
       over: () => this.#finish(),
       line: {
         dtmf: (digits) => this.#press(digits),

@@ -3,7 +3,7 @@
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, Vad,
 } from "#providers/speech/port.ts";
@@ -42,7 +42,7 @@ export interface Brain {
   /** Nothing more of this reply is wanted. */
   cancel(turn: number): void;
   /** A model that speaks by itself calls a function of the assistant's; answer `toolResult`. */
-  toolCall(turn: number, call: { callId: string; name: string; argumentsJson: string }): void;
+  functionCall(turn: number, call: { callId: string; name: string; argumentsJson: string }): void;
   said(said: Said): void;
   /** What is being said just now. */
   delta(speaker: Said["speaker"], text: string): void;
@@ -58,7 +58,7 @@ export interface Successor {
   transcriber: Transcriber | null;
   /** For models that speak by themselves. */
   instructions: string;
-  tools: ModelTool[];
+  functions: ModelFunction[];
 }
 
 /** What can be done to a call of any kind while it lasts. */

@@ -55,7 +55,7 @@ interface Entry {
 }
 
 interface Host {
-  take(message: ToMedia): void;
+  receive(message: ToMedia): void;
   sessions(): number;
 }
 
@@ -75,7 +75,7 @@ export function createHost(options: HostOptions): Host {
   };
   return {
     sessions: () => calls.size,
-    take: (message) => {
+    receive: (message) => {
       if (message.kind === "open") return open(message.callId, message.setup);
       const entry = calls.get(message.callId);
       // What was on its way when the call ended.
@@ -105,10 +105,10 @@ function handle(
       return entry.pipeline?.replyText(message.turn, message.text);
     case "reply_end":
       return entry.pipeline?.replyEnd(message.turn, message.failed);
-    case "tool":
-      return entry.pipeline?.tool(message.running);
-    case "tool_result":
-      return entry.realtime?.toolResult(message.toolCallId, message.json);
+    case "function":
+      return entry.pipeline?.functionRunning(message.running);
+    case "function_result":
+      return entry.realtime?.functionResult(message.functionCallId, message.json);
     case "say":
       return void session.say(message.text);
     case "mute":
@@ -126,9 +126,9 @@ function handle(
     case "send_dtmf":
       return session.sendDtmf(message.digits);
     case "become": {
-      const { settings, greeting, engines, instructions, tools } = message;
+      const { settings, greeting, engines, instructions, functions } = message;
       return session.become({
-        settings, greeting, instructions, tools, ...openEngines(options, engines, entry.faults),
+        settings, greeting, instructions, functions, ...openEngines(options, engines, entry.faults),
       });
     }
     case "end_after_speech":
@@ -233,8 +233,8 @@ function brainOf(
     reply: (turn, text, language) => post({ kind: "reply", callId, turn, text, language }),
     reengage: (turn) => post({ kind: "reengage", callId, turn }),
     cancel: (turn) => post({ kind: "cancel", callId, turn }),
-    toolCall: (turn, { callId: toolCallId, name, argumentsJson }) =>
-      post({ kind: "tool_call", callId, turn, toolCallId, name, argumentsJson }),
+    functionCall: (turn, { callId: functionCallId, name, argumentsJson }) =>
+      post({ kind: "function_call", callId, turn, functionCallId, name, argumentsJson }),
     said: (said) => post({ kind: "said", callId, said }),
     delta: (speaker, text) => post({ kind: "delta", callId, speaker, text }),
     state: (state) => post({ kind: "state", callId, state }),

@@ -5,7 +5,7 @@ import {
   type RefusalCause,
 } from "#providers/carriers/port.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type { Pcm, SpeechToSpeechOptions } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
@@ -61,9 +61,9 @@ export type ToMedia =
   | { kind: "leg"; callId: number; event: LegEvent }
   | { kind: "reply_text"; callId: number; turn: number; text: string }
   | { kind: "reply_end"; callId: number; turn: number; failed: boolean }
-  | { kind: "tool"; callId: number; running: boolean }
-  /** Answers `tool_call`. */
-  | { kind: "tool_result"; callId: number; toolCallId: string; json: string }
+  | { kind: "function"; callId: number; running: boolean }
+  /** Answers `function_call`. */
+  | { kind: "function_result"; callId: number; functionCallId: string; json: string }
   | { kind: "say"; callId: number; text: string }
   | { kind: "mute"; callId: number; on: boolean }
   | { kind: "listen"; callId: number; on: boolean }
@@ -71,7 +71,7 @@ export type ToMedia =
   /** Another assistant takes over, with its own voice and manners. */
   | {
       kind: "become"; callId: number; settings: VoiceSettings; greeting: string;
-      engines: EngineCodes; instructions: string; tools: ModelTool[];
+      engines: EngineCodes; instructions: string; functions: ModelFunction[];
     }
   | { kind: "end_after_speech"; callId: number; reason: EndReason; to: string | null }
   | { kind: "hang_up"; callId: number; reason: EndReason };
@@ -84,7 +84,7 @@ export type FromMedia =
   | { kind: "reengage"; callId: number; turn: number }
   | { kind: "cancel"; callId: number; turn: number }
   | {
-      kind: "tool_call"; callId: number; turn: number; toolCallId: string; name: string;
+      kind: "function_call"; callId: number; turn: number; functionCallId: string; name: string;
       argumentsJson: string;
     }
   | { kind: "said"; callId: number; said: Said }

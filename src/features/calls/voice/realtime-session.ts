@@ -60,7 +60,7 @@ export class RealtimeSession implements CallSession {
   #customerTalks = false;
   #customerSpoke = false;
   #lastVoiceMs = 0;
-  #toolsRunning = 0;
+  #functionsRunning = 0;
   #ending: { reason: EndReason; to: string | null } | null = null;
   #saidGoodbye = false;
   #digits = "";
@@ -82,9 +82,9 @@ export class RealtimeSession implements CallSession {
     });
   }
 
-  toolResult(callId: string, resultJson: string): void {
-    this.#toolsRunning = Math.max(0, this.#toolsRunning - 1);
-    if (!this.#over) this.#model?.toolResult(callId, resultJson);
+  functionResult(callId: string, resultJson: string): void {
+    this.#functionsRunning = Math.max(0, this.#functionsRunning - 1);
+    if (!this.#over) this.#model?.functionResult(callId, resultJson);
   }
 
   say(text: string): boolean {
@@ -105,11 +105,11 @@ export class RealtimeSession implements CallSession {
     if (!this.#over) this.#leg.sendDtmf(digits);
   }
 
-  become({ settings, greeting, synthesizer, instructions, tools }: Successor): void {
+  become({ settings, greeting, synthesizer, instructions, functions }: Successor): void {
     if (this.#over) return;
     this.#settings = settings;
     if (this.#synthesizer) this.#synthesizer = synthesizer ?? this.#synthesizer;
-    this.#model?.instruct(instructions, tools);
+    this.#model?.instruct(instructions, functions);
     if (greeting.trim() !== "") this.say(greeting);
   }
 
@@ -211,9 +211,9 @@ export class RealtimeSession implements CallSession {
       case "text":
         this.#scribe?.stage("firstTokenMs");
         return this.#wrote(event.itemId, event.text);
-      case "tool_call":
-        this.#toolsRunning += 1;
-        return brain.toolCall(this.#turn, event);
+      case "function_call":
+        this.#functionsRunning += 1;
+        return brain.functionCall(this.#turn, event);
       case "reply_end":
         for (const { speech, utterance } of this.#replies) {
           if (speech) speech.end();
@@ -376,7 +376,8 @@ export class RealtimeSession implements CallSession {
     if (this.#over) return;
     if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
     this.#watchDigits(nowMs);
-    if (this.#replies.length > 0 || this.#customerTalks || this.#toolsRunning > 0 || this.#ending) {
+    const isBusy = this.#customerTalks || this.#functionsRunning > 0;
+    if (isBusy || this.#replies.length > 0 || this.#ending) {
       this.#quietMs = nowMs;
       return;
     }
@@ -390,7 +391,7 @@ export class RealtimeSession implements CallSession {
     this.#reengagements += 1;
     this.#quietMs = nowMs;
     if (settings.reengagePrompt === null) return void this.say(settings.phrases.stillThere);
-    this.#model?.hear(silenceNote(settings.reengagePrompt));
+    this.#model?.sendText(silenceNote(settings.reengagePrompt));
   }
 
   #takeLeave(reason: EndReason): void {
@@ -411,13 +412,13 @@ export class RealtimeSession implements CallSession {
     const text = `[Keypad input: ${digits}]`;
     this.#customerSpoke = true;
     this.#scribe?.customerSaid(text, nowMs);
-    this.#model?.hear(text);
+    this.#model?.sendText(text);
   }
 
   #tellState(): void {
     const state: VoiceState = this.#mixer.speaking
       ? "speaking"
-      : this.#toolsRunning > 0 ? "thinking" : "listening";
+      : this.#functionsRunning > 0 ? "thinking" : "listening";
     if (state === this.#told) return;
     this.#told = state;
     this.#options.brain.state(state);

@@ -33,7 +33,7 @@ export type TurnEvent =
   | { kind: "played_out" }
   /** The reply ended without anything to play. */
   | { kind: "reply_empty" }
-  | { kind: "tool"; running: boolean }
+  | { kind: "function"; running: boolean }
   /** Something is being said that is no reply: an operator's words, a farewell. */
   | { kind: "saying" }
   /** End the call once what is being said has been played. */
@@ -88,7 +88,7 @@ export interface TurnState {
   readonly pausedMs: number;
   readonly thinkingMs: number;
   readonly fillerPlayed: boolean;
-  readonly toolRunning: boolean;
+  readonly functionRunning: boolean;
   /** Since when nobody speaks. */
   readonly quietMs: number;
   readonly reengagements: number;

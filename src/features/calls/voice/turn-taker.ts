@@ -12,8 +12,8 @@ import {
 export const START: TurnState = {
   phase: "dialling", answeredMs: 0, voicedMs: 0, unvoicedMs: 0, isTalking: false, hasTurn: false,
   hasSpoken: false, lastVoiceMs: 0, finals: "", partial: "", finalDueMs: null, answering: "",
-  isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, toolRunning: false, quietMs: 0,
-  reengagements: 0, ending: null, digits: "", digitMs: 0, listener: "unknown", runMs: 0,
+  isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, functionRunning: false,
+  quietMs: 0, reengagements: 0, ending: null, digits: "", digitMs: 0, listener: "unknown", runMs: 0,
   messageLeft: false,
 };
 
@@ -102,8 +102,8 @@ function take(draft: Draft, event: TurnEvent): void {
       return playedOut(draft);
     case "reply_empty":
       return playedOut(draft);
-    case "tool":
-      state.toolRunning = event.running;
+    case "function":
+      state.functionRunning = event.running;
       state.quietMs = nowMs;
       return;
     case "end_after_speech":
@@ -205,7 +205,7 @@ function speechBegan(draft: Draft): void {
 function goOnListening(draft: Draft): void {
   const { state, actions } = draft;
   // A greeting or a farewell is not taken back before it is heard.
-  if (state.answering === "" || state.toolRunning) return;
+  if (state.answering === "" || state.functionRunning) return;
   actions.push({ kind: "cancel_reply" });
   state.phase = "listening";
   state.finals = joined(state.answering, state.finals);
@@ -366,7 +366,7 @@ function playedOut(draft: Draft): void {
 
 function settleSilence(draft: Draft): void {
   const { state, settings, actions, nowMs } = draft;
-  if (state.hasTurn || state.isTalking || state.digits !== "" || state.toolRunning) {
+  if (state.hasTurn || state.isTalking || state.digits !== "" || state.functionRunning) {
     state.quietMs = nowMs;
     return;
   }

@@ -96,8 +96,8 @@ export class VoiceSession implements CallSession {
     this.#speech.end();
   }
 
-  tool(running: boolean): void {
-    if (!this.#over) this.#feed({ kind: "tool", running });
+  functionRunning(running: boolean): void {
+    if (!this.#over) this.#feed({ kind: "function", running });
   }
 
   say(text: string): boolean {

@@ -13,7 +13,7 @@ import { sdpOf } from "./grammar/bodies.ts";
 import { createDigestServer } from "./grammar/digest.ts";
 import { calledNumber, callerNumber, identify } from "./trunks/identify.ts";
 import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
-import { parseNameAddr } from "./grammar/message.ts";
+import { parseNameAddr } from "./grammar/headers.ts";
 import { plainHost, uriHost } from "./transport/peer.ts";
 import { parseSdp } from "./grammar/sdp.ts";
 import { createSystemNames } from "./trunks/srv.ts";
@@ -58,7 +58,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const failures = createFailedAuthentications({ log, system, slows: true });
   const ties = createRateLimiter(
     [{ count: 1, windowMs: 60_000 }], { system, keysMax: LIMITS.rateLimiterKeysMax });
-  const tellTied = (called: string | null, source: string): void => {
+  const logTied = (called: string | null, source: string): void => {
     if (!ties.take(called ?? "").allowed) return;
     log.warn({ called, source },
       "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
@@ -73,15 +73,15 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     publicHost,
     mayReach,
     userAgent: USER_AGENT,
-    onInvite: (invite) => take(invite),
+    onInvite: (invite) => receive(invite),
   });
   const names = options.names ?? createSystemNames(system);
   const roster = new TrunkRoster({ ...options, mayReach, agent, names });
   const rtp = { host: options.host, ports: options.rtpPorts };
   const parts = { agent, roster, rtp, mayReach, system, log };
 
-  const take = (invite: IncomingInvite): void => {
-    const sender = identify({ roster, digest, failures, tellTied }, invite);
+  const receive = (invite: IncomingInvite): void => {
+    const sender = identify({ roster, digest, failures, logTied }, invite);
     if (sender.kind === "refused") return invite.refuse(sender.status, undefined, sender.headers);
     if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, [["Retry-After", "10"]]);
     const called = calledNumber(invite, sender.trunk);
@@ -139,7 +139,7 @@ function begin(
   parts: Parts, publish: (event: LegEvent) => void, connect: (leg: SipLeg) => Promise<void>,
 ): Leg {
   const leg = new SipLeg({ ...parts, publish });
-  // In a later turn: whoever asked for the leg has it before it hears from it.
+  // In a later turn: whoever asked for the leg has it before it receives an event.
   Promise.resolve().then(() => connect(leg)).catch((error: unknown) => {
     parts.log.error({ err: error }, "a call over SIP could not be connected");
     leg.end("failed");

@@ -1,5 +1,5 @@
 // Recognition by Deepgram Flux (`/v2/listen`), which finds the ends of turns itself. It transcribes
-// whole turns and the port wants pieces, so what was told as final is counted in words.
+// whole turns and the port wants pieces, so what was published as final is counted in words.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Timer } from "#core/system.ts";
@@ -38,7 +38,7 @@ export function createDeepgramFlux(args: DeepgramOptions): Transcriber {
   return {
     name: `Deepgram Flux (${args.model})`,
     detectsTurns: true,
-    open: (options, tell) => new FluxStream(args, options, tell),
+    open: (options, publish) => new FluxStream(args, options, publish),
   };
 }
 
@@ -60,7 +60,7 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
 
 class FluxStream implements TranscriberStream {
   readonly #args: DeepgramOptions;
-  readonly #tell: (event: TranscriptEvent) => void;
+  readonly #publish: (event: TranscriptEvent) => void;
   readonly #link: DeepgramLink;
   readonly #chunk: Pcm;
   readonly #stalls: Timer;
@@ -73,10 +73,10 @@ class FluxStream implements TranscriberStream {
   #wordsTold = 0;
 
   constructor(
-    args: DeepgramOptions, options: TranscriptionOptions, tell: (event: TranscriptEvent) => void,
+    args: DeepgramOptions, options: TranscriptionOptions, publish: (event: TranscriptEvent) => void,
   ) {
     this.#args = args;
-    this.#tell = tell;
+    this.#publish = publish;
     const complain = createComplaints(args);
     this.#chunk = new Int16Array((options.rate * CHUNK_MS) / 1000);
     this.#writtenMs = args.system.monotonicMs();
@@ -93,7 +93,7 @@ class FluxStream implements TranscriberStream {
       onLost: () => this.#lost(),
       onFailed: (error) => {
         this.#lost();
-        if (this.#end()) this.#tell({ kind: "failed", error });
+        if (this.#end()) this.#publish({ kind: "failed", error });
       },
     });
   }
@@ -137,7 +137,7 @@ class FluxStream implements TranscriberStream {
     if (event === "EndOfTurn") return this.#turnEnded(fresh, languages?.[0]);
     if (fresh === this.#partial) return;
     this.#partial = fresh;
-    this.#tell({ kind: "partial", text: fresh });
+    this.#publish({ kind: "partial", text: fresh });
   }
 
   #turnEnded(fresh: string, language?: string): void {
@@ -145,7 +145,7 @@ class FluxStream implements TranscriberStream {
     this.#inTurn = false;
     if (fresh !== "" || this.#partial !== "") this.#closePiece(fresh, language);
     this.#wordsTold = 0;
-    if (isHeard && this.#isOpen) this.#tell({ kind: "end_of_turn" });
+    if (isHeard && this.#isOpen) this.#publish({ kind: "end_of_turn" });
   }
 
   /** The next connection knows nothing of the turn: what was understood of it is kept. */
@@ -158,7 +158,7 @@ class FluxStream implements TranscriberStream {
   #closePiece(text: string, language?: string): void {
     this.#partial = "";
     this.#wordsTold += wordsOf(text).length;
-    this.#tell({ kind: "final", text, ...(language ? { language } : {}) });
+    this.#publish({ kind: "final", text, ...(language ? { language } : {}) });
   }
 
   #fillStall(): void {

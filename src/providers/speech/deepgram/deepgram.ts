@@ -1,4 +1,4 @@
-// Recognition by Deepgram's streaming interface (`/v1/listen`). It is told not to look for ends of
+// Recognition by Deepgram's streaming interface (`/v1/listen`). It is asked not to look for ends of
 // speech: the call's own taking of turns asks for the final text when it wants it.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
@@ -53,7 +53,7 @@ export function createDeepgram(args: DeepgramOptions): Transcriber {
   return {
     name: `Deepgram (${args.model})`,
     detectsTurns: false,
-    open: (options, tell) => new DeepgramStream(args, options, tell),
+    open: (options, publish) => new DeepgramStream(args, options, publish),
   };
 }
 
@@ -83,7 +83,7 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
 
 class DeepgramStream implements TranscriberStream {
   readonly #args: DeepgramOptions;
-  readonly #tell: (event: TranscriptEvent) => void;
+  readonly #publish: (event: TranscriptEvent) => void;
   readonly #link: DeepgramLink;
   #isOpen = true;
   #partial = "";
@@ -97,10 +97,10 @@ class DeepgramStream implements TranscriberStream {
   #timer: Timer | null = null;
 
   constructor(
-    args: DeepgramOptions, options: TranscriptionOptions, tell: (event: TranscriptEvent) => void,
+    args: DeepgramOptions, options: TranscriptionOptions, publish: (event: TranscriptEvent) => void,
   ) {
     this.#args = args;
-    this.#tell = tell;
+    this.#publish = publish;
     const complain = createComplaints(args);
     const link = new DeepgramLink({
       ...args,
@@ -116,7 +116,7 @@ class DeepgramStream implements TranscriberStream {
         this.#lost();
         if (!this.#isOpen) return;
         this.#isOpen = false;
-        this.#tell({ kind: "failed", error });
+        this.#publish({ kind: "failed", error });
       },
     });
     this.#link = link;
@@ -153,7 +153,7 @@ class DeepgramStream implements TranscriberStream {
       if (text === this.#partial) return;
       this.#partial = text;
       this.#partialEndS = endS;
-      return this.#tell({ kind: "partial", text });
+      return this.#publish({ kind: "partial", text });
     }
     const answered = this.#answeredBy(results.from_finalize === true, endS);
     this.#coveredS = Math.max(this.#coveredS, endS);
@@ -209,7 +209,7 @@ class DeepgramStream implements TranscriberStream {
 
   #closePiece(text: string, language?: string): void {
     this.#partial = "";
-    this.#tell({ kind: "final", text, ...(language ? { language } : {}) });
+    this.#publish({ kind: "final", text, ...(language ? { language } : {}) });
   }
 }
 

@@ -74,7 +74,7 @@ export function createElevenLabs(args: ElevenLabsOptions): Synthesizer {
   const lines = createLines(args);
   return {
     name: `ElevenLabs (${args.model})`,
-    open: (options, tell) => new ElevenLabsStream(args, lines, options, tell),
+    open: (options, publish) => new ElevenLabsStream(args, lines, options, publish),
   };
 }
 
@@ -167,7 +167,7 @@ class ElevenLabsStream implements SynthesisStream {
   readonly #args: ElevenLabsOptions;
   readonly #lines: Lines;
   readonly #options: SynthesisOptions;
-  readonly #tell: (event: SynthesisEvent) => void;
+  readonly #publish: (event: SynthesisEvent) => void;
   readonly #url: URL;
   readonly #resampler: Resampler;
   readonly #words: SpokenWords;
@@ -179,7 +179,7 @@ class ElevenLabsStream implements SynthesisStream {
   #hasEnded = false;
   #hasWarned = false;
   #isOver = false;
-  /** Samples heard of the vendor. */
+  /** Samples received from the vendor. */
   #samples = 0;
   /** A sample may be split between two messages. */
   #odd: Buffer | null = null;
@@ -190,12 +190,12 @@ class ElevenLabsStream implements SynthesisStream {
     args: ElevenLabsOptions,
     lines: Lines,
     options: SynthesisOptions,
-    tell: (event: SynthesisEvent) => void,
+    publish: (event: SynthesisEvent) => void,
   ) {
     this.#args = args;
     this.#lines = lines;
     this.#options = options;
-    this.#tell = tell;
+    this.#publish = publish;
     this.#url = speakUrl(args, options);
     this.#resampler = createResampler(wireRate(options.rate), options.rate);
     this.#words = new SpokenWords(wireRate(options.rate));
@@ -237,7 +237,7 @@ class ElevenLabsStream implements SynthesisStream {
       onOpen: () => {
         for (const message of this.#script ?? []) this.#socket.send(message);
       },
-      onText: (text) => this.#hear(text),
+      onText: (text) => this.#receive(text),
       onClose: (error) => this.#lost(error),
     });
   }
@@ -256,7 +256,7 @@ class ElevenLabsStream implements SynthesisStream {
     ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     if (this.#isOver) return;
     const message = jsonOf(text);
     if (!messageCheck.Check(message)) return this.#complain(message);
@@ -283,11 +283,11 @@ class ElevenLabsStream implements SynthesisStream {
     let at = 0;
     for (const { sample, chars } of this.#words.due(this.#samples)) {
       const to = Math.min(Math.max(sample - from, at), pcm.length);
-      this.#tellAudio(pcm.subarray(at, to));
-      this.#tellSpoken(chars);
+      this.#publishAudio(pcm.subarray(at, to));
+      this.#publishSpoken(chars);
       at = to;
     }
-    this.#tellAudio(pcm.subarray(at));
+    this.#publishAudio(pcm.subarray(at));
   }
 
   #pcmOf(received: Buffer): Pcm {
@@ -316,29 +316,29 @@ class ElevenLabsStream implements SynthesisStream {
     });
   }
 
-  #tellAudio(pcm: Pcm): void {
+  #publishAudio(pcm: Pcm): void {
     const resampled = this.#resampler.process(pcm);
-    if (resampled.length > 0 && !this.#isOver) this.#tell({ kind: "audio", pcm: resampled });
+    if (resampled.length > 0 && !this.#isOver) this.#publish({ kind: "audio", pcm: resampled });
   }
 
-  #tellSpoken(chars: number): void {
+  #publishSpoken(chars: number): void {
     if (this.#isOver || chars <= this.#spokenChars) return;
     this.#spokenChars = chars;
-    this.#tell({ kind: "spoken", chars });
+    this.#publish({ kind: "spoken", chars });
   }
 
   #finish(): void {
-    this.#tellSpoken(this.#words.text.length);
+    this.#publishSpoken(this.#words.text.length);
     if (this.#isOver) return;
     this.#close();
-    this.#tell({ kind: "done" });
+    this.#publish({ kind: "done" });
   }
 
   #fail(error: ProviderError): void {
     if (this.#isOver) return;
     this.#close();
     const isHeard = this.#samples > 0 && error.retryable;
-    this.#tell({
+    this.#publish({
       kind: "failed",
       // To ask again is to say again what was heard.
       error: isHeard ? new ProviderError(error.message, { retryable: false, cause: error }) : error,

@@ -68,7 +68,7 @@ function speechIn(pcm: Int16Array, rate: number): { from: number; to: number } {
 }
 
 interface OpenStream {
-  take(spoken: SpokenText): void;
+  receive(spoken: SpokenText): void;
   fail(message: string): void;
 }
 
@@ -79,7 +79,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
   const started = (): Worker => {
     if (worker) return worker;
     const thread = new Worker(WORKER_FILE);
-    thread.on("message", (spoken: SpokenText) => streams.get(spoken.stream)?.take(spoken));
+    thread.on("message", (spoken: SpokenText) => streams.get(spoken.stream)?.receive(spoken));
     thread.on("error", (error) => log.error({ err: error }, "the thread of the voices failed"));
     thread.on("exit", () => {
       if (worker === thread) worker = null;
@@ -90,11 +90,11 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
   };
   const synthesizer = (name: string, engine: TextToSpeak["engine"]): Synthesizer => ({
     name,
-    open: (options, tell) => {
+    open: (options, publish) => {
       const stream = (newest += 1);
       const voice = engine === "flite" ? fliteVoice(options) : options.language;
       const close = (): void => void streams.delete(stream);
-      const utterance = createUtterance(options, tell, close);
+      const utterance = createUtterance(options, publish, close);
       streams.set(stream, utterance);
       return {
         write: (text) => {
@@ -123,7 +123,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
 
 /** Puts the pieces of one stream in the words of the port. */
 function createUtterance(
-  { rate }: SynthesisOptions, tell: (event: SynthesisEvent) => void, close: () => void,
+  { rate }: SynthesisOptions, publish: (event: SynthesisEvent) => void, close: () => void,
 ) {
   const texts: string[] = [];
   let done = 0;
@@ -133,12 +133,12 @@ function createUtterance(
     if (utterance.isOver || !hasEnded || done < texts.length) return;
     utterance.isOver = true;
     close();
-    tell({ kind: "done" });
+    publish({ kind: "done" });
   };
   const fail = (message: string): void => {
     utterance.isOver = true;
     close();
-    tell({ kind: "failed", error: new ProviderError(message, { retryable: false }) });
+    publish({ kind: "failed", error: new ProviderError(message, { retryable: false }) });
   };
   const utterance = {
     /** Nothing is reported any more. */
@@ -149,7 +149,7 @@ function createUtterance(
       finish();
     },
     fail,
-    take: ({ number, pcm, rate: from, words, error }: SpokenText): void => {
+    receive: ({ number, pcm, rate: from, words, error }: SpokenText): void => {
       if (error !== null) return fail(`the embedded voice failed: ${error}`);
       const speech = speechIn(pcm, from);
       const resampler = createResampler(from, rate);
@@ -158,15 +158,15 @@ function createUtterance(
       for (const word of words.slice(1)) {
         if (utterance.isOver) return;
         if (word.samples <= at || word.samples >= speech.to) continue;
-        tell({ kind: "audio", pcm: resampler.process(pcm.slice(at, word.samples)) });
-        tell({ kind: "spoken", chars: chars + word.chars });
+        publish({ kind: "audio", pcm: resampler.process(pcm.slice(at, word.samples)) });
+        publish({ kind: "spoken", chars: chars + word.chars });
         at = word.samples;
       }
       if (utterance.isOver) return;
-      tell({ kind: "audio", pcm: resampler.process(pcm.slice(at, speech.to)) });
+      publish({ kind: "audio", pcm: resampler.process(pcm.slice(at, speech.to)) });
       chars += texts[number]?.length ?? 0;
       if (utterance.isOver) return;
-      tell({ kind: "spoken", chars });
+      publish({ kind: "spoken", chars });
       done += 1;
       finish();
     },

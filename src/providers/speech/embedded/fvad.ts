@@ -26,7 +26,7 @@ export async function createFvad(): Promise<Vad> {
   return {
     name: "WebRTC",
     frameSamples: (rate) => rate / FRAMES_PER_SECOND,
-    open: (rate, tell) => {
+    open: (rate, publish) => {
       const detector = wasm._fvad_new();
       wasm._fvad_set_mode(detector, STRICTEST);
       wasm._fvad_set_sample_rate(detector, rate);
@@ -37,7 +37,7 @@ export async function createFvad(): Promise<Vad> {
         push: (pcm) => {
           if (!isOpen) return;
           wasm.HEAP16.set(pcm, frame >> 1);
-          tell(wasm._fvad_process(detector, frame, samples) === 1 ? 1 : 0);
+          publish(wasm._fvad_process(detector, frame, samples) === 1 ? 1 : 0);
         },
         close: () => {
           if (!isOpen) return;

@@ -50,7 +50,7 @@ export function createThreadRecogniser(options: RecogniserOptions): ThreadRecogn
     thread.on("exit", () => {
       if (worker === thread) worker = null;
       const error = new ProviderError(`${name} has stopped`, { retryable: false });
-      for (const tell of [...streams.values()]) tell({ kind: "failed", error });
+      for (const publish of [...streams.values()]) publish({ kind: "failed", error });
       streams.clear();
     });
     thread.unref();
@@ -60,14 +60,14 @@ export function createThreadRecogniser(options: RecogniserOptions): ThreadRecogn
   return {
     name,
     detectsTurns: false,
-    open: ({ rate }, tell) => {
+    open: ({ rate }, publish) => {
       if (streams.size >= streamsMax) {
         const error = new ProviderError(`${name} is busy`, { retryable: true });
-        queueMicrotask(() => tell({ kind: "failed", error }));
+        queueMicrotask(() => publish({ kind: "failed", error }));
         return { write: () => undefined, finalize: () => undefined, close: () => undefined };
       }
       const stream = (newest += 1);
-      streams.set(stream, tell);
+      streams.set(stream, publish);
       send({ kind: "open", stream });
       const sendOpen = (message: ToRecogniser): void => {
         // A stream that has failed is known to no thread.

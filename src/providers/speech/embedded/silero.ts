@@ -45,7 +45,7 @@ function sileroOf(sherpa: Sherpa, model: string): Vad {
   return {
     name: "Silero",
     frameSamples: (rate) => (WINDOW * rate) / RATE,
-    open: (rate, tell) => {
+    open: (rate, publish) => {
       const detector = new sherpa.Vad({
         sileroVad: {
           model, threshold: THRESHOLD, minSilenceDuration: BORDER_SECONDS,
@@ -62,7 +62,7 @@ function sileroOf(sherpa: Sherpa, model: string): Vad {
             Float32Array.from(resampler.process(frame), (sample) => sample / FULL_SCALE));
           // Only the answer is wanted, not the pieces of speech it keeps.
           while (!detector.isEmpty()) detector.pop();
-          tell(detector.isDetected() ? 1 : 0);
+          publish(detector.isDetected() ? 1 : 0);
         },
         close: () => (isOpen = false),
       };

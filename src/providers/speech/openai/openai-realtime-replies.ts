@@ -42,7 +42,7 @@ interface RepliesOptions {
   rate: number;
   speaks: boolean;
   log: Logger;
-  tell(event: SpeechToSpeechEvent): void;
+  publish(event: SpeechToSpeechEvent): void;
   /** Gives the event an id and returns it. */
   send(event: { type: string; [field: string]: unknown }): string;
 }
@@ -72,7 +72,7 @@ export class Replies {
     this.#isReady = true;
     const texts = this.#early;
     this.#early = [];
-    for (const text of texts) this.heard(text);
+    for (const text of texts) this.sendText(text);
     this.#pump();
   }
 
@@ -81,7 +81,7 @@ export class Replies {
   }
 
   /** Words of the person that were not spoken. */
-  heard(text: string): void {
+  sendText(text: string): void {
     if (!this.#isReady) {
       if (this.#early.length < WAITING_MAX) this.#early.push(text);
       return;
@@ -114,11 +114,11 @@ export class Replies {
       isDone: false,
       isCut: false,
     };
-    this.#options.tell({ kind: "reply_start" });
+    this.#options.publish({ kind: "reply_start" });
   }
 
   audio({ responseId, itemId, base64 }: Extract<RealtimeEvent, { kind: "audio" }>): void {
-    const reply = this.#heard(responseId);
+    const reply = this.#reported(responseId);
     if (!reply || !this.#options.speaks) return;
     const bytes = Buffer.concat([reply.oddByte, Buffer.from(base64, "base64")]);
     const samples = bytes.length >> 1;
@@ -129,15 +129,15 @@ export class Replies {
     const wire = new Int16Array(samples);
     Buffer.from(wire.buffer).set(bytes.subarray(0, samples * 2));
     const pcm = reply.resampler.process(wire);
-    if (pcm.length > 0) this.#options.tell({ kind: "audio", itemId, pcm });
+    if (pcm.length > 0) this.#options.publish({ kind: "audio", itemId, pcm });
   }
 
   text({ responseId, itemId, text }: Extract<RealtimeEvent, { kind: "text" }>): void {
-    const reply = this.#heard(responseId);
+    const reply = this.#reported(responseId);
     if (!reply || text === "") return;
     reply.chars += text.length;
     if (reply.chars > REPLY_CHARS_MAX) return;
-    this.#options.tell({ kind: "text", itemId, text });
+    this.#options.publish({ kind: "text", itemId, text });
   }
 
   functionNamed(itemId: string, name: string): void {
@@ -147,7 +147,7 @@ export class Replies {
 
   /** A function is reported once, though the server has up to three events for it. */
   functionCalled(responseId: string | null, call: CalledFunction): void {
-    const reply = this.#heard(responseId);
+    const reply = this.#reported(responseId);
     const { callId, argumentsJson } = call;
     const name = call.name ?? reply?.names.get(call.itemId);
     // Its item follows, with the name.
@@ -157,7 +157,7 @@ export class Replies {
     reply.called.add(callId);
     reply.unanswered.add(callId);
     this.#byCall.set(callId, reply);
-    this.#options.tell({ kind: "tool_call", callId, name, argumentsJson });
+    this.#options.publish({ kind: "function_call", callId, name, argumentsJson });
   }
 
   functionAnswered(callId: string, output: string): void {
@@ -218,8 +218,8 @@ export class Replies {
     const samples = this.#itemSamples.get(itemId);
     if (samples === undefined) return;
     // Past the end of the item would be refused.
-    const toldMs = Math.floor((samples * 1000) / WIRE_RATE);
-    const audioEndMs = Math.min(toldMs, Math.max(0, Math.floor(playedMs)));
+    const sentMs = Math.floor((samples * 1000) / WIRE_RATE);
+    const audioEndMs = Math.min(sentMs, Math.max(0, Math.floor(playedMs)));
     this.#options.send({
       type: "conversation.item.truncate",
       item_id: itemId,
@@ -229,7 +229,7 @@ export class Replies {
   }
 
   /** The reply an event belongs to, unless nothing of it is reported any more. */
-  #heard(responseId: string | null): Reply | null {
+  #reported(responseId: string | null): Reply | null {
     const reply = this.#active;
     if (!reply || reply.isCut) return null;
     return responseId === null || responseId === reply.id ? reply : null;
@@ -248,7 +248,7 @@ export class Replies {
   #finish(reply: Reply): void {
     reply.isDone = true;
     this.#active = null;
-    this.#options.tell({ kind: "reply_end" });
+    this.#options.publish({ kind: "reply_end" });
     if (this.#owesAnswer) this.#wish({ kind: "answer" });
     this.#owesAnswer = false;
     this.#goOn(reply);

@@ -195,7 +195,7 @@ export interface SettingsOptions {
 /** The `session` of `session.update`. The temperature is an option of the beta only. */
 export function settingsOf({ dialect, transcriptionModel, session }: SettingsOptions): object {
   const { instructions, language, speaks, temperature, voice } = session;
-  const tools = session.tools.map((tool) => ({ type: "function", ...tool }));
+  const tools = session.functions.map((tool) => ({ type: "function", ...tool }));
   const common = { instructions, tools, tool_choice: "auto" };
   const spokenLanguage = language === "" ? {} : { language };
   if (dialect === "beta") {

@@ -5,7 +5,7 @@ import { createResampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
-import type { ModelTool } from "#providers/models/port.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import { jsonOf } from "#core/values.ts";
 import { errorText } from "#providers/models/openai-reply.ts";
 import { Replies } from "./openai-realtime-replies.ts";
@@ -44,7 +44,7 @@ export function createOpenAiRealtime(args: OpenAiRealtimeOptions): SpeechToSpeec
   realtimeUrl(args, args.model);
   return {
     name: `OpenAI Realtime (${args.model})`,
-    open: (options, tell) => new RealtimeSession(args, options, tell),
+    open: (options, publish) => new RealtimeSession(args, options, publish),
   };
 }
 
@@ -56,7 +56,7 @@ function realtimeUrl({ url }: OpenAiRealtimeOptions, model: string): URL {
 class RealtimeSession implements SpeechToSpeechSession {
   readonly #args: OpenAiRealtimeOptions;
   #options: SpeechToSpeechOptions;
-  readonly #tell: (event: SpeechToSpeechEvent) => void;
+  readonly #publish: (event: SpeechToSpeechEvent) => void;
   readonly #socket: VendorSocket;
   readonly #replies: Replies;
   readonly #resampler: { process(pcm: Pcm): Pcm };
@@ -75,20 +75,20 @@ class RealtimeSession implements SpeechToSpeechSession {
   constructor(
     args: OpenAiRealtimeOptions,
     options: SpeechToSpeechOptions,
-    tell: (event: SpeechToSpeechEvent) => void,
+    publish: (event: SpeechToSpeechEvent) => void,
   ) {
     const { key, limits, log, system } = args;
     this.#args = args;
     this.#options = options;
-    this.#tell = (event) => {
-      if (this.#isOpen) tell(event);
+    this.#publish = (event) => {
+      if (this.#isOpen) publish(event);
     };
     this.#resampler = createResampler(options.rate, WIRE_RATE);
     this.#replies = new Replies({
       rate: options.rate,
       speaks: options.speaks,
       log,
-      tell: this.#tell,
+      publish: this.#publish,
       send: (event) => this.#send(event),
     });
     this.#socket = new VendorSocket({
@@ -117,7 +117,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     }
   }
 
-  toolResult(callId: string, resultJson: string): void {
+  functionResult(callId: string, resultJson: string): void {
     if (this.#isOpen) this.#replies.functionAnswered(callId, resultJson);
   }
 
@@ -125,8 +125,8 @@ class RealtimeSession implements SpeechToSpeechSession {
     if (this.#isOpen) this.#replies.interrupted(heard);
   }
 
-  instruct(instructions: string, tools: ModelTool[]): void {
-    this.#options = { ...this.#options, instructions, tools };
+  instruct(instructions: string, functions: ModelFunction[]): void {
+    this.#options = { ...this.#options, instructions, functions };
     if (this.#isOpen && this.#wire) {
       this.#send({ type: "session.update", session: this.#settings(this.#wire) });
     }
@@ -136,8 +136,8 @@ class RealtimeSession implements SpeechToSpeechSession {
     if (this.#isOpen) this.#replies.say(text);
   }
 
-  hear(text: string): void {
-    if (this.#isOpen) this.#replies.heard(text);
+  sendText(text: string): void {
+    if (this.#isOpen) this.#replies.sendText(text);
   }
 
   close(): void {
@@ -155,10 +155,10 @@ class RealtimeSession implements SpeechToSpeechSession {
 
   #read(text: string): void {
     const event = readEvent(jsonOf(text));
-    if (event && this.#isOpen) this.#take(event);
+    if (event && this.#isOpen) this.#handle(event);
   }
 
-  #take(event: RealtimeEvent): void {
+  #handle(event: RealtimeEvent): void {
     switch (event.kind) {
       case "created":
         return this.#created(event);
@@ -166,7 +166,7 @@ class RealtimeSession implements SpeechToSpeechSession {
         return this.#ready();
       case "speech_start":
       case "speech_end":
-        return this.#tell({ kind: event.kind });
+        return this.#publish({ kind: event.kind });
       case "committed":
         return this.#replies.committed();
       case "user_delta":
@@ -209,7 +209,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     const waiting = this.#backlog;
     this.#backlog = [];
     for (const pcm of waiting) this.#append(pcm);
-    this.#tell({ kind: "ready" });
+    this.#publish({ kind: "ready" });
     this.#replies.ready();
   }
 
@@ -231,12 +231,12 @@ class RealtimeSession implements SpeechToSpeechSession {
     if (event.kind === "user_text") {
       this.#heard = { itemId: "", text: "" };
       const text = event.text.slice(0, USER_TEXT_CHARS_MAX);
-      return this.#tell({ kind: "user_text", text, isFinal: true });
+      return this.#publish({ kind: "user_text", text, isFinal: true });
     }
     const before = this.#heard.itemId === event.itemId ? this.#heard.text : "";
     const text = `${before}${event.text}`.slice(0, USER_TEXT_CHARS_MAX);
     this.#heard = { itemId: event.itemId, text };
-    if (text !== before) this.#tell({ kind: "user_text", text, isFinal: false });
+    if (text !== before) this.#publish({ kind: "user_text", text, isFinal: false });
   }
 
   /** Most complaints leave the session as it is; only refused settings end it. */
@@ -255,7 +255,7 @@ class RealtimeSession implements SpeechToSpeechSession {
 
   #fail(error: ProviderError): void {
     if (!this.#isOpen) return;
-    this.#tell({ kind: "failed", error });
+    this.#publish({ kind: "failed", error });
     this.close();
   }
 

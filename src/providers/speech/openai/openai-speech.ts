@@ -31,7 +31,7 @@ export function createOpenAiSpeech(options: OpenAiSpeechOptions): Synthesizer {
   const api = createAudioApi(options);
   return {
     name: `OpenAI-compatible (${options.model})`,
-    open: (wanted, tell) => new OpenAiSpeechStream(options, api, wanted, tell),
+    open: (wanted, publish) => new OpenAiSpeechStream(options, api, wanted, publish),
   };
 }
 
@@ -46,7 +46,7 @@ class OpenAiSpeechStream implements SynthesisStream {
   readonly #options: OpenAiSpeechOptions;
   readonly #api: AudioApi;
   readonly #wanted: SynthesisOptions;
-  readonly #tell: (event: SynthesisEvent) => void;
+  readonly #publish: (event: SynthesisEvent) => void;
   readonly #resampler: Resampler;
   readonly #abort = new AbortController();
   /** Not yet reported whole, in order; the first one is reported as it comes. */
@@ -61,12 +61,12 @@ class OpenAiSpeechStream implements SynthesisStream {
     options: OpenAiSpeechOptions,
     api: AudioApi,
     wanted: SynthesisOptions,
-    tell: (event: SynthesisEvent) => void,
+    publish: (event: SynthesisEvent) => void,
   ) {
     this.#options = options;
     this.#api = api;
     this.#wanted = wanted;
-    this.#tell = tell;
+    this.#publish = publish;
     this.#resampler = createResampler(PCM_RATE, wanted.rate);
   }
 
@@ -106,7 +106,7 @@ class OpenAiSpeechStream implements SynthesisStream {
         for await (const pcm of this.#audio(piece.text, signal)) {
           if (this.#isOver) return;
           hasAudio = true;
-          this.#take(piece, pcm);
+          this.#receive(piece, pcm);
         }
         break;
       } catch (thrown) {
@@ -117,7 +117,7 @@ class OpenAiSpeechStream implements SynthesisStream {
         this.cancel();
         // To ask again is to say again what was heard.
         const isFinal = hasAudio && error.retryable;
-        return this.#tell({
+        return this.#publish({
           kind: "failed",
           error: isFinal
             ? new ProviderError(error.message, { retryable: false, cause: error })
@@ -152,27 +152,27 @@ class OpenAiSpeechStream implements SynthesisStream {
     }
   }
 
-  #take(piece: Piece, pcm: Pcm): void {
-    if (piece === this.#pieces[0]) this.#tellAudio(pcm);
+  #receive(piece: Piece, pcm: Pcm): void {
+    if (piece === this.#pieces[0]) this.#publishAudio(pcm);
     else piece.waiting.push(pcm);
   }
 
-  #tellAudio(pcm: Pcm): void {
+  #publishAudio(pcm: Pcm): void {
     const resampled = this.#resampler.process(pcm);
-    if (resampled.length > 0) this.#tell({ kind: "audio", pcm: resampled });
+    if (resampled.length > 0) this.#publish({ kind: "audio", pcm: resampled });
   }
 
   /** Reports what it can: the pieces that are whole, and what waits of the one after. */
   #advance(): void {
     for (let piece = this.#pieces[0]; piece && !this.#isOver; piece = this.#pieces[0]) {
-      for (const pcm of piece.waiting.splice(0)) this.#tellAudio(pcm);
+      for (const pcm of piece.waiting.splice(0)) this.#publishAudio(pcm);
       if (!piece.isWhole) return;
       this.#pieces.shift();
       this.#chars += piece.text.length;
-      this.#tell({ kind: "spoken", chars: this.#chars });
+      this.#publish({ kind: "spoken", chars: this.#chars });
     }
     if (this.#isOver || !this.#hasEnded) return;
     this.#isOver = true;
-    this.#tell({ kind: "done" });
+    this.#publish({ kind: "done" });
   }
 }

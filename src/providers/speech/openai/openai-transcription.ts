@@ -43,7 +43,7 @@ export function createOpenAiTranscription(options: OpenAiTranscriptionOptions): 
   return {
     name: `OpenAI-compatible (${options.model})`,
     detectsTurns: false,
-    open: (wanted, tell) => new OpenAiTranscriptionStream(options, api, wanted, tell),
+    open: (wanted, publish) => new OpenAiTranscriptionStream(options, api, wanted, publish),
   };
 }
 
@@ -51,7 +51,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   readonly #options: OpenAiTranscriptionOptions;
   readonly #api: AudioApi;
   readonly #wanted: TranscriptionOptions;
-  readonly #tell: (event: TranscriptEvent) => void;
+  readonly #publish: (event: TranscriptEvent) => void;
   readonly #abort = new AbortController();
   readonly #resampler: Resampler;
   readonly #vad: VadStream;
@@ -71,12 +71,12 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     options: OpenAiTranscriptionOptions,
     api: AudioApi,
     wanted: TranscriptionOptions,
-    tell: (event: TranscriptEvent) => void,
+    publish: (event: TranscriptEvent) => void,
   ) {
     this.#options = options;
     this.#api = api;
     this.#wanted = wanted;
-    this.#tell = tell;
+    this.#publish = publish;
     this.#resampler = createResampler(wanted.rate, RATE);
     this.#frame = new Int16Array(options.vad.frameSamples(RATE));
     const frameMs = (this.#frame.length * 1000) / RATE;
@@ -109,7 +109,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     this.#interim?.abort();
     this.#interim = null;
     const recognised = isSpeech ? this.#recognise(heard) : Promise.resolve("");
-    this.#finals = this.#finals.then(() => this.#tellFinal(recognised));
+    this.#finals = this.#finals.then(() => this.#publishFinal(recognised));
   }
 
   close(): void {
@@ -150,7 +150,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     const heard = [...this.#heard];
     try {
       const text = await this.#ask(heard, asked.signal);
-      if (!asked.signal.aborted && text !== "") this.#tell({ kind: "partial", text });
+      if (!asked.signal.aborted && text !== "") this.#publish({ kind: "partial", text });
     } catch (error) {
       if (asked.signal.aborted) return;
       this.#options.log.warn({ err: error }, "speech so far could not be recognised");
@@ -182,12 +182,12 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   #fail(error: ProviderError): void {
     if (this.#isOver) return;
     this.close();
-    this.#tell({ kind: "failed", error });
+    this.#publish({ kind: "failed", error });
   }
 
-  async #tellFinal(recognised: Promise<string | null>): Promise<void> {
+  async #publishFinal(recognised: Promise<string | null>): Promise<void> {
     const text = await recognised;
-    if (!this.#isOver) this.#tell({ kind: "final", text: text ?? "" });
+    if (!this.#isOver) this.#publish({ kind: "final", text: text ?? "" });
   }
 
   async #ask(heard: Pcm[], signal: AbortSignal): Promise<string> {

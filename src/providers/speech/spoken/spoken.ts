@@ -1,5 +1,5 @@
 // Stands before every synthesizer: takes text as it is written and has it said as people say it, in
-// the language of the utterance, and tells in terms of the written text how far it is spoken. So
+// the language of the utterance, and reports in terms of the written text how far it is spoken. So
 // transcripts and records keep what was written, whatever a voice makes of it.
 import type { SynthesisEvent, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { dropMarkup, MARKUP_START, type MarkupState } from "./markup.ts";
@@ -12,9 +12,9 @@ export type Manner = "words" | "signs";
 export function saidAsWritten(synthesizer: Synthesizer, manner: Manner): Synthesizer {
   return {
     name: synthesizer.name,
-    open: (options, tell) => {
+    open: (options, publish) => {
       const script = new Script(options, manner);
-      const stream = synthesizer.open(options, (event) => tell(script.inWriting(event)));
+      const stream = synthesizer.open(options, (event) => publish(script.inWriting(event)));
       return {
         write: (text) => {
           const said = script.write(text);

@@ -223,7 +223,7 @@ test("[TW68] ended before anybody knew its id, a call is hung up by its first re
   front.behave(() => ({ status: 502, body: {} }));
   const before = front.count("dial");
   const callId = await world.make(id);
-  const { form } = await front.told.event<string>("dial", before);
+  const { form } = await front.received.event<string>("dial", before);
   front.behave(null);
   const { status } = await server.call("POST", `/user/calls/${callId}/end`);
   assert.equal(status, 200);
@@ -259,7 +259,7 @@ test("[TW70] [CR349] a call from a telephone: on record before it is answered, g
   const { number } = await world.desk({
     ...BY_KEYS, initial_message: "Hello {{name}} dear.", inbound_webhook_url: `${receiver.url}/who`,
   });
-  const bought = front.told.events.find(({ form }) => form.get("PhoneNumber") === number);
+  const bought = front.received.events.find(({ form }) => form.get("PhoneNumber") === number);
   assert.deepEqual([bought?.form.get("VoiceUrl"), bought?.form.get("VoiceMethod")],
     [`${world.door.url}/carriers/twilio/voice`, "POST"]);
   const { sid, document } = await world.ring(number);

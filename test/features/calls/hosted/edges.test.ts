@@ -237,7 +237,7 @@ test("[TW79] a process that dies leaves failed calls, charged rightly; what stil
     const answer = await call("/user/make_call", { assistant_id: made.data.id, phone_number: CUSTOMER });
     const id = answer.call_id;
     assert.ok(id, JSON.stringify(answer));
-    const { form, sid } = await rest.told.event<string>("dialled", index);
+    const { form, sid } = await rest.received.event<string>("dialled", index);
     return { id: id as number, sid, document: form.get("Twiml")!, statusUrl: form.get("StatusCallback")! };
   };
   const talked = await dial(0);
@@ -285,7 +285,7 @@ test("[TW81] without an address to be reached by, numbers are bought and calls o
   const number = newNumber();
   rest.numbers.push(number);
   const { body: bought } = await alone.call("POST", "/user/phone-numbers/purchase", { body: { phone_number: number } });
-  const sold = rest.told.events.find(({ form }) => form.get("PhoneNumber") === number);
+  const sold = rest.received.events.find(({ form }) => form.get("PhoneNumber") === number);
   assert.equal(sold?.form.get("VoiceUrl"), null);
   const { id } = await newAssistant(alone, { status: "active", phone_number_id: bought.data.id });
   const placed = { assistant_id: id, phone_number: CUSTOMER };

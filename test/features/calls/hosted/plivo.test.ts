@@ -39,7 +39,7 @@ async function talking(
   return { ...desk, ...dialled, phone };
 }
 
-const requests = (plivoId: string): string[] => plivo.told.events
+const requests = (plivoId: string): string[] => plivo.received.events
   .filter(({ kind, callId }) => callId === plivoId && !kind.includes(" ")).map(({ kind }) => kind);
 
 test("[PX20] a call to a telephone: dialled, greeted, answered, hung up by the assistant", async () => {
@@ -53,7 +53,7 @@ test("[PX20] a call to a telephone: dialled, greeted, answered, hung up by the a
   assert.match(String(hangup_url), /\/carriers\/plivo\/status\/[0-9a-f-]{36}$/);
   phone.press("7#");
   await phone.hears("See you.", 2);
-  await plivo.told.event<string>(`hangup ${plivoId}`);
+  await plivo.received.event<string>(`hangup ${plivoId}`);
   await phone.closed();
   const ended = await world.when(callId, "ended_by_assistant");
   assert.equal(ended.end_reason, "assistant_ended");
@@ -104,7 +104,7 @@ test("[PX22] a call from a telephone: greeted, and over when the caller closes t
   assert.deepEqual([call.type, call.assistant_phone_number, call.client_phone_number],
     ["inbound", number, CUSTOMER]);
   // Nobody said that it is over there too: it is asked for, and found to be.
-  await plivo.told.event<string>(`cancel ${plivoId}`);
+  await plivo.received.event<string>(`cancel ${plivoId}`);
   assert.deepEqual(requests(plivoId), ["hangup", "cancel"]);
 });
 
@@ -126,7 +126,7 @@ test("[PX24] a call is handed on when Plivo asks for it, and is not ours to hang
   });
   phone.press("1#");
   await phone.hears("One moment.", 2);
-  await plivo.told.event<string>(`transfer ${plivoId}`);
+  await plivo.received.event<string>(`transfer ${plivoId}`);
   assert.equal((await world.when(callId, "completed")).end_reason, "transferred");
   // Plivo asks when the stream is over.
   await phone.closed();
@@ -182,14 +182,14 @@ test("[PX27] that a machine has answered is Plivo's to say where the assistant m
   assert.equal((await plivo.detect(plivoId, true)).status, 204);
   const ended = await world.when(callId, "ended_by_assistant");
   assert.deepEqual([ended.answered_by, ended.end_reason], ["machine", "voicemail"]);
-  await plivo.told.event<string>(`hangup ${plivoId}`);
+  await plivo.received.event<string>(`hangup ${plivoId}`);
 });
 
 test("[PX28] a call ended while its order waits is cancelled, and one whose answer was lost is known by its report", async () => {
   const { id } = await world.desk();
   const waiting = await world.dial(id);
   assert.equal((await server.call("POST", `/user/calls/${waiting.callId}/end`)).status, 200);
-  await plivo.told.event<string>(`cancel ${waiting.plivoId}`);
+  await plivo.received.event<string>(`cancel ${waiting.plivoId}`);
   assert.equal(plivo.call(waiting.plivoId).state, "over");
   plivo.behave(({ kind }) => (kind === "dial" ? "lose" : "pass"));
   const lost = await world.dial(id);
@@ -197,6 +197,6 @@ test("[PX28] a call ended while its order waits is cancelled, and one whose answ
   await plivo.ring(lost.plivoId);
   await world.when(lost.callId, "ringing");
   assert.equal((await server.call("POST", `/user/calls/${lost.callId}/end`)).status, 200);
-  await plivo.told.event<string>(`hangup ${lost.plivoId}`);
+  await plivo.received.event<string>(`hangup ${lost.plivoId}`);
   assert.deepEqual(requests(lost.plivoId), ["dial", "hangup"]);
 });

@@ -64,7 +64,7 @@ test("[VX21] the assistant hangs up when its last words were heard", async () =>
   });
   phone.press("1#");
   await phone.hears("See you.", 2);
-  const { body } = await vonage.told.event<string>(`update ${uuid}`);
+  const { body } = await vonage.received.event<string>(`update ${uuid}`);
   assert.deepEqual(body, { action: "hangup" });
   await phone.closed();
   assert.equal(phone.closedWith?.code, 1000);
@@ -100,7 +100,7 @@ test("[VX23] what answered is Vonage's to say where the assistant minds voicemai
   await vonage.detected(uuid, "machine");
   const call = await world.when(callId, "ended_by_assistant");
   assert.deepEqual([call.answered_by, call.end_reason], ["machine", "voicemail"]);
-  assert.deepEqual((await vonage.told.event<string>(`update ${uuid}`)).body, { action: "hangup" });
+  assert.deepEqual((await vonage.received.event<string>(`update ${uuid}`)).body, { action: "hangup" });
 });
 
 test("[VX24] a call is handed on, and what is reported of whoever takes it changes nothing", async () => {
@@ -112,7 +112,7 @@ test("[VX24] a call is handed on, and what is reported of whoever takes it chang
   });
   phone.press("1#");
   await phone.hears("One moment.", 2);
-  const { body: { action, destination } } = await vonage.told.event<string>(`update ${uuid}`);
+  const { body: { action, destination } } = await vonage.received.event<string>(`update ${uuid}`);
   assert.equal((await world.when(callId, "completed")).end_reason, "transferred");
   const [{ from, endpoint, eventUrl } = assert.fail("no document")] = destination?.ncco ?? [];
   assert.deepEqual([action, from, endpoint], ["transfer", number.slice(1), [{ type: "phone", number: "14155550177" }]]);
@@ -124,7 +124,7 @@ test("[VX24] a call is handed on, and what is reported of whoever takes it chang
   assert.equal((await postVonage(elsewhere, taken)).status, 204);
   const stray = { ...taken, uuid: "11111111-2222-4333-8444-666666666666" };
   await postVonage(elsewhere.split("?")[0]!, stray);
-  await vonage.told.event<string>(`update ${stray.uuid}`);
+  await vonage.received.event<string>(`update ${stray.uuid}`);
   assert.deepEqual([vonage.count(`update ${LEG.uuid}`), vonage.count(`update ${uuid}`)], [0, 1]);
 });
 
@@ -134,7 +134,7 @@ test("[VX25] keys are pressed by Vonage", async () => {
     tools: [...BY_KEYS.tools, { type: "dtmf_input", description: "" }],
   });
   phone.press("1#");
-  assert.deepEqual((await vonage.told.event<string>(`dtmf ${uuid}`)).body, { digits: "5" });
+  assert.deepEqual((await vonage.received.event<string>(`dtmf ${uuid}`)).body, { digits: "5" });
   await vonage.report(uuid, "completed");
   await world.when(callId, "ended_by_customer");
 });
@@ -152,7 +152,7 @@ test("[VX26] a call whose order had no answer is placed once, and known by its o
   vonage.behave(null);
   phone.press("1#");
   await phone.hears("Bye.", 2);
-  assert.deepEqual((await vonage.told.event<string>(`update ${uuid}`)).body, { action: "hangup" });
+  assert.deepEqual((await vonage.received.event<string>(`update ${uuid}`)).body, { action: "hangup" });
   await world.when(callId, "ended_by_assistant");
   assert.equal(vonage.count("dial"), before + 1);
 });

@@ -14,7 +14,7 @@ import {
 } from "#support/asterisk-caller.ts";
 import { DOUBLE_PASSWORD, DOUBLE_USER } from "#support/asterisk-double.ts";
 import { startTestServer } from "#support/server.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const LIMITED = { timeout: 10_000 };
 
@@ -33,7 +33,7 @@ test("[AX20] a call is placed by one request, and what cannot be placed is said 
   const { asterisk, calls, heard, begin } = await connect();
   const token = newToken();
   const early = await calls.dial(request(token));
-  assert.deepEqual([early.kind, asterisk.told.events.length], ["refused", 0]);
+  assert.deepEqual([early.kind, asterisk.received.events.length], ["refused", 0]);
   await begin();
   for (const to of ["", "911", "+1415555x", "+1&PJSIP/other", `${CUSTOMER}@evil`]) {
     assert.equal((await calls.dial(request(token, { to }))).kind, "refused");
@@ -93,26 +93,26 @@ test("[AX22] an answered call and its sound meet in a bridge, which is gone with
   const token = newToken();
   await calls.dial(request(token));
   asterisk.enters(callOf(token));
-  const { body } = await asterisk.told.event<string>("POST /channels/externalMedia");
+  const { body } = await asterisk.received.event<string>("POST /channels/externalMedia");
   assert.deepEqual(body, {
     channelId: mediaOf(token), app: "parley", external_host: "here", transport: "websocket",
     encapsulation: "none", connection_type: "client", format: "slin16", transport_data: "f(json)",
     variables: { token: "shown" },
   });
-  await asterisk.told.event<string>(`POST /bridges/${roomOf(token)}/addChannel`);
+  await asterisk.received.event<string>(`POST /bridges/${roomOf(token)}/addChannel`);
   const [bridge] = asterisk.requests(`POST /bridges/${roomOf(token)}`);
   assert.deepEqual(bridge?.body, { type: "mixing", name: "parley" });
   // Not before it is in the application, however long that takes.
   for (const digits of "12345") await calls.sendDtmf!(callOf(token), digits);
   assert.deepEqual(joins(asterisk, token), [callOf(token)]);
   asterisk.enters(mediaOf(token));
-  await asterisk.told.event<string>(`POST /bridges/${roomOf(token)}/addChannel`, 1);
+  await asterisk.received.event<string>(`POST /bridges/${roomOf(token)}/addChannel`, 1);
   assert.deepEqual(joins(asterisk, token), [callOf(token), mediaOf(token)]);
   asterisk.destroyed(callOf(token), 16);
   const { report } = await heard.event<string>(`${token} ended`);
   assert.deepEqual(report.events, [{ kind: "ended", cause: "far_hung_up" }]);
-  await asterisk.told.event<string>(`DELETE /bridges/${roomOf(token)}`);
-  await asterisk.told.event<string>(`DELETE /channels/${mediaOf(token)}`);
+  await asterisk.received.event<string>(`DELETE /bridges/${roomOf(token)}`);
+  await asterisk.received.event<string>(`DELETE /channels/${mediaOf(token)}`);
   assert.deepEqual([asterisk.channels.size, asterisk.bridges.size], [0, 0]);
 });
 
@@ -135,8 +135,8 @@ test("[AX22] whatever fails on the way there, the call is hung up and nothing is
       await calls.dial(request(token));
       asterisk.enters(callOf(token));
       await heard.event<string>(`${token} ended`);
-      await asterisk.told.event<string>(`DELETE /bridges/${roomOf(token)}`);
-      await asterisk.told.event<string>(`DELETE /channels/${mediaOf(token)}`);
+      await asterisk.received.event<string>(`DELETE /bridges/${roomOf(token)}`);
+      await asterisk.received.event<string>(`DELETE /channels/${mediaOf(token)}`);
       asterisk.behave(null);
     }
   }
@@ -145,17 +145,17 @@ test("[AX22] whatever fails on the way there, the call is hung up and nothing is
   const unreached = newToken();
   await calls.dial(request(unreached));
   asterisk.enters(callOf(unreached));
-  await asterisk.told.event<string>(`POST /bridges/${roomOf(unreached)}/addChannel`);
+  await asterisk.received.event<string>(`POST /bridges/${roomOf(unreached)}/addChannel`);
   asterisk.destroyed(mediaOf(unreached), 0);
   await heard.event<string>(`${unreached} ended`);
   // The caller is gone before it has one.
   const early = newToken();
   await calls.dial(request(early));
   asterisk.enters(callOf(early));
-  await asterisk.told.event<string>("POST /channels/externalMedia", 13);
+  await asterisk.received.event<string>("POST /channels/externalMedia", 13);
   asterisk.destroyed(callOf(early), 16);
-  await asterisk.told.event<string>(`DELETE /bridges/${roomOf(early)}`);
-  await asterisk.told.event<string>(`DELETE /channels/${mediaOf(early)}`);
+  await asterisk.received.event<string>(`DELETE /bridges/${roomOf(early)}`);
+  await asterisk.received.event<string>(`DELETE /channels/${mediaOf(early)}`);
   // One that came in: whoever wants it answered is told.
   asterisk.enters("1.1");
   asterisk.behave((one) => (steps[0]!(one) ? 500 : null));
@@ -183,8 +183,8 @@ test("[AX23] a lost connection is opened again, with a pause that grows up to a 
   await begin();
   const lose = async (number: number): Promise<void> => {
     asterisk.cut();
-    await asterisk.told.event<string>("connected", number);
-    await asterisk.told.event<string>("GET /bridges", number);
+    await asterisk.received.event<string>("connected", number);
+    await asterisk.received.event<string>("GET /bridges", number);
   };
   for (let number = 1; number <= 6; number += 1) await lose(number);
   assert.deepEqual(pauses, [4, 8, 16, 30, 30, 30]);
@@ -194,7 +194,7 @@ test("[AX23] a lost connection is opened again, with a pause that grows up to a 
   assert.equal(pauses.at(-1), 4);
   // One that was taken away tells nothing more: it is taken back, in no hurry.
   asterisk.tell({ type: "ApplicationReplaced", application: "parley" });
-  await asterisk.told.event<string>("connected", 8);
+  await asterisk.received.event<string>("connected", 8);
   assert.equal(pauses.at(-1), 30);
   const { pauseMs, pauseMaxMs } = ASTERISK_LINK_LIMITS;
   assert.ok(pauseMs >= 100 && pauseMaxMs <= 60_000 && pauseMs < pauseMaxMs);
@@ -216,7 +216,7 @@ test("[AX24] after a lost connection calls that are gone are over, and those nob
   ] as const) asterisk.enters(id, more);
   asterisk.bridges.add(roomOf(room)).add("other");
   await begin();
-  await asterisk.told.event<string>(`DELETE /bridges/${roomOf(room)}`);
+  await asterisk.received.event<string>(`DELETE /bridges/${roomOf(room)}`);
   assert.deepEqual([...asterisk.channels.keys()],
     ["9.2", `parley2-call-${kept}`, callOf(handed), "9.3"]);
   assert.deepEqual([...asterisk.bridges], ["other"]);
@@ -277,21 +277,22 @@ test("[AX25] whatever is told, nothing is thrown, and nothing is made of what ma
 });
 
 test("[AX26] the password is in a header alone: in no address, no body, no message, no log", LIMITED, async () => {
-  const lines = createTold<{ kind: string; args: unknown[] }>();
-  const take = (...args: unknown[]): void => lines.tell({ kind: String(args.at(-1)), args });
+  const lines = createReceived<{ kind: string; args: unknown[] }>();
+  const take = (...args: unknown[]): void => lines.receive({ kind: String(args.at(-1)), args });
   const told = { ...log, info: take, warn: take, error: take } as unknown as typeof log;
   const { asterisk, calls, begin } = await connect({ log: told });
   await begin();
   asterisk.behave(() => 500);
   const refused = await calls.dial(request(newToken()));
   asterisk.cut();
-  await asterisk.told.event<string>("connected", 1);
+  await asterisk.received.event<string>("connected", 1);
   const wrong = await connect({ log: told, password: "wrong sesame" });
   wrong.calls.connect!({ report: () => undefined, offer: () => undefined });
   // The first was of the one that was cut.
   const { args } = await lines.event<string>("no connection with Asterisk: no calls over it", 1);
   assert.match(textOf(args), /refuses the key \(401\)/);
-  const asked = asterisk.told.events.map(({ kind, body, query }) => [kind, body, String(query)]);
+  const { events } = asterisk.received;
+  const asked = events.map(({ kind, body, query }) => [kind, body, String(query)]);
   const everything = textOf([lines.events, asked, refused]);
   assert.ok(lines.events.length >= 3);
   const encoded = (text: string) => Buffer.from(`${DOUBLE_USER}:${text}`).toString("base64");
@@ -316,7 +317,7 @@ test("[AX27] calls are bounded in number, and forgotten when they are over", LIM
     await heard.event<string>("offer 1.1", round);
     assert.equal((await calls.dial(request(newToken()))).kind, "refused");
     asterisk.enters("1.2", { state: "Ring" });
-    await asterisk.told.event<string>("DELETE /channels/1.2", round);
+    await asterisk.received.event<string>("DELETE /channels/1.2", round);
     assert.equal(asterisk.requests("DELETE /channels/1.2")[round]!.query.get("reason"), "busy");
     // One by our own hand, one by theirs, and one that gave up.
     await calls.hangUp(callOf(outbound[0]));
@@ -384,7 +385,7 @@ test("[AX29] the settings, a socket that takes its subprotocol, and no way in by
   }
   const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback", ...env } });
   try {
-    const { query } = await asterisk.told.event<string>("connected");
+    const { query } = await asterisk.received.event<string>("connected");
     assert.deepEqual([...query], [["app", "parley"], ["subscribeAll", "false"]]);
     for (const path of ["voice", `status/${newToken()}`]) {
       const { status } = await fetch(`${server.url}/carriers/asterisk/${path}`, { method: "POST" });

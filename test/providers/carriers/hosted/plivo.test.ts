@@ -235,10 +235,10 @@ test("[PX6] a call is hung up whether it waits its turn, rings or goes on; what 
     const { callId } = placed;
     if (state !== "queued") await plivo.ring(callId);
     if (state === "live") await plivo.pickUp(callId);
-    const earlier = plivo.told.events.length;
+    const earlier = plivo.received.events.length;
     await calls.hangUp(callId);
     assert.equal(plivo.call(callId).state, "over", state);
-    const kinds = () => plivo.told.events.slice(earlier).map(({ kind }) => kind).filter((kind) => !kind.includes(" "));
+    const kinds = () => plivo.received.events.slice(earlier).map(({ kind }) => kind).filter((kind) => !kind.includes(" "));
     const first = kinds();
     await calls.hangUp(callId);
     return [first, kinds().slice(first.length)];
@@ -251,11 +251,11 @@ test("[PX6] a call is hung up whether it waits its turn, rings or goes on; what 
   plivo.behave(({ kind }) => (kind === "cancel" ? { status: 401, body: {} } : "pass"));
   await assert.rejects(calls.hangUp("c1"), /Plivo answered 401/);
   plivo.behave(null);
-  const earlier = plivo.told.events.length;
+  const earlier = plivo.received.events.length;
   for (const id of ["", "..", "a".repeat(513)]) await assert.rejects(calls.hangUp(id), /no call has such an id/);
-  assert.equal(plivo.told.events.length, earlier);
+  assert.equal(plivo.received.events.length, earlier);
   await calls.hangUp("../../Other/Call/c1?a=b#c");
-  assert.match(plivo.told.events.at(-1)!.path, /^\/Request\/[^/?#]+\/$/);
+  assert.match(plivo.received.events.at(-1)!.path, /^\/Request\/[^/?#]+\/$/);
 });
 
 test("[PX7] a call is handed on to a number or a SIP address, as Plivo asks for it; not when it is over", async () => {
@@ -313,7 +313,7 @@ test("[PX9] numbers have a plus here and none at Plivo; what is no number stays 
   const { from, to, isOffer } = calls.read(webhook(STATUS_URL, { RequestUUID: "c9", Direction: "up" }))!;
   assert.deepEqual([from, to, isOffer], [null, null, false]);
   await calls.dial(request({ to: "sip:a@b.example", from: "+4930123456" }));
-  const { body } = plivo.told.events.findLast(({ kind }) => kind === "dial")!;
+  const { body } = plivo.received.events.findLast(({ kind }) => kind === "dial")!;
   assert.deepEqual([body.to, body.from], ["sip:a@b.example", "4930123456"]);
 });
 

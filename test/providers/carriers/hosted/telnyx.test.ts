@@ -212,7 +212,7 @@ test("[TX5] whatever comes over the wire, nothing is thrown", async () => {
   }
   const asks = telnyx.count("hangup");
   await calls.hangUp("../../v2/x?y=1#z");
-  assert.equal(telnyx.told.events.at(-1)?.callId, "../../v2/x?y=1#z");
+  assert.equal(telnyx.received.events.at(-1)?.callId, "../../v2/x?y=1#z");
   assert.equal(telnyx.count("hangup"), asks + 1);
 });
 
@@ -273,7 +273,7 @@ test("[TX7] a command's id is of one call; ringing is kept within what Telnyx ta
       ringingMs, detectMachine: false, join: join(`${receiver.url}/status/${seconds}`),
     }));
     assert.ok(placed.kind === "placed");
-    const { body } = telnyx.told.events.at(-1)!;
+    const { body } = telnyx.received.events.at(-1)!;
     assert.equal(body.timeout_secs, seconds);
     assert.ok(!("answering_machine_detection" in body));
     sent.push(body);

@@ -10,7 +10,7 @@ import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts"
 import { noBaresip, RATE, startBaresip, type Baresip, type Recordings } from "#support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
 import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const skip = noBaresip();
 const deaf = skip || (pocketSphinxMissing() ?? false);
@@ -40,14 +40,14 @@ const startPhone = async (options: Parameters<typeof startBaresip>[0]): Promise<
 
 /** What a caller says, in the server's own voice, without silence around it. */
 async function spoken(text: string): Promise<Int16Array> {
-  const told = createTold<SynthesisEvent>();
+  const received = createReceived<SynthesisEvent>();
   const stream = voices.flite.open({
     rate: RATE, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
-  }, told.tell);
+  }, received.receive);
   stream.write(text);
   stream.end();
-  await told.event("done");
-  const pcm = told.events.flatMap((event) => (event.kind === "audio" ? [...event.pcm] : []));
+  await received.event("done");
+  const pcm = received.events.flatMap((event) => (event.kind === "audio" ? [...event.pcm] : []));
   return Int16Array.from(pcm);
 }
 
@@ -89,13 +89,13 @@ const heardIn = ({ sent, heard }: Recordings): Stretch[] =>
 
 async function recognised(pcms: Int16Array[]): Promise<string[]> {
   const recogniser = createPocketSphinx(log);
-  const told = createTold<TranscriptEvent>();
-  const stream = recogniser.open({ rate: RATE, language: "en", languages: [], hints: [] }, told.tell);
+  const received = createReceived<TranscriptEvent>();
+  const stream = recogniser.open({ rate: RATE, language: "en", languages: [], hints: [] }, received.receive);
   const texts: string[] = [];
   for (const [number, pcm] of pcms.entries()) {
     stream.write(pcm);
     stream.finalize();
-    texts.push((await told.event("final", number)).text);
+    texts.push((await received.event("final", number)).text);
   }
   stream.close();
   await recogniser.close();
@@ -236,10 +236,10 @@ test("[SC42] keys, hold and the operator's hang-up reach a telephone of another 
   const callId = await world.nextCall(number);
   await world.when(callId, "in-progress");
   await saidInFull(world, callId, "Hello");
-  const replied = createTold<{ kind: "reply"; json: string }>();
+  const replied = createReceived<{ kind: "reply"; json: string }>();
   world.server.app.features.bus.subscribe(`call:${callId}`, (notice) => {
     if (notice.kind === "committed" && notice.event.json.includes("keys ")) {
-      replied.tell({ kind: "reply", json: notice.event.json });
+      replied.receive({ kind: "reply", json: notice.event.json });
     }
   });
   await phone.command("hold");

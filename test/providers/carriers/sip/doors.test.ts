@@ -19,7 +19,7 @@ import { createCarrierTo } from "#support/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, wireCall, type Wire,
 } from "#support/sip-phones.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 const test = (name: string, run: (t: TestContext) => unknown): void =>
   void register(name, { timeout: 30_000 }, async (t) => void await run(t));
@@ -83,10 +83,10 @@ const offerOf = (port: number, crypto: string[]): string =>
 
 test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 488, either way", async () => {
   const trunk = open(await createWire(TRUNK));
-  const offers = createTold<{ kind: "offer"; offer: Offer }>();
+  const offers = createReceived<{ kind: "offer"; offer: Offer }>();
   const carrier = open(await createCarrierTo(
     [trunk], { address: TRUNK, port: trunk.peer.port, allowedNetworks: [TRUNK], requireSrtp: true },
-    allows, "0.0.0.0", (offer) => offers.tell({ kind: "offer", offer })));
+    allows, "0.0.0.0", (offer) => offers.receive({ kind: "offer", offer })));
   const at = { host: "127.0.0.1", port: carrier.at.port, transport: "udp" } as const;
   const invite = (sdp: string) => {
     const text = requestText("INVITE", trunk, {}, sdp);
@@ -107,7 +107,7 @@ test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 48
     assert.ok(answered.includes(`a=crypto:${line.split(" inline")[0]} inline:`), answered);
     leg.hangUp();
   }
-  const { told } = carrier.dial();
+  const { received } = carrier.dial();
   const placed = requestOf(await trunk.heard.event("INVITE"));
   const offered = placed.body.toString();
   assert.deepEqual([...offered.matchAll(/a=crypto:\d (\S+)/g)].map(([, suite]) => suite), [
@@ -116,7 +116,7 @@ test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 48
   ]);
   trunk.say(at, responseText(placed, 200, [`Contact: <sip:w@${TRUNK}:${trunk.peer.port}>`],
     offerOf(40_000, [])));
-  assert.equal((await told.event("ended")).cause, "failed");
+  assert.equal((await received.event("ended")).cause, "failed");
 });
 
 test("[SI107] listening on :: takes and places calls over IPv6 and IPv4, sound included", async () => {
@@ -125,10 +125,10 @@ test("[SI107] listening on :: takes and places calls over IPv6 and IPv4, sound i
     const sound = createSocket(host.includes(":") ? "udp6" : "udp4").bind(0, host);
     open(sound);
     await once(sound, "listening");
-    const offers = createTold<{ kind: "offer"; offer: Offer }>();
+    const offers = createReceived<{ kind: "offer"; offer: Offer }>();
     const carrier = open(await createCarrierTo(
       [trunk], { address: host, port: trunk.peer.port, allowedNetworks: [host] }, () => true, "::",
-      (offer) => offers.tell({ kind: "offer", offer })));
+      (offer) => offers.receive({ kind: "offer", offer })));
     const sdp = offerOf(sound.address().port, [])
       .replaceAll(`IP4 ${TRUNK}`, `${host.includes(":") ? "IP6" : "IP4"} ${host}`);
     const at = carrier.at.port;
@@ -179,7 +179,7 @@ test("[SI101] a hostile trunk's answers and calls lead nowhere but to itself, ho
     [trunk], { address: TRUNK, port: trunk.peer.port }, allows, "0.0.0.0"));
   const frame = new Int16Array(160);
   for (const [index, host] of HOSTS.entries()) {
-    const { leg, told: legTold } = carrier.dial();
+    const { leg, received: legReceived } = carrier.dial();
     const invite = requestOf(await trunk.heard.event("INVITE", index));
     const named = `${host}:${inside};transport=${index % 2 === 0 ? "tcp" : "udp"}`;
     const isRouted = index % 3 === 0;
@@ -190,7 +190,7 @@ test("[SI101] a hostile trunk's answers and calls lead nowhere but to itself, ho
       sdpAt(host, sound, inside)));
     await trunk.heard.event("ACK", index);
     const isAnswered = await Promise.race([
-      legTold.event("answered").then(() => true), legTold.event("ended").then(() => false),
+      legReceived.event("answered").then(() => true), legReceived.event("ended").then(() => false),
     ]);
     // What is no address is no description of sound, and ends the call; two mean a hold.
     if (isAnswered && host !== "0.0.0.0" && host !== "[::]") {
@@ -219,7 +219,7 @@ test("[SI101] a hostile caller's Contact, Record-Route and Via neither", async (
       : { Contact: `<sip:w@${named}>`,
         Via: `SIP/2.0/UDP ${host}:${inside};branch=z9hG4bKh${index};received=10.0.0.1;rport` });
     call.say("ACK", 1);
-    await call.told.event("confirmed");
+    await call.received.event("confirmed");
     call.dialog.bye();
     const bye = requestOf(await caller.heard.event("BYE", index));
     caller.say(to.peer, responseText(bye, 200));
@@ -238,13 +238,13 @@ test("[SI102] signalling and sound go to no port that a telephone never uses, wh
     [trunk], { address: TRUNK, port: trunk.peer.port }, allows, "0.0.0.0"));
   const at = { host: "127.0.0.1", port: carrier.at.port, transport: "udp" } as const;
   for (const [index, port] of [22, 6379].entries()) {
-    const { leg, told } = carrier.dial();
+    const { leg, received } = carrier.dial();
     const invite = requestOf(await trunk.heard.event("INVITE", index));
     // Its own host, which it may name; the port it may not.
     trunk.say(at, responseText(invite, 200, [`Contact: <sip:w@${TRUNK}:${port};transport=tcp>`],
       sdpAt(TRUNK, port, port)));
     await trunk.heard.event("ACK", index);
-    await told.event("answered");
+    await received.event("answered");
     leg.send(new Int16Array(160));
     leg.hangUp();
     await trunk.heard.event("BYE", index);
@@ -258,8 +258,8 @@ test("[SI102] signalling and sound go to no port that a telephone never uses, wh
   await trunk.heard.event("200");
   // A trunk's own port and those DNS names are held to the same, but for TLS over the web's.
   const nowhere = open(await createCarrierTo([trunk], { address: TRUNK, port: 25 }, allows));
-  const { told } = nowhere.dial();
-  assert.equal((await told.event("ended")).cause, "failed");
+  const { received } = nowhere.dial();
+  assert.equal((await received.event("ended")).cause, "failed");
 });
 
 test("[SI104] an answer to a challenge is good for the request it names, whatever its parameters", () => {

@@ -18,7 +18,7 @@ import {
   createPhone, createWire, makeRequest, makeResponse, responseText, SDP, type Phone,
   type PhoneOptions, type Wire,
 } from "#support/sip-phones.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
@@ -60,7 +60,7 @@ async function carrierTo(...args: Parameters<typeof createCarrierTo>) {
 test("[SC80] an address that says nothing for four seconds is left for the next: the same call, anew", async () => {
   const [dead, alive] = [await wire(), await wire()];
   const { system, at, dial } = await carrierTo([dead, alive]);
-  const { told, leg } = dial();
+  const { received, leg } = dial();
   const first = await inviteAt(dead);
   system.advance(3999);
   // Sent again as ever, and nowhere else.
@@ -77,9 +77,9 @@ test("[SC80] an address that says nothing for four seconds is left for the next:
   assert.equal(second.uri, first.uri);
   assert.deepEqual(second.body, first.body);
   alive.say(at, responseText(second, 180));
-  await told.event("ringing");
+  await received.event("ringing");
   alive.say(at, answerOf(alive, second));
-  await told.event("answered");
+  await received.event("answered");
   await alive.heard.event("ACK");
   // Who was given up is not asked again.
   system.advance(20_000);
@@ -87,21 +87,21 @@ test("[SC80] an address that says nothing for four seconds is left for the next:
   assert.equal(count(dead, "INVITE"), 4);
   leg.hangUp();
   await alive.heard.event("BYE");
-  assert.deepEqual(told.kinds(), ["ringing", "answered", "ended"]);
+  assert.deepEqual(received.kinds(), ["ringing", "answered", "ended"]);
   assert.equal(count(dead, "BYE") + count(dead, "CANCEL") + count(dead, "ACK"), 0);
 });
 
 test("[SC81] a 503, a connection refused and an address that cannot be sent to are left at once", async () => {
   const [busy, alive] = [await wire(), await wire()];
   const { at, dial } = await carrierTo([busy, alive]);
-  const { told, leg } = dial();
+  const { received, leg } = dial();
   const refused = await inviteAt(busy);
   busy.say(at, responseText(refused, 503, ["Retry-After: 30"]));
   const next = await inviteAt(alive);
   assert.equal((await busy.heard.event("ACK")).message.headers.get("CSeq"), "1 ACK");
   assert.equal(next.headers.get("CSeq"), "1 INVITE");
   alive.say(at, answerOf(alive, next));
-  await told.event("answered");
+  await received.event("answered");
   leg.hangUp();
   await alive.heard.event("BYE");
 
@@ -113,19 +113,19 @@ test("[SC81] a 503, a connection refused and an address that cannot be sent to a
   const overTcp = alice.call(nobody, { others: [listening.peer] });
   const heard = await inviteAt(listening);
   listening.say(responseText(heard, 486));
-  assert.equal((await overTcp.told.event("failed")).status, 486);
+  assert.equal((await overTcp.received.event("failed")).status, 486);
   // A socket for IPv4 sends nothing to IPv6.
   const other: Peer = { host: "2001:db8::1", port: 5060, transport: "udp" };
   const overUdp = alice.call(other, { others: [busy.peer] });
   const invite = await inviteAt(busy, 1);
   busy.say(alice.peer, responseText(invite, 486));
-  assert.equal((await overUdp.told.event("failed")).status, 486);
+  assert.equal((await overUdp.received.event("failed")).status, 486);
 });
 
 test("[SC81] where there is no way to an address the next is tried, with an offer that names ours as it sees it", async () => {
   const system = createManualSystem();
   const peerAt = (host: string): Peer => ({ host, port: 5060, transport: "udp" });
-  const begun = createTold<{ kind: string; request: SipRequest; fail(): void }>();
+  const begun = createReceived<{ kind: string; request: SipRequest; fail(): void }>();
   const ways: Record<string, string> = { "192.0.2.2": "198.51.100.2", "192.0.2.3": "198.51.100.3" };
   const signalling: Signalling = {
     system,
@@ -136,14 +136,14 @@ test("[SC81] where there is no way to an address the next is tried, with an offe
     hasConnection: () => false,
     mayReach: () => true,
     begin: (made, peer, _localHost, handlers) => {
-      begun.tell({ kind: peer.host, request: made, fail: () => handlers.failed("transport") });
+      begun.receive({ kind: peer.host, request: made, fail: () => handlers.failed("transport") });
       return { request: made, peer, hush: () => undefined, stop: () => undefined };
     },
     beginAs: () => assert.fail("nothing to cancel"),
     post: () => assert.fail("nothing to acknowledge"),
     sessions: { add: () => undefined, remove: () => undefined },
   };
-  const told = createTold<{ kind: "failed"; status: number; reason: string }>();
+  const received = createReceived<{ kind: "failed"; status: number; reason: string }>();
   const call = new Outgoing(signalling, {
     peer: peerAt("192.0.2.1"), others: ["2", "3", "4"].map((last) => peerAt(`192.0.2.${last}`)),
     uri: "sip:bob@example.org", from: "sip:alice@example.org", to: "sip:bob@example.org",
@@ -151,7 +151,7 @@ test("[SC81] where there is no way to an address the next is tried, with an offe
   }, {
     progress: () => assert.fail("nothing rings"),
     answered: () => assert.fail("nobody answers"),
-    failed: (status, reason) => told.tell({ kind: "failed", status, reason }),
+    failed: (status, reason) => received.receive({ kind: "failed", status, reason }),
   }, () => undefined);
   await call.begin();
   for (const last of ["2", "3"]) {
@@ -160,7 +160,7 @@ test("[SC81] where there is no way to an address the next is tried, with an offe
     assert.equal(invite.headers.get("Contact"), `<sip:198.51.100.${last}>`);
     fail();
   }
-  const { status, reason } = await told.event("failed");
+  const { status, reason } = await received.event("failed");
   assert.deepEqual([status, reason], [408, "Unreachable"]);
   assert.deepEqual(begun.kinds(), ["192.0.2.2", "192.0.2.3"]);
   assert.equal(system.pending(), 0);
@@ -177,7 +177,7 @@ test("[SC82] who has answered keeps the call; of a proxy that only was there, a 
     const system = createManualSystem();
     const [first, second] = [await wire(), await wire()];
     const alice = await phone(system);
-    const { told } = alice.call(first.peer, {
+    const { received } = alice.call(first.peer, {
       others: [second.peer], ringingMs: 20_000,
       credentials: { username: "alice", password: "secret" },
     });
@@ -190,11 +190,11 @@ test("[SC82] who has answered keeps the call; of a proxy that only was there, a 
     await caughtUp(first, alice.peer);
     if (letGo.includes(answers as number[])) {
       second.say(alice.peer, responseText(await inviteAt(second), 404));
-      assert.equal((await told.event("failed")).status, outcome);
+      assert.equal((await received.event("failed")).status, outcome);
       continue;
     }
     system.advance(20_000);
-    assert.equal((await told.event("failed")).status, outcome);
+    assert.equal((await received.event("failed")).status, outcome);
     await caughtUp(second, alice.peer);
     assert.equal(count(second, "INVITE"), 0, answers.join(" "));
   }
@@ -203,14 +203,14 @@ test("[SC82] who has answered keeps the call; of a proxy that only was there, a 
 test("[SC83] a 200 from an address given up is acknowledged and hung up on, and the call is not disturbed", async () => {
   const [early, late, alive] = [await wire(), await wire(), await wire()];
   const { system, at, dial } = await carrierTo([early, late, alive]);
-  const { told, leg } = dial();
+  const { received, leg } = dial();
   const first = await inviteAt(early);
   system.advance(LIMITS.hopMs);
   const second = await inviteAt(late);
   system.advance(LIMITS.hopMs);
   const third = await inviteAt(alive);
   alive.say(at, responseText(third, 180));
-  await told.event("ringing");
+  await received.event("ringing");
   early.say(at, answerOf(early, first, "early"));
   assert.equal((await early.heard.event("ACK")).message.headers.get("CSeq"), "1 ACK");
   const bye = request(await early.heard.event("BYE"));
@@ -221,9 +221,9 @@ test("[SC83] a 200 from an address given up is acknowledged and hung up on, and 
   await early.heard.event("ACK", 1);
   await caughtUp(early, at);
   assert.equal(count(early, "BYE"), 1);
-  assert.deepEqual(told.kinds(), ["ringing"]);
+  assert.deepEqual(received.kinds(), ["ringing"]);
   alive.say(at, answerOf(alive, third, "theirs"));
-  await told.event("answered");
+  await received.event("answered");
   // Long after the time an INVITE is waited for: it may ring as long as a telephone may.
   system.advance(40_000);
   late.say(at, answerOf(late, second, "late"));
@@ -231,7 +231,7 @@ test("[SC83] a 200 from an address given up is acknowledged and hung up on, and 
   await late.heard.event("BYE");
   await caughtUp(alive, at);
   assert.equal(count(alive, "BYE"), 0);
-  assert.deepEqual(told.kinds(), ["ringing", "answered"]);
+  assert.deepEqual(received.kinds(), ["ringing", "answered"]);
   leg.hangUp();
   await alive.heard.event("BYE");
 });
@@ -264,7 +264,7 @@ test("[SC83] an INVITE whose sending failed may have arrived once: what comes of
 test("[SC84] what rings late at an address given up is cancelled, and no further one is tried", async () => {
   const [late, silent, third] = [await wire(), await wire(), await wire()];
   const { system, at, dial } = await carrierTo([late, silent, third]);
-  const { told } = dial(60_000);
+  const { received } = dial(60_000);
   const first = await inviteAt(late);
   system.advance(LIMITS.hopMs);
   const second = await inviteAt(silent);
@@ -280,16 +280,16 @@ test("[SC84] what rings late at an address given up is cancelled, and no further
   assert.equal(count(third, "INVITE"), 0);
   assert.equal(count(late, "CANCEL"), 1);
   // It is not told as ringing: that would be another telephone than the one that is waited for.
-  assert.deepEqual(told.kinds(), []);
+  assert.deepEqual(received.kinds(), []);
   silent.say(at, answerOf(silent, second));
-  await told.event("answered");
+  await received.event("answered");
 });
 
 test("[SC85] at most four addresses are tried, each once, and the last one's word is the call's", async () => {
   const hops = await Promise.all(Array.from({ length: 6 }, () => wire()));
   const [one, two, three, four, five] = hops as [Wire, Wire, Wire, Wire, Wire];
   const { system, at, dial } = await carrierTo([one, one, two, one, three, four, five]);
-  const { told } = dial(60_000);
+  const { received } = dial(60_000);
   await inviteAt(one);
   system.advance(LIMITS.hopMs);
   two.say(at, responseText(await inviteAt(two), 503));
@@ -298,11 +298,11 @@ test("[SC85] at most four addresses are tried, each once, and the last one's wor
   // Nowhere to go from here: this one is waited for as ever.
   system.advance(31_999);
   await caughtUp(four, at);
-  assert.deepEqual(told.kinds(), []);
+  assert.deepEqual(received.kinds(), []);
   assert.equal(count(four, "INVITE"), 7);
   assert.equal(branchOf(await inviteAt(four, 6)), branchOf(last));
   system.advance(1);
-  assert.deepEqual(await told.event("ended"), endedBy("failed", "408 Request Timeout"));
+  assert.deepEqual(await received.event("ended"), endedBy("failed", "408 Request Timeout"));
   await caughtUp(five, at);
   assert.equal(count(five, "INVITE"), 0);
   await caughtUp(one, at);
@@ -314,24 +314,24 @@ test("[SC85] at most four addresses are tried, each once, and the last one's wor
   const refused = alice.call(one.peer, { others: [two.peer] });
   one.say(alice.peer, responseText(await inviteAt(one, 4), 503));
   two.say(alice.peer, responseText(await inviteAt(two, 1), 503, ["Retry-After: 30"]));
-  const { status, reason } = await refused.told.event("failed");
+  const { status, reason } = await refused.received.event("failed");
   assert.deepEqual([status, reason], [503, "Said"]);
 });
 
 test("[SC86] the time it may ring is for all addresses together, and giving up ends the going on", async () => {
   const [dead, ringing, third] = [await wire(), await wire(), await wire()];
   const { system, at, dial } = await carrierTo([dead, ringing, third]);
-  const { told } = dial(20_000);
+  const { received } = dial(20_000);
   assert.equal((await inviteAt(dead)).headers.get("Expires"), "20");
   system.advance(LIMITS.hopMs);
   const invite = await inviteAt(ringing);
   assert.equal(invite.headers.get("Expires"), "16");
   ringing.say(at, responseText(invite, 180));
-  await told.event("ringing");
+  await received.event("ringing");
   system.advance(15_999);
-  assert.deepEqual(told.kinds(), ["ringing"]);
+  assert.deepEqual(received.kinds(), ["ringing"]);
   system.advance(1);
-  assert.deepEqual(await told.event("ended"), endedBy("no_answer", "480 No Answer"));
+  assert.deepEqual(await received.event("ended"), endedBy("no_answer", "480 No Answer"));
   await ringing.heard.event("CANCEL");
 
   system.advance(LIMITS.hopAvoidedMs);
@@ -350,7 +350,7 @@ test("[SC86] the time it may ring is for all addresses together, and giving up e
     await hop.heard.event("ACK");
     await hop.heard.event("BYE");
   }
-  assert.deepEqual(given.told.events, [{ kind: "ended", cause: "we_hung_up" }]);
+  assert.deepEqual(given.received.events, [{ kind: "ended", cause: "we_hung_up" }]);
 });
 
 test("[SC87] over a connection the wait is longer than connecting may take, and what comes late is hung up on", async () => {
@@ -358,7 +358,7 @@ test("[SC87] over a connection the wait is longer than connecting may take, and 
   const [late, alive] = [await tcpWire(), await tcpWire()];
   const system = createManualSystem();
   const alice = await phone(system);
-  const { told } = alice.call(late.peer, { others: [alive.peer] });
+  const { received } = alice.call(late.peer, { others: [alive.peer] });
   const first = await inviteAt(late);
   system.advance(LIMITS.hopStreamMs - 1);
   await caughtUp(await wire(), alice.peer);
@@ -367,7 +367,7 @@ test("[SC87] over a connection the wait is longer than connecting may take, and 
   const second = await inviteAt(alive);
   assert.equal(second.headers.get("Call-ID"), first.headers.get("Call-ID"));
   alive.say(responseText(second, 200, [contactOf(alive)], SDP("answer"), "theirs"));
-  await told.event("answered");
+  await received.event("answered");
   late.say(responseText(first, 200, [contactOf(late)], SDP("answer"), "late"));
   await late.heard.event("ACK");
   const bye = request(await late.heard.event("BYE"));
@@ -380,7 +380,7 @@ test("[SC91] for five minutes calls do not begin where one found nobody", async 
   const { system, at, dial } = await carrierTo([dead, alive]);
   const refusedBy = async (by: Wire, call: ReturnType<typeof dial>, number: number) => {
     by.say(at, responseText(await inviteAt(by, number), 486));
-    assert.equal((await call.told.event("ended")).cause, "busy");
+    assert.equal((await call.received.event("ended")).cause, "busy");
   };
   const first = dial();
   await inviteAt(dead);
@@ -398,10 +398,10 @@ test("[SC89] an address the server may not reach is none of them", async () => {
   const [closed, other] = [await wire("127.0.0.2"), await wire()];
   const { dial, system, at } = await carrierTo(
     [closed, other], {}, (address) => address !== closed.peer.host);
-  const { told } = dial();
+  const { received } = dial();
   const invite = await inviteAt(other);
   other.say(at, responseText(invite, 503));
-  assert.equal((await told.event("ended")).cause, "failed");
+  assert.equal((await received.event("ended")).cause, "failed");
   system.advance(60_000);
   await caughtUp(closed, at);
   assert.equal(count(closed, "INVITE"), 0);
@@ -424,10 +424,10 @@ test("[SC89] calls begin where the registration is, and go on from there to the 
   const registering = request(await second.heard.event("REGISTER"));
   second.say(at, responseText(registering, 200));
   await caughtUp(second, at);
-  const { told, leg } = dial();
+  const { received, leg } = dial();
   second.say(at, responseText(await inviteAt(second), 503));
   first.say(at, answerOf(first, await inviteAt(first)));
-  await told.event("answered");
+  await received.event("answered");
   leg.hangUp();
   await first.heard.event("BYE");
 });

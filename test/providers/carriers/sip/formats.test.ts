@@ -11,19 +11,10 @@ import {
   type Challenge,
 } from "#providers/carriers/sip/grammar/digest.ts";
 import {
-  createFramer,
-  formatNameAddr,
-  formatVia,
-  parseCseq,
-  parseMessage,
-  parseNameAddr,
-  parseVia,
-  responseTo,
-  serialise,
-  SIP_LIMITS,
-  SipHeaders,
-  type SipMessage,
-  type SipRequest,
+  formatNameAddr, formatVia, parseCseq, parseNameAddr, parseVia, SipHeaders,
+} from "#providers/carriers/sip/grammar/headers.ts";
+import {
+  createFramer, parseMessage, responseTo, serialise, SIP_LIMITS, type SipMessage, type SipRequest,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 import { formatUri } from "#support/sip-uris.ts";

@@ -38,11 +38,11 @@ async function answered(headers: string[], sdp: string) {
   open.push(far);
   const world = await createCarrierTo([far]);
   open.push(world);
-  const { told, leg } = world.dial();
+  const { received, leg } = world.dial();
   const invite = (await far.heard.event("INVITE")).message;
   const contact = `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`;
   far.say(world.at, responseText(invite, 200, [contact, ...headers], sdp));
-  await told.event("answered");
+  await received.event("answered");
   return { ...world, far, leg };
 }
 

@@ -278,9 +278,9 @@ test("[SC192] a call that came through a registration, for a number trunks of tw
   const digest = createDigestServer({ realm: "parley", system: world.system });
   const invite = { ...inviteOf({}), peer: { host: "192.0.2.1", port: 5060, transport: "udp" } as const };
   const told: unknown[] = [];
-  const tellTied = (...tie: unknown[]): void => void told.push(tie);
+  const logTied = (...tie: unknown[]): void => void told.push(tie);
   assert.deepEqual(
-    identify({ roster, digest, failures: noFailures(), tellTied }, invite),
+    identify({ roster, digest, failures: noFailures(), logTied }, invite),
     { kind: "refused", status: 404, headers: [] });
   assert.deepEqual(told, [["+14155550100", "192.0.2.1"]]);
   // What it registered names it beyond doubt.
@@ -325,7 +325,7 @@ test("[SC193] wrong passwords of an address are logged for fail2ban, then wait t
       username: "alice", password, nonceCount: 1, cnonce: "c",
     });
     const invite = inviteOf({ Authorization: authorization });
-    const sender = identify({ roster, digest, failures, tellTied: () => undefined }, invite);
+    const sender = identify({ roster, digest, failures, logTied: () => undefined }, invite);
     return sender.kind === "known" ? sender.trunk!.id : sender.status;
   };
   assert.equal(show("s3cret"), 1);
@@ -363,7 +363,7 @@ test("[SC57] name and password tell whose a call is, also where two accounts hav
   ]);
   await world.settled();
   const digest = createDigestServer({ realm: "parley", system: world.system });
-  const parts = { roster: world.roster, digest, failures: noFailures(), tellTied: () => undefined };
+  const parts = { roster: world.roster, digest, failures: noFailures(), logTied: () => undefined };
   const who = (invite: IncomingInvite) => identify(parts, invite);
   const asked = who(inviteOf({}));
   assert.ok(asked.kind === "refused" && asked.status === 401);

@@ -16,7 +16,7 @@ import {
   createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
   type PhoneOptions, type Wire,
 } from "#support/sip-phones.ts";
-import { createTold } from "#support/received.ts";
+import { createReceived } from "#support/received.ts";
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
@@ -46,19 +46,19 @@ const closing = (socket: Socket) => new Promise<void>((resolve) => {
 });
 
 function registrations(of: Phone, to: Wire, changes = {}) {
-  const told = createTold<{ kind: RegistrationState }>();
+  const received = createReceived<{ kind: RegistrationState }>();
   const registration = of.agent.register({
     peer: to.peer, registrar: "sip:example.org", aor: "sip:alice@example.org",
     contactUser: "alice", credentials, expiresS: 600, ...changes,
-  }, (kind) => told.tell({ kind }));
-  return { told, registration };
+  }, (kind) => received.receive({ kind }));
+  return { received, registration };
 }
 
 test("[SI46] registers with digest, again at 80 % of what was granted, and off at the end", async () => {
   const system = createManualSystem();
   const [alice, registrar] = [await phone({ system }), await wire()];
   const digest = createDigestServer({ realm: "example.org", system });
-  const { told, registration } = registrations(alice, registrar);
+  const { received, registration } = registrations(alice, registrar);
   const first = request(await registrar.heard.event("REGISTER"));
   const challenges = digest.challenges().map((value) => `WWW-Authenticate: ${value}`);
   registrar.say(alice.peer, responseText(first, 401, challenges));
@@ -72,7 +72,7 @@ test("[SI46] registers with digest, again at 80 % of what was granted, and off a
   registrar.say(alice.peer, responseText(second, 200, [
     "Contact: <sip:other@192.0.2.1>;expires=20", `Contact: ${contact};expires=100`,
   ]));
-  await told.event("registered");
+  await received.event("registered");
   system.advance(79_999);
   await caughtUp(registrar, alice.peer);
   assert.equal(registrar.heard.kinds().filter((kind) => kind === "REGISTER").length, 2);
@@ -86,19 +86,19 @@ test("[SI46] registers with digest, again at 80 % of what was granted, and off a
   assert.equal(last.headers.get("Expires"), "0");
   registrar.say(alice.peer, responseText(last, 200));
   await closed;
-  assert.deepEqual(told.kinds(), ["registered"]);
+  assert.deepEqual(received.kinds(), ["registered"]);
 });
 
 test("[SI47] a registration refused or unanswered says so and is tried again later", async () => {
   const system = createManualSystem();
   const [alice, registrar] = [await phone({ system }), await wire()];
-  const { told, registration } = registrations(alice, registrar);
+  const { received, registration } = registrations(alice, registrar);
   const challenge = 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"';
   for (const number of [0, 1]) {
     const asked = request(await registrar.heard.event("REGISTER", number));
     registrar.say(alice.peer, responseText(asked, 401, [challenge]));
   }
-  await told.event("refused");
+  await received.event("refused");
   // A wrong password is not tried once a second: half a minute to a minute.
   system.advance(29_000);
   await caughtUp(registrar, alice.peer);
@@ -109,8 +109,8 @@ test("[SI47] a registration refused or unanswered says so and is tried again lat
   const longer = request(await registrar.heard.event("REGISTER", 3));
   assert.equal(longer.headers.get("Expires"), "1200");
   system.advance(32_000);
-  await told.event("unreachable");
-  assert.deepEqual(told.kinds(), ["refused", "unreachable"]);
+  await received.event("unreachable");
+  assert.deepEqual(received.kinds(), ["refused", "unreachable"]);
   const closed = registration.close();
   // Nobody answers; two seconds and no more.
   while (!registrar.heard.events.some(({ message }) => message.headers.get("Expires") === "0")) {
@@ -135,13 +135,13 @@ test("[SI48] a challenged call is placed again with proof: once, twice when the 
   const good = alice.call(bob.peer, { credentials });
   const invite = await bob.invite(1);
   assert.equal(invite.request.headers.get("CSeq"), "2 INVITE");
-  const told = listen(invite.accept(SDP("answer")));
-  (await good.told.event("answered")).dialog.bye();
-  await told.event("ended");
+  const received = listen(invite.accept(SDP("answer")));
+  (await good.received.event("answered")).dialog.bye();
+  await received.event("ended");
   const wrong = alice.call(bob.peer, { credentials: { ...credentials, password: "guess" } });
-  assert.equal((await wrong.told.event("failed")).status, 401);
+  assert.equal((await wrong.received.event("failed")).status, 401);
   const none = alice.call(bob.peer);
-  assert.equal((await none.told.event("failed")).status, 401);
+  assert.equal((await none.received.event("failed")).status, 401);
 
   const far = await wire();
   const stale = alice.call(far.peer, { credentials });
@@ -152,7 +152,7 @@ test("[SI48] a challenged call is placed again with proof: once, twice when the 
       `Proxy-Authenticate: Digest realm="p", nonce="n${number}", qop="auth"${extra}`,
     ]));
   }
-  assert.equal((await stale.told.event("failed")).status, 407);
+  assert.equal((await stale.received.event("failed")).status, 407);
   await caughtUp(far, alice.peer);
   assert.equal(far.heard.kinds().filter((kind) => kind === "INVITE").length, 3);
 });
@@ -161,15 +161,15 @@ test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobod
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   const answered = async (refresher: string, number: number) => {
-    const { told } = alice.call(far.peer);
+    const { received } = alice.call(far.peer);
     const invite = request(await far.heard.event("INVITE", number));
     assert.equal(invite.headers.get("Session-Expires"), "1800");
     far.say(alice.peer, responseText(invite, 200, [
       `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
       `Session-Expires: 90;refresher=${refresher}`,
     ], SDP("answer"), `tag${number}`));
-    await told.event("answered");
-    return told;
+    await received.event("answered");
+    return received;
   };
   const ours = await answered("uac", 0);
   system.advance(45_000);
@@ -218,9 +218,9 @@ test("[SI50] a session interval that is too small is refused with 422, and ours 
 
 test("[SI51] nobody but the peer and its proxies can end a call, and no old request counts", async () => {
   const [bob, from, stranger] = [await phone(), await wire(), await wire("127.0.0.2")];
-  const { told, say, within } = await wireCall(from, bob);
+  const { received, say, within } = await wireCall(from, bob);
   say("ACK", 1);
-  await told.event("confirmed");
+  await received.event("confirmed");
   // Has seen all there is to see, but cannot be where the peer is.
   stranger.say(bob.peer, requestText("BYE", stranger, { ...within, CSeq: "50 BYE" }));
   await stranger.heard.event("481");
@@ -228,9 +228,9 @@ test("[SI51] nobody but the peer and its proxies can end a call, and no old requ
   await from.heard.event("481");
   say("BYE", 1);
   await from.heard.event("500");
-  assert.deepEqual(told.kinds(), ["confirmed"]);
+  assert.deepEqual(received.kinds(), ["confirmed"]);
   say("BYE", 51);
-  assert.deepEqual((await told.event("ended")).cause, { by: "far", status: null });
+  assert.deepEqual((await received.event("ended")).cause, { by: "far", status: null });
   say("BYE", 52);
   await from.heard.event("481", 1);
 });
@@ -310,8 +310,8 @@ test("[SI54] a flood of INVITEs is bounded: refused with 503, then with silence"
 
 test("[SI55] an INVITE refused at once leaves nothing behind, and a thrown fault is a 500", async () => {
   const [alice, bob] = [await phone(), await phone({ atOnce: (invite) => invite.refuse(403) })];
-  const { told } = alice.call(bob.peer);
-  assert.equal((await told.event("failed")).status, 403);
+  const { received } = alice.call(bob.peer);
+  assert.equal((await received.event("failed")).status, 403);
   assert.equal(bob.agent.counts().transactions, 0);
   const broken = await phone({
     atOnce: () => {
@@ -319,7 +319,7 @@ test("[SI55] an INVITE refused at once leaves nothing behind, and a thrown fault
     },
   });
   const failing = alice.call(broken.peer);
-  assert.equal((await failing.told.event("failed")).status, 500);
+  assert.equal((await failing.received.event("failed")).status, 500);
 });
 
 test("[SI56] datagrams that are no SIP are ignored", async () => {
@@ -343,10 +343,10 @@ test("[SI57] over TCP a call takes one connection; one that never sends a messag
   const invite = await bob.invite();
   assert.equal(invite.peer.transport, "tcp");
   const theirs = invite.accept(SDP("answer"));
-  const told = listen(theirs);
-  await told.event("confirmed");
+  const received = listen(theirs);
+  await received.event("confirmed");
   theirs.bye();
-  assert.equal((await placed.told.event("ended")).cause.by, "far");
+  assert.equal((await placed.received.event("ended")).cause.by, "far");
   assert.equal(alice.agent.counts().connections, 1);
   assert.equal(bob.agent.counts().connections, 1);
 
@@ -377,20 +377,20 @@ test("[SI58] over TLS the peer's certificate is verified unless that is switched
   const bob = await phone({ tls: certificate, transport: "tls" });
   assert.equal(bob.agent.tlsPort, bob.agent.port + 1);
   const strict = (await phone()).call(bob.peer);
-  assert.equal((await strict.told.event("failed")).status, 408);
+  assert.equal((await strict.received.event("failed")).status, 408);
   assert.equal(bob.invites.events.length, 0);
   for (const options of [{ tlsVerify: false }, { tlsCa: certificate.cert }]) {
-    const { told } = (await phone(options)).call(bob.peer);
+    const { received } = (await phone(options)).call(bob.peer);
     const invite = await bob.invite(bob.invites.events.length);
     assert.match(invite.request.headers.get("Contact")!, /transport=tls/);
     const theirs = invite.accept(SDP("answer"));
     await listen(theirs).event("confirmed");
     theirs.bye();
-    await told.event("ended");
+    await received.event("ended");
   }
   const misnamed: Peer = { ...bob.peer, serverName: "sip.example.org" };
   const wrong = (await phone({ tlsCa: certificate.cert })).call(misnamed);
-  assert.equal((await wrong.told.event("failed")).status, 408);
+  assert.equal((await wrong.received.event("failed")).status, 408);
 });
 
 test("[SI59] a dialog's next request goes to its route, unless the address cannot be real", async () => {

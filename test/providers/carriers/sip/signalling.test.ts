@@ -1,7 +1,8 @@
 // Calls between SIP user agents over real sockets: from the INVITE to the BYE.
 import assert from "node:assert/strict";
 import { after, test as register, type TestContext } from "node:test";
-import { parseNameAddr, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { parseNameAddr } from "#providers/carriers/sip/grammar/headers.ts";
+import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import {
   createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
@@ -35,7 +36,7 @@ async function answeredCall(alice: Phone, bob: Phone, reply?: (sdp: string | nul
   const invite = await bob.invite(bob.invites.events.length);
   const theirs = invite.accept(SDP("answer"));
   const heard = listen(theirs, undefined, reply);
-  const { dialog } = await placed.told.event("answered");
+  const { dialog } = await placed.received.event("answered");
   await heard.event("confirmed");
   return { placed, ours: dialog, theirs, heard };
 }
@@ -48,17 +49,17 @@ test("[SI32] a call rings, is answered and confirmed, and ends when the caller h
   assert.equal(invite.request.body.toString(), SDP("offer"));
   assert.equal(parseNameAddr(invite.request.headers.get("From")!)?.display, "Alice");
   invite.ring();
-  assert.equal((await placed.told.event("progress")).status, 180);
+  assert.equal((await placed.received.event("progress")).status, 180);
   const theirs = listen(invite.accept(SDP("answer")));
-  const { dialog, sdp } = await placed.told.event("answered");
+  const { dialog, sdp } = await placed.received.event("answered");
   assert.equal(sdp, SDP("answer"));
   assert.deepEqual(await theirs.event("confirmed"), { kind: "confirmed", sdp: null });
   dialog.bye();
   dialog.bye();
   const end = await theirs.event("ended");
   assert.deepEqual(end.cause, { by: "far", status: null });
-  assert.deepEqual(placed.told.kinds(), ["progress", "answered", "ended"]);
-  assert.deepEqual((await placed.told.event("ended")).cause, { by: "us", status: null });
+  assert.deepEqual(placed.received.kinds(), ["progress", "answered", "ended"]);
+  assert.deepEqual((await placed.received.event("ended")).cause, { by: "us", status: null });
   assert.equal(alice.agent.counts().sessions + bob.agent.counts().sessions, 0);
 });
 
@@ -66,15 +67,15 @@ test("[SI33] the callee can hang up; a goodbye before the ACK waits for it", asy
   const [alice, bob] = [await phone(), await phone()];
   const { theirs, placed } = await answeredCall(alice, bob);
   theirs.bye();
-  assert.deepEqual((await placed.told.event("ended")).cause, { by: "far", status: null });
+  assert.deepEqual((await placed.received.event("ended")).cause, { by: "far", status: null });
 
   const from = await wire();
   from.say(bob.peer, requestText("INVITE", from, {}, SDP("wire")));
   const early = (await bob.invite(1)).accept(SDP("answer"));
-  const told = listen(early);
+  const received = listen(early);
   const { message } = await from.heard.event("200");
   early.bye();
-  assert.deepEqual(told.kinds(), ["ended"]);
+  assert.deepEqual(received.kinds(), ["ended"]);
   from.say(bob.peer, requestText("OPTIONS", from));
   await from.heard.event("200", 1);
   assert.ok(!from.heard.kinds().includes("BYE"));
@@ -83,29 +84,29 @@ test("[SI33] the callee can hang up; a goodbye before the ACK waits for it", asy
     "From": headers.get("From"), "To": headers.get("To"), "Call-ID": headers.get("Call-ID"),
   }));
   await from.heard.event("BYE");
-  assert.deepEqual(told.kinds(), ["ended"]);
+  assert.deepEqual(received.kinds(), ["ended"]);
 });
 
 test("[SI34] a refusal tells its status, its words and the cause of the network", async () => {
   const [alice, bob] = [await phone(), await phone()];
-  const { told } = alice.call(bob.peer);
+  const { received } = alice.call(bob.peer);
   (await bob.invite()).refuse(486, "Busy", [["Reason", "SIP;cause=486, Q.850;cause=17;text=\"x\""]]);
-  assert.deepEqual(await told.event("failed"), {
+  assert.deepEqual(await received.event("failed"), {
     kind: "failed", status: 486, reason: "Busy", q850: 17,
   });
 });
 
 test("[SI35] a call cancelled while it rings fails with 487 and is withdrawn", async () => {
   const [alice, bob] = [await phone(), await phone()];
-  const { call, told } = alice.call(bob.peer);
+  const { call, received } = alice.call(bob.peer);
   const invite = await bob.invite();
   invite.ring();
-  await told.event("progress");
+  await received.event("progress");
   const cancelled = new Promise<void>((resolve) => invite.onCancelled(resolve));
   call.cancel();
   call.cancel();
   await cancelled;
-  assert.deepEqual(told.events.map((event) => [event.kind, "status" in event && event.status]), [
+  assert.deepEqual(received.events.map((event) => [event.kind, "status" in event && event.status]), [
     ["progress", 180], ["failed", 487],
   ]);
   // Too late: the dialog is one that has ended.
@@ -116,10 +117,10 @@ test("[SI35] a call cancelled while it rings fails with 487 and is withdrawn", a
 
 test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up on", async () => {
   const [alice, far] = [await phone(), await wire()];
-  const { call, told } = alice.call(far.peer);
+  const { call, received } = alice.call(far.peer);
   const invite = request(await far.heard.event("INVITE"));
   call.cancel();
-  assert.equal((await told.event("failed")).status, 487);
+  assert.equal((await received.event("failed")).status, 487);
   assert.ok(!far.heard.kinds().includes("CANCEL"));
   far.say(alice.peer, responseText(invite, 100));
   const cancel = request(await far.heard.event("CANCEL"));
@@ -132,7 +133,7 @@ test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up
   assert.equal(acknowledgement.uri, `sip:wire@127.0.0.1:${far.peer.port}`);
   const bye = request(await far.heard.event("BYE"));
   assert.equal(bye.headers.get("CSeq"), "2 BYE");
-  assert.deepEqual(told.kinds(), ["failed"]);
+  assert.deepEqual(received.kinds(), ["failed"]);
 });
 
 test("[SI37] hold: a new offer gets its answer, or the refusal; colliding ones are tried again", async () => {
@@ -140,17 +141,17 @@ test("[SI37] hold: a new offer gets its answer, or the refusal; colliding ones a
   const { placed, ours, theirs, heard } = await answeredCall(alice, bob);
   ours.reinvite(SDP("hold"));
   assert.equal((await heard.event("reinvite")).sdp, SDP("hold"));
-  assert.deepEqual(await placed.told.event("reinvited"), {
+  assert.deepEqual(await placed.received.event("reinvited"), {
     kind: "reinvited", status: 200, sdp: SDP("reply"),
   });
   theirs.reinvite(SDP("theirs"));
-  assert.equal((await placed.told.event("reinvite")).sdp, SDP("theirs"));
+  assert.equal((await placed.received.event("reinvite")).sdp, SDP("theirs"));
   await heard.event("reinvited");
   // Both at once: each meets the other's offer and tries again after its own pause.
   ours.reinvite(SDP("glare one"));
   theirs.reinvite(SDP("glare two"));
   const [one, two] = await Promise.all([
-    placed.told.event("reinvited", 1), heard.event("reinvited", 1),
+    placed.received.event("reinvited", 1), heard.event("reinvited", 1),
   ]);
   assert.deepEqual([one.status, two.status], [200, 200]);
   ours.bye();
@@ -160,14 +161,14 @@ test("[SI37] hold: a new offer gets its answer, or the refusal; colliding ones a
   const refused = picky.call(bob.peer);
   const invite = await bob.invite(1);
   listen(invite.accept(SDP("answer")), undefined, () => 488);
-  (await refused.told.event("answered")).dialog.reinvite(SDP("video"));
-  assert.equal((await refused.told.event("reinvited")).status, 488);
-  assert.ok(!refused.told.kinds().includes("ended"));
+  (await refused.received.event("answered")).dialog.reinvite(SDP("video"));
+  assert.equal((await refused.received.event("reinvited")).status, 488);
+  assert.ok(!refused.received.kinds().includes("ended"));
 });
 
 test("[SI38] keys in INFO and UPDATE with an offer are taken, an INFO of another kind is not", async () => {
   const [bob, from] = [await phone(), await wire()];
-  const { told, say, answer } = await wireCall(from, bob);
+  const { received, say, answer } = await wireCall(from, bob);
   say("ACK", 1);
   say("INFO", 2, { "Content-Type": "application/dtmf-relay" }, "Signal=5\r\nDuration=160\r\n");
   say("INFO", 3, { "Content-Type": "application/dtmf" }, "11");
@@ -176,8 +177,8 @@ test("[SI38] keys in INFO and UPDATE with an offer are taken, an INFO of another
   say("UPDATE", 5, {}, SDP("update"));
   const { message } = await from.heard.event("200", 3);
   assert.equal(message.body.toString(), SDP("reply"));
-  assert.deepEqual(told.kinds(), ["confirmed", "info", "info", "reinvite"]);
-  assert.deepEqual(told.events.filter((event) => event.kind === "info").map(({ key }) => key), [
+  assert.deepEqual(received.kinds(), ["confirmed", "info", "info", "reinvite"]);
+  assert.deepEqual(received.events.filter((event) => event.kind === "info").map(({ key }) => key), [
     "5", "#",
   ]);
   assert.match(answer.headers.all("Allow").join(), /UPDATE/);
@@ -185,55 +186,55 @@ test("[SI38] keys in INFO and UPDATE with an offer are taken, an INFO of another
 
 test("[SI39] a transfer asks with REFER and tells what NOTIFY says of it", async () => {
   const [bob, from] = [await phone(), await wire()];
-  const { dialog, told, say } = await wireCall(from, bob);
+  const { dialog, received, say } = await wireCall(from, bob);
   say("ACK", 1);
-  await told.event("confirmed");
+  await received.event("confirmed");
   dialog.refer("sip:carol@example.org");
   const refer = request(await from.heard.event("REFER"));
   assert.equal(refer.headers.get("Refer-To"), "<sip:carol@example.org>");
   assert.equal(refer.headers.get("Referred-By"), "<sip:bob@example.org>");
   from.say(bob.peer, responseText(refer, 202));
-  assert.equal((await told.event("referred")).status, 100);
+  assert.equal((await received.event("referred")).status, 100);
   const sipfrag = { "Content-Type": "message/sipfrag", "Event": "refer" };
   say("NOTIFY", 2, { ...sipfrag, "Subscription-State": "active" }, "SIP/2.0 180 Ringing\r\n");
   say("NOTIFY", 3, {
     ...sipfrag, "Subscription-State": "terminated;reason=noresource",
   }, "SIP/2.0 200 OK\r\n");
   await from.heard.event("200", 2);
-  const statuses = () => told.events.flatMap((event) =>
+  const statuses = () => received.events.flatMap((event) =>
     event.kind === "referred" ? [event.status] : []);
   assert.deepEqual(statuses(), [100, 180, 200]);
   dialog.refer("sip:dave@example.org");
   from.say(bob.peer, responseText(request(await from.heard.event("REFER", 1)), 603));
-  await told.event("referred", 3);
+  await received.event("referred", 3);
   assert.deepEqual(statuses(), [100, 180, 200, 603]);
 });
 
 test("[SI40] an answer is repeated until its ACK; without one the call is hung up after 32 s", async () => {
   const system = createManualSystem();
   const [bob, from] = [await phone({ system }), await wire()];
-  const { told } = await wireCall(from, bob);
+  const { received } = await wireCall(from, bob);
   for (const [pauseMs, number] of [[500, 1], [1000, 2], [2000, 3], [4000, 4], [4000, 5]] as const) {
     system.advance(pauseMs);
     await from.heard.event("200", number);
   }
   system.advance(20_500);
   await from.heard.event("BYE");
-  assert.deepEqual((await told.event("ended")).cause, { by: "timeout", status: 408 });
-  assert.deepEqual(told.kinds(), ["ended"]);
+  assert.deepEqual((await received.event("ended")).cause, { by: "timeout", status: 408 });
+  assert.deepEqual(received.kinds(), ["ended"]);
 });
 
 test("[SI41] an INVITE sent again is offered once; each repeated 200 is acknowledged again", async () => {
   const [bob, from, alice] = [await phone(), await wire(), await phone()];
-  const { text, told, say } = await wireCall(from, bob);
+  const { text, received, say } = await wireCall(from, bob);
   from.say(bob.peer, text);
   say("ACK", 1);
   say("ACK", 1);
-  await told.event("confirmed");
+  await received.event("confirmed");
   say("BYE", 2);
-  await told.event("ended");
+  await received.event("ended");
   assert.equal(bob.invites.events.length, 1);
-  assert.deepEqual(told.kinds(), ["confirmed", "ended"]);
+  assert.deepEqual(received.kinds(), ["confirmed", "ended"]);
 
   const placed = alice.call(from.peer);
   const invite = request(await from.heard.event("INVITE"));
@@ -242,12 +243,12 @@ test("[SI41] an INVITE sent again is offered once; each repeated 200 is acknowle
   for (const _ of [1, 2, 3]) from.say(alice.peer, answer);
   const [first, second] = [await from.heard.event("ACK"), await from.heard.event("ACK", 2)];
   assert.deepEqual(second.message, first.message);
-  assert.equal(placed.told.kinds().filter((kind) => kind === "answered").length, 1);
+  assert.equal(placed.received.kinds().filter((kind) => kind === "answered").length, 1);
   // Another telephone behind the same number picked up as well: it is told that it lost.
   from.say(alice.peer, responseText(invite, 200, contact, SDP("fork"), "fork"));
   const bye = request(await from.heard.event("BYE"));
   assert.match(bye.headers.get("To")!, /tag=fork$/);
-  assert.deepEqual(placed.told.kinds(), ["answered"]);
+  assert.deepEqual(placed.received.kinds(), ["answered"]);
 });
 
 test("[SI42] requests within a call take the way its proxies asked for, and only that", async () => {
@@ -265,7 +266,7 @@ test("[SI42] requests within a call take the way its proxies asked for, and only
   assert.deepEqual(acknowledgement.headers.all("Route"), [
     `<sip:127.0.0.3:${proxy.peer.port};lr>`, "<sip:192.0.2.8;lr>",
   ]);
-  const { dialog } = await placed.told.event("answered");
+  const { dialog } = await placed.received.event("answered");
   dialog.reinvite(SDP("hold"));
   const again = request(await proxy.heard.event("INVITE"));
   assert.equal(again.headers.get("CSeq"), "2 INVITE");
@@ -274,18 +275,18 @@ test("[SI42] requests within a call take the way its proxies asked for, and only
     "From": acknowledgement.headers.get("To"), "To": acknowledgement.headers.get("From"),
     "Call-ID": acknowledgement.headers.get("Call-ID"),
   }));
-  assert.deepEqual((await placed.told.event("ended")).cause, { by: "far", status: null });
+  assert.deepEqual((await placed.received.event("ended")).cause, { by: "far", status: null });
 });
 
 test("[SI43] an INVITE through a proxy is answered along its Record-Route", async () => {
   const [bob, from] = [await phone(), await wire()];
   const proxy = `<sip:127.0.0.1:${from.peer.port};lr>`;
-  const { dialog, told, say, answer } = await wireCall(from, bob, {
+  const { dialog, received, say, answer } = await wireCall(from, bob, {
     "Record-Route": `${proxy}, <sip:192.0.2.8;lr>`, "Contact": "<sip:wire@192.0.2.7>",
   });
   assert.deepEqual(answer.headers.all("Record-Route"), [proxy, "<sip:192.0.2.8;lr>"]);
   say("ACK", 1);
-  await told.event("confirmed");
+  await received.event("confirmed");
   dialog.bye();
   const bye = request(await from.heard.event("BYE"));
   assert.equal(bye.uri, "sip:wire@192.0.2.7");
@@ -295,7 +296,7 @@ test("[SI43] an INVITE through a proxy is answered along its Record-Route", asyn
 test("[SI44] an INVITE without an offer gets ours, and the ACK brings the answer", async () => {
   const [bob, from] = [await phone(), await wire()];
   from.say(bob.peer, requestText("INVITE", from));
-  const told = listen((await bob.invite()).accept(SDP("our offer")));
+  const received = listen((await bob.invite()).accept(SDP("our offer")));
   const { message } = await from.heard.event("200");
   assert.equal(message.body.toString(), SDP("our offer"));
   const within = {
@@ -303,12 +304,12 @@ test("[SI44] an INVITE without an offer gets ours, and the ACK brings the answer
     "Call-ID": message.headers.get("Call-ID"),
   };
   from.say(bob.peer, requestText("ACK", from, within, SDP("their answer")));
-  assert.equal((await told.event("confirmed")).sdp, SDP("their answer"));
+  assert.equal((await received.event("confirmed")).sdp, SDP("their answer"));
   from.say(bob.peer, requestText("INVITE", from, { ...within, CSeq: "2 INVITE" }));
-  assert.equal((await told.event("reinvite")).sdp, null);
+  assert.equal((await received.event("reinvite")).sdp, null);
   assert.equal((await from.heard.event("200", 1)).message.body.toString(), SDP("reply"));
   from.say(bob.peer, requestText("ACK", from, { ...within, CSeq: "2 ACK" }, SDP("second answer")));
-  assert.equal((await told.event("confirmed", 1)).sdp, SDP("second answer"));
+  assert.equal((await received.event("confirmed", 1)).sdp, SDP("second answer"));
 });
 
 test("[SI45] it rings as long as it may (480), and a peer that says nothing is 408", async () => {
@@ -318,21 +319,21 @@ test("[SI45] it rings as long as it may (480), and a peer that says nothing is 4
   const invite = request(await far.heard.event("INVITE"));
   assert.equal(invite.headers.get("Expires"), "45");
   far.say(alice.peer, responseText(invite, 183, [], SDP("early")));
-  assert.equal((await rung.told.event("progress")).sdp, SDP("early"));
+  assert.equal((await rung.received.event("progress")).sdp, SDP("early"));
   system.advance(45_000);
-  const failed = await rung.told.event("failed");
+  const failed = await rung.received.event("failed");
   assert.deepEqual([failed.status, failed.reason], [480, "No Answer"]);
   await far.heard.event("CANCEL");
 
   const silent = alice.call(far.peer);
   await far.heard.event("INVITE", 1);
   system.advance(32_000);
-  assert.equal((await silent.told.event("failed")).status, 408);
+  assert.equal((await silent.received.event("failed")).status, 408);
   // Nobody listens there any more.
   const closed = await createWire();
   await closed.close();
   const unreachable = alice.call({ ...closed.peer, transport: "tcp" });
-  assert.deepEqual(await unreachable.told.event("failed"), {
+  assert.deepEqual(await unreachable.received.event("failed"), {
     kind: "failed", status: 408, reason: "Unreachable", q850: null,
   });
 });

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { parseCseq } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  parseCseq, parseMessage, responseTo, type SipMessage, type SipRequest,
+  parseMessage, responseTo, type SipMessage, type SipRequest,
 } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { createTransactions } from "#providers/carriers/sip/transport/transactions.ts";

@@ -3,8 +3,9 @@
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { ClientHandlers, ClientTransaction } from "#providers/carriers/sip/transport/client-transactions.ts";
-import {
-  parseCseq, parseNameAddr, SipHeaders, type SipMessage, type SipRequest, type SipResponse,
+import { parseCseq, parseNameAddr, SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
+import type {
+  SipMessage, SipRequest, SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { addressOf, nextHop, plainHost, type MayReach, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";

@@ -12,7 +12,10 @@ import {
   ALLOW, dialogAsCaller, requestWithin, setSdp, SUPPORTED, tagOf, type Signalling,
 } from "./dialog.ts";
 import {
-  formatNameAddr, parseNameAddr, REASONS, SipHeaders, type SipRequest, type SipResponse,
+  formatNameAddr, parseNameAddr, SipHeaders,
+} from "#providers/carriers/sip/grammar/headers.ts";
+import {
+  REASONS, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { Session } from "./sip-session.ts";

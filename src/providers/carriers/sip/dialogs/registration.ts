@@ -4,7 +4,8 @@ import type { Timer } from "#core/system.ts";
 import { createAuthenticator, type Authentication, type Credentials } from "./authentication.ts";
 import { secondsOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { Signalling } from "./dialog.ts";
-import { parseNameAddr, SipHeaders, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
+import { parseNameAddr, SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
+import type { SipRequest, SipResponse } from "#providers/carriers/sip/grammar/message.ts";
 import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import { newTag } from "#providers/carriers/sip/transport/transactions.ts";
@@ -90,7 +91,7 @@ class Keeper implements Registration {
     if (reply !== "unreachable" && request && reply.status < 300) {
       this.#failures = 0;
       this.#plan(grantedS(request, reply, this.#expiresS) * 800);
-      return this.#tell("registered");
+      return this.#publish("registered");
     }
     const least = reply !== "unreachable" && reply.status === 423
       ? secondsOf(reply.headers, "Min-Expires")
@@ -102,7 +103,7 @@ class Keeper implements Registration {
     this.#failures++;
     const isAway = reply === "unreachable" || reply.status >= 500 || reply.status === 408;
     this.#plan(this.#retryMs(reply, isAway));
-    this.#tell(isAway ? "unreachable" : "refused");
+    this.#publish(isAway ? "unreachable" : "refused");
   }
 
   close(): Promise<void> {
@@ -169,7 +170,7 @@ class Keeper implements Registration {
     };
   }
 
-  #tell(state: RegistrationState): void {
+  #publish(state: RegistrationState): void {
     if (state === this.#state) return;
     this.#state = state;
     this.#signalling.log.info({ registrar: this.#args.registrar, state }, "SIP registration");

@@ -2,7 +2,7 @@
 // refreshes at half the interval; the other hangs up shortly before its end.
 import type { System, Timer } from "#core/system.ts";
 import { secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
-import type { SipHeaders } from "#providers/carriers/sip/grammar/message.ts";
+import type { SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
 export interface SessionTerms {

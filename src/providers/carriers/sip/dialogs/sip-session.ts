@@ -8,7 +8,10 @@ import {
   type Signalling,
 } from "./dialog.ts";
 import { createInfoKeys, KEYS_TYPE, type InfoKeys } from "./info-keys.ts";
-import { parseCseq, responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
+import { parseCseq } from "#providers/carriers/sip/grammar/headers.ts";
+import {
+  responseTo, type SipRequest, type SipResponse,
+} from "#providers/carriers/sip/grammar/message.ts";
 import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import {
   answerTerms, createSessionTimer, offerTerms, termsOfResponse, type SessionTerms,
@@ -50,7 +53,7 @@ export class Session implements Dialog, InDialog {
   #isOffering = false;
   #glares = 0;
   #isLeaving = false;
-  #tellTransfer: (status: number) => void = () => undefined;
+  #reportTransfer: (status: number) => void = () => undefined;
   #transfer: { isOver: boolean; patience: { cancel(): void } } | null = null;
 
   constructor(parts: SessionParts) {
@@ -95,24 +98,24 @@ export class Session implements Dialog, InDialog {
     this.#transfer?.patience.cancel();
     const { system } = this.#parts.signalling;
     const transfer = { isOver: false, patience: { cancel: () => undefined as void } };
-    const tell = (status: number) => {
+    const report = (status: number) => {
       if (transfer.isOver || this.#transfer !== transfer) return;
       transfer.isOver = status >= 200;
       transfer.patience.cancel();
       if (!transfer.isOver) {
-        transfer.patience = system.after(LIMITS.referMs, () => tell(408));
+        transfer.patience = system.after(LIMITS.referMs, () => report(408));
       }
       this.#events?.referred(status);
     };
     this.#transfer = transfer;
-    this.#tellTransfer = tell;
+    this.#reportTransfer = report;
     const fill = ({ headers }: SipRequest) => {
       headers.set("Refer-To", `<${to}>`).set("Referred-By", this.dialog.local.split(";tag=")[0] ?? "");
     };
     this.#ask("REFER", fill, (outcome) => {
       const status = outcome.kind === "response" ? outcome.response.status : 408;
       // Accepted is not done: NOTIFY says what became of it.
-      tell(status < 300 ? 100 : status);
+      report(status < 300 ? 100 : status);
       if (status === 481) this.#over({ by: "far", status });
     });
   }
@@ -265,10 +268,10 @@ export class Session implements Dialog, InDialog {
     answer(responseTo(request, isOurs ? 200 : 481));
     if (!isOurs) return;
     const status = sipfragStatus(request);
-    if (status !== null) this.#tellTransfer(status);
+    if (status !== null) this.#reportTransfer(status);
     // No more notices will come, and the last one was not final: nobody will ever know.
     if (tokensOf(request.headers, "Subscription-State")[0] === "terminated") {
-      this.#tellTransfer(503);
+      this.#reportTransfer(503);
     }
   }
 

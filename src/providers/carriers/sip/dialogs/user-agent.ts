@@ -8,8 +8,9 @@ import {
 } from "./dialog.ts";
 import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.ts";
 import { Incoming } from "./incoming.ts";
+import { formatVia } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  formatVia, responseTo, serialise, type Parsed, type SipRequest, type SipResponse,
+  responseTo, serialise, type Parsed, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { Outgoing, type CallRequest } from "./outgoing.ts";
 import { answerPeer, uriHost, type MayReach, type Peer } from "#providers/carriers/sip/transport/peer.ts";

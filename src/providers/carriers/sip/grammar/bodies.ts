@@ -1,6 +1,7 @@
 // What the bodies and a few headers of SIP messages say: SDP, keys in INFO, the outcome of a
 // transfer, the reason a network gives.
-import type { SipHeaders, SipMessage } from "./message.ts";
+import type { SipHeaders } from "./headers.ts";
+import type { SipMessage } from "./message.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "./signalling-limits.ts";
 
 const typeOf = (value: string | null): string =>

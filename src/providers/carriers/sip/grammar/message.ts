@@ -12,15 +12,6 @@ import {
 } from "./headers.ts";
 import { isToken, parseUint, parseUri, schemeOf, URI_CHARACTERS_MAX } from "./uri.ts";
 
-export {
-  formatNameAddr,
-  formatVia,
-  parseCseq,
-  parseNameAddr,
-  parseVia,
-  SipHeaders,
-} from "./headers.ts";
-
 export const SIP_LIMITS = {
   /** The longest UDP datagram. */
   messageBytesMax: 65_535,

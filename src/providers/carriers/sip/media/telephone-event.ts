@@ -50,8 +50,9 @@ export function writeTelephoneEvent(target: Buffer, at: number, event: Telephone
 }
 
 /**
- * Tells every key once, with the first of its packets that comes, whichever that is: the timestamp
- * is the key's name, so neither a lost end nor a lost beginning matters, nor two equal keys.
+ * Publishes every key once, with the first of its packets that comes, whichever that is: the
+ * timestamp is the key's name, so neither a lost end nor a lost beginning matters, nor two equal
+ * keys.
  */
 export function createDtmfReceiver(
   onDigit: (digit: string) => void,

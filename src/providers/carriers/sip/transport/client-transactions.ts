@@ -2,8 +2,9 @@
 // INVITE refused is acknowledged here, and a 200 to an INVITE is passed on every time it comes
 // (RFC 6026), because acknowledging that is the dialog's business.
 import type { System, Timer } from "#core/system.ts";
+import { parseCseq, parseVia, SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  parseCseq, parseVia, serialise, SipHeaders, type SipRequest, type SipResponse,
+  serialise, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";

@@ -3,7 +3,8 @@
 import ipaddr from "ipaddr.js";
 import { isIP } from "node:net";
 import { isInside, mayBeTelephone, parseNetworks } from "#core/networks.ts";
-import { parseVia, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { parseVia } from "#providers/carriers/sip/grammar/headers.ts";
+import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 
 type TransportName = "udp" | "tcp" | "tls";

@@ -3,8 +3,9 @@
 // acknowledged. Sending a 200 again until its ACK comes is the dialog's business.
 import type { System, Timer } from "#core/system.ts";
 import type { Send } from "./client-transactions.ts";
+import { parseCseq, parseNameAddr, parseVia } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  parseCseq, parseNameAddr, parseVia, serialise, type SipRequest, type SipResponse,
+  serialise, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { answerPeer, plainHost, type Peer } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";

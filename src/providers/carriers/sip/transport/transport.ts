@@ -7,8 +7,9 @@ import { createServer as createTlsServer } from "node:tls";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { createConnections, type Connections } from "./connections.ts";
+import { formatVia, parseVia } from "#providers/carriers/sip/grammar/headers.ts";
 import {
-  formatVia, parseMessage, parseVia, type Parsed, type SipRequest,
+  parseMessage, type Parsed, type SipRequest,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { forSocket, plainHost, type Peer } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";

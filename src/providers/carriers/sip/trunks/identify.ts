@@ -2,7 +2,8 @@
 // and password it shows. And what the call says about both ends. Used by sip.ts.
 import type { FailedAuthentications } from "#core/failed-authentications.ts";
 import type { createDigestServer } from "#providers/carriers/sip/grammar/digest.ts";
-import { parseNameAddr, type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { parseNameAddr } from "#providers/carriers/sip/grammar/headers.ts";
+import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { contactUserOf, identityOf, type TrunkRoster } from "./trunk-roster.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
@@ -21,22 +22,22 @@ interface Identification {
   roster: TrunkRoster;
   digest: ReturnType<typeof createDigestServer>;
   failures: FailedAuthentications;
-  /** Tells the operator that the number is several accounts'. */
-  tellTied(called: string | null, source: string): void;
+  /** Warns the operator that the number is several accounts'. */
+  logTied(called: string | null, source: string): void;
 }
 
 const refused = (status: number, ...headers: [string, string][]): Sender =>
   ({ kind: "refused", status, headers });
 
 export function identify(
-  { roster, digest, failures, tellTied }: Identification, invite: IncomingInvite,
+  { roster, digest, failures, logTied }: Identification, invite: IncomingInvite,
 ): Sender {
   const { request, peer } = invite;
   const called = userOf(request.uri);
   const registered = roster.registeredAt(peer.host, called);
   // Nobody hears what may be meant for somebody else.
   if (registered === "tied") {
-    tellTied(called, peer.host);
+    logTied(called, peer.host);
     return refused(404);
   }
   if (registered) return { kind: "known", trunk: registered };
