@@ -1,71 +1,141 @@
-// Voice activity by Silero's network, run by the optional package sherpa-onnx-node: hears speech in
-// noise that the detector of fvad.ts loses. Seen with Flite's voices (five lines, 20 s): in white
-// noise at 15 dB 95 % of the frames against 85 %, 1.6 % false ones against none; onset 60 ms later.
+// Voice activity by Silero's network: takes next to nothing but speech for speech, where WebRTC's
+// detector takes a third of all noise (`npm run bench -- voice-activity` compares them). One
+// session serves all speakers of the thread, and a speaker is 2 KiB of state. The frames of one
+// tick run together: in batches of 15 at 8 kHz a frame took 0.04 ms, alone 0.11.
 import { createRequire } from "node:module";
-import { createResampler } from "#audio/resampler.ts";
+import type { Pcm, Vad } from "#providers/speech/port.ts";
 import { createFvad } from "./fvad.ts";
-import type { Vad } from "#providers/speech/port.ts";
+import { openNetwork, type Network, type Run } from "./onnx-runtime.ts";
 
-/** What this program needs of the package, which brings no types. */
-interface SherpaVad {
-  acceptWaveform(samples: Float32Array): void;
-  isDetected(): boolean;
-  isEmpty(): boolean;
-  pop(): void;
-}
-interface Sherpa {
-  Vad: new (config: object, bufferSeconds: number) => SherpaVad;
-}
-
-const RATE = 16_000;
-const WINDOW = 512;
-const BUFFER_SECONDS = 10;
-const THRESHOLD = 0.5;
-/** The package cuts speech into segments; with borders this short it answers frame by frame. */
-const BORDER_SECONDS = 0.03;
+const FRAMES_PER_SECOND = 31.25;
+/** What the network sees of the frame before, as a share of a frame. */
+const CONTEXT = 1 / 8;
+const STATE = 128;
+/** Two layers of it. */
+const STATES = 2 * STATE;
+/** More rows in a run make it longer than they save. */
+const BATCH_MAX = 16;
 const FULL_SCALE = 32_768;
+const RATES = [8000, 16_000] as const;
+type Rate = (typeof RATES)[number];
 
 /** Silero where the package can be loaded, else WebRTC's detector. */
 export async function createVad(): Promise<Vad> {
   return createSilero() ?? createFvad();
 }
 
-/** Null: the package or the weights are not installed. */
+/** Null: the runtime or the weights are not installed, or not for this machine. */
 export function createSilero(): Vad | null {
-  const require = createRequire(import.meta.url);
+  const network = openSilero();
+  if (network === null) return null;
+  const batches = new Map(RATES.map((rate) => [rate, new Batch(network, rate)]));
+  return {
+    name: "Silero",
+    frameSamples: (rate) => rate / FRAMES_PER_SECOND,
+    open: (rate, publish) => {
+      const batch = batches.get(rate);
+      if (!batch) throw new Error(`Silero does not know the rate ${rate}`);
+      const speaker: Speaker = {
+        state: new Float32Array(STATES), input: new Float32Array(batch.width), publish,
+      };
+      return {
+        push: (frame) => batch.push(speaker, frame),
+        close: () => batch.leave(speaker),
+      };
+    },
+  };
+}
+
+function openSilero(): Network | null {
   try {
-    const model = require.resolve("@ricky0123/vad-web/dist/silero_vad_v5.onnx");
-    return sileroOf(require("sherpa-onnx-node") as Sherpa, model);
+    const require = createRequire(import.meta.url);
+    return openNetwork(require.resolve("@ricky0123/vad-web/dist/silero_vad_v6.onnx"));
   } catch {
+    // The library is of another kind of system than this one.
     return null;
   }
 }
 
-function sileroOf(sherpa: Sherpa, model: string): Vad {
-  return {
-    name: "Silero",
-    frameSamples: (rate) => (WINDOW * rate) / RATE,
-    open: (rate, publish) => {
-      const detector = new sherpa.Vad({
-        sileroVad: {
-          model, threshold: THRESHOLD, minSilenceDuration: BORDER_SECONDS,
-          minSpeechDuration: BORDER_SECONDS, windowSize: WINDOW, maxSpeechDuration: BUFFER_SECONDS,
-        },
-        sampleRate: RATE, numThreads: 1, debug: false,
-      }, BUFFER_SECONDS);
-      const resampler = createResampler(rate, RATE);
-      let isOpen = true;
-      return {
-        push: (frame) => {
-          if (!isOpen) return;
-          detector.acceptWaveform(
-            Float32Array.from(resampler.process(frame), (sample) => sample / FULL_SCALE));
-          // Only the answer is wanted, not the pieces of speech it keeps.
-          while (!detector.isEmpty()) detector.pop();
-          publish(detector.isDetected() ? 1 : 0);
-        },
-        close: () => (isOpen = false),
-      };
-    },
-  };
+interface Speaker {
+  /** Null once closed. */
+  publish: ((probability: number) => void) | null;
+  state: Float32Array;
+  /** The end of the frame before, then the frame. */
+  input: Float32Array;
+}
+
+/** The speakers of one rate whose frames wait for the run at the end of this turn of the loop. */
+class Batch {
+  /** Samples of context and frame. */
+  readonly width: number;
+  readonly #context: number;
+  readonly #waiting: Speaker[] = [];
+  readonly #runs: Run[] = [];
+  readonly #prepare: (rows: number) => Run;
+  readonly #input: Float32Array;
+  readonly #state: Float32Array;
+  readonly #nextState: Float32Array;
+  readonly #probability: Float32Array;
+
+  constructor(network: Network, rate: Rate) {
+    const samples = rate / FRAMES_PER_SECOND;
+    this.#context = samples * CONTEXT;
+    this.width = this.#context + samples;
+    const rateMemory = network.memory("int64", 1);
+    new BigInt64Array(rateMemory.buffer)[0] = BigInt(rate);
+    const input = network.memory("float", BATCH_MAX * this.width);
+    const state = network.memory("float", BATCH_MAX * STATES);
+    const nextState = network.memory("float", BATCH_MAX * STATES);
+    const output = network.memory("float", BATCH_MAX);
+    this.#input = new Float32Array(input.buffer);
+    this.#state = new Float32Array(state.buffer);
+    this.#nextState = new Float32Array(nextState.buffer);
+    this.#probability = new Float32Array(output.buffer);
+    this.#prepare = (rows) => network.prepare({
+      input: { kind: "float", memory: input, shape: [rows, this.width] },
+      state: { kind: "float", memory: state, shape: [2, rows, STATE] },
+      sr: { kind: "int64", memory: rateMemory, shape: [] },
+    }, {
+      output: { kind: "float", memory: output, shape: [rows, 1] },
+      stateN: { kind: "float", memory: nextState, shape: [2, rows, STATE] },
+    });
+  }
+
+  push(speaker: Speaker, frame: Pcm): void {
+    if (speaker.publish === null) return;
+    // Its frame before is still to be heard, or the places are taken.
+    if (this.#waiting.includes(speaker) || this.#waiting.length === BATCH_MAX) this.#run();
+    const { input } = speaker;
+    input.copyWithin(0, this.width - this.#context);
+    for (let at = 0; at < frame.length; at += 1) {
+      input[this.#context + at] = (frame[at] ?? 0) / FULL_SCALE;
+    }
+    if (this.#waiting.push(speaker) === 1) queueMicrotask(() => this.#run());
+  }
+
+  leave(speaker: Speaker): void {
+    speaker.publish = null;
+    const at = this.#waiting.indexOf(speaker);
+    if (at >= 0) this.#waiting.splice(at, 1);
+  }
+
+  #run(): void {
+    const speakers = this.#waiting.splice(0);
+    const rows = speakers.length;
+    if (rows === 0) return;
+    for (const [row, { input, state }] of speakers.entries()) {
+      this.#input.set(input, row * this.width);
+      this.#state.set(state.subarray(0, STATE), row * STATE);
+      this.#state.set(state.subarray(STATE), (rows + row) * STATE);
+    }
+    (this.#runs[rows] ??= this.#prepare(rows))();
+    const next = this.#nextState;
+    const heard = this.#probability.slice(0, rows);
+    for (const [row, { state }] of speakers.entries()) {
+      state.set(next.subarray(row * STATE, (row + 1) * STATE));
+      state.set(next.subarray((rows + row) * STATE, (rows + row + 1) * STATE), STATE);
+    }
+    // Last: whoever hears of it may close, or push.
+    for (const [row, { publish }] of speakers.entries()) publish?.(heard[row] ?? 0);
+  }
 }
