@@ -177,14 +177,14 @@ async function connect(call) {
 /** Devices take sound away from pages: a headset is unplugged, a telephone call comes in. */
 function watchSound({ context, microphone, signal, finish, handlers }) {
   const track = microphone?.getAudioTracks()[0];
-  const tell = () => {
+  const publish = () => {
     if (track?.muted) return handlers.notice("This device has silenced the microphone.");
     handlers.notice(context.state === "running" ? "" : "This device has paused the sound.");
   };
-  context.addEventListener("statechange", tell, { signal });
+  context.addEventListener("statechange", publish, { signal });
   if (!track) return;
-  track.addEventListener("mute", tell, { signal });
-  track.addEventListener("unmute", tell, { signal });
+  track.addEventListener("mute", publish, { signal });
+  track.addEventListener("unmute", publish, { signal });
   track.addEventListener("ended", () =>
     finish("The call ended because the microphone was disconnected."), { signal });
 }
@@ -197,7 +197,7 @@ function sourceOf({ context, microphone }) {
   return silence;
 }
 
-/** The server understands nothing: the browser tells the words, or else whoever calls types them. */
+/** The server understands nothing: the browser brings the words, or else whoever calls types them. */
 function hearHere(call) {
   const { language, microphone, signal, handlers } = call;
   startHearing({
@@ -262,6 +262,6 @@ function talk(call) {
     if (!isEnded) finish(isReady ? "The connection was lost." : refusal);
   };
   socket.addEventListener("close", lost, { signal });
-  // Chromium tells of a socket that a policy forbids by an error alone.
+  // Chromium reports a socket that a policy forbids by an error alone.
   socket.addEventListener("error", lost, { signal });
 }

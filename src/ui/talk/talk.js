@@ -1,4 +1,4 @@
-// The page of a web call: shows what call.js tells, in words and with the keyboard.
+// The page of a web call: shows what call.js publishes, in words and with the keyboard.
 import { hearingOf, HEARINGS, REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
@@ -42,7 +42,7 @@ function setMuted(on) {
   show(document.body.dataset.state);
 }
 
-function tell(text) {
+function say(text) {
   notice.textContent = text;
   notice.hidden = text === "";
 }
@@ -80,12 +80,12 @@ const handlers = {
       case "transcript":
         return line(message.role, message.text, message.final);
       case "error":
-        return tell(message.error);
+        return say(message.error);
       case "end":
-        return tell(REASONS[message.reason] ?? "");
+        return say(REASONS[message.reason] ?? "");
     }
   },
-  notice: tell,
+  notice: say,
   typed() {
     typing.hidden = false;
     words.focus();
@@ -94,14 +94,14 @@ const handlers = {
     call = null;
     for (const entry of open.values()) entry.classList.remove("partial");
     open.clear();
-    if (problem !== "") tell(problem);
+    if (problem !== "") say(problem);
     show(document.body.dataset.state === "connecting" ? "idle" : "over");
     start.focus();
   },
 };
 
 start.addEventListener("click", () => {
-  tell("");
+  say("");
   lines.replaceChildren();
   show("connecting");
   setMuted(false);
@@ -124,7 +124,7 @@ typing.addEventListener("submit", (event) => {
   if (text !== "") call?.say(text);
   words.value = "";
 });
-// Where it cannot be told, the call itself will say what is wrong.
+// Where nobody knows yet, the call itself will say what is wrong.
 fetch(`/api/widget/${assistant}`).then(async (response) => {
   if (!response.ok || call) return;
   const settings = await response.json();

@@ -62,7 +62,7 @@ class Playback extends AudioWorkletProcessor {
     this.lost = 0;
     this.gain = 0;
     this.isBuffering = true;
-    /** Names to be told once so many samples have been played. */
+    /** Names to be posted once so many samples have been played. */
     this.marks = [];
   }
 
@@ -119,14 +119,14 @@ class Playback extends AudioWorkletProcessor {
       if (this.queued > 0) out[at] = this.next();
       else this.ranOut();
     }
-    this.tellMarks();
+    this.postMarks();
     for (let at = 0; at < Math.min(out.length, this.tail.length); at += 1) out[at] += this.tail[at];
     this.tail = this.tail.subarray(out.length);
     for (let channel = 1; channel < output.length; channel += 1) output[channel].set(out);
     return true;
   }
 
-  tellMarks() {
+  postMarks() {
     while (this.marks.length > 0 && this.marks[0].at <= this.played) {
       this.port.postMessage({ kind: "heard", name: this.marks.shift().name });
     }

@@ -1,4 +1,4 @@
-// What screen readers are told of a reply while it is written: whole sentences, each once.
+// A reply is announced to screen readers while it is written: whole sentences, each once.
 import { plainText } from "./markdown.ts";
 
 const LINES_MAX = 12;
@@ -15,7 +15,7 @@ function sentences(text: string): string[] {
 }
 
 export function createAnnouncer(region: HTMLElement): Announcer {
-  let told = 0;
+  let announced = 0;
   const say = (text: string): void => {
     const line = document.createElement("p");
     line.textContent = text.trim();
@@ -27,9 +27,9 @@ export function createAnnouncer(region: HTMLElement): Announcer {
   return {
     say,
     reply: (text, isComplete) => {
-      const all = sentences(text.slice(told));
+      const all = sentences(text.slice(announced));
       const whole = (isComplete ? all : all.slice(0, -1)).join("");
-      told = isComplete ? 0 : told + whole.length;
+      announced = isComplete ? 0 : announced + whole.length;
       say(plainText(whole));
     },
   };

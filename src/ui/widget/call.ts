@@ -92,24 +92,24 @@ export function openCall(options: CallOptions): HTMLElement {
   const bar = createBar();
   const sheet = dress(shadow);
   let reason = "";
-  const message = (told: CallMessage): void => {
-    switch (told.type) {
+  const receive = (message: CallMessage): void => {
+    switch (message.type) {
       case "ready":
-        if (told.hearing === "browser") bar.trouble(HEARINGS.browser);
+        if (message.hearing === "browser") bar.trouble(HEARINGS.browser);
         return bar.show("listening");
       case "state":
-        return bar.show(told.state ?? "");
+        return bar.show(message.state ?? "");
       case "transcript":
         return options.heard(
-          told.role === "customer" ? "user" : "assistant", told.text ?? "", told.final === true);
+          message.role === "customer" ? "user" : "assistant", message.text ?? "", message.final === true);
       case "error":
-        return bar.trouble(told.error ?? "");
+        return bar.trouble(message.error ?? "");
       case "end":
-        reason = REASONS[told.reason ?? ""] ?? "";
+        reason = REASONS[message.reason ?? ""] ?? "";
     }
   };
   const call = startCall(assistant, {
-    message,
+    message: receive,
     notice: bar.trouble,
     typed: () => {
       // The chat itself is there to type in.

@@ -16,7 +16,7 @@ export interface CallState {
   isForbidden: boolean;
 }
 
-/** Where the browser can tell beforehand; the rest shows when it is tried. */
+/** Where the browser knows beforehand; the rest shows when it is tried. */
 function canCallHere(): boolean {
   const { featurePolicy: policy } = document as {
     featurePolicy?: { allowsFeature(name: string): boolean };
@@ -48,14 +48,14 @@ interface Parts {
 }
 
 export function createCalling({ state, session, options, shadow, place }: Parts): () => void {
-  const tell = (call: Partial<CallState>): void => {
+  const publish = (call: Partial<CallState>): void => {
     state.call = { ...state.call, ...call };
     state.set(state.talk);
   };
   const forbidden = (): void => {
     // Browsers that stop it have the link beside the words.
     if (!state.isOffline) window.open(windowOf(options), "_blank", "noopener");
-    tell(state.isOffline
+    publish(state.isOffline
       ? { isLive: false, problem: UNREACHED }
       : { isLive: false, problem: FORBIDDEN, offersWindow: true, isForbidden: true });
   };
@@ -76,12 +76,12 @@ export function createCalling({ state, session, options, shadow, place }: Parts)
       place(null);
       state.talk = hungUp(state.talk);
       if (cause === "forbidden") return forbidden();
-      tell({ isLive: false, problem, offersWindow: cause === "microphone" });
+      publish({ isLive: false, problem, offersWindow: cause === "microphone" });
     },
   }));
   return () => {
     if (state.call.isLive) return;
-    tell({ isLive: true, problem: "", offersWindow: false });
+    publish({ isLive: true, problem: "", offersWindow: false });
     // Made in the click itself, since browsers let only what begins there be heard.
     const context = new AudioContext();
     void context.resume().catch(() => undefined);

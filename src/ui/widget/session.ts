@@ -123,7 +123,7 @@ export function createSession(state: State, options: Options, api: Api): Session
         state.set({ ...state.talk, pending: null });
       }
     } catch (error) {
-      // What the stream has told since is newer than the loss of this answer.
+      // What the stream has brought since is newer than the loss of this answer.
       const isTold = isRunning(state)
         // The first try of it is being answered.
         || (error instanceof Refusal && error.status === 409)

@@ -173,7 +173,7 @@ export function apply(talk: Talk, frame: Frame): Talk {
   return frame.id === undefined || frame.id === "" ? next : { ...next, after: frame.id };
 }
 
-/** After a gap the server cannot tell any more: what was said so far, as one piece. */
+/** What was said so far, as one piece: after a gap the server has the pieces no more. */
 export const fromHistory = (talk: Talk, messages: Message[]): Talk => ({
   ...talk,
   items: messages.map(({ role, content, stopped }): Item => role === "user"
@@ -181,7 +181,7 @@ export const fromHistory = (talk: Talk, messages: Message[]): Talk => ({
     : { role, text: content, turn: null, wasStopped: stopped === true, tools: {} }),
 });
 
-/** What is being said in a call; a line may be told many times until it is final. */
+/** What is being said in a call; a line may come many times until it is final. */
 export function heard({ items, ...talk }: Talk, by: Speaker, text: string, isFinal: boolean): Talk {
   const line: Item = { role: "spoken", by, text, isFinal };
   const index = items.findLastIndex((item) =>

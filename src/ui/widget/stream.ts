@@ -1,6 +1,6 @@
 // Watches a conversation's stream from a position on and comes back whenever it is cut: by the
 // network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
-// EventSource, which tells neither why a stream is refused nor that it has gone silent.
+// EventSource, which reports neither why a stream is refused nor that it has gone silent.
 
 export interface Frame {
   type: string;

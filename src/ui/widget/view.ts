@@ -1,5 +1,5 @@
 // What is seen and pressed: the launcher, the panel with its log, notices and the message box.
-// Draws what it is told and passes on what people do; knows neither server nor storage.
+// Draws what it receives and passes on what people do; knows neither server nor storage.
 import { firstChars, unitsOf } from "#ui/characters.ts";
 import { createAnnouncer } from "./announce.ts";
 import { canBeHeard, windowOf, type CallState } from "./calling.ts";

@@ -127,7 +127,7 @@ test("[DB34] trying a tool shows what was sent, what came back and what the mode
     await outcome.getByText(`POST ${endpoint.url}/orders/A%2077`).waitFor();
     await outcome.getByLabel("Body sent").getByText('"is_express": false').waitFor();
     await outcome.getByLabel("Body that came back").getByText(LONG).waitFor();
-    await outcome.getByLabel("What the model is told").getByText(LONG).waitFor();
+    await outcome.getByLabel("What the model receives").getByText(LONG).waitFor();
     await outcome.locator("summary").first().click();
     assert.equal((await page.content()).includes(SECRET), false);
     await look();
@@ -135,7 +135,7 @@ test("[DB34] trying a tool shows what was sent, what came back and what the mode
     await call.click();
     await outcome.getByText("Status 503", { exact: true }).waitFor();
     await outcome.getByLabel("Body that came back").getByText("down").waitFor();
-    await outcome.getByLabel("What the model is told").getByText("error").waitFor();
+    await outcome.getByLabel("What the model receives").getByText("error").waitFor();
   });
 });
 

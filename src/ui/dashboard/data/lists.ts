@@ -14,7 +14,7 @@ export type Assistant = Row<typeof loadAssistants>;
 export type Campaign = Row<typeof loadCampaigns>;
 export type OwnNumber = Row<typeof loadNumbers>;
 
-/** No event tells of a change: whoever has to have them as they are just now says so. */
+/** No event announces a change: whoever has to have them as they are just now says so. */
 export function useAssistants({ freshMs } = SHARED): Data<Assistant[]> {
   const api = useApi();
   return useData("assistants", () => loadAssistants(api), [], { freshMs });

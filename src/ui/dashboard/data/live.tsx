@@ -1,5 +1,5 @@
-// The account's stream, open as long as somebody is signed in: tells pages what has changed, and
-// people whether what they see is current.
+// The account's stream, open as long as somebody is signed in. It notifies pages of what has
+// changed, and shows people whether what they see is current.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
@@ -70,8 +70,8 @@ export function useEvents(types: readonly string[], hear: Listener): void {
 }
 
 /**
- * Loads what the stream then keeps current: whenever the stream comes up, because nobody tells what
- * happened before; and once without a stream, when it is known that there is none.
+ * Loads what the stream then keeps current: whenever the stream comes up, because no event says
+ * what happened before; and once without a stream, when it is known that there is none.
  */
 export function useSnapshot(load: () => void): void {
   const { isLive, lostAt } = useFreshness();

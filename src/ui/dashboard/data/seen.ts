@@ -41,7 +41,7 @@ class Entry {
     const run = (this.#run += 1);
     this.#load = load;
     this.isLoading = true;
-    this.#tell();
+    this.#notify();
     load().then(
       (value) => {
         if (this.#run === run) this.set(value);
@@ -50,7 +50,7 @@ class Entry {
         if (this.#run !== run) return;
         this.error = error;
         this.isLoading = false;
-        this.#tell();
+        this.#notify();
       },
     );
   }
@@ -59,10 +59,10 @@ class Entry {
     this.#run += 1;
     this.#loadedAt = performance.now();
     Object.assign(this, { value, error: null, isLoading: false });
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const draw of this.shownBy) draw();
   }
 }

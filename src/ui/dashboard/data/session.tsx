@@ -80,7 +80,7 @@ export function openApi(apiKey: string, onRefused: () => void = () => undefined)
     const response = await fetchOf(input, init);
     if (response.status === 401) onRefused();
     const method = init?.method ?? (input instanceof Request ? input.method : "GET");
-    // No event tells of most changes; those made here are known.
+    // No event announces most changes; those made here are known.
     if (method !== "GET" && response.ok) spoilSeen(null);
     return response;
   };

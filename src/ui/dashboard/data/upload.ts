@@ -1,7 +1,7 @@
-// Sends a file with what belongs to it, and tells how far it has come. `fetch` cannot tell.
+// Sends a file with what belongs to it, and reports how far it has come, which `fetch` cannot.
 import { ParleyError } from "#client/client.ts";
 
-/** The server's own limit; told before anything is sent. */
+/** The server's own limit; shown before anything is sent. */
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
 interface Upload {

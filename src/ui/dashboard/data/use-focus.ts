@@ -1,4 +1,4 @@
-// What no event tells of is loaded again when people come back to the page.
+// Lists that no event keeps current are loaded again when people come back to the page.
 import { useEffect } from "preact/hooks";
 
 export function useFocusReload(reload: () => void): void {

@@ -1,11 +1,11 @@
-// What waits because the server was asked too often, and until when: told on the page, which goes
+// What waits because the server was asked too often, and until when: shown on the page, which goes
 // on by itself.
 import { useEffect, useState } from "preact/hooks";
 
 const waits = new Set<number>();
 const listeners = new Set<() => void>();
 
-const tell = (): void => {
+const notify = (): void => {
   for (const listener of listeners) listener();
 };
 
@@ -13,10 +13,10 @@ const tell = (): void => {
 export async function waitingFor(ms: number, wait: () => Promise<unknown>): Promise<void> {
   const until = Date.now() + ms + Math.random();
   waits.add(until);
-  tell();
+  notify();
   await wait();
   waits.delete(until);
-  tell();
+  notify();
 }
 
 /** When the last of what waits goes on; null: nothing waits. */

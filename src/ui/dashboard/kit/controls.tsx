@@ -216,7 +216,7 @@ export function Form({ onSubmit, submit, error, onCancel, children }: {
   );
 }
 
-/** A button whose work may fail; failures are told by `onError`. */
+/** A button whose work may fail; failures go to `onError`. */
 export function useWork(onError: (error: unknown) => void): {
   isBusy: boolean; run(work: () => Promise<unknown>): void;
 } {

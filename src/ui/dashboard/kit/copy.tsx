@@ -10,11 +10,11 @@ export function Copyable({ label, text }: { label: string; text: string }) {
     // Pages of plain http from another machine have no clipboard: people copy what is marked.
     if (!globalThis.isSecureContext) {
       if (shown.current) getSelection()?.selectAllChildren(shown.current);
-      toasts.tell("Marked: copy it with Ctrl+C.");
+      toasts.notify("Marked: copy it with Ctrl+C.");
       return;
     }
     await navigator.clipboard.writeText(text);
-    toasts.tell("Copied");
+    toasts.notify("Copied");
   };
   return (
     <div class="copyable">

@@ -60,12 +60,12 @@ interface Toast {
 }
 
 interface Toasts {
-  tell(text: string): void;
+  notify(text: string): void;
   fail(error: unknown): void;
 }
 
 const TOAST_MS = 6000;
-const ToastContext = createContext<Toasts>({ tell: () => undefined, fail: () => undefined });
+const ToastContext = createContext<Toasts>({ notify: () => undefined, fail: () => undefined });
 
 export const useToasts = (): Toasts => useContext(ToastContext);
 
@@ -78,7 +78,7 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       setShown((before) => [...before.slice(-2), { id, text, isError }]);
       setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), TOAST_MS);
     };
-    return { tell: (text) => show(text, false), fail: (error) => show(messageOf(error), true) };
+    return { notify: (text) => show(text, false), fail: (error) => show(messageOf(error), true) };
   }, []);
   return (
     <ToastContext.Provider value={toasts}>

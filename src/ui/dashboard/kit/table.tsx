@@ -1,5 +1,5 @@
 // Lists of any length: only the rows in view, and a few around them, are in the page. All rows have
-// one height, so that where a row is can be told without drawing those above it.
+// one height, so that the place of a row is known without drawing those above it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Rows } from "#ui/dashboard/data/rows.ts";

@@ -8,7 +8,7 @@ import { Dialog } from "./dialog.tsx";
 /** Who is asked before the address changes; true: it must not. */
 let guard: ((event: HashChangeEvent) => boolean) | null = null;
 
-// Listened to from the beginning, so before the router: on a window, listeners are told in their
+// Listened to from the beginning, so before the router: on a window, listeners run in their
 // order. Links, the back button and programs all pass here.
 addEventListener("hashchange", (event) => {
   if (!guard?.(event)) return;

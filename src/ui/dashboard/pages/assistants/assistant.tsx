@@ -39,7 +39,7 @@ function Opened({ data, record, tab: named }: {
   const toasts = useToasts();
   const draft = useNewDraft(record, (saved) => {
     data.set(saved);
-    toasts.tell("Saved");
+    toasts.notify("Saved");
   });
   const home = `#/assistants/${record.id}`;
   const isDirty = draft.changed.length > 0;
@@ -91,7 +91,7 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
     const status = isActive ? "inactive" : "active";
     await unwrap(api.PATCH("/user/assistant/{id}", { params, body: { status } }));
     reload();
-    toasts.tell(isActive ? "Disabled: it takes no calls" : "Enabled");
+    toasts.notify(isActive ? "Disabled: it takes no calls" : "Enabled");
   };
   const duplicate = async (): Promise<void> => {
     const { id: _id, ...copied } = record;
@@ -120,7 +120,7 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
             await unwrap(api.DELETE("/user/assistant/{id}", { params }));
             draft.discard();
             location.hash = "#/assistants";
-            toasts.tell("Deleted");
+            toasts.notify("Deleted");
           }}
         >
           It stops answering at once, and its number is free again. Its calls and conversations

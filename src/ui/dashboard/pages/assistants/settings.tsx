@@ -40,13 +40,13 @@ export function Settings({ isShown }: { isShown: boolean }) {
     setOpen((before) => new Set([...before, ...wrong.map(({ id }) => id)]));
   }, [failures]);
   // After the sections are open and the fields drawn, and after what a change of tab does.
-  const told = useRef(0);
+  const shown = useRef(0);
   useEffect(() => {
-    if (told.current === failures || !isShown) return;
+    if (shown.current === failures || !isShown) return;
     const timer = setTimeout(() => {
       const field = place.current?.querySelector<HTMLElement>("[aria-invalid]");
       if (!field) return;
-      told.current = failures;
+      shown.current = failures;
       field.focus({ preventScroll: true });
       field.scrollIntoView({ block: "center" });
     });

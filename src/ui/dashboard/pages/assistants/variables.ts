@@ -1,4 +1,4 @@
-// Placeholders such as {{customer_name}} in what an assistant says and is told.
+// Placeholders such as {{customer_name}} in what an assistant says and in its instructions.
 
 /** Filled in by the server itself. */
 export const SYSTEM_VARIABLES = [

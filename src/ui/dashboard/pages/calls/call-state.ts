@@ -1,4 +1,4 @@
-// A call as these pages hold it: the record, what a watcher is told of it, and what can be told
+// A call as these pages hold it: the record, what a watcher receives of it, and what follows
 // from them. Live changes are applied by the same function as the server's own tests use.
 import { applyCallEvent, type CallFrame } from "#features/calls/replica.ts";
 import type { Frame, paths } from "#client/client.ts";
@@ -59,7 +59,7 @@ export const typeWords = (type: string): string => type === "web" ? "Web call" :
 
 export const speakerOf = (sender: string): string => sender === "bot" ? "Assistant" : "Customer";
 
-/** Links work for whoever has them, whatever address the server is told to be at. */
+/** Links work for whoever has them, whatever address the server is said to be at. */
 export function recordingPath(url: string): string {
   const { pathname, search } = new URL(url, location.href);
   return pathname + search;

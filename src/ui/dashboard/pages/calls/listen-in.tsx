@@ -34,7 +34,7 @@ export function ListenIn({ callId }: { callId: number }) {
       callId,
       askTicket: async () => (await unwrap(api.POST("/user/stream-tickets"))).ticket,
       isPassing,
-      tell: (next, why) => {
+      onState: (next, why) => {
         setState(next);
         if (why !== undefined) setProblem(why);
       },

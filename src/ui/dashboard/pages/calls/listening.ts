@@ -17,7 +17,7 @@ interface ListenTo {
   /** Whether a failure to get one may pass. */
   isPassing(error: unknown): boolean;
   /** `problem`: why it is over, where that is not because the call is. */
-  tell(state: ListenState, problem?: unknown): void;
+  onState(state: ListenState, problem?: unknown): void;
 }
 
 /** The audio thread's. */
@@ -38,9 +38,9 @@ export function startListening(to: ListenTo): Listening {
   const finish = (problem?: unknown): void => {
     if (signal.aborted) return;
     over.abort();
-    to.tell("over", problem);
+    to.onState("over", problem);
   };
-  to.tell("connecting");
+  to.onState("connecting");
   listen(to, context, analyser, signal).then(() => finish(), finish);
   const samples = new Float32Array(analyser.fftSize);
   return {
@@ -69,14 +69,14 @@ async function listen(
       if (!to.isPassing(error)) throw error;
     }
     if (signal.aborted) return;
-    to.tell("lost");
+    to.onState("lost");
     await pause(RETRY_MS, signal);
   }
 }
 
 /** Rejects when what comes cannot be played. */
 function play(
-  { callId, tell }: ListenTo, ticket: string, playback: AudioWorkletNode, signal: AbortSignal,
+  { callId, onState }: ListenTo, ticket: string, playback: AudioWorkletNode, signal: AbortSignal,
 ): Promise<"over" | "lost"> {
   const { promise, resolve, reject } = Promise.withResolvers<"over" | "lost">();
   const origin = location.origin.replace(/^http/, "ws");
@@ -90,7 +90,7 @@ function play(
     if (typeof data !== "string") return queue.add(data);
     const { rate } = JSON.parse(data) as { rate: number };
     if (rate !== RATE) reject(new Error(`Sound at ${rate} Hz cannot be played here.`));
-    else tell("playing");
+    else onState("playing");
   };
   socket.onclose = ({ code }) => {
     signal.removeEventListener("abort", close);
@@ -100,7 +100,7 @@ function play(
   return promise.finally(close);
 }
 
-/** Knows how much waits to be played: the audio thread tells of every frame it has played. */
+/** Knows how much waits to be played: the audio thread reports every frame it has played. */
 function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
   let waiting = 0;
   let run = 0;

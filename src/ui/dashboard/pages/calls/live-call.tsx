@@ -121,7 +121,7 @@ function Say({ callId }: { callId: number }) {
       }));
       if (!ok) throw new Error(NOT_LIVE);
       setText("");
-      toasts.tell("The assistant says it as soon as nobody speaks.");
+      toasts.notify("The assistant says it as soon as nobody speaks.");
     });
   };
   const complaint = error ? fieldErrors(error).text ?? String((error as Error).message) : undefined;
@@ -136,7 +136,7 @@ function Say({ callId }: { callId: number }) {
   );
 }
 
-/** The server does not tell whether a call is muted: what it confirmed is kept for this tab. */
+/** The server does not say whether a call is muted: what it confirmed is kept for this tab. */
 const mutedKey = (callId: number): string => `parley-muted-${callId}`;
 
 function Mute({ callId }: { callId: number }) {
@@ -165,7 +165,7 @@ function EndCall({ callId, onClose }: { callId: number; onClose(): void }) {
   useEffect(() => () => void (isOpen.current = false), []);
   const end = async (): Promise<void> => {
     const { ok } = await unwrap(api.POST("/user/calls/{id}/end", { params: { path: { id: callId } } }));
-    if (!ok) toasts.tell("The call was over already.");
+    if (!ok) toasts.notify("The call was over already.");
   };
   return (
     <Confirm title="End this call?" action="End call" onConfirm={end} onClose={() => isOpen.current && onClose()}>

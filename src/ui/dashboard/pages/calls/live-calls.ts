@@ -1,4 +1,4 @@
-// The account's live calls: a snapshot, then what the account's stream tells of them.
+// The account's live calls: a snapshot, then what the account's stream brings of them.
 import { useCallback, useEffect, useMemo, useReducer } from "preact/hooks";
 import type { Frame, Parley } from "#client/client.ts";
 import { MISSED, useEvents, useSnapshot } from "#ui/dashboard/data/live.tsx";

@@ -138,7 +138,7 @@ function DeleteCall({ id, onClose }: { id: number; onClose(): void }) {
   const [, navigate] = useLocation();
   const remove = async (): Promise<void> => {
     const { message } = await unwrap(api.DELETE("/user/calls/{id}", { params: { path: { id } } }));
-    toasts.tell(message);
+    toasts.notify(message);
     navigate("/calls");
   };
   return (

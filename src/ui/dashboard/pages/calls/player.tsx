@@ -19,7 +19,7 @@ interface PlayerState {
   toggle(): void;
   seek(seconds: number): void;
   playFrom(seconds: number): void;
-  /** What the element tells. */
+  /** As the element reports it. */
   on: {
     onPlay(): void; onPause(): void; onTimeUpdate(): void; onSeeked(): void;
     onDurationChange(): void;
@@ -35,7 +35,7 @@ export function usePlayer(lengthGuess: number): PlayerState {
   const [length, setLength] = useState(Math.max(1, lengthGuess));
   useEffect(() => {
     if (!isPlaying) return;
-    // The element itself tells its time only four times a second.
+    // The element itself reports its time only four times a second.
     let frame = requestAnimationFrame(function draw() {
       setSeconds(audio.current?.currentTime ?? 0);
       frame = requestAnimationFrame(draw);
@@ -67,8 +67,8 @@ export function usePlayer(lengthGuess: number): PlayerState {
         onTimeUpdate: read,
         onSeeked: read,
         onDurationChange: () => {
-          const told = audio.current?.duration ?? 0;
-          if (Number.isFinite(told) && told > 0) setLength(told);
+          const seconds = audio.current?.duration ?? 0;
+          if (Number.isFinite(seconds) && seconds > 0) setLength(seconds);
         },
       },
     };

@@ -1,5 +1,5 @@
 // A call as it happens, over its own stream: a snapshot, then numbered changes. Whatever breaks in
-// between is taken up by the client; here it is only told that what is shown may be old.
+// between is taken up by the client; the page only shows that what is shown may be old.
 import { useEffect, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import { useApi } from "#ui/dashboard/data/session.tsx";

@@ -19,13 +19,13 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
   const act = async (action: "start" | "stop"): Promise<void> => {
     const { message } = await unwrap(
       api.POST("/user/campaigns/update-status", { body: { campaign_id: id, action } }));
-    toasts.tell(message);
+    toasts.notify(message);
     onChange();
   };
   const remove = async (): Promise<void> => {
     const { message } = await unwrap(
       api.DELETE("/user/campaigns/{id}", { params: { path: { id } } }));
-    toasts.tell(message);
+    toasts.notify(message);
     navigate("/campaigns");
   };
   return (

@@ -34,7 +34,7 @@ function One({ id, isEditing }: { id: number; isEditing: boolean }) {
     unwrap(api.GET("/user/campaigns/{id}", { params: { path: { id } } })),
   ["campaign_status_changed"]);
   const { value: campaign } = data;
-  // How many calls were made is told by no event of its own.
+  // How many calls were made has no event of its own.
   useEvents(CALL_EVENTS, useCalmly(data.reload, RELOAD_MS));
   if (campaign && isEditing) return <EditCampaign campaign={campaign} onSaved={data.set} />;
   return (

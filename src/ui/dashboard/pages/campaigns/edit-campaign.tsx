@@ -77,7 +77,7 @@ function Editor({ campaign, assistants, onSaved }: {
         params: { path: { id: campaign.id } }, body: changes,
       }))
       : await unwrap(api.POST("/user/campaigns", { body: bodyOf(fields) }));
-    toasts.tell(message);
+    toasts.notify(message);
     onSaved(data);
     // Drawn before the address changes: nothing is unsaved any more.
     setDone(true);

@@ -56,7 +56,7 @@ const REASONS: Record<string, string> = {
   requested: "",
 };
 
-/** Only events tell why; of those heard since the dashboard was opened, by campaign. */
+/** Only events say why: of those received since the dashboard was opened, by campaign. */
 const heard = new Map<number, string>();
 
 /** Why a campaign is in the state it is in; empty: nobody said. */

@@ -1,5 +1,5 @@
-// What the owner alone is told of a conversation's answers: the tokens the model counted, each
-// reply's and all together, and why replies failed, in full.
+// Facts about a conversation's answers that the owner alone sees: the tokens the model counted, of
+// each reply and all together, and why replies failed, in full.
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";

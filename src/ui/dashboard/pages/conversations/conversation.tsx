@@ -90,7 +90,7 @@ function Ai({ uuid, watch, row }: AsideProps) {
     const { ai_enabled: isEnabled } = await unwrap(on
       ? api.POST("/automate/conversations/{uuid}/enable-ai", params)
       : api.POST("/automate/conversations/{uuid}/disable-ai", params));
-    watch.tell({ type: "ai_toggled", ai_enabled: isEnabled });
+    watch.receive({ type: "ai_toggled", ai_enabled: isEnabled });
   });
   return (
     <Card>

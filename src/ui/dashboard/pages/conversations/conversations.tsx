@@ -1,5 +1,5 @@
-// All conversations, newest first. What changes while somebody has scrolled down is told instead of
-// pulling the list from under them.
+// All conversations, newest first. What changes while somebody has scrolled down is announced
+// instead of pulling the list from under them.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";

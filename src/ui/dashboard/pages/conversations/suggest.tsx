@@ -85,7 +85,7 @@ function Suggested({ made }: { made: Suggestion }) {
   const toasts = useToasts();
   const copy = (): void => {
     navigator.clipboard.writeText(made.reply)
-      .then(() => toasts.tell("Copied."), () => toasts.fail(new Error("The browser did not allow it.")));
+      .then(() => toasts.notify("Copied."), () => toasts.fail(new Error("The browser did not allow it.")));
   };
   if (made.ai_disabled) return <Notice tone="warn">The AI is off in that conversation: nothing was answered.</Notice>;
   return (

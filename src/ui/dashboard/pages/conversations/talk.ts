@@ -112,14 +112,14 @@ function applyToReply(items: Item[], frame: Frame, turn: number): void {
 const isSame = (one: Item | undefined, other: Item | undefined): boolean =>
   one?.role === other?.role && one?.text === other?.text;
 
-/** All that was said, then what the stream told since the gap; what is in both is there once. */
+/** All that was said, then what the stream brought since the gap; what is in both is there once. */
 export function withHistory(talk: Talk, history: History): Talk {
   const whole = history.map(itemOf);
-  const told = talk.items.filter(isStored);
-  let shared = Math.min(told.length, whole.length);
-  const isEnd = (length: number): boolean => told.slice(0, length).every((item, at) =>
+  const stored = talk.items.filter(isStored);
+  let shared = Math.min(stored.length, whole.length);
+  const isEnd = (length: number): boolean => stored.slice(0, length).every((item, at) =>
     isSame(item, whole[whole.length - length + at]));
   while (!isEnd(shared)) shared -= 1;
-  const known = new Set(told.slice(0, shared));
+  const known = new Set(stored.slice(0, shared));
   return { ...talk, items: [...whole, ...talk.items.filter((item) => !known.has(item))] };
 }

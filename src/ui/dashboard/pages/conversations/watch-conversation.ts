@@ -12,7 +12,7 @@ export interface Watch {
   lostAt: Date | null;
   error: unknown;
   /** Takes in what the server answered, ahead of its event. */
-  tell(frame: Frame): void;
+  receive(frame: Frame): void;
 }
 
 /** Frames come in bursts: they are drawn together. */
@@ -20,9 +20,9 @@ const GATHER_MS = 30;
 
 export function useWatch(uuid: string): Watch {
   const api = useApi();
-  const [state, setState] = useState<Omit<Watch, "tell">>({ talk: null, lostAt: null, error: null });
+  const [state, setState] = useState<Omit<Watch, "receive">>({ talk: null, lostAt: null, error: null });
   const waiting = useRef<Frame[]>([]);
-  const tell = useCallback((frame: Frame) => setState((before) => ({
+  const receive = useCallback((frame: Frame) => setState((before) => ({
     ...before, talk: before.talk && applyFrames(before.talk, [frame]),
   })), []);
   useEffect(() => {
@@ -66,5 +66,5 @@ export function useWatch(uuid: string): Watch {
       waiting.current = [];
     };
   }, [api, uuid]);
-  return { ...state, tell };
+  return { ...state, receive };
 }

@@ -42,7 +42,7 @@ export function Keys() {
   const revoke = async ({ id, name }: Key): Promise<void> => {
     await unwrap(api.DELETE("/user/api-keys/{id}", { params: { path: { id } } }));
     if (id === ownId) return signOut();
-    toasts.tell(`“${name}” is revoked`);
+    toasts.notify(`“${name}” is revoked`);
     list.reload();
   };
   return (

@@ -76,7 +76,7 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
         onConfirm={async () => {
           await unwrap(
             api.DELETE("/user/knowledgebases/{id}/documents/{document_id}", { params }));
-          toasts.tell("Document deleted");
+          toasts.notify("Document deleted");
           onChange();
           onClose();
         }}

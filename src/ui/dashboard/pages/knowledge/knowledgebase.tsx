@@ -126,7 +126,7 @@ function Actions({ knowledgebase, onChange }: {
           title={`Delete ${name}?`} action="Delete" onClose={() => setDialog(null)}
           onConfirm={async () => {
             await unwrap(api.DELETE("/user/knowledgebases/{id}", { params }));
-            toasts.tell("Knowledgebase deleted");
+            toasts.notify("Knowledgebase deleted");
             navigate("/knowledgebases");
           }}
         >

@@ -57,7 +57,7 @@ class UploadQueue {
       return { id: this.#newest, file, state: problem ? "refused" : "waiting", share: 0, problem };
     });
     this.items = [...this.items, ...added];
-    this.#tell();
+    this.#notify();
     void this.#run(apiKey);
   }
 
@@ -70,16 +70,16 @@ class UploadQueue {
   remove(id: number): void {
     this.#aborts.get(id)?.abort();
     this.items = this.items.filter((item) => item.id !== id);
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(isDone = false): void {
+  #notify(isDone = false): void {
     for (const listener of [...this.#listeners]) listener(isDone);
   }
 
   #change(id: number, changes: Partial<Item>): void {
     this.items = this.items.map((item) => item.id === id ? { ...item, ...changes } : item);
-    this.#tell();
+    this.#notify();
   }
 
   async #run(apiKey: string): Promise<void> {
@@ -104,7 +104,7 @@ class UploadQueue {
         onProgress: (share) => this.#change(id, { share }),
       });
       this.items = this.items.filter((item) => item.id !== id);
-      this.#tell(true);
+      this.#notify(true);
     } catch (error) {
       if (error instanceof ParleyError && error.status === 429) await this.#wait(id, error);
       else this.#change(id, { state: "failed", problem: messageOf(error) });

@@ -67,7 +67,7 @@ export function BlockedNumbers() {
             const { message } = await unwrap(api.DELETE("/user/blocked-numbers", {
               params: { query: { phone_number: removing } },
             }));
-            toasts.tell(message);
+            toasts.notify(message);
             rows.reload();
           }}
         >
@@ -90,7 +90,7 @@ function Block({ onDone }: { onDone(): void }) {
     const { message } = await unwrap(api.POST("/user/blocked-numbers", {
       body: { phone_number: number.trim(), reason: reason.trim() || null },
     }));
-    toasts.tell(message);
+    toasts.notify(message);
     setNumber("");
     setReason("");
     setError(null);

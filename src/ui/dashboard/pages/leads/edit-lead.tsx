@@ -62,7 +62,7 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
     setDraft({});
     setError(null);
     onSaved(data);
-    toasts.tell(message);
+    toasts.notify(message);
   };
   const discard = (): void => {
     setDraft({});

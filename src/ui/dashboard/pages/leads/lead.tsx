@@ -116,7 +116,7 @@ function Delete({ lead }: { lead: Lead }) {
           onConfirm={async () => {
             const { message } = await unwrap(
               api.DELETE("/user/leads/{id}", { params: { path: { id: lead.id } } }));
-            toasts.tell(message);
+            toasts.notify(message);
             navigate("/leads");
           }}
         >

@@ -53,7 +53,7 @@ const EVENTS = ["lead_status_changed"];
 const RELOAD_MS = 3000;
 const REDRAW_MS = 250;
 
-/** The newest change of each lead; what is loaded later is the same or newer, told by an event. */
+/** The newest change of each lead that an event brought; what is loaded later is as new. */
 function useChanges(onSelected: () => void, filter: LeadFilter): [Map<number, Change>, number] {
   const changes = useRef(new Map<number, Change>());
   const [version, redraw] = useReducer((count: number) => count + 1, 0);

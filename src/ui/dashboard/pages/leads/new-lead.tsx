@@ -59,7 +59,7 @@ function LeadForm({ campaigns, campaignId, onDone, onClose }: Props & { campaign
         secondary_contacts: numbers.map((phone) => ({ phone_number: phone })),
       },
     }));
-    toasts.tell(message);
+    toasts.notify(message);
     onDone();
     onClose();
   };

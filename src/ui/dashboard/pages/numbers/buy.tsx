@@ -161,7 +161,7 @@ function BuyDialog({ offer, onClose, onRefused }: {
       }
       throw error;
     }
-    toasts.tell(`${text} is yours`);
+    toasts.notify(`${text} is yours`);
     navigate("/numbers");
   };
   return (

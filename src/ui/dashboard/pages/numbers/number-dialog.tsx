@@ -77,7 +77,7 @@ function Rename({ number, onChange }: Pick<Props, "number" | "onChange">) {
       params: { path: { id: number.id } }, body: { nickname: nickname.trim() },
     }));
     setError(null);
-    toasts.tell("Name saved");
+    toasts.notify("Name saved");
     onChange();
   };
   const isSame = nickname.trim() === (number.nickname ?? "");
@@ -113,7 +113,7 @@ function Release({ number, onChange, onClose, onBack }: Omit<Props, "users"> & {
       onConfirm={async () => {
         const { message } = await unwrap(
           api.DELETE("/user/phone-numbers/{id}", { params: { path: { id } } }));
-        toasts.tell(message);
+        toasts.notify(message);
         onChange();
         onClose();
       }}

@@ -82,7 +82,7 @@ export function SipTrunks() {
             const { message } = await unwrap(api.DELETE("/user/phone-numbers/{id}", {
               params: { path: { id: deleting.id } },
             }));
-            toasts.tell(message);
+            toasts.notify(message);
             list.reload();
           }}
         >

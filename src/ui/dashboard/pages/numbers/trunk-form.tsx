@@ -31,7 +31,7 @@ export function TrunkDialog({ trunk, onSaved, onClose }: {
         params: { path: { id: trunk.id } }, body,
       }))
       : await unwrap(api.POST("/user/phone-numbers/sip-trunks", { body }));
-    toasts.tell(message);
+    toasts.notify(message);
     onSaved();
     onClose();
   };
@@ -134,7 +134,7 @@ function InboundPart(props: PartProps) {
   return (
     <>
       <SelectField
-        label="Who may ring in, told by" value={form.auth} options={AUTHS}
+        label="Who may ring in is recognised by" value={form.auth} options={AUTHS}
         onInput={(auth) => set({ auth })} error={errors.inbound_authorization_type}
       />
       {form.auth === "ip" && (

@@ -43,7 +43,7 @@ const TELL: Record<string, Tell> = {
     icon: "conversations", isBad: true, text: textOf(frame.error),
     href: frame.conversation_id ? talkOf(frame).href : "#/ledger",
   }),
-  // One that failed outright is told by what explains it, which comes right behind.
+  // One that failed outright is shown by what explains it, which comes right behind.
   reply_failed: (frame) => frame.reason === "interrupted"
     ? { ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true }
     : null,

@@ -1,4 +1,4 @@
-// What happened lately, newest first: the end of the account's log, then what its stream tells.
+// What happened lately, newest first: the end of the account's log, then what its stream brings.
 import { useCallback, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "#client/client.ts";
 import { MISSED, useEvents, useSnapshot } from "#ui/dashboard/data/live.tsx";

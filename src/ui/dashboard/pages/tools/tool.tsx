@@ -71,7 +71,7 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
     onSaved(data);
     setFields(fieldsOf(data));
     setError(null);
-    toasts.tell("Saved");
+    toasts.notify("Saved");
   };
   return (
     <Page
@@ -113,7 +113,7 @@ function Delete({ tool, onGone }: { tool: Tool; onGone(): void }) {
             await unwrap(
               api.DELETE("/user/tools/{id}", { params: { path: { id: tool.id } } }));
             onGone();
-            toasts.tell("Deleted");
+            toasts.notify("Deleted");
             setTimeout(() => void (location.hash = "#/tools"));
           }}
         >

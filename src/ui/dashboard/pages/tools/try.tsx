@@ -145,8 +145,8 @@ function Outcome({ trial }: { trial: Trial }) {
         </div>
       )}
       <div>
-        <h3>What the model is told</h3>
-        <Text label="What the model is told" text={JSON.stringify(result, null, 2)} />
+        <h3>What the model receives</h3>
+        <Text label="What the model receives" text={JSON.stringify(result, null, 2)} />
       </div>
     </section>
   );

@@ -17,7 +17,7 @@ const queryOf = ({ state, type, endpoint }: Filter) => ({
   ...(endpoint ? { endpoint_id: Number(endpoint) } : {}),
 });
 
-/** Every event may have been sent somewhere; that it has arrived is told by none. */
+/** Every event may have been sent somewhere; no event says that it has arrived. */
 export function useDeliveries(filter: Filter): Rows<Delivery> {
   const api = useApi();
   const rows = usePages<Delivery>(`deliveries ${JSON.stringify(filter)}`, async (page, perPage) => {

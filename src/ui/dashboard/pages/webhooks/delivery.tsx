@@ -15,7 +15,7 @@ import "./webhooks.css";
 
 const BACK = { href: "#/webhooks/deliveries", label: "Deliveries" };
 
-/** No event tells that it has arrived: loaded again once, shortly after it was due. */
+/** No event says that it has arrived: loaded again once, shortly after it was due. */
 const AFTER_DUE_MS = 1000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
@@ -55,7 +55,7 @@ function Actions({ delivery, reload }: { delivery: Delivery; reload(): void }) {
     const { data } = await unwrap(api.POST("/user/webhook-deliveries/{id}/replay", {
       params: { path: { id: delivery.id } },
     }));
-    toasts.tell(`Sent once more as delivery ${data.id}`);
+    toasts.notify(`Sent once more as delivery ${data.id}`);
     navigate(`/webhooks/deliveries/${data.id}`);
   };
   return (

@@ -116,11 +116,11 @@ function Actions({ endpoint, onChanged }: {
   const turn = async (status: Endpoint["status"]): Promise<void> => {
     const { data } = await unwrap(api.PUT("/user/webhook-endpoints/{id}", { ...path, body: { status } }));
     onChanged(data);
-    toasts.tell(status === "active" ? "Enabled" : "Disabled");
+    toasts.notify(status === "active" ? "Enabled" : "Disabled");
   };
   const test = async (): Promise<void> => {
     const { data } = await unwrap(api.POST("/user/webhook-endpoints/{id}/test", path));
-    toasts.tell("Test message queued");
+    toasts.notify("Test message queued");
     location.hash = `#/webhooks/deliveries/${data.id}`;
   };
   return (
@@ -138,7 +138,7 @@ function Actions({ endpoint, onChanged }: {
           onSaved={(saved) => {
             onChanged(saved);
             ask(null);
-            toasts.tell("Saved");
+            toasts.notify("Saved");
           }}
         />
       )}

@@ -47,7 +47,7 @@ export function Webhooks() {
           rowKey={({ id }) => id} href={({ id }) => `#/webhooks/endpoints/${id}`}
           empty={(
             <Empty icon="webhooks" title="No endpoints yet">
-              <p>Have your server told of calls, conversations and payments, signed, in order.</p>
+              <p>Your server receives calls, conversations and payments: signed, in order.</p>
               {add}
             </Empty>
           )}

@@ -14,7 +14,7 @@ export const TABS = [
   { id: "deliveries", label: "Deliveries", href: "#/webhooks/deliveries" },
 ];
 
-/** No event tells of endpoints. */
+/** No event announces changes of endpoints. */
 export function useEndpoints() {
   const api = useApi();
   const data = useData("webhook endpoints", async () =>

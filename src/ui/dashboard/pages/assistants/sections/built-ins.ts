@@ -1,4 +1,4 @@
-// The built-in functions, told as data: what each is called, what it needs, and which field each
+// The built-in functions, as data: what each is called, what it needs, and which field each
 // member is filled in with.
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";

@@ -30,7 +30,7 @@ function Turns() {
       </div>
       <div class="form-row">
         <Choice
-          name="endpoint_type" label="End of a turn is told by"
+          name="endpoint_type" label="The end of a turn is recognised by"
           options={[
             { value: "vad", label: "Silence (vad)" }, { value: "ai", label: "Meaning (ai)" },
           ]}

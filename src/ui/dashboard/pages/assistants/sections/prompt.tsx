@@ -1,4 +1,4 @@
-// Section: what the assistant says first, what it is told to be, and the variables in both.
+// Section: what the assistant says first, its instructions, and the variables in both.
 import { useRef } from "preact/hooks";
 import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";

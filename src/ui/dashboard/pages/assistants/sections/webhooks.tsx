@@ -1,4 +1,4 @@
-// Section: the three addresses that are told of this assistant's calls and conversations.
+// Section: the three addresses that receive this assistant's calls and conversations.
 import { Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Field } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Switch, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
