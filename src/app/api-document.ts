@@ -95,8 +95,8 @@ function printed(printer: Printer, operation: Operation): object {
     ...(body
       ? { requestBody: { required: true, content: contentOf({ "application/json": body }) } }
       : {}),
-    responses: Object.fromEntries(Object.entries(answers).map(([status, [told, content]]) =>
-      [status, { description: told, ...(content ? { content: contentOf(content) } : {}) }])),
+    responses: Object.fromEntries(Object.entries(answers).map(([status, [description, content]]) =>
+      [status, { description, ...(content ? { content: contentOf(content) } : {}) }])),
     security: needsKey ? [{ apiKey: [] }] : [],
   };
 }

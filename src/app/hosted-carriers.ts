@@ -14,7 +14,7 @@ import { createVonageCalls } from "#providers/carriers/hosted/vonage-calls.ts";
 
 export type HostedLines = ReadonlyMap<HostedAccount, Hosted>;
 
-/** PARLEY_TWILIO_URL tells SignalWire from Twilio: only SignalWire's path ends so. */
+/** PARLEY_TWILIO_URL distinguishes SignalWire from Twilio: only SignalWire's path ends so. */
 const isSignalWire = (url: string): boolean => new URL(url).pathname.endsWith("/laml");
 
 /** Null where the operator has no such account; config.ts sees to it that one is set whole. */

@@ -25,7 +25,7 @@ const FORMAT = 1;
 
 interface Contents {
   format: number;
-  /** Tells whether a secret is the one that sealed what is in here; does not tell it. */
+  /** Recognises the secret that sealed what is in here, without containing it. */
   secret_mark: string | null;
   /** Path to size in bytes. */
   files: Record<string, number>;

@@ -41,7 +41,7 @@ function readStock(
     const number = parseNumber(line);
     const countryCode = country ?? number?.countryCode;
     if (!number) refuse("is no number in E.164");
-    else if (!countryCode) refuse("does not tell its country: give --country");
+    else if (!countryCode) refuse("does not show its country: give --country");
     else if (monthlyMicros === null && prices.of(countryCode) === null) {
       refuse(`is of ${countryCode}, which has no price in the list: give --price`);
     } else {

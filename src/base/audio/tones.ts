@@ -23,7 +23,7 @@ function share(block: Int16Array, hertz: number, rate: number, energy: number): 
   return (2 * power) / (block.length * energy);
 }
 
-/** `tell` runs once for every tone, when it has lasted long enough to be no speech. */
+/** `onBeep` runs once for every tone, when it has lasted long enough to be no speech. */
 export function createBeepDetector(
   rate: number,
   onBeep: () => void,

@@ -27,7 +27,7 @@ export interface EventBus {
   watch(listener: () => void): () => void;
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
-  /** Events published as committed so far; tells this process's commits from another's. */
+  /** Events published as committed so far; distinguishes this process's commits from another's. */
   committed(): number;
 }
 

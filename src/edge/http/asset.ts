@@ -1,5 +1,5 @@
-// What does not change while the server runs is kept compressed, and sent with a tag that tells
-// whether a client has it already.
+// What does not change while the server runs is kept compressed, and sent with a tag by which
+// a client knows whether it has it already.
 import { hash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import type { HeaderMap, HttpRequest, Reply } from "./exchange.ts";

@@ -32,13 +32,13 @@ function simplified(union: Printed): Printed {
   }
   if (others.length !== 1 || !first) return union;
   const { description, examples, ...bare } = first;
-  const told = {
+  const described = {
     ...(description === undefined ? {} : { description }),
     ...(examples === undefined ? {} : { examples }),
   };
-  if (first.$ref !== undefined) return { ...told, ...rest, anyOf: [bare, { type: "null" }] };
-  if (typeof first.type !== "string") return { ...told, ...union };
-  return withNull({ ...bare, ...told, ...rest }, nulls);
+  if (first.$ref !== undefined) return { ...described, ...rest, anyOf: [bare, { type: "null" }] };
+  if (typeof first.type !== "string") return { ...described, ...union };
+  return withNull({ ...bare, ...described, ...rest }, nulls);
 }
 
 function withNull(schema: Printed, nulls: boolean): Printed {

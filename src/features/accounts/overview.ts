@@ -123,9 +123,9 @@ export function createOverview({ store, system }: OverviewOptions): ReadOverview
       const range = earlier(today, before);
       measured.unshift(await measure(range, store.figures(accountId, range)));
     }
-    const told: Day[] = [];
+    const shown: Day[] = [];
     for (const { range, figures, turns, replies } of measured) {
-      told.push({
+      shown.push({
         date: utcDay(range.from),
         ...figures,
         callLatency: await callLatencyOf(turns),
@@ -135,7 +135,7 @@ export function createOverview({ store, system }: OverviewOptions): ReadOverview
     const { balanceMicros, reservedMicros, sequence, liveCalls } = present;
     return {
       asOf, sequence, balanceMicros, reservedMicros, liveCalls,
-      days: told,
+      days: shown,
       callLatency: await callLatencyOf(measured.flatMap(({ turns }) => turns)),
       replyLatency: replyLatencyOf(measured.flatMap(({ replies }) => replies)),
     };

@@ -1,5 +1,5 @@
 // The tools every assistant can be given without configuring an endpoint. On the way in they are
-// flat objects told apart by `type`; the wire shows them as `{type, data}`, which is accepted too.
+// flat objects that differ by `type`; the wire shows them as `{type, data}`, accepted too.
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 import {
   about, HttpUrl, named, Nullable, prepared, TimeZone, withMessage,
@@ -17,26 +17,26 @@ const WHEN = "When the model is to use it, in words for the model; null: as it s
 const Description = Type.Optional(Nullable(Type.String({
   maxLength: DESCRIPTION_CHARS_MAX, ...about(WHEN, "When the caller asks for it."),
 })));
-const Text = (text: string, told: string) =>
-  Type.Optional(Type.String({ maxLength: TEXT_CHARS_MAX, default: text, ...about(told) }));
-const Flag = (value: boolean, told: string) =>
-  Type.Optional(Type.Boolean({ default: value, ...about(told) }));
-const Line = (charsMax: number, told: string, example: string) =>
-  Type.Optional(Nullable(Type.String({ maxLength: charsMax, ...about(told, example) })));
-const Name = (told: string, example: string) =>
-  Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about(told, example) });
+const Text = (text: string, description: string) =>
+  Type.Optional(Type.String({ maxLength: TEXT_CHARS_MAX, default: text, ...about(description) }));
+const Flag = (value: boolean, description: string) =>
+  Type.Optional(Type.Boolean({ default: value, ...about(description) }));
+const Line = (charsMax: number, description: string, example: string) =>
+  Type.Optional(Nullable(Type.String({ maxLength: charsMax, ...about(description, example) })));
+const Name = (description: string, example: string) =>
+  Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about(description, example) });
 /** E.164, or a SIP URI where the carrier is one. */
 const DIALLED = "^(\\+[1-9][0-9]{4,14}|sips?:[^\\s@]+@[^\\s@]+)$";
-const Dialled = (told: string) => Type.String({
+const Dialled = (description: string) => Type.String({
   maxLength: NAME_CHARS_MAX,
   pattern: DIALLED,
-  ...about(told, "+4930123456"),
+  ...about(description, "+4930123456"),
   ...withMessage("The phone number must be in E.164 format (e.g. +1234567890) or a SIP URI."),
 });
 
-const choice = <T extends string>(values: readonly [T, ...T[]], told: string) =>
+const choice = <T extends string>(values: readonly [T, ...T[]], description: string) =>
   Type.Optional(Type.Union(
-    values.map((value) => Type.Literal(value)), { default: values[0], ...about(told) }));
+    values.map((value) => Type.Literal(value)), { default: values[0], ...about(description) }));
 
 /** Reads `{type, data: {...}}` as the flat object it stands for. */
 function flat(value: unknown): unknown {
@@ -46,12 +46,12 @@ function flat(value: unknown): unknown {
 }
 
 const tool = <Name extends string, Fields extends TProperties>(
-  type: Name, told: string, fields: Fields,
+  type: Name, description: string, fields: Fields,
 ) => {
   const name = type.replaceAll(/(^|_)([a-z])/g, (_, _line, letter: string) => letter.toUpperCase());
   return Type.Object(
     { type: Type.Literal(type, about("Which built-in tool.")), ...fields },
-    named(`${name}Tool`, told));
+    named(`${name}Tool`, description));
 };
 
 const CallTransfer = tool("call_transfer", "Hands the caller over to a number, unannounced.", {
@@ -88,7 +88,7 @@ const WarmCallTransfer = tool("warm_call_transfer", "Briefs a colleague, then co
     minimum: 0, maximum: 100, default: 80, ...about("How loud that is, in percent."),
   })),
   hold_message: Text(
-    "Please hold while I connect you with a colleague.", "What the caller is told before."),
+    "Please hold while I connect you with a colleague.", "What the caller hears before."),
   summary_instructions: Text(
     "Summarise in a few sentences who is calling, what they want and what was agreed so far.",
     "How the model is to sum the call up for the colleague."),

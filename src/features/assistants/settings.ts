@@ -37,17 +37,18 @@ export const oneOf = <T extends string>(values: readonly T[], options: SchemaOpt
 
 export const Id = (options: SchemaOptions = {}) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options });
-const Ids = (told: string) =>
-  Type.Array(Id(), { maxItems: IDS_MAX, default: [], ...about(told, [1]) });
-const NonBlank = (charsMax: number, told: SchemaOptions) =>
-  Type.String({ pattern: "\\S", maxLength: charsMax, ...told });
-const Ranged = (minimum: number, maximum: number, value: number, told: string) =>
-  Type.Number({ minimum, maximum, default: value, ...about(told) });
-const Whole = (minimum: number, maximum: number, value: number, told: string) =>
-  Type.Integer({ minimum, maximum, default: value, ...about(told) });
-const Flag = (value: boolean, told: string) => Type.Boolean({ default: value, ...about(told) });
-const LongText = (told: string, example: string) =>
-  Type.String({ maxLength: 1000, ...about(told, example) });
+const Ids = (description: string) =>
+  Type.Array(Id(), { maxItems: IDS_MAX, default: [], ...about(description, [1]) });
+const NonBlank = (charsMax: number, description: SchemaOptions) =>
+  Type.String({ pattern: "\\S", maxLength: charsMax, ...description });
+const Ranged = (minimum: number, maximum: number, value: number, description: string) =>
+  Type.Number({ minimum, maximum, default: value, ...about(description) });
+const Whole = (minimum: number, maximum: number, value: number, description: string) =>
+  Type.Integer({ minimum, maximum, default: value, ...about(description) });
+const Flag = (value: boolean, description: string) =>
+  Type.Boolean({ default: value, ...about(description) });
+const LongText = (description: string, example: string) =>
+  Type.String({ maxLength: 1000, ...about(description, example) });
 const Url = (what: string, kind: string) => ({
   ...HttpUrl(`The ${kind} url must be a valid URL.`),
   ...about(`${what}; null: nowhere.`, "https://example.com/hooks/parley"),
@@ -172,7 +173,7 @@ const REQUIRED = {
     ...about("IANA time zone its dates and times are in.", "Europe/Berlin"),
   },
   system_prompt: NonBlank(LIMITS.promptCharsMax, about(
-    "What the model is told: who it is, what it knows, what it may do. `{{name}}` is filled in.",
+    "The instructions to the model: who it is, what it knows, what it may do. `{{name}}` is filled in.",
     "You answer the telephone of {{company}}. Be brief and friendly.")),
 };
 
@@ -208,7 +209,7 @@ const DEFAULTED = {
   end_call_on_voicemail: Flag(true, "Whether a call that an answering machine took is ended."),
   endpoint_type: oneOf(["vad", "ai"], {
     default: "vad",
-    ...about("What tells that the caller has finished: silence alone (vad), or the words too (ai)."),
+    ...about("How the end of what a caller says is recognised: by silence alone (vad), or the words too (ai)."),
   }),
   endpoint_sensitivity: Ranged(0, 5, 0.5,
     "Seconds of silence that end the caller's turn, before what the words say is added."),
@@ -224,7 +225,7 @@ const DEFAULTED = {
   recogniser_hints: Type.Array(NonBlank(HINT_CHARS_MAX, about("A name or word.", "Zwickau")), {
     maxItems: LIMITS.recogniserHintsMax,
     default: [],
-    ...about("Names and words callers are likely to say, told to the speech recogniser beside "
+    ...about("Names and words callers are likely to say, given to the speech recogniser beside "
       + "the assistant's name, its variables and the titles of its knowledge.",
     ["Parley", "Zwickau"]),
   }),
@@ -260,7 +261,7 @@ const CLEARABLE = {
   }),
   knowledgebase_id: Id(about("The knowledgebase it looks things up in; null: none.", 1)),
   knowledgebase_mode: oneOf(["function_call", "prompt"], about(
-    "The model asks when it needs to know (function_call), or what fits is always told (prompt).")),
+    "The model asks when it needs to know (function_call), or what fits is always in the prompt (prompt).")),
   synthesizer_provider_id: Id(about("Who makes its voice; null: chosen from the language.", 1)),
   transcriber_provider_id: Id(about("Who understands callers; null: chosen from the language.", 1)),
   filler_config: FillerConfig,
@@ -269,7 +270,7 @@ const CLEARABLE = {
     ...about("Seconds a caller may be silent at the beginning; null: as at any other time.", 20),
   }),
   reengagement_prompt: LongText(
-    "What it is told to say after silence; null: a short question.", "Ask if they are still there."),
+    "The instruction what to say after silence; null: a short question.", "Ask if they are still there."),
   voice_mail_message: LongText(
     "What it says to an answering machine; null: nothing.", "Please call us back."),
   webhook_url: Url("Where calls are reported when they end", "webhook"),

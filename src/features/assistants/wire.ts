@@ -156,7 +156,7 @@ export function outboundWire(assistant: Assistant): Static<typeof OutboundSchema
 export const SavedSchema = Type.Object({
   ...savedOf(Type.Pick(
     AssistantSchema, ["id", "uuid", "name", "status", "type", "mode"],
-    named("AssistantHead", "What create and update tell of an assistant."))).properties,
+    named("AssistantHead", "What create and update return of an assistant."))).properties,
   warnings: WarningsSchema,
 });
 

@@ -76,13 +76,13 @@ export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }):
       return { kind: "failed" as const, reason: "thread", sent: true };
     });
     if (reply.kind === "result") return { kind: "done", data: reply.result.data };
-    const told = { account_id: accountId, outcome: reply.kind, path: asked.path.split("?")[0] };
+    const fields = { account_id: accountId, outcome: reply.kind, path: asked.path.split("?")[0] };
     if (reply.kind === "status") {
       const reason = reasonOf(reply.answered?.body ?? "");
-      log.warn({ ...told, status: reply.status, reason }, "Cal.com refused");
+      log.warn({ ...fields, status: reply.status, reason }, "Cal.com refused");
       return { kind: "refused", status: reply.status, reason };
     }
-    log.warn({ ...told, reason: reply.reason }, "Cal.com could not be asked");
+    log.warn({ ...fields, reason: reply.reason }, "Cal.com could not be asked");
     return { kind: "failed", sent: reply.kind === "failed" && reply.sent };
   };
 }

@@ -211,11 +211,11 @@ export function createCalcom(options: CalcomOptions) {
     const tools = assistant.settings.tools.filter((tool) => tool.type === "calendar_integration");
     const functions = new Map(tools.flatMap((tool, index) => {
       const suffix = index === 0 ? "" : `_${index + 1}`;
-      return functionsOf(tool, suffix).map((told, at) =>
-        [told.name, { told, tool, isBooking: at === 1 }] as const);
+      return functionsOf(tool, suffix).map((offer, at) =>
+        [offer.name, { offer, tool, isBooking: at === 1 }] as const);
     }));
     return {
-      offered: [...functions.values()].map(({ told }) => told),
+      offered: [...functions.values()].map(({ offer }) => offer),
       call: async ({ name, arguments: args }: { name: string; arguments: Arguments }) => {
         const wanted = functions.get(name);
         if (!wanted) return { error: `There is no function named ${name}.` };

@@ -17,9 +17,9 @@ import type { Appointment, Calendar, Calendars, CalendarSettings } from "./calen
 import { renderFeed } from "./feed.ts";
 import { dateOf, localIso, startOfDay, WEEKDAYS, type OpenPeriod, type Period } from "./slots.ts";
 
-const Time = (told: string, example: string) => Type.String({
+const Time = (description: string, example: string) => Type.String({
   pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
-  ...about(told, example),
+  ...about(description, example),
   ...withMessage("The time must be HH:MM."),
 });
 const OpenPeriodSchema = Type.Object({
@@ -33,8 +33,8 @@ const Hours = Type.Object(
   Object.fromEntries(WEEKDAYS.map((day) => [day, Type.Optional(Periods(day))])),
   named("WorkingHours", "When appointments can be had, by weekday. Replaced as a whole."),
 );
-const Minutes = (minimum: number, maximum: number, told: string, example: number) =>
-  Type.Integer({ minimum, maximum, ...about(told, example) });
+const Minutes = (minimum: number, maximum: number, description: string, example: number) =>
+  Type.Integer({ minimum, maximum, ...about(description, example) });
 
 const SETTINGS = {
   time_zone: Nullable({
@@ -52,8 +52,8 @@ const ChangeBody = Type.Object({
   rotate_feed: Type.Optional(Type.Boolean(
     about("Whether the feed gets a new address; the old one is dead at once.", false))),
 });
-const Text = (told: string, example: string) =>
-  Nullable(Type.String({ maxLength: 500, ...about(`${told}; null: not said.`, example) }));
+const Text = (description: string, example: string) =>
+  Nullable(Type.String({ maxLength: 500, ...about(`${description}; null: not said.`, example) }));
 const WHO = {
   name: Type.String({ pattern: "\\S", maxLength: 500, ...about("Who comes.", "Ada Lovelace") }),
   email: Text("Their mail address", "ada@example.org"),
@@ -70,8 +70,8 @@ const BookBody = Type.Object({
   phone: Type.Optional(WHO.phone),
   notes: Type.Optional(WHO.notes),
 });
-const Day = (told: string) => Type.Optional(
-  Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", ...about(told, "2026-03-02") }));
+const Day = (description: string) => Type.Optional(
+  Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", ...about(description, "2026-03-02") }));
 const ListQuery = Type.Object({
   from: Day("The first day, in the calendar's zone; left out: today."),
   to: Day("The last day; left out: 90 days after the first."),

@@ -383,10 +383,10 @@ function hear(
       return keep("call status", calls.change(call, "in-progress", { answeredBy: message.by }));
     case "reply":
       return keep("reply", reply(options, call, message.turn, {
-        question: message.text, told: message.language,
+        question: message.text, detected: message.language,
       }));
     case "reengage":
-      return keep("reply", reply(options, call, message.turn, { question: null, told: null }));
+      return keep("reply", reply(options, call, message.turn, { question: null, detected: null }));
     case "cancel":
       if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
       return;
@@ -437,7 +437,7 @@ function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep):
   }
   // A model that hears by itself answers by itself: its turns are seen here alone.
   if (call.isRealtime && speaker === "customer" && text !== "") {
-    keep("language", followLanguage(options, call, { text, told: null }));
+    keep("language", followLanguage(options, call, { text, detected: null }));
   }
   // What functions said counts also where the words behind it were never heard.
   if ((counts && text !== "") || functionCalls.length > 0) {

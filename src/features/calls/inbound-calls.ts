@@ -85,11 +85,11 @@ export async function withInboundVariables(
   const { inbound_webhook_url: url } = settings;
   if (url === null) return call;
   const { id: callId, accountId, customerPhone, assistantPhone } = call;
-  const told = await askInbound({
+  const answered = await askInbound({
     url, accountId, assistantId, callId, customerPhone, assistantPhone, variables: call.variables,
   });
-  if (Object.keys(told).length === 0) return call;
-  const variables = { ...call.variables, ...told };
+  if (Object.keys(answered).length === 0) return call;
+  const variables = { ...call.variables, ...answered };
   await calls.setVariables(call, variables);
   return { ...call, variables };
 }

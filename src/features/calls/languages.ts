@@ -19,11 +19,11 @@ export interface SpokenLanguage {
   doubt: string | null;
 }
 
-/** Null: nobody can tell, or the present one. */
+/** Null: not known, or the present one. */
 async function otherLanguage(
-  text: string, told: string | null, current: string, among: string[],
+  text: string, detected: string | null, current: string, among: string[],
 ): Promise<string | null> {
-  const base = told?.slice(0, 2) ?? null;
+  const base = detected?.slice(0, 2) ?? null;
   if (base !== null && among.includes(base)) return base === current ? null : base;
   if (text.startsWith("[") || !/\p{L}/u.test(text)) return null;
   // Its tables are only read where somebody may speak several languages.
@@ -40,11 +40,11 @@ function isLong(text: string): boolean {
   return words >= WORDS_MIN || (text.match(UNPARTED)?.length ?? 0) >= UNPARTED_CHARS_MIN;
 }
 
-/** The language spoken after this turn. `told`: the recogniser's word, null where it has none. */
+/** The language spoken after this turn. `detected`: by the recogniser; null: by none. */
 export async function languageAfter(
-  spoken: SpokenLanguage, turn: { text: string; told: string | null }, among: string[],
+  spoken: SpokenLanguage, turn: { text: string; detected: string | null }, among: string[],
 ): Promise<SpokenLanguage> {
-  const other = await otherLanguage(turn.text, turn.told, spoken.current, among);
+  const other = await otherLanguage(turn.text, turn.detected, spoken.current, among);
   if (other === null) return { current: spoken.current, doubt: null };
   return isLong(turn.text) || spoken.doubt === other
     ? { current: other, doubt: null }

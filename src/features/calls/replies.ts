@@ -41,7 +41,7 @@ export function remember(
 /** Answers one turn; `question` is null when the customer has been silent. */
 export async function reply(
   options: CallingOptions, call: LiveCall, number: number,
-  { question, told }: { question: string | null; told: string | null },
+  { question, detected }: { question: string | null; detected: string | null },
 ): Promise<void> {
   const { media, system, limits, log } = options;
   const abort = new AbortController();
@@ -50,7 +50,7 @@ export async function reply(
   try {
     await driveTurn({
       gather: async () => {
-        if (question !== null) await followLanguage(options, call, { text: question, told });
+        if (question !== null) await followLanguage(options, call, { text: question, detected });
         return gather(options, call, number, question);
       },
       onEvent: (event) => show(options, call, number, event),
@@ -143,7 +143,7 @@ function instructionsOf(options: CallingOptions, call: LiveCall): string {
 
 /** Recogniser, voice, fixed sentences and prompt change into the language the customer speaks. */
 export async function followLanguage(
-  options: CallingOptions, call: LiveCall, turn: { text: string; told: string | null },
+  options: CallingOptions, call: LiveCall, turn: { text: string; detected: string | null },
 ): Promise<void> {
   const { among } = call.language;
   if (among.length < 2) return;

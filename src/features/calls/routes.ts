@@ -40,8 +40,8 @@ const NOT_FOUND = "Call not found";
 const COMMON = { tag: "Calls", errorShape: "message" } as const;
 const params = { id: IdOf("call", "GET /user/calls") };
 
-const literals = <T extends string>(values: readonly T[], told: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+const literals = <T extends string>(values: readonly T[], description: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(description));
 const ListQuery = Type.Object({
   ...pageQuery(),
   status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),

@@ -138,9 +138,9 @@ function createFace(
   let isGone = false;
   const intake = createIntake(options.system);
   const words = createWordIntake(system);
-  const tell = (message: object): void => void socket.send(JSON.stringify(message));
+  const post = (message: object): void => void socket.send(JSON.stringify(message));
   const marks = createMarks(options.system);
-  const face = faceOf(socket, tell, marks);
+  const face = faceOf(socket, post, marks);
   const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
     assertCanTalk(options, assistant, offer);
@@ -151,18 +151,18 @@ function createFace(
     leg = call.leg;
     words.start(call.hearing);
     intake.start();
-    tell({ type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing });
+    post({ type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing });
     leg(isGone ? { kind: "ended", cause: "far_hung_up" } : { kind: "answered" });
   };
   const refuse = (error: unknown): void => {
     const fault = toFault(error, log, null);
-    tell({ type: "error", status: fault.status, error: fault.message });
+    post({ type: "error", status: fault.status, error: fault.message });
     if (!leg) socket.end(CLOSE.refused, "refused");
   };
   const handle = (message: Static<typeof Message>): void => {
     switch (message.type) {
       case "ping":
-        return tell({ type: "pong" });
+        return post({ type: "pong" });
       case "start":
         if (!hasStarted) void start(message.hearing ?? null).catch(refuse);
         return;
@@ -233,20 +233,20 @@ function createWordIntake(system: System) {
 
 /** What the call shows the page. */
 function faceOf(
-  socket: Socket, tell: (message: object) => void, marks: ReturnType<typeof createMarks>,
+  socket: Socket, post: (message: object) => void, marks: ReturnType<typeof createMarks>,
 ): Face {
   return {
     frame: (pcm) => {
       socket.sendBytes(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
     },
-    clear: () => tell({ type: "clear" }),
-    mark: () => tell({ type: "mark", name: marks.sent() }),
+    clear: () => post({ type: "clear" }),
+    mark: () => post({ type: "mark", name: marks.sent() }),
     transcript: (speaker, text, isFinal) =>
-      tell({ type: "transcript", role: speaker, text, final: isFinal }),
-    state: (state) => tell({ type: "state", state }),
-    functionCall: (name, phase) => tell({ type: "tool", name, phase }),
+      post({ type: "transcript", role: speaker, text, final: isFinal }),
+    state: (state) => post({ type: "state", state }),
+    functionCall: (name, phase) => post({ type: "tool", name, phase }),
     over: (reason) => {
-      tell({ type: "end", reason });
+      post({ type: "end", reason });
       socket.end(CLOSE.over, "over");
     },
     line: null,

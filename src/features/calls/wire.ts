@@ -9,10 +9,10 @@ import { transcriptText } from "./evaluation.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
 import { TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers } from "./transfers.ts";
 
-const Free = (told: string, example: object) =>
-  Type.Record(Type.String(), Type.Unknown(), about(told, example));
-const Stage = (told: string, example: number) =>
-  Nullable(Type.Integer(about(`${told}, in milliseconds; null: not known.`, example)));
+const Free = (description: string, example: object) =>
+  Type.Record(Type.String(), Type.Unknown(), about(description, example));
+const Stage = (description: string, example: number) =>
+  Nullable(Type.Integer(about(`${description}, in milliseconds; null: not known.`, example)));
 
 const LatencySchema = Type.Object({
   endpoint_ms: Stage("Until the end of the turn was decided", 320),

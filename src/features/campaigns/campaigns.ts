@@ -85,7 +85,7 @@ export interface CampaignStore {
   /** With its leads; stopped first. Null when the account has no such campaign. */
   remove(args: { accountId: number; campaignId: number; now: Instant }):
     Promise<CommittedEvent[] | null>;
-  /** Looks in all accounts: the contract tells a stranger's campaign from none. */
+  /** Looks in all accounts: the contract distinguishes a stranger's campaign from none. */
   findById(campaignId: number): Campaign | null;
   /** Oldest first. */
   list(accountId: number): Campaign[];

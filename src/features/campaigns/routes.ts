@@ -26,8 +26,8 @@ const PARALLEL_DEFAULT = 3;
 const NUMBERS_MAX = 100;
 const INVALID = "The given data was invalid.";
 
-const Clock = (field: string, told: string, example: string) => Type.String({
-  ...about(told, example),
+const Clock = (field: string, description: string, example: string) => Type.String({
+  ...about(description, example),
   pattern: "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$",
   ...withMessage(`The ${field} does not match the format H:i.`),
 });
@@ -92,7 +92,7 @@ const StatusBody = Type.Object({
   action: Type.Optional(Type.Unknown(about("`start` or `stop`.", "start"))),
   status: Type.Optional(Type.Unknown(about("The same, as older clients call it.", "start"))),
 });
-const told = (name: keyof typeof OPTIONAL, example?: unknown) =>
+const optional = (name: keyof typeof OPTIONAL, example?: unknown) =>
   about(String(OPTIONAL[name].description), ...(example === undefined ? [] : [example]));
 
 const CampaignSchema = Type.Object({
@@ -100,20 +100,20 @@ const CampaignSchema = Type.Object({
   name: REQUIRED.name,
   status: Type.String(about("How far it is: draft, in-progress, stopped, completed …", "in-progress")),
   assistant_id: REQUIRED.assistant_id,
-  timezone: Type.String(told("timezone", "Europe/Berlin")),
-  max_calls_in_parallel: Type.Integer(told("max_calls_in_parallel", 3)),
-  mark_complete_when_no_leads: Type.Boolean(told("mark_complete_when_no_leads")),
-  allowed_hours_start_time: Type.String(told("allowed_hours_start_time", "09:00:00")),
-  allowed_hours_end_time: Type.String(told("allowed_hours_end_time", "18:00:00")),
-  allowed_days: Type.Array(Type.String(), told("allowed_days", ["monday"])),
-  max_retries: Type.Integer(told("max_retries", 3)),
-  retry_interval: Type.Integer(told("retry_interval", 60)),
-  retry_on_voicemail: Type.Boolean(told("retry_on_voicemail")),
-  retry_on_goal_incomplete: Type.Boolean(told("retry_on_goal_incomplete")),
+  timezone: Type.String(optional("timezone", "Europe/Berlin")),
+  max_calls_in_parallel: Type.Integer(optional("max_calls_in_parallel", 3)),
+  mark_complete_when_no_leads: Type.Boolean(optional("mark_complete_when_no_leads")),
+  allowed_hours_start_time: Type.String(optional("allowed_hours_start_time", "09:00:00")),
+  allowed_hours_end_time: Type.String(optional("allowed_hours_end_time", "18:00:00")),
+  allowed_days: Type.Array(Type.String(), optional("allowed_days", ["monday"])),
+  max_retries: Type.Integer(optional("max_retries", 3)),
+  retry_interval: Type.Integer(optional("retry_interval", 60)),
+  retry_on_voicemail: Type.Boolean(optional("retry_on_voicemail")),
+  retry_on_goal_incomplete: Type.Boolean(optional("retry_on_goal_incomplete")),
   goal_completion_variable: Nullable(Type.String(about(
     "The bool of the assistant's `post_call_schema` that says the goal is reached; null: none.",
     "status"))),
-  phone_number_ids: Type.Array(Type.Integer(), told("phone_number_ids", [1])),
+  phone_number_ids: Type.Array(Type.Integer(), optional("phone_number_ids", [1])),
   calls_made: Type.Integer(about("How many calls it has made.", 12)),
   paused_until: Nullable(Moment("The carrier failed: no calls until then; null: it goes on.")),
   ...TIMES,

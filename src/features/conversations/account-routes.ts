@@ -48,7 +48,7 @@ const CUSTOMER = Type.String({
   maxLength: 255,
   ...about("Who they are in your system; one conversation for each.", "cust-4711"),
 });
-const Cursor = (told: string) => Nullable(Type.String(about(told, "YzE3")));
+const Cursor = (description: string) => Nullable(Type.String(about(description, "YzE3")));
 const SUMMARY = Type.Object({
   id: Uuid("The conversation's uuid, which opens it to whoever has it."),
   assistant_id: Uuid("The assistant's uuid."),
@@ -82,7 +82,7 @@ const GENERATED = Type.Object({
   success: Type.Literal(true, about("Always true: it was done.")),
   conversation_id: Uuid("The conversation it is part of."),
   customer_identifier: CUSTOMER,
-  reply: Type.String(about("What to tell the customer; empty: nothing.", "From 9 to 5.")),
+  reply: Type.String(about("What to say to the customer; empty: nothing.", "From 9 to 5.")),
   function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
   ai_disabled: Type.Boolean(about(
     "True where the AI is switched off: the message was stored, nobody answered.", false)),

@@ -164,5 +164,5 @@ function causeOf(failure: unknown, abortReason: unknown): FailureCause {
   if (abortReason instanceof Error) return { failure: "timeout", error: abortReason.message };
   return failure instanceof ProviderError
     ? { failure: "model_failed", error: failure.message }
-    : { failure: "internal_error", error: "an internal error, which the server's log tells more about" };
+    : { failure: "internal_error", error: "an internal error, explained in the server's log" };
 }

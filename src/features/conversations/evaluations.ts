@@ -45,9 +45,9 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
   let isAwake = false;
 
   const tellWaiting = (): void => {
-    const told = waiting;
+    const notified = waiting;
     waiting = [];
-    for (const tell of told) tell();
+    for (const notify of notified) notify();
   };
   const work = async (due: DueEvaluation): Promise<void> => {
     const result = await evaluate(due, closing.signal);

@@ -24,11 +24,11 @@ const MESSAGE = Type.Object({
 const FAILURE = Type.Object({
   turn_id: Type.Integer({ description: "The turn that failed", examples: [17] }),
   failure: Type.Union([Type.String(), Type.Null()], {
-    description: "model_failed, timeout, no_answer or internal_error; null before they were told apart",
+    description: "model_failed, timeout, no_answer or internal_error; null in records from before the classes",
     examples: ["model_failed"],
   }),
   error: Type.String({
-    description: "What went wrong, in full; whoever talks in the conversation is told the class alone",
+    description: "What went wrong, in full; whoever talks in the conversation sees the class alone",
     examples: ["the model server answered 401: no such key"],
   }),
   failed_at: Moment("When it failed"),

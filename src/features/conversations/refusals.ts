@@ -20,14 +20,14 @@ export function createRefusals(
   { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
 ): { publish(refused: RefusedVisitor): Promise<void> } {
   /** When it was published last, keyed by account and reason. */
-  const told = new Map<string, number>();
+  const logged = new Map<string, number>();
   return {
     publish: async (refused) => {
       const name = `${refused.accountId} ${refused.reason}`;
       const nowMs = system.monotonicMs();
-      const last = told.get(name);
+      const last = logged.get(name);
       if (last !== undefined && nowMs - last < LIMITS.troubleToldMs) return;
-      told.set(name, nowMs);
+      logged.set(name, nowMs);
       bus.publishCommitted(await store.tellRefused({ ...refused, now: system.now() }));
     },
   };

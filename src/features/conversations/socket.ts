@@ -18,7 +18,7 @@ import { replyBody, STORED_BODY } from "./wire.ts";
 
 const COMMAND = Type.Object({
   type: Type.Union(["send", "resume", "stop", "ping"].map((type) => Type.Literal(type))),
-  /** Echoed in the answer, so that a client can tell its answers apart. */
+  /** Echoed in the answer, so that a client knows which answer is which. */
   request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
   message: Type.Optional(Type.Unknown()),
   idempotency_key: Type.Optional(Type.String()),

@@ -226,7 +226,7 @@ function createDocumentRoute(options: KnowledgebaseRoutesOptions): Route {
     params: ofBase,
     summary: "Create a document",
     description: "A website as JSON, a file as multipart/form-data. It is read in the background: "
-      + "its `status` and the event `document_status_changed` tell when.",
+      + "its `status` and the event `document_status_changed` say when.",
     body: DocumentBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {

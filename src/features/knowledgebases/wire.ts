@@ -14,8 +14,8 @@ const TYPE_LABELS: Record<DocumentType, string> = {
   website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX",
 };
 
-const oneOf = <T extends string>(values: readonly T[], told: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+const oneOf = <T extends string>(values: readonly T[], description: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(description));
 
 const KNOWLEDGEBASE = {
   id: Type.Integer(about("The knowledgebase's number.", 1)),

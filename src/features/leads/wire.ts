@@ -6,8 +6,8 @@ import { NO_MAP, readVariables as readAny } from "#core/variables.ts";
 import { Moment, PLAIN_TIMES, PlainMoment } from "#http/answers.ts";
 import type { BlockedNumber, Lead, Variables, WholeLead } from "./leads.ts";
 
-export const literals = <T extends string>(values: readonly T[], told: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+export const literals = <T extends string>(values: readonly T[], description: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(description));
 /** Some clients send numbers of telephones as numbers. */
 export const PhoneText = Type.String({
   maxLength: 64,

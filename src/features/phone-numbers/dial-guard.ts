@@ -31,7 +31,7 @@ export function barredReason(phoneNumber: string, countries: readonly string[]):
   if (countries.length === 0) return null;
   const country = parsed?.country;
   if (country === undefined) {
-    return "The phone number cannot be called: what country it is of cannot be told.";
+    return "The phone number cannot be called: its country is not known.";
   }
   return countries.includes(country)
     ? null

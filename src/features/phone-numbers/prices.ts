@@ -7,7 +7,7 @@ export interface ParsedNumber {
   /** E.164. */
   phoneNumber: string;
   nationalDigits: string;
-  /** Null: the digits alone do not tell (+44 is Jersey's too). */
+  /** Null: the digits alone leave it open (+44 is Jersey's too). */
   countryCode: string | null;
   callingCode: string;
 }

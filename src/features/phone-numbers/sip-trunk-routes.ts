@@ -22,9 +22,9 @@ import { NICKNAME_CHARS_MAX } from "./wire.ts";
 const PASSWORD_CHARS_MAX = 256;
 const FORMATS_MESSAGE = "SIP calling format must be one of: +e164, e164, national.";
 
-const oneOf = <T extends string>(values: readonly T[], message: string, told: string) =>
+const oneOf = <T extends string>(values: readonly T[], message: string, description: string) =>
   Type.Union(
-    values.map((value) => Type.Literal(value)), { ...about(told), ...withMessage(message) });
+    values.map((value) => Type.Literal(value)), { ...about(description), ...withMessage(message) });
 const trimmed = (value: unknown): unknown => (typeof value === "string" ? value.trim() : value);
 /** Some clients send extensions as numbers. */
 const asText = prepared((value) => trimmed(typeof value === "number" ? String(value) : value));

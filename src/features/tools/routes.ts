@@ -43,7 +43,7 @@ const TrialSchema = Type.Object({
       "{\"state\":\"shipped\"}")),
   }, about("What came back; null: nothing."))),
   result: Type.Record(Type.String(), Type.Unknown(), about(
-    "What a model would be told.", { state: "shipped" })),
+    "What a model would receive.", { state: "shipped" })),
   error: Nullable(Type.String(about(
     "Why it failed; null: it did not.", "The endpoint answered 500."))),
 }, named("ToolTrial", "What came of calling a tool's endpoint."));

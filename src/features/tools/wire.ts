@@ -199,20 +199,20 @@ export function newFieldsOf(given: Static<typeof CreateBody>): ToolFields {
   };
 }
 
-type Told = (field: string, message: string) => void;
+type Report = (field: string, message: string) => void;
 
-function checkParameters(schema: ToolParameter[], tell: Told): void {
+function checkParameters(schema: ToolParameter[], report: Report): void {
   schema.forEach((parameter, index) => {
     const { name, type, enum: choices, items } = parameter;
     if (schema.findIndex((other) => other.name === name) !== index) {
-      tell(`schema.${index}.name`, "The parameter name has a duplicate value.");
+      report(`schema.${index}.name`, "The parameter name has a duplicate value.");
     }
     if (items && type !== "array") {
-      tell(`schema.${index}.items`, "Only a parameter of type array has items.");
+      report(`schema.${index}.items`, "Only a parameter of type array has items.");
     }
     const item = itemTypeOf(parameter);
     if (choices?.some((choice) => typeof choice !== item)) {
-      tell(`schema.${index}.enum`, item === "boolean"
+      report(`schema.${index}.enum`, item === "boolean"
         ? "A boolean has no enum."
         : `The values of enum must be ${item}s, as the parameter's type says.`);
     }
@@ -224,19 +224,19 @@ export function assertValid(
   given: Given, before: ToolFields | null, message: (first: string) => string,
 ): void {
   const errors = { ...errorsOf(given) };
-  const tell: Told = (field, text) => (errors[field] = [text]);
-  checkParameters(given.schema ?? [], tell);
+  const report: Report = (field, text) => (errors[field] = [text]);
+  checkParameters(given.schema ?? [], report);
   (given.headers ?? []).forEach(({ name }, index) => {
-    if (isOwnHeader(name)) tell(`headers.${index}.name`, `The header ${name} may not be set.`);
+    if (isOwnHeader(name)) report(`headers.${index}.name`, `The header ${name} may not be set.`);
   });
   const parameters = new Set((given.schema ?? before?.schema ?? []).map(({ name }) => name));
   const fields = given.static_fields ?? before?.staticFields ?? [];
   fields.forEach(({ key }, index) => {
     const field = `static_fields.${index}.key`;
     if (fields.findIndex((other) => other.key === key) !== index) {
-      tell(field, "The field's key has a duplicate value.");
+      report(field, "The field's key has a duplicate value.");
     }
-    if (parameters.has(key)) tell(field, `The field ${key} is a parameter, which the model fills in.`);
+    if (parameters.has(key)) report(field, `The field ${key} is a parameter, which the model fills in.`);
   });
   const inOrder = Object.keys(CreateBody.properties).find((field) => errors[field]);
   const first = inOrder === undefined ? Object.values(errors)[0]?.[0] : errors[inOrder]?.[0];

@@ -1,4 +1,4 @@
-// Evaluates a chat that has ended, for the webhooks that tell of it: the model that fills in what
+// Evaluates a chat that has ended, for the webhooks about it: the model that fills in what
 // was said on a call reads the messages in place of a transcript.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Evaluate } from "#features/calls/evaluation.ts";

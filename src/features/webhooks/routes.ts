@@ -21,8 +21,8 @@ interface WebhookRouteOptions {
   events: EventLog;
 }
 
-const literals = <T extends string>(values: readonly T[], told: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(told));
+const literals = <T extends string>(values: readonly T[], description: string) =>
+  Type.Union(values.map((value) => Type.Literal(value)), about(description));
 
 const HOOK = "https://example.com/hooks/parley";
 const Url = {

@@ -126,7 +126,7 @@ function asMessage(value: unknown): Wire {
   throw new RpcError(INVALID_REQUEST, "A message must be a JSON object.");
 }
 
-/** The id, when it is one; what an error can be told apart by. */
+/** The id, when it is one; the error answers to it. */
 const idOf = ({ id }: Wire): string | number | undefined =>
   typeof id === "string" || Number.isSafeInteger(id) ? id as string | number : undefined;
 

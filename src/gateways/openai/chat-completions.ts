@@ -34,7 +34,7 @@ export const COMPLETION_BODY = Type.Object({
   ),
   stream: Maybe(Type.Boolean(about("Whether the reply is sent in chunks as it is written.", false))),
   stream_options: Maybe(Type.Object({
-    include_usage: Maybe(Type.Boolean(about("Whether a last chunk tells the tokens.", true))),
+    include_usage: Maybe(Type.Boolean(about("Whether a last chunk counts the tokens.", true))),
   }, about("How it is sent in chunks."))),
   temperature: Maybe(Type.Number({
     minimum: 0, maximum: 2, ...about("How freely it words things; null: the assistant's.", 0.5),
@@ -122,7 +122,7 @@ function readMessages(messages: CompletionBody["messages"]): Pick<Given, "system
       `The system messages may not be greater than ${LIMITS.promptCharsMax} characters.`,
       "context_length_exceeded");
   }
-  // A message without text, as of an assistant that called a function, tells a model nothing.
+  // A message without text, as of an assistant that called a function, says nothing to a model.
   return { system: joined, messages: said.filter(({ content }) => content !== "") };
 }
 
@@ -201,7 +201,7 @@ export const CompletionSchema = Type.Object({
       content: Type.String(about("The reply.", "We are open from 9 to 5.")),
       refusal: Type.Null(about("Always null.", null)),
     }, about("What the assistant says.")),
-    logprobs: Type.Null(about("Always null: none are told.", null)),
+    logprobs: Type.Null(about("Always null: none are known.", null)),
     finish_reason: Type.String(about("`stop`, or `length` where it was cut.", "stop")),
   }), about("The one reply.")),
   usage: Type.Object({

@@ -73,8 +73,8 @@ test("[CR121] a caller who changes the language is followed by the next answer, 
 test("[CR121] languages are told apart by the recogniser's word, or by the text; names are no language", async () => {
   const english = { current: "en", doubt: null };
   const among = ["en", "de", "uk", "zh", "id"];
-  const turn = (text: string, told: string | null = null, spoken = english) =>
-    languageAfter(spoken, { text, told }, among);
+  const turn = (text: string, detected: string | null = null, spoken = english) =>
+    languageAfter(spoken, { text, detected }, among);
   for (const [text, current] of [
     ["Ich möchte gern einen Termin", "de"], ["Я хочу забронювати столик", "uk"],
     ["我想预订一张桌子", "zh"], ["Saya ingin memesan meja", "id"],
