@@ -67,14 +67,7 @@ function createGround(options: AppOptions, storage: Storage) {
 export function createFeatures(options: AppOptions, storage: Storage) {
   const ground = createGround(options, storage);
   const { config, log, system, bus, box, catalogs, modelCatalog, capabilities } = ground;
-  const metrics: Metrics = createMetrics({
-    sseStreams: () => streams.counts().sse,
-    websockets: () => streams.counts().websocket,
-    turnsInFlight: () => conversations.inFlight(),
-    callsLive: () => voice.calling.live(),
-    storageFailed: () => storage.failure() !== null,
-  });
-
+  const metrics = createMetrics();
   const accounts = createAccounts({ store: storage.accounts, system, bus });
   const planOf = (id: number): Plan => catalogs.plan(accounts.find(id)?.plan ?? "");
   const assistants = createAssistants({
@@ -122,6 +115,13 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
     limits: turnLimits(config),
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
+  });
+  metrics.showGauges({
+    sseStreams: () => streams.counts().sse,
+    websockets: () => streams.counts().websocket,
+    turnsInFlight: conversations.inFlight,
+    callsLive: voice.calling.live,
+    storageFailed: () => storage.failure() !== null,
   });
   const campaigning = createCampaigning({ ...ground, planOf, assistants, calls, voice });
   return {

@@ -33,10 +33,7 @@ function requestMetrics(registers: Registry[]) {
   };
 }
 
-export function createMetrics(gauges: Gauges) {
-  const registry = new Registry();
-  const registers = [registry];
-  collectDefaultMetrics({ register: registry, prefix: "parley_" });
+function showGauges(registers: Registry[], gauges: Gauges): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({ name: `parley_${name}`, help, registers, collect() { this.set(read()); } });
   };
@@ -46,9 +43,17 @@ export function createMetrics(gauges: Gauges) {
   gauge("calls_live", "Calls from dialling to the end", gauges.callsLive);
   gauge("storage_failed", "1 once the disk has failed a commit", () =>
     gauges.storageFailed() ? 1 : 0);
+}
+
+export function createMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry, prefix: "parley_" });
   let text: Promise<string> | null = null;
   return {
     registry,
+    /** What is read from the features themselves whenever somebody asks; once, when they stand. */
+    showGauges: (gauges: Gauges): void => showGauges(registers, gauges),
     /** As of the last second at the latest: many readers cost as much as one. */
     read: (system: System): Promise<string> => {
       if (text) return text;
