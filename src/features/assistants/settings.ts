@@ -199,7 +199,6 @@ const DEFAULTED = {
   allow_interruptions: Flag(true, "Whether the caller can interrupt it by speaking."),
   fillers: Flag(false, "Whether it says short words while an answer is worked out."),
   record: Flag(false, "Whether calls are recorded."),
-  enable_noise_cancellation: Flag(true, "Whether noise around the caller is taken out."),
   wait_for_customer: Flag(false, "Whether the caller speaks first; else it greets."),
   max_duration: Whole(20, 1200, 600, "Seconds after which a call is ended."),
   max_silence_duration: Whole(1, 360, 40, "Seconds of silence after which it speaks up."),
@@ -282,6 +281,10 @@ const CLEARABLE = {
     ...about("Sites whose pages may use it; null: the server's own list.", ["https://example.com"]),
   }),
   daily_spend_cap: SpendCap,
+  // Null is stored, so that what was asked for can be told from what never was.
+  enable_noise_cancellation: Type.Boolean(about(
+    "Whether noise is taken out of what is recognised. Null or not sent: in web calls, not on the "
+    + "telephone, where it makes speech harder to understand; it is read as true.", true)),
 };
 
 /** What the database itself must know: columns of the assistant, not part of the JSON. */

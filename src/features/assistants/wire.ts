@@ -50,6 +50,7 @@ export const AssistantSchema = Type.Object({
   webhook_url: WebhookUrl,
   fillers: ZeroOrOne("fillers"),
   end_call_on_voicemail: ZeroOrOne("end_call_on_voicemail"),
+  enable_noise_cancellation: Type.Boolean(about(sayingOf("enable_noise_cancellation"), true)),
   llm_temperature: Decimal("llm_temperature", "0.10"),
   voice_stability: Decimal("voice_stability", "0.70"),
   voice_similarity: Decimal("voice_similarity", "0.50"),
@@ -83,6 +84,7 @@ function respelled(settings: Settings, catalogs: Catalogs) {
   return {
     fillers: zeroOrOne(settings.fillers),
     end_call_on_voicemail: zeroOrOne(settings.end_call_on_voicemail),
+    enable_noise_cancellation: settings.enable_noise_cancellation ?? true,
     llm_temperature: settings.llm_temperature.toFixed(2),
     voice_stability: settings.voice_stability.toFixed(2),
     voice_similarity: settings.voice_similarity.toFixed(2),

@@ -17,7 +17,7 @@ import { createPocketSphinx, pocketSphinxMissing } from "./embedded/pocketsphinx
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
 } from "./port.ts";
-import { createRnnoise } from "./embedded/rnnoise.ts";
+import { createNoiseFilter } from "./embedded/noise-filter.ts";
 import { createSherpa, sherpaMissing, type SherpaConfig } from "./embedded/sherpa.ts";
 import { createVad } from "./embedded/silero.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
@@ -190,7 +190,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     },
     speechToSpeech: realtimeModel(config, options),
     vad,
-    noiseFilter: await createRnnoise(),
+    noiseFilter: createNoiseFilter(log),
     speak: (text, rate, ready) => {
       const wanted = { ...CLEAR_VOICE, rate };
       speakWhole(synthesizer("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));

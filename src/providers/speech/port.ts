@@ -172,7 +172,16 @@ export interface Vad {
   open(rate: 8000 | 16000, publish: (probability: number) => void): VadStream;
 }
 
+/** What one speaker says, without the noise. */
+export interface NoiseFilterStream {
+  /** Any number of samples; the array is not changed. */
+  write(pcm: Pcm): void;
+  /** Idempotent; nothing is published afterwards. */
+  close(): void;
+}
+
 /** Takes noise out of what the recogniser hears; the recording keeps it. */
 export interface NoiseFilter {
-  open(rate: number): { process(pcm: Pcm): Pcm; close(): void };
+  /** All that is written is published in order, within the call or later, filtered or not. */
+  open(rate: number, publish: (pcm: Pcm) => void): NoiseFilterStream;
 }

@@ -118,6 +118,21 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
   });
 });
 
+test("[AS202] noise cancellation is read as true until it is set, and what was asked for is told apart", async () => {
+  const { id } = await newAssistant(server);
+  const { assistants } = server.app.features;
+  const states = [];
+  for (const asked of [undefined, true, false, null]) {
+    const sent = { enable_noise_cancellation: asked };
+    const { status } = await server.call("PATCH", `/user/assistant/${id}`, { body: sent });
+    assert.equal(status, 200);
+    const { body } = await server.call("GET", `/user/assistant/${id}`);
+    const stored = assistants.find(server.accountId, id)?.settings.enable_noise_cancellation;
+    states.push([body.enable_noise_cancellation, stored]);
+  }
+  assert.deepEqual(states, [[true, null], [true, true], [false, false], [true, null]]);
+});
+
 test("[AS4] assistants/get pages the account's records, by type when asked", async () => {
   const { key } = await server.newAccount();
   const ids: number[] = [];

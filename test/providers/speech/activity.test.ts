@@ -1,14 +1,15 @@
 // Voice activity and the noise filter on real speech: Flite's sentences with silence of known
 // length between them, clean and in noise.
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { after, test, type TestContext } from "node:test";
 import { mixInto } from "#audio/mix.ts";
 import { createResampler } from "#audio/resampler.ts";
 import { createBeepDetector } from "#audio/tones.ts";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
+import { createNoiseFilter } from "#providers/speech/embedded/noise-filter.ts";
 import { createFvad } from "#providers/speech/embedded/fvad.ts";
-import type { SynthesisEvent, Vad, VadStream } from "#providers/speech/port.ts";
+import type { NoiseFilter, SynthesisEvent, Vad, VadStream } from "#providers/speech/port.ts";
 import { createRnnoise } from "#providers/speech/embedded/rnnoise.ts";
 import { createSilero } from "#providers/speech/embedded/silero.ts";
 import { createReceived } from "#support/received.ts";
@@ -285,6 +286,67 @@ test("[SP8] once closed the noise filter hands through what it gets; others go o
   const samples = Array.from({ length: 10 }, () => open.process(pcm).length);
   assert.ok(samples.reduce((sum, length) => sum + length, 0) > 9 * pcm.length);
   open.close();
+});
+
+/** All that a call's filter publishes of what is written frame by frame, until it has all come. */
+function throughThreads(filters: NoiseFilter, pcm: Int16Array, rate: number): Promise<Int16Array> {
+  const heard: number[] = [];
+  const samples = rate / 50;
+  return new Promise((resolve) => {
+    let at = 0;
+    const stream = filters.open(rate, (clean) => {
+      heard.push(...clean);
+      if (at < pcm.length) return write();
+      if (heard.length < pcm.length - samples) return;
+      stream.close();
+      stream.close();
+      stream.write(new Int16Array(rate));
+      resolve(Int16Array.from(heard));
+    });
+    const write = (): void => stream.write(pcm.subarray(at, (at += samples)));
+    for (let ahead = 0; ahead < 20; ahead += 1) write();
+  });
+}
+
+/** Threads that keep the process alive as long as the test. */
+function keptThreads(t: TestContext): ReturnType<typeof createNoiseFilter> {
+  const threads = createNoiseFilter(createLogger("silent"));
+  const keeping = setInterval(() => undefined, 1000);
+  t.after(async () => {
+    clearInterval(keeping);
+    await threads.close();
+  });
+  return threads;
+}
+
+test("[SP130] calls are filtered in threads, several at a time, in order and without a loss", async (t) => {
+  const threads = keptThreads(t);
+  const rates = [8000, 16_000, 24_000];
+  const alone = rates.map((rate) => filtered(noise(rate, 1000), rate).heard);
+  const heard = await Promise.all(
+    rates.map((rate) => throughThreads(threads, noise(rate, 1000), rate)));
+  for (const [at, pcm] of heard.entries()) {
+    assert.deepEqual(pcm, alone[at]!.subarray(0, pcm.length), `${rates[at]}`);
+  }
+});
+
+test("[SP131] sound that a filter is too slow for, or that one has lost, goes on as it came", async (t) => {
+  const threads = keptThreads(t);
+  const frames = Array.from({ length: 60 }, (_, at) => new Int16Array(160).fill(at));
+  // All in one turn of the loop: no thread can have answered.
+  const slow: number[] = [];
+  const stream = threads.open(8000, (pcm) => slow.push(pcm[0]!));
+  for (const frame of frames) stream.write(frame);
+  assert.deepEqual(slow, frames.map((frame) => frame[0]));
+  stream.close();
+
+  const lost: number[] = [];
+  const other = threads.open(8000, (pcm) => lost.push(pcm[0]!));
+  for (const frame of frames.slice(0, 10)) other.write(frame);
+  await threads.close();
+  for (const frame of frames.slice(10)) other.write(frame);
+  assert.deepEqual(lost.slice(-50), frames.slice(10).map((frame) => frame[0]));
+  other.close();
 });
 
 test("[SN6] real speech is no beep", () => {

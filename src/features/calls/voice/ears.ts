@@ -26,7 +26,6 @@ export interface Ears {
 
 export function createEars(options: EarsOptions): Ears {
   const { rate, language, languages, hints, vad, tellVoice } = options;
-  const filter = options.noiseFilter?.open(rate) ?? null;
   const stream: TranscriberStream = options.transcriber.open(
     { rate, language, languages, hints }, options.tell);
   const vadRate = rate === 8000 ? 8000 : 16_000;
@@ -47,17 +46,18 @@ export function createEars(options: EarsOptions): Ears {
       activity.push(frame);
     }
   };
+  const take = (pcm: Pcm): void => {
+    stream.write(pcm);
+    watch(resampler ? resampler.process(pcm) : pcm);
+  };
+  const filter = options.noiseFilter?.open(rate, take) ?? null;
   return {
-    hear: (pcm) => {
-      const clean = filter ? filter.process(pcm) : pcm;
-      stream.write(clean);
-      watch(resampler ? resampler.process(clean) : clean);
-    },
+    hear: (pcm) => (filter ? filter.write(pcm) : take(pcm)),
     finalize: () => stream.finalize(),
     close: () => {
+      filter?.close();
       stream.close();
       activity.close();
-      filter?.close();
     },
   };
 }

@@ -15,6 +15,7 @@ import {
 } from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
+import { isNoiseFiltered } from "./settings.ts";
 import { VoiceSession } from "./voice-session.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { createToldWords } from "./told-words.ts";
@@ -203,7 +204,7 @@ function createEntry(
     synthesizer,
     transcriber: hears,
     vad: words ? words.watch(options.vad) : options.vad,
-    noiseFilter: settings.filtersNoise ? options.noiseFilter : null,
+    noiseFilter: isNoiseFiltered(settings, rate) ? options.noiseFilter : null,
     beeps,
   });
   return { session: pipeline, pipeline, realtime: null, faults, get tellLeg() { return tellLeg; } };

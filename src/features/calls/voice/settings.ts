@@ -43,7 +43,8 @@ export interface VoiceSettings {
   /** Null: none are played. */
   fillers: FillerConfig | null;
   ambience: { kind: AmbienceKind; gain: number } | null;
-  filtersNoise: boolean;
+  /** Null: where it helps, which on a telephone line it does not. */
+  filtersNoise: boolean | null;
   /** `message`: left when the machine's greeting is over; `ends`: the call is over then. */
   voicemail: { detects: boolean; message: string | null; ends: boolean };
   /** What a model that hears by itself is to do in a silence; null: it says a fixed sentence. */
@@ -70,6 +71,16 @@ const share = (sensitivity: number): number => Math.min(1, Math.max(0, sensitivi
 /** Whether it matters who has answered: a person or a machine. */
 export const mindsVoicemail = (settings: AssistantSettings): boolean =>
   settings.end_call_on_voicemail || settings.voice_mail_message !== null;
+
+const TELEPHONE_RATE = 8000;
+
+/**
+ * Whether what is recognised goes through the noise filter. Where nobody has said: not at a
+ * telephone's rate, where words of clean speech got lost in it for all voices tried (28 % wrong
+ * against 22 %).
+ */
+export const isNoiseFiltered = ({ filtersNoise }: VoiceSettings, rate: number): boolean =>
+  filtersNoise ?? rate > TELEPHONE_RATE;
 
 const HINT_CHARS_MAX = 60;
 const HINT_WORDS_MAX = 5;

@@ -1,7 +1,7 @@
 // Takes noise out of what the recogniser hears (RNNoise, compiled to WebAssembly). Works at 48 kHz
-// in frames of 10 ms; the recording keeps what was really heard.
+// in frames of 10 ms; the recording keeps what was really heard. Runs in workers/filter-noise.ts.
 import { createResampler } from "#audio/resampler.ts";
-import type { NoiseFilter } from "#providers/speech/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
 
 /** What this program needs of the package, which brings no types. */
 interface RnnoiseModule {
@@ -16,7 +16,11 @@ interface RnnoiseModule {
 const RATE = 48_000;
 const FRAME = 480;
 
-export async function createRnnoise(): Promise<NoiseFilter> {
+interface Rnnoise {
+  open(rate: number): { process(pcm: Pcm): Pcm; close(): void };
+}
+
+export async function createRnnoise(): Promise<Rnnoise> {
   const { default: load } = (await import("@echogarden/rnnoise-wasm" as string)) as {
     default(): Promise<RnnoiseModule>;
   };

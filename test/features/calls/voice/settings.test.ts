@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
+import { isNoiseFiltered } from "#features/calls/voice/settings.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls-by-clock.ts";
 
 const QUIET: CallerStep[] = [{ waitMs: 3_000_000 }];
@@ -221,6 +222,15 @@ test("[VL33] ambience: heard all the time at its volume, at half of it under spe
   assert.deepEqual(recorded.map((frame) => frame[3]), heard.map((frame) => frame[3]));
 });
 
+test("[VL48] noise cancellation nobody asked for acts in web calls, not on the telephone", () => {
+  const acts = (filtersNoise: boolean | null): boolean[] =>
+    [8000, 16_000, 24_000].map((rate) =>
+      isNoiseFiltered({ ...VOICE_SETTINGS, filtersNoise }, rate));
+  assert.deepEqual(acts(null), [false, true, true]);
+  assert.deepEqual(acts(true), [true, true, true]);
+  assert.deepEqual(acts(false), [false, false, false]);
+});
+
 test("[VL34] noise cancellation: the recogniser hears the filtered sound, the recording the real one", () => {
   let opened = 0;
   const recorded: number[] = [];
@@ -228,9 +238,11 @@ test("[VL34] noise cancellation: the recogniser hears the filtered sound, the re
     steps: [{ quietMs: 400 }, { say: "Hello there." }, { quietMs: 900 }, { hangUp: true }],
     // A filter that takes everything away.
     noiseFilter: {
-      open: () => {
+      open: (_, publish) => {
         opened += 1;
-        return { process: (pcm) => new Int16Array(pcm.length), close: () => (opened -= 1) };
+        return {
+          write: (pcm) => publish(new Int16Array(pcm.length)), close: () => (opened -= 1),
+        };
       },
     },
     settings: { maxSilenceMs: 5000, reengageEveryMs: 5000 },

@@ -26,7 +26,10 @@ function Turns() {
           hint={isPipeline ? undefined : "Always, in this mode."}
         />
         <Switch name="wait_for_customer" label="The customer speaks first" />
-        <Switch name="enable_noise_cancellation" label="Noise cancellation" />
+        <Switch
+          name="enable_noise_cancellation" label="Noise cancellation"
+          hint="In web calls; on the telephone too once it was switched on by hand."
+        />
       </div>
       <div class="form-row">
         <Choice
