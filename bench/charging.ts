@@ -65,8 +65,9 @@ const TEXT = "When are you open on Saturday, and what does a standard service co
 const REPLY = "On Saturday we are open from ten to two. A standard service costs 79 dollars.";
 
 const beginArgs = (subject: Subject) => ({
-  conversationUuid: subject.uuid, text: TEXT, idempotencyKey: system.uuid(), requestHash: "0",
-  messagePriceMicros: 10_000, dailyCapMicros: null, day: "2026-01-01", messagesMax: 1e9, now: system.now(),
+  accountId: subject.accountId, conversationUuid: subject.uuid, text: TEXT,
+  idempotencyKey: system.uuid(), requestHash: "0", messagePriceMicros: 10_000, dailyCapMicros: null,
+  day: "2026-01-01", messagesMax: 1e9, now: system.now(),
 });
 const completeArgs = (subject: Subject, begun: BeginOutcome) => {
   if (begun.kind !== "started") throw new Error(`begin: ${begun.kind}`);

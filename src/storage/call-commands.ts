@@ -234,7 +234,7 @@ function createChange(sql: Sql, rows: CallRows) {
       await setMedia.run({ callId, recordingFile, hearing, warnings, carrierPerMinute });
     }
     if (!isFinal(to)) return events;
-    await rows.ledger.release(reference(callId));
+    await rows.ledger.release(call.accountId, reference(callId));
     return [...events, await rows.tellEnded(args, now)];
   };
 }
@@ -325,10 +325,10 @@ function createEnd(sql: Sql, rows: CallRows) {
       args.charge ?? "full", { lastedMicros: endedAt - call.answeredAt, seconds, perMinute });
     const posted = owed > 0
       ? await rows.ledger.post({
-          reference: reference(callId), kind: "call", amountMicros: owed, now,
+          accountId: call.accountId, reference: reference(callId), kind: "call", amountMicros: owed, now,
         })
       : null;
-    if (!posted) await rows.ledger.release(reference(callId));
+    if (!posted) await rows.ledger.release(call.accountId, reference(callId));
     await settle.run({
       callId, seconds, finalStatus, endedAt,
       // Carriers bill whole minutes.
@@ -416,7 +416,7 @@ function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEn
       }
       const call = await rows.find({ accountId, callId });
       if (!call) continue;
-      await rows.ledger.release(reference(callId));
+      await rows.ledger.release(call.accountId, reference(callId));
       events.push(await rows.change(
         call, { to: "failed", answeredBy: null, reason, failureReason, now }));
       events.push(await rows.tellEnded({ accountId, callId }, now));

@@ -70,7 +70,8 @@ function createCreate(
   const refuse = createRefusal(sql);
   const findByCustomer = sql.prepare<object, ConversationRow>(`
     SELECT ${CONVERSATION} FROM conversations
-    WHERE assistant_id = @assistantId AND external_identifier = @externalIdentifier`);
+    WHERE assistant_id = @assistantId AND external_identifier = @externalIdentifier
+      AND account_id = @accountId`);
   const setVariables = sql.prepare("UPDATE conversations SET variables = @variables WHERE id = @id");
   const insert = sql.prepare<object, ConversationRow>(`
     INSERT INTO conversations (uuid, account_id, assistant_id, type, variables, external_identifier,
@@ -94,7 +95,7 @@ function createCreate(
     const existing = args.externalIdentifier === null
       ? undefined
       : await findByCustomer.get({
-          assistantId: assistant.id, externalIdentifier: args.externalIdentifier,
+          accountId: args.accountId, assistantId: assistant.id, externalIdentifier: args.externalIdentifier,
         });
     if (existing) return reuse(existing, args);
     const refused = await refuse(args);
@@ -193,36 +194,37 @@ function createSetAi(sql: Sql, appendEvent: AppendEvent) {
 
 function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
   const due = sql.prepare<object, {
-    id: number;
     uuid: string;
-    account_id: number;
     last_message_at: number;
     settings: string;
     answering: number;
   }>(`
-    SELECT c.id, c.uuid, c.account_id, c.last_message_at, a.settings,
+    SELECT c.uuid, c.last_message_at, a.settings,
       EXISTS (SELECT 1 FROM turns t WHERE t.state = 'open' AND t.conversation_id = c.id) AS answering
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id
-    WHERE c.state = 'open' AND c.check_at <= @now ORDER BY c.check_at LIMIT @rows`);
+    WHERE c.id = @id AND c.account_id = @accountId AND c.state = 'open' AND c.check_at <= @now`);
   const lookAgain = sql.prepare("UPDATE conversations SET check_at = @checkAt WHERE id = @id");
   const end = createEnd(sql);
 
-  return async ({ now, rows }: { now: Instant; rows: number }) => {
-    const conversations = await due.all({ now, rows });
+  return async (
+    { accountId, ids, now }: { accountId: number; ids: number[]; now: Instant },
+  ): Promise<CommittedEvent[]> => {
     const events: CommittedEvent[] = [];
-    for (const row of conversations) {
+    for (const id of ids) {
+      const row = await due.get({ accountId, id, now });
+      if (!row) continue;
       const settings = JSON.parse(row.settings) as { conversation_inactivity_timeout?: number };
       const minutes = settings.conversation_inactivity_timeout ?? DEFAULT_INACTIVITY_MINUTES;
       const quietAt = row.last_message_at + minutes * MINUTE_MICROS;
       if (quietAt > now || row.answering === 1) {
-        await lookAgain.run({ id: row.id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
+        await lookAgain.run({ id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
         continue;
       }
-      await end({ id: row.id, now });
-      events.push(await appendEvent({ id: row.id, uuid: row.uuid, accountId: row.account_id }, {
+      await end({ id, now });
+      events.push(await appendEvent({ id, uuid: row.uuid, accountId }, {
         type: "conversation_ended", conversation_id: row.uuid, reason: "inactivity",
       }, now));
     }
-    return { looked: conversations.length, events };
+    return events;
   };
 }

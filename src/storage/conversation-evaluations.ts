@@ -66,18 +66,19 @@ export function evaluationCommands(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
   // One that has ended again meanwhile waits for an evaluation of its own.
-  const update = sql.prepare<object, { account_id: number }>(`
+  const update = sql.prepare(`
     UPDATE conversations SET evaluation = @evaluation, evaluation_error = @error,
       evaluation_due = NULL
-    WHERE id = @id AND evaluation_due = @endedAt RETURNING account_id`);
+    WHERE id = @id AND account_id = @accountId AND evaluation_due = @endedAt`);
   return {
     "conversations.evaluated": async (args: Evaluated): Promise<CommittedEvent[]> => {
-      const { id, uuid, endedAt, values, error, now } = args;
-      const row = await update.get({ id, endedAt, error, evaluation: JSON.stringify(values) });
-      if (!row) return [];
+      const { accountId, id, uuid, endedAt, values, error, now } = args;
+      const evaluation = JSON.stringify(values);
+      const { changes } = await update.run({ accountId, id, endedAt, error, evaluation });
+      if (changes === 0) return [];
       return [await append({
-        accountId: row.account_id,
-        accountSequence: await nextAccountSequence(row.account_id, 1),
+        accountId,
+        accountSequence: await nextAccountSequence(accountId, 1),
         // Told to the account alone: visitors read the conversation's own log.
         conversation: null,
         data: {

@@ -10,6 +10,8 @@ import type {
 } from "#features/conversations/records.ts";
 import type { FailureClass, FunctionCall } from "#events/events.ts";
 import type { Db } from "./engines/sqlite/database.ts";
+import { perAccount } from "./sweeps.ts";
+import type { OpenTurn } from "./turns.ts";
 import type { Writer } from "./writer.ts";
 
 export interface ConversationRow {
@@ -165,7 +167,51 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
     failTurn: (args) => writer.write("turns.fail", args),
     tellRefused: (args) => writer.write("conversations.tellRefused", args),
     setAi: (args) => writer.write("conversations.setAi", args),
-    endInactive: (args) => writer.write("conversations.endInactive", args),
-    recover: (args) => writer.write("turns.recover", args),
+    ...createConversationSweeps(db, writer),
+  };
+}
+
+interface OpenTurnRow {
+  turn_id: number;
+  id: number;
+  uuid: string;
+  account_id: number;
+  assistant_id: number;
+}
+
+const openTurnFromRow = (row: OpenTurnRow): OpenTurn => ({
+  turnId: row.turn_id,
+  conversation: {
+    id: row.id, uuid: row.uuid, accountId: row.account_id, assistantId: row.assistant_id,
+  },
+});
+
+function createConversationSweeps(
+  db: Db, writer: Writer,
+): Pick<ConversationStore, "endInactive" | "recover"> {
+  const due = db.prepare<[object], { id: number; accountId: number }>(`
+    SELECT id, account_id AS "accountId" FROM conversations
+    WHERE state = 'open' AND check_at <= @now ORDER BY check_at LIMIT (@rows + 0)`);
+  const open = db.prepare<[], OpenTurnRow>(`
+    SELECT t.id AS turn_id, c.id, c.uuid, c.account_id, c.assistant_id
+    FROM turns t JOIN conversations c ON c.id = t.conversation_id
+    WHERE t.state = 'open' ORDER BY t.id`);
+  return {
+    endInactive: async ({ now, rows }) => {
+      const looked = due.all({ now, rows });
+      const owned = Map.groupBy(looked, ({ accountId }) => accountId);
+      const events = await perAccount([...owned.keys()], (accountId) =>
+        writer.write("conversations.endInactive", {
+          accountId, now, ids: (owned.get(accountId) ?? []).map(({ id }) => id),
+        }));
+      return { looked: looked.length, events: events.flat() };
+    },
+    recover: async ({ now }) => {
+      const turns = open.all().map(openTurnFromRow);
+      const owned = Map.groupBy(turns, ({ conversation }) => conversation.accountId);
+      const events = await perAccount([...owned.keys()], (accountId) =>
+        writer.write("turns.recover", { accountId, turns: owned.get(accountId) ?? [], now }));
+      return events.flat();
+    },
   };
 }

@@ -30,7 +30,7 @@ interface Ledger {
    */
   post(args: Posting): Promise<Posted | null>;
   /** Gives the reserved money back; 0 when none is open under the reference. */
-  release(reference: string): Promise<Micros>;
+  release(accountId: number, reference: string): Promise<Micros>;
   /** Adds an entry without a reservation. Null when it would leave less than is reserved. */
   enter(args: Entry): Promise<Posted | null>;
 }
@@ -43,6 +43,7 @@ interface Reservation {
   now: Instant;
 }
 interface Posting {
+  accountId: number;
   reference: string;
   kind: LedgerKind;
   /** Less than was reserved; the rest is released. Absent: all of it. */
@@ -75,8 +76,9 @@ function prepareLedger(sql: Sql) {
     insertReservation: sql.prepare(`
       INSERT INTO reservations (reference, account_id, amount_micros, created_at)
       VALUES (@reference, @accountId, @amountMicros, @now)`),
-    takeReservation: sql.prepare<object, { account_id: number; amount_micros: number }>(`
-      DELETE FROM reservations WHERE reference = @reference RETURNING account_id, amount_micros`),
+    takeReservation: sql.prepare<object, { amount_micros: Micros }>(`
+      DELETE FROM reservations WHERE reference = @reference AND account_id = @accountId
+      RETURNING amount_micros`),
     unhold: sql.prepare(
       "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId"),
     readAccount: sql.prepare<object, AccountRow>(`
@@ -155,20 +157,20 @@ export function createLedger(sql: Sql): Ledger {
       await insertReservation.run({ reference, accountId, amountMicros, now });
       return { accountSequence: held.sequence };
     },
-    post: async ({ reference, kind, amountMicros: wanted, reason, now }) => {
-      const taken = await takeReservation.get({ reference });
+    post: async ({ accountId, reference, kind, amountMicros: wanted, reason, now }) => {
+      const taken = await takeReservation.get({ accountId, reference });
       if (!taken) return null;
       const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
       return await write(
-        { accountId: taken.account_id, kind, reference, amountMicros, now },
+        { accountId, kind, reference, amountMicros, now },
         taken.amount_micros,
         reason,
       );
     },
-    release: async (reference) => {
-      const taken = await takeReservation.get({ reference });
+    release: async (accountId, reference) => {
+      const taken = await takeReservation.get({ accountId, reference });
       if (!taken) return 0;
-      await unhold.run({ accountId: taken.account_id, amountMicros: taken.amount_micros });
+      await unhold.run({ accountId, amountMicros: taken.amount_micros });
       return taken.amount_micros;
     },
     enter: (entry) => write(entry, 0),

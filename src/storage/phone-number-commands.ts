@@ -176,7 +176,7 @@ function createComplete(sql: Sql, rows: NumberRows) {
     };
     if (monthlyMicros === 0) return [await rows.tell(row, bought, now)];
     const posted = await rows.ledger.post({
-      reference: purchaseReference(uuid), kind: "number", now,
+      accountId: purchase.account_id, reference: purchaseReference(uuid), kind: "number", now,
       reason: (accountSequence) => rows.tell(row, bought, now, accountSequence),
     });
     if (!posted) throw new Error("an order has no reservation");
@@ -193,7 +193,7 @@ function createFail(sql: Sql, { ledger }: NumberRows) {
     // What its client was answered stays its answer.
     if (purchase?.state === "lost" && !mayArrive) await giveUp.run({ uuid });
     if (purchase?.state !== "ordered") return;
-    await ledger.release(purchaseReference(uuid));
+    await ledger.release(purchase.account_id, purchaseReference(uuid));
     const state = mayArrive ? "lost" : "failed";
     await end.run({ uuid, state, status, error, phoneNumberId: null, now });
   };

@@ -25,7 +25,6 @@ import { together, type Awaitable, type Sql } from "./sql.ts";
 interface ConversationState {
   id: number;
   uuid: string;
-  account_id: number;
   assistant_id: number;
   type: ConversationType;
   ai_enabled: number;
@@ -49,6 +48,8 @@ interface ClosedTurn {
   begun_at: number;
 }
 
+export type OpenTurn = Pick<FailTurn, "turnId" | "conversation">;
+
 /** Names the billed thing; known before the turn's row is, so that money can be set aside first. */
 const turnReference = (conversationId: number, userSequence: number): string =>
   `turn:${conversationId}.${userSequence}`;
@@ -56,22 +57,19 @@ const turnReference = (conversationId: number, userSequence: number): string =>
 export function turnCommands(sql: Sql) {
   const rows = createTurnRows(sql);
   const fail = createFail(sql, rows);
-  const open = sql.prepare<object, { turn_id: number } & ConversationState>(`
-    SELECT t.id AS turn_id, c.id, c.uuid, c.account_id, c.assistant_id
-    FROM turns t JOIN conversations c ON c.id = t.conversation_id
-    WHERE t.state = 'open' ORDER BY t.id`);
   return {
     "turns.begin": createBegin(sql, rows),
     "turns.complete": createComplete(sql, rows),
     "turns.fail": fail,
-    "turns.recover": async ({ now }: { now: Instant }): Promise<CommittedEvent[]> => {
+    /** The turns are those of one account that a dead process left open. */
+    "turns.recover": async (
+      { accountId, turns, now }: { accountId: number; turns: OpenTurn[]; now: Instant },
+    ): Promise<CommittedEvent[]> => {
       const events: CommittedEvent[] = [];
-      for (const row of await open.all({})) {
+      for (const { turnId, conversation } of turns) {
         events.push(...await fail({
-          turnId: row.turn_id,
-          conversation: {
-            id: row.id, uuid: row.uuid, accountId: row.account_id, assistantId: row.assistant_id,
-          },
+          turnId,
+          conversation: { ...conversation, accountId },
           reason: "interrupted",
           error: "The server was restarted before the reply was complete.",
           cause: null,
@@ -104,22 +102,23 @@ function createTurnRows(sql: Sql) {
       message_count = message_count + @messages,
       total_cost_micros = total_cost_micros + @costMicros,
       last_message_at = @now, updated_at = @now
-    WHERE id = @conversationId RETURNING event_sequence AS sequence`);
+    WHERE id = @conversationId AND account_id = @accountId RETURNING event_sequence AS sequence`);
   const closeTurn = sql.prepare<object, ClosedTurn>(`
     UPDATE turns SET state = @state, reply_message_id = @replyMessageId, error = @error,
       failure = @failure, finished_at = @now
-    WHERE id = @turnId AND state = 'open' RETURNING price_micros, user_sequence, begun_at`);
+    WHERE id = @turnId AND conversation_id = @conversationId AND state = 'open'
+    RETURNING price_micros, user_sequence, begun_at`);
   return {
     ledger: createLedger(sql),
     append: createEventAppender(sql),
     nextAccountSequence: createAccountSequence(sql),
     /** Draws the conversation's next event number, counting messages and cost. */
     advance: (args: {
-      conversationId: number; messages: 0 | 1; costMicros: Micros; now: Instant;
+      accountId: number; conversationId: number; messages: 0 | 1; costMicros: Micros; now: Instant;
     }): Awaitable<Drawn | undefined> => advance.get(args),
     /** Undefined when the turn is not open: somebody closed it first. */
     closeTurn: (args: {
-      turnId: number; state: TurnState; replyMessageId: number | null; error: string | null;
+      turnId: number; conversationId: number; state: TurnState; replyMessageId: number | null; error: string | null;
       failure: FailureClass | null; now: Instant;
     }): Awaitable<ClosedTurn | undefined> => closeTurn.get(args),
     insertMessage: (args: {
@@ -147,8 +146,8 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
   const hold = createHold(sql, rows);
   const openNew = createOpen(sql, rows, hold);
   const findConversation = sql.prepare<object, ConversationState>(`
-    SELECT id, uuid, account_id, assistant_id, type, ai_enabled, message_count, event_sequence
-    FROM conversations WHERE uuid = @uuid`);
+    SELECT id, uuid, assistant_id, type, ai_enabled, message_count, event_sequence
+    FROM conversations WHERE uuid = @uuid AND account_id = @accountId`);
   const findTurn = sql.prepare<object, TurnRow>(`
     SELECT id, state, request_hash, user_sequence, reply_message_id FROM turns
     WHERE conversation_id = @conversationId AND idempotency_key = @key`);
@@ -169,7 +168,9 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
   };
 
   return async (args) => {
-    const conversation = await findConversation.get({ uuid: args.conversationUuid });
+    const conversation = await findConversation.get({
+      uuid: args.conversationUuid, accountId: args.accountId,
+    });
     if (!conversation) return { kind: "not_found" };
     const earlier = args.idempotencyKey === null
       ? undefined
@@ -189,14 +190,14 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
       @finishedAt)`);
   return async (conversation: ConversationState, args: BeginTurn): Promise<BeginOutcome> => {
     const { id: conversationId, uuid } = conversation;
-    const { now, text } = args;
+    const { accountId, now, text } = args;
     const answers = conversation.ai_enabled === 1;
     const priceMicros = answers ? messagePrice(conversation.type, args.messagePriceMicros) : 0;
     const userSequence = conversation.event_sequence + 1;
     const held = await hold(conversation, userSequence, priceMicros, 1, args);
     if (held.kind !== "held") return held;
     const [drawn, , turnId] = await together(
-      rows.advance({ conversationId, messages: 1, costMicros: 0, now }),
+      rows.advance({ accountId, conversationId, messages: 1, costMicros: 0, now }),
       rows.insertMessage({ conversationId, role: "user", content: text, now }),
       insertTurn.insert({
         conversationId,
@@ -212,7 +213,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
     const sequence = numberOf(drawn);
     const message: MessageBody = { role: "user", content: text, created_at: isoMicros(now) };
     const event = await rows.append({
-      accountId: conversation.account_id,
+      accountId,
       accountSequence: held.accountSequence,
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
@@ -262,9 +263,9 @@ function createHold(sql: Sql, rows: TurnRows) {
     userSequence: number,
     amountMicros: Micros,
     events: 0 | 1,
-    { day, dailyCapMicros, now }: BeginTurn,
+    { accountId, day, dailyCapMicros, now }: BeginTurn,
   ): Promise<Held> => {
-    const { account_id: accountId, assistant_id: assistantId } = conversation;
+    const { assistant_id: assistantId } = conversation;
     if (amountMicros === 0) {
       return { kind: "held", accountSequence: await rows.nextAccountSequence(accountId, events) };
     }
@@ -291,7 +292,7 @@ function createComplete(
   const ended = async ({ conversation, now }: CompleteTurn): Promise<CommittedEvent> => {
     const { id: conversationId, uuid, accountId } = conversation;
     const sequence = numberOf(
-      await rows.advance({ conversationId, messages: 0, costMicros: 0, now }));
+      await rows.advance({ accountId, conversationId, messages: 0, costMicros: 0, now }));
     await end({ id: conversationId, now });
     return rows.append({
       accountId,
@@ -309,13 +310,14 @@ function createComplete(
       conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage, now,
     });
     const closed = await rows.closeTurn({
-      turnId, state: stopped ? "stopped" : "done", replyMessageId: messageId, error: null,
+      turnId, conversationId, state: stopped ? "stopped" : "done", replyMessageId: messageId, error: null,
       failure: null, now,
     });
     if (!closed) throw new Error(`turn ${turnId} is not open`);
     const costMicros = closed.price_micros;
     const reference = turnReference(conversationId, closed.user_sequence);
-    const sequence = numberOf(await rows.advance({ conversationId, messages: 1, costMicros, now }));
+    const sequence = numberOf(
+      await rows.advance({ accountId, conversationId, messages: 1, costMicros, now }));
     const message: MessageBody = {
       role: "assistant",
       content: text,
@@ -332,7 +334,7 @@ function createComplete(
       now,
     });
     const events = costMicros > 0
-      ? (await rows.ledger.post({ reference, kind: "message", reason: added, now }))?.events
+      ? (await rows.ledger.post({ accountId, reference, kind: "message", reason: added, now }))?.events
       : [await added(await rows.nextAccountSequence(accountId, 1))];
     if (!events) throw new Error(`turn ${turnId} has no reservation`);
     return args.ends ? [...events, await ended(args)] : events;
@@ -348,17 +350,18 @@ function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<Commi
   return async ({ turnId, conversation, reason, error, cause, now }) => {
     const { id: conversationId, uuid, accountId, assistantId } = conversation;
     const closed = await rows.closeTurn({
-      turnId, state: reason, replyMessageId: null, error: cause?.error ?? error,
+      turnId, conversationId, state: reason, replyMessageId: null, error: cause?.error ?? error,
       failure: cause?.failure ?? null, now,
     });
     if (!closed) return [];
-    const micros = await rows.ledger.release(turnReference(conversationId, closed.user_sequence));
+    const micros = await rows.ledger.release(
+      accountId, turnReference(conversationId, closed.user_sequence));
     if (micros > 0) await unspend.run({ assistantId, day: utcDay(closed.begun_at), micros });
     if (reason === "failed") {
       await note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
     }
     const sequence = numberOf(
-      await rows.advance({ conversationId, messages: 0, costMicros: 0, now }));
+      await rows.advance({ accountId, conversationId, messages: 0, costMicros: 0, now }));
     const told = await rows.append({
       accountId,
       accountSequence: await rows.nextAccountSequence(accountId, 1),

@@ -58,9 +58,9 @@ function createWorld(storage: Storage) {
     assert.ok(created.kind === "created");
     return created.conversation;
   };
-  const begin = ({ uuid }: Conversation, how: Partial<BeginTurn> = {}) =>
+  const begin = ({ accountId, uuid }: Conversation, how: Partial<BeginTurn> = {}) =>
     storage.conversations.beginTurn({
-      conversationUuid: uuid, text: "When?", idempotencyKey: null, requestHash: "0",
+      accountId, conversationUuid: uuid, text: "When?", idempotencyKey: null, requestHash: "0",
       messagePriceMicros: PRICE, dailyCapMicros: null, day: DAY, messagesMax: 100,
       now: system.now(), ...how,
     });

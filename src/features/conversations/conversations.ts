@@ -123,6 +123,7 @@ async function beginTurn(
     const now = system.now();
     const outcome = await store.beginTurn({
       ...request,
+      accountId: conversation.accountId,
       conversationUuid: conversation.uuid,
       messagePriceMicros: options.limits.messagePriceMicros,
       dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),

@@ -95,6 +95,7 @@ export type CreateOutcome =
   | { kind: "balance_too_low" };
 
 export interface BeginTurn {
+  accountId: number;
   conversationUuid: string;
   text: string;
   /** Null: every send is a turn of its own. */
