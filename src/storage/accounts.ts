@@ -5,6 +5,7 @@ import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import { createLedger } from "./ledger.ts";
 import type { Sql } from "./sql.ts";
+import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
 
 interface AccountRow {
@@ -75,7 +76,8 @@ export function accountCommands(sql: Sql) {
   const revoke = sql.prepare(`
     UPDATE api_keys SET revoked_at = @now
     WHERE id = @keyId AND account_id = @accountId AND revoked_at IS NULL`);
-  const touch = sql.prepare("UPDATE api_keys SET last_used_at = @at WHERE id = @keyId");
+  const touch = sql.prepare(
+    "UPDATE api_keys SET last_used_at = @at WHERE id = @keyId AND account_id = @accountId");
   const balance = sql.prepare<object, { balance_micros: number }>(
     "SELECT balance_micros FROM accounts WHERE id = @accountId");
   const entered = sql.prepare<object, { account_id: number }>(
@@ -98,8 +100,10 @@ export function accountCommands(sql: Sql) {
     },
     "accounts.revokeKey": async (args: { accountId: number; keyId: number; now: Instant }) =>
       (await revoke.run(args)).changes > 0,
-    "accounts.touchKeys": async (uses: { keyId: number; at: Instant }[]) => {
-      for (const use of uses) await touch.run(use);
+    "accounts.touchKeys": async (
+      { accountId, uses }: { accountId: number; uses: { keyId: number; at: Instant }[] },
+    ) => {
+      for (const { keyId, at } of uses) await touch.run({ accountId, keyId, at });
     },
     "accounts.credit": async (args: {
       accountId: number;
@@ -141,7 +145,10 @@ export function createAccountStore(db: Db, writer: Writer): AccountStore {
       return row ? { ...keyFromRow(row), secretHash: row.secret_hash } : null;
     },
     revokeKey: (args) => writer.write("accounts.revokeKey", args),
-    touchKeys: (uses) => writer.write("accounts.touchKeys", uses),
+    touchKeys: async (uses) => {
+      await perAccount(uses, (accountId, own) =>
+        writer.write("accounts.touchKeys", { accountId, uses: own }));
+    },
     credit: (args) => writer.write("accounts.credit", args),
   };
 }

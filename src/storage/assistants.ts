@@ -123,7 +123,7 @@ export function assistantCommands(sql: Sql) {
       knowledgebase_id = @knowledgebaseId, settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId RETURNING updated_at`);
   const settingsOf = sql.prepare<object, { settings: string }>(
-    "SELECT settings FROM assistants WHERE id = @assistantId");
+    "SELECT settings FROM assistants WHERE id = @assistantId AND account_id = @accountId");
   const setSettings = sql.prepare(`
     UPDATE assistants SET settings = @settings, updated_at = ${TOUCHED} WHERE id = @assistantId`);
   const remove = sql.prepare(`
@@ -161,10 +161,10 @@ export function assistantCommands(sql: Sql) {
       return { kind: "updated", updatedAt: changed.updated_at };
     },
     "assistants.setTools": async (args: {
-      assistantId: number; tools: BuiltInTool[]; now: Instant;
+      accountId: number; assistantId: number; tools: BuiltInTool[]; now: Instant;
     }): Promise<void> => {
       const { assistantId, tools, now } = args;
-      const row = await settingsOf.get({ assistantId });
+      const row = await settingsOf.get(args);
       if (!row) return;
       const stored = JSON.parse(row.settings) as AssistantSettings;
       await setSettings.run({ assistantId, settings: JSON.stringify({ ...stored, tools }), now });

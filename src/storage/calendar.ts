@@ -1,7 +1,7 @@
 // Calendars and appointments in SQLite. Booking is one command: what is in the way and the new row
 // are seen in the same transaction, so that one time is never given twice.
 import type {
-  Appointment, Calendar, CalendarChanges, CalendarStore, NewAppointment,
+  Appointment, Calendar, CalendarStore, NewAppointment,
 } from "#features/calendar/calendar.ts";
 import type { Period, WorkingHours } from "#features/calendar/slots.ts";
 import { MINUTE_MICROS, type Instant } from "#core/system.ts";
@@ -78,8 +78,9 @@ export function calendarCommands(sql: Sql) {
       buffer_minutes = excluded.buffer_minutes, lead_minutes = excluded.lead_minutes,
       days_ahead = excluded.days_ahead, working_hours = excluded.working_hours,
       updated_at = excluded.updated_at`);
-  const find = sql.prepare<object, CalendarRow>(FIND_CALENDAR);
-  const earlier = sql.prepare<object, AppointmentRow>(FIND_BOOKING);
+  const find = sql.prepare<object, CalendarRow>(`${FIND_CALENDAR} AND account_id = @accountId`);
+  const earlier = sql.prepare<object, AppointmentRow>(
+    `${FIND_BOOKING} AND account_id = @accountId`);
   const inTheWay = sql.prepare<object, Exists>(`
     SELECT 1 FROM appointments WHERE assistant_id = @assistantId AND state = 'booked'
       AND starts_at < @until AND ends_at > @from LIMIT 1`);
@@ -99,10 +100,10 @@ export function calendarCommands(sql: Sql) {
       await create.run(columnsOf(args));
     },
     "calendars.save": async (
-      args: { assistantId: number; changes: CalendarChanges; now: Instant },
+      args: Parameters<CalendarStore["save"]>[0],
     ): Promise<Calendar> => {
-      const { assistantId, changes, now } = args;
-      const row = await find.get({ assistantId });
+      const { changes, now } = args;
+      const row = await find.get(args);
       if (!row) throw new Error("a calendar is opened before it is changed");
       const calendar = { ...calendarFromRow(row), ...changes };
       await save.run(columnsOf({ calendar, now }));

@@ -1,20 +1,20 @@
-// The commands of a call: create (reserve), change, end (post), finish, recover, delete. Each keeps
+// The commands of a call: create (reserve), change, end (post), finish, delete. Each keeps
 // the table of calls/status.ts and the law of docs/money.md: what a call costs is posted in the
 // transaction that ends it, once, and never more than was set aside.
-import { failureOf, type Charge } from "#features/calls/failures.ts";
+import type { Charge } from "#features/calls/failures.ts";
 import { isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
 import type {
-  AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, RecoveredCalls,
-  TranscriptEntry,
+  AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, TranscriptEntry,
 } from "#features/calls/records.ts";
 import { settled } from "#features/calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
+import { callSweepCommands } from "./call-sweeps.ts";
 import { callTransferCommands } from "./call-transfers.ts";
 import {
-  CALL, callFromRow, IS_FINAL, IS_LIVE, IS_UNFINISHED, type CallRow,
+  CALL, callFromRow, IS_FINAL, IS_LIVE, type CallRow,
 } from "./calls.ts";
 import { createDialRates } from "./dial-rates.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
@@ -28,7 +28,7 @@ const SECOND = 1_000_000;
 /** The shortest call that is billed. */
 const BILLED_SECONDS_MIN = 30;
 
-const reference = (callId: number): string => `call:${callId}`;
+export const reference = (callId: number): string => `call:${callId}`;
 
 /** The price of so many seconds of talk, rounded up to the micro-dollar. */
 const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
@@ -45,10 +45,8 @@ export function callCommands(sql: Sql) {
     "calls.addTranscript": createAddTranscript(sql, rows),
     "calls.end": end,
     "calls.finish": createFinish(sql, rows),
-    "calls.beat": createBeat(sql),
-    "calls.recover": createRecover(sql, rows, end),
+    ...callSweepCommands(sql, rows, end),
     "calls.delete": createDelete(sql, rows),
-    "calls.forgetRecordings": createForgetRecordings(sql),
   };
 }
 
@@ -134,7 +132,7 @@ function createCallRows(sql: Sql) {
   };
 }
 
-type CallRows = ReturnType<typeof createCallRows>;
+export type CallRows = ReturnType<typeof createCallRows>;
 
 /** Begins a call as a step of another command. */
 export const createCallBegin = (sql: Sql): (args: NewCall) => Promise<CreateCallOutcome> =>
@@ -304,6 +302,8 @@ function owedOf(
     : Math.floor((Math.max(0, lastedMicros) * perMinute) / (60 * SECOND));
 }
 
+export type EndCall = ReturnType<typeof createEnd>;
+
 function createEnd(sql: Sql, rows: CallRows) {
   const prices = sql.prepare<object, { ours: Micros; carriers: Micros }>(`
     SELECT price_per_minute AS ours, carrier_price_per_minute AS carriers FROM calls
@@ -367,64 +367,6 @@ function createFinish(sql: Sql, rows: CallRows) {
   };
 }
 
-function createBeat(sql: Sql) {
-  const beat = sql.prepare(`
-    UPDATE calls SET last_beat_at = @now
-    WHERE id = @callId AND account_id = @accountId AND status = 'in-progress'`);
-  return async (
-    { accountId, callIds, now }: { accountId: number; callIds: number[]; now: Instant },
-  ): Promise<void> => {
-    for (const callId of callIds) await beat.run({ accountId, callId, now });
-  };
-}
-
-interface UnfinishedRow {
-  id: number;
-  status: CallStatus;
-  last_beat_at: number | null;
-  recording_file: string | null;
-}
-
-function createRecover(sql: Sql, rows: CallRows, end: ReturnType<typeof createEnd>) {
-  const unfinished = sql.prepare<object, UnfinishedRow>(`
-    SELECT id, status, last_beat_at, recording_file FROM calls
-    WHERE account_id = @accountId AND ${IS_UNFINISHED} ORDER BY id`);
-  return async (
-    { accountId, now }: { accountId: number; now: Instant },
-  ): Promise<RecoveredCalls> => {
-    const events: CommittedEvent[] = [];
-    const cut: string[] = [];
-    const late: number[] = [];
-    const reason = "server_restarted";
-    const failureReason = failureOf({
-      reason, isAnswered: true, isOwnLine: true, detail: null, wasMute: false,
-    });
-    for (const row of await unfinished.all({ accountId })) {
-      const { id: callId, status, last_beat_at: beatAt } = row;
-      if (status === "ended") {
-        late.push(callId);
-        continue;
-      }
-      if (status === "in-progress") {
-        if (row.recording_file !== null) cut.push(row.recording_file);
-        events.push(...await end({
-          accountId, callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
-          turns: [], hasRecording: true, now,
-          ...(beatAt === null ? {} : { endedAt: beatAt }),
-        }));
-        continue;
-      }
-      const call = await rows.find({ accountId, callId });
-      if (!call) continue;
-      await rows.ledger.release(call.accountId, reference(callId));
-      events.push(await rows.change(
-        call, { to: "failed", answeredBy: null, reason, failureReason, now }));
-      events.push(await rows.tellEnded({ accountId, callId }, now));
-    }
-    return { events, unfinished: late, cut };
-  };
-}
-
 function createDelete(sql: Sql, rows: CallRows) {
   // The account's numbering must have no holes: events it received stay, what they said goes.
   const blankEvents = sql.prepare(`
@@ -446,15 +388,5 @@ function createDelete(sql: Sql, rows: CallRows) {
     });
     await remove.run({ callId });
     return { kind: "deleted" as const, recordingFile: call.recordingFile, events: [event] };
-  };
-}
-
-function createForgetRecordings(sql: Sql) {
-  const forget = sql.prepare(`
-    UPDATE calls SET recording_file = NULL WHERE recording_file = @file AND account_id = @accountId`);
-  return async (
-    { accountId, files }: { accountId: number; files: string[] },
-  ): Promise<void> => {
-    for (const file of files) await forget.run({ accountId, file });
   };
 }

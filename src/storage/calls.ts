@@ -222,14 +222,11 @@ function createCallSweeps(
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
   return {
     beat: async ({ calls, now }) => {
-      const owned = Map.groupBy(calls, ({ accountId }) => accountId);
-      await perAccount([...owned.keys()], (accountId) => writer.write("calls.beat", {
-        accountId, now, callIds: (owned.get(accountId) ?? []).map(({ id }) => id),
-      }));
+      await perAccount(calls, (accountId, own) =>
+        writer.write("calls.beat", { accountId, callIds: own.map(({ id }) => id), now }));
     },
     recover: async ({ now }) => {
-      const accountIds = unfinished.all().map(({ accountId }) => accountId);
-      const recovered = await perAccount(accountIds, (accountId) =>
+      const recovered = await perAccount(unfinished.all(), (accountId) =>
         writer.write("calls.recover", { accountId, now }));
       return {
         events: recovered.flatMap(({ events }) => events),
@@ -239,9 +236,8 @@ function createCallSweeps(
     },
     expireRecordings: async (args) => {
       const rows = expired.all(args);
-      const owned = Map.groupBy(rows, ({ accountId }) => accountId);
-      await perAccount([...owned.keys()], (accountId) => writer.write("calls.forgetRecordings", {
-        accountId, files: (owned.get(accountId) ?? []).map(({ file }) => file),
+      await perAccount(rows, (accountId, own) => writer.write("calls.forgetRecordings", {
+        accountId, files: own.map(({ file }) => file),
       }));
       return rows.map(({ file }) => file);
     },

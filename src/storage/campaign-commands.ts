@@ -30,9 +30,10 @@ export function campaignCommands(sql: Sql) {
     "campaigns.update": createUpdate(sql, rows),
     "campaigns.start": createStart(sql, rows),
     "campaigns.stop": async (
-      { campaignId, reason, now }: Args<"stop">,
+      args: Args<"stop">,
     ): Promise<CommittedEvent[] | null> => {
-      const campaign = await rows.read(campaignId);
+      const { reason, now } = args;
+      const campaign = await rows.read(args);
       if (campaign?.status !== "in-progress") return null;
       return [await rows.change(campaign, "stopped", reason, now)];
     },
@@ -46,7 +47,8 @@ export function campaignCommands(sql: Sql) {
 function createCampaignRows(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
-  const find = sql.prepare<object, CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
+  const find = sql.prepare<object, CampaignRow>(
+    "SELECT * FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
   const setStatus = sql.prepare(`
     UPDATE campaigns SET status = @status, failures = 0, paused_until = NULL, updated_at = @now
     WHERE id = @campaignId`);
@@ -69,8 +71,10 @@ function createCampaignRows(sql: Sql) {
   });
   return {
     tell,
-    read: async (campaignId: number): Promise<Campaign | null> => {
-      const row = await find.get({ campaignId });
+    read: async (
+      { accountId, campaignId }: { accountId: number; campaignId: number },
+    ): Promise<Campaign | null> => {
+      const row = await find.get({ accountId, campaignId });
       return row ? campaignFromRow(row) : null;
     },
     /** Also closes the breaker. */
@@ -137,8 +141,8 @@ function createUpdate(sql: Sql, rows: CampaignRows) {
   return async (
     { accountId, campaignId, changes, now }: Args<"update">,
   ): Promise<Campaign | null> => {
-    const before = await rows.read(campaignId);
-    if (before?.accountId !== accountId) return null;
+    const before = await rows.read({ accountId, campaignId });
+    if (!before) return null;
     const row = await set.get({ ...columnsOf({ ...before, ...changes }), campaignId, now });
     return row ? campaignFromRow(row) : null;
   };
@@ -148,10 +152,11 @@ function createStart(sql: Sql, rows: CampaignRows) {
   const free = sql.prepare<object, { micros: number }>(
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
   const hasWork = createWorkCheck(sql);
-  return async ({ campaignId, reserveMinMicros, now }: Args<"start">): Promise<StartOutcome> => {
-    const campaign = await rows.read(campaignId);
+  return async (
+    { accountId, campaignId, reserveMinMicros, now }: Args<"start">,
+  ): Promise<StartOutcome> => {
+    const campaign = await rows.read({ accountId, campaignId });
     if (!campaign || campaign.status === "in-progress") return { kind: "running" };
-    const { accountId } = campaign;
     if (campaign.completesWhenDone && !await hasWork(campaignId)) return { kind: "no_leads" };
     if (((await free.get({ accountId }))?.micros ?? 0) < reserveMinMicros) {
       return { kind: "balance_too_low" };
@@ -178,8 +183,8 @@ function createRemove(sql: Sql, rows: CampaignRows) {
   return async (
     { accountId, campaignId, now }: Args<"remove">,
   ): Promise<CommittedEvent[] | null> => {
-    const campaign = await rows.read(campaignId);
-    if (campaign?.accountId !== accountId) return null;
+    const campaign = await rows.read({ accountId, campaignId });
+    if (!campaign) return null;
     const events = campaign.status === "in-progress"
       ? [await rows.change(campaign, "stopped", "deleted", now)]
       : [];
@@ -227,11 +232,11 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     "UPDATE campaigns SET calls_made = calls_made + 1 WHERE id = @campaignId");
   const over = (...events: CommittedEvent[]): ClaimOutcome => ({ kind: "over", events });
   return async (
-    { campaignId, assistant, numbers, terms, now }: ClaimArgs,
+    { accountId, campaignId, assistant, numbers, terms, now }: ClaimArgs,
   ): Promise<ClaimOutcome> => {
-    const campaign = await rows.read(campaignId);
+    const campaign = await rows.read({ accountId, campaignId });
     if (campaign?.status !== "in-progress") return over();
-    const { accountId, pausedUntil, callsMade } = campaign;
+    const { pausedUntil, callsMade } = campaign;
     if (pausedUntil !== null && now < pausedUntil) return { kind: "idle", until: pausedUntil };
     if (((await live.get({ accountId, campaignId }))?.calls ?? 0) >= parallelNow(campaign)) {
       return { kind: "full" };
@@ -308,9 +313,9 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     const nextTryAt = now + campaign.retryIntervalMinutes * MINUTE_MICROS;
     return [await leads.change(lead, { status: "rescheduled", nextTryAt, callTries }, now)];
   };
-  return async ({ leadId, now }: Args<"settle">): Promise<CommittedEvent[]> => {
-    const lead = await leads.read(leadId);
-    const campaign = lead && await rows.read(lead.campaignId);
+  return async ({ accountId, leadId, now }: Args<"settle">): Promise<CommittedEvent[]> => {
+    const lead = await leads.read({ accountId, leadId });
+    const campaign = lead && await rows.read(lead);
     if (!campaign || lead.status !== "processing") return [];
     const row = lead.callId === null ? undefined : await findCall.get({ callId: lead.callId });
     const call = row ? callFromRow(row) : null;

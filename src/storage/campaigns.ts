@@ -66,8 +66,8 @@ export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
   const counts = db.prepare<[object], { status: LeadStatus; leads: number }>(`
     SELECT status, count(*) AS leads FROM leads
     WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status`);
-  const unsettled = db.prepare<[], { id: number }>(`
-    SELECT l.id FROM leads l LEFT JOIN calls c ON c.id = l.call_id
+  const unsettled = db.prepare<[], { accountId: number; leadId: number }>(`
+    SELECT l.account_id AS "accountId", l.id AS "leadId" FROM leads l LEFT JOIN calls c ON c.id = l.call_id
     WHERE l.status = 'processing' AND (c.id IS NULL OR c.${IS_FINAL}) ORDER BY l.id`);
   const calling = db.prepare<[], { id: number }>(
     "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
@@ -87,7 +87,7 @@ export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
     leadCounts: (campaignId) => Object.fromEntries(
       counts.all({ campaignId }).map(({ status, leads }) => [status, leads])),
     running: () => running.all().map(campaignFromRow),
-    unsettled: () => unsettled.all().map(({ id }) => id),
+    unsettled: () => unsettled.all(),
     callingAccounts: () => calling.all().map(({ id }) => id),
   };
 }

@@ -95,7 +95,8 @@ function createCreate(
     const existing = args.externalIdentifier === null
       ? undefined
       : await findByCustomer.get({
-          accountId: args.accountId, assistantId: assistant.id, externalIdentifier: args.externalIdentifier,
+          accountId: args.accountId, assistantId: assistant.id,
+          externalIdentifier: args.externalIdentifier,
         });
     if (existing) return reuse(existing, args);
     const refused = await refuse(args);

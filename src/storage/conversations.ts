@@ -181,9 +181,8 @@ interface OpenTurnRow {
 
 const openTurnFromRow = (row: OpenTurnRow): OpenTurn => ({
   turnId: row.turn_id,
-  conversation: {
-    id: row.id, uuid: row.uuid, accountId: row.account_id, assistantId: row.assistant_id,
-  },
+  accountId: row.account_id,
+  conversation: { id: row.id, uuid: row.uuid, assistantId: row.assistant_id },
 });
 
 function createConversationSweeps(
@@ -199,18 +198,15 @@ function createConversationSweeps(
   return {
     endInactive: async ({ now, rows }) => {
       const looked = due.all({ now, rows });
-      const owned = Map.groupBy(looked, ({ accountId }) => accountId);
-      const events = await perAccount([...owned.keys()], (accountId) =>
+      const events = await perAccount(looked, (accountId, own) =>
         writer.write("conversations.endInactive", {
-          accountId, now, ids: (owned.get(accountId) ?? []).map(({ id }) => id),
+          accountId, ids: own.map(({ id }) => id), now,
         }));
       return { looked: looked.length, events: events.flat() };
     },
     recover: async ({ now }) => {
-      const turns = open.all().map(openTurnFromRow);
-      const owned = Map.groupBy(turns, ({ conversation }) => conversation.accountId);
-      const events = await perAccount([...owned.keys()], (accountId) =>
-        writer.write("turns.recover", { accountId, turns: owned.get(accountId) ?? [], now }));
+      const events = await perAccount(open.all().map(openTurnFromRow), (accountId, turns) =>
+        writer.write("turns.recover", { accountId, turns, now }));
       return events.flat();
     },
   };

@@ -99,11 +99,10 @@ export function createAccountSequence(
 
 export function eventCommands(sql: Sql) {
   const trim = sql.prepare(`
-    DELETE FROM events WHERE id IN (
-      SELECT id FROM events WHERE created_at < @before ORDER BY id LIMIT @rows)`);
+    DELETE FROM events WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);
   return {
     /** Removes events older than the retention, oldest first; returns how many. */
-    "events.trim": async (args: { before: Instant; rows: number }): Promise<number> =>
+    "events.trim": async (args: { accountId: number; ids: number[] }): Promise<number> =>
       (await trim.run(args)).changes,
   };
 }

@@ -8,7 +8,6 @@ import type {
   KnowledgebaseStore,
   NewDocument,
   Passage,
-  ReadOutcome,
 } from "#features/knowledgebases/knowledgebases.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
@@ -99,6 +98,7 @@ function documentFromRow(row: DocumentRow): Document {
   };
 }
 
+type Args<Name extends keyof KnowledgebaseStore> = Parameters<KnowledgebaseStore[Name]>[0];
 type NamingArgs = { name?: string; description?: string | null; accountId: number; now: Instant };
 
 export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
@@ -195,7 +195,8 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
   const nextSequence = createAccountSequence(sql);
   const touch = sql.prepare("UPDATE knowledgebases SET version = version + 1 WHERE id = @id");
   return {
-    find: sql.prepare<object, DocumentRow>("SELECT * FROM documents WHERE id = @documentId"),
+    find: sql.prepare<object, DocumentRow>(
+      "SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId"),
     /** What can be found in the knowledgebase has changed. */
     touch: async (row: DocumentRow): Promise<void> =>
       void await touch.run({ id: row.knowledgebase_id }),
@@ -230,10 +231,6 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
     UPDATE documents SET name = @name, description = @description, updated_at = @now
     WHERE id = @documentId AND account_id = @accountId`);
   const remove = sql.prepare("DELETE FROM documents WHERE id = @documentId");
-  const owned = async ({ documentId, accountId }: { documentId: number; accountId: number }) => {
-    const row = await steps.find.get({ documentId });
-    return row?.account_id === accountId ? row : undefined;
-  };
   return {
     "documents.create": async (args: NewDocument) => {
       const knowledgebase = await findKnowledgebase.get(args);
@@ -241,7 +238,7 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
       if (knowledgebase.documents >= args.documentsMax) return { kind: "too_many" as const };
       const source = JSON.stringify(args.source);
       const documentId = await insert.insert({ ...args, source });
-      const row = await steps.find.get({ documentId });
+      const row = await steps.find.get({ accountId: args.accountId, documentId });
       if (!row) throw new Error("an insert returned no row");
       const events = [await steps.tell(row, args.now)];
       return { kind: "created" as const, document: documentFromRow(row), events };
@@ -249,7 +246,7 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
     "documents.update": async (
       args: NamingArgs & { documentId: number },
     ): Promise<Document | null> => {
-      const row = await owned(args);
+      const row = await steps.find.get(args);
       if (!row) return null;
       const { name = row.name, description = row.description } = args;
       await change.run({ ...args, name, description });
@@ -258,7 +255,7 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
     "documents.remove": async (
       args: { accountId: number; documentId: number; now: Instant },
     ): Promise<Document | null> => {
-      const row = await owned(args);
+      const row = await steps.find.get(args);
       if (!row) return null;
       await chunks.remove(row.id);
       await remove.run({ documentId: row.id });
@@ -278,21 +275,18 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, tell }: D
     UPDATE documents SET status = @status, reason = @reason, pages = @pages,
       characters = @characters, updated_at = @now WHERE id = @documentId`);
   return {
-    "documents.beginReading": async ({ documentId }: { documentId: number }): Promise<boolean> => {
-      const isUnread = (await find.get({ documentId }))?.status === "processing";
-      if (isUnread) await chunks.remove(documentId);
+    "documents.beginReading": async (args: Args<"beginReading">): Promise<boolean> => {
+      const isUnread = (await find.get(args))?.status === "processing";
+      if (isUnread) await chunks.remove(args.documentId);
       return isUnread;
     },
-    "documents.addChunks": async (
-      args: { documentId: number; position: number; chunks: Chunk[] },
-    ): Promise<void> => {
-      const row = await find.get({ documentId: args.documentId });
+    "documents.addChunks": async (args: Args<"addChunks">): Promise<void> => {
+      const row = await find.get(args);
       if (row?.status === "processing") await chunks.add(row, args.chunks, args.position);
     },
-    "documents.addVectors": async (
-      args: Parameters<KnowledgebaseStore["addVectors"]>[0],
-    ): Promise<void> => {
+    "documents.addVectors": async (args: Args<"addVectors">): Promise<void> => {
       const { documentId, model } = args;
+      if (!await find.get(args)) return;
       for (const [offset, vector] of args.vectors.entries()) {
         await insertVector.run({
           documentId, model, position: args.position + offset, vector: bytesOf(vector),
@@ -300,10 +294,10 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, tell }: D
       }
     },
     "documents.finishReading": async (
-      args: { documentId: number; outcome: ReadOutcome; now: Instant },
+      args: Args<"finishReading">,
     ): Promise<CommittedEvent[]> => {
       const { documentId, outcome, now } = args;
-      const row = await find.get({ documentId });
+      const row = await find.get(args);
       if (row?.status !== "processing") return [];
       const isRead = outcome.kind === "active";
       const result = {
@@ -413,7 +407,7 @@ export function createKnowledgebaseStore(
     },
     documents: (knowledgebaseId) => documents.all({ knowledgebaseId }).map(documentFromRow),
     unread: () => unread.all().map(documentFromRow),
-    beginReading: (documentId) => writer.write("documents.beginReading", { documentId }),
+    beginReading: (args) => writer.write("documents.beginReading", args),
     addChunks: (args) => writer.write("documents.addChunks", args),
     addVectors: (args) => writer.write("documents.addVectors", args),
     finishReading: (args) => writer.write("documents.finishReading", args),

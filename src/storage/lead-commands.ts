@@ -22,7 +22,8 @@ interface LeadState {
 export function createLeadRows(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
-  const find = sql.prepare<object, LeadRow>("SELECT * FROM leads WHERE id = @leadId");
+  const find = sql.prepare<object, LeadRow>(
+    "SELECT * FROM leads WHERE id = @leadId AND account_id = @accountId");
   const set = sql.prepare(`
     UPDATE leads SET status = @status, next_try_at = @nextTryAt, call_tries = @callTries,
       call_id = @callId, updated_at = @now
@@ -33,8 +34,10 @@ export function createLeadRows(sql: Sql) {
   const underWay = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE main_id = @mainId
       AND (next_try_at IS NOT NULL OR status IN ('processing', 'completed'))`);
-  const read = async (leadId: number): Promise<Lead | null> => {
-    const row = await find.get({ leadId });
+  const read = async (
+    { accountId, leadId }: { accountId: number; leadId: number },
+  ): Promise<Lead | null> => {
+    const row = await find.get({ accountId, leadId });
     return row ? leadFromRow(row) : null;
   };
   const change = async (lead: Lead, state: LeadState, now: Instant): Promise<CommittedEvent> => {
@@ -60,10 +63,11 @@ export function createLeadRows(sql: Sql) {
     });
   };
   /** The next secondary contact's turn, when the lead itself was tried in vain. */
-  const passOn = async (mainId: number, now: Instant): Promise<CommittedEvent[]> => {
-    if ((await read(mainId))?.status !== "reached-max-retries" || await underWay.get({ mainId })) {
-      return [];
-    }
+  const passOn = async (
+    { accountId }: Lead, mainId: number, now: Instant,
+  ): Promise<CommittedEvent[]> => {
+    const main = await read({ accountId, leadId: mainId });
+    if (main?.status !== "reached-max-retries" || await underWay.get({ mainId })) return [];
     const next = await untried.get({ mainId });
     if (!next) return [];
     return [await change(leadFromRow(next), { status: "scheduled", nextTryAt: now }, now)];
@@ -76,11 +80,11 @@ export function createLeadRows(sql: Sql) {
       lead: Lead, now: Instant, callTries = lead.callTries,
     ): Promise<CommittedEvent[]> => [
       await change(lead, { status: "reached-max-retries", nextTryAt: null, callTries }, now),
-      ...await passOn(lead.mainId ?? lead.id, now),
+      ...await passOn(lead, lead.mainId ?? lead.id, now),
     ],
     blacklist: async (lead: Lead, now: Instant): Promise<CommittedEvent[]> => [
       await change(lead, { status: "blacklisted", nextTryAt: null }, now),
-      ...(lead.mainId === null ? [] : await passOn(lead.mainId, now)),
+      ...(lead.mainId === null ? [] : await passOn(lead, lead.mainId, now)),
     ],
     isBlocked: createBlockedCheck(sql),
   };
@@ -194,8 +198,8 @@ function createUpdate(sql: Sql, rows: LeadRows, checks: Checks) {
   return async (
     { accountId, leadId, changes, now }: Args<"update">,
   ): Promise<UpdateLeadOutcome> => {
-    const before = await rows.read(leadId);
-    if (before?.accountId !== accountId) return { kind: "not_found" };
+    const before = await rows.read({ accountId, leadId });
+    if (!before) return { kind: "not_found" };
     const refused = await refusalOf(rows, checks, before, changes);
     if (refused) return refused;
     const { campaignId = before.campaignId, number = before, variables = {} } = changes;
@@ -239,12 +243,12 @@ function createStatusChange(sql: Sql, rows: LeadRows) {
 function createRemove(sql: Sql, rows: LeadRows, checks: Checks) {
   const remove = sql.prepare("DELETE FROM leads WHERE id = @leadId");
   return async ({ accountId, leadId, now }: Args<"remove">) => {
-    const lead = await rows.read(leadId);
-    if (lead?.accountId !== accountId) return { kind: "not_found" as const };
+    const lead = await rows.read({ accountId, leadId });
+    if (!lead) return { kind: "not_found" as const };
     if (await checks.isCalling(leadId)) return { kind: "processing" as const };
     await remove.run({ leadId });
     const wasNext = lead.mainId !== null && lead.nextTryAt !== null;
-    const events = wasNext ? await rows.passOn(lead.mainId ?? 0, now) : [];
+    const events = wasNext ? await rows.passOn(lead, lead.mainId ?? 0, now) : [];
     return { kind: "removed" as const, events };
   };
 }

@@ -50,7 +50,8 @@ function createNumberRows(sql: Sql) {
     INSERT INTO number_returns (provider, provider_sid, phone_number, created_at)
     VALUES (@provider, @sid, @phoneNumber, @now)`);
   const remove = sql.prepare("DELETE FROM phone_numbers WHERE id = @id");
-  const find = sql.prepare<object, PhoneNumberRow>("SELECT * FROM phone_numbers WHERE id = @id");
+  const find = sql.prepare<object, PhoneNumberRow>(
+    "SELECT * FROM phone_numbers WHERE id = @phoneNumberId AND account_id = @accountId");
   const tell = async (
     { id, account_id, phone_number }: PhoneNumberRow,
     data: PhoneNumberEvent, now: Instant, sequence?: number,
@@ -82,7 +83,9 @@ function createNumberRows(sql: Sql) {
     ): Promise<void> => {
       await giveBack.run({ provider, sid, phoneNumber, now });
     },
-    find: async (id: number): Promise<PhoneNumberRow | undefined> => await find.get({ id }),
+    find: async (
+      { accountId, phoneNumberId }: { accountId: number; phoneNumberId: number },
+    ): Promise<PhoneNumberRow | undefined> => await find.get({ accountId, phoneNumberId }),
     /** Takes the number from everything that has it; the calls it made stay. */
     remove: async (
       row: PhoneNumberRow, reason: "requested" | "unpaid", now: Instant,
@@ -117,7 +120,9 @@ function createOrder(
     INSERT INTO number_purchases (uuid, account_id, idempotency_key, phone_number, country_code,
       sms_capable, region, provider, price_micros, state, created_at)
     VALUES (@uuid, @accountId, @idempotencyKey, @phoneNumber, @countryCode, @smsCapable, @region,
-      @provider, @priceMicros, 'ordered', @now)`);
+      @provider, @priceMicros, 'ordered', @now)
+    ON CONFLICT (phone_number) WHERE state IN ('ordered', 'lost') DO NOTHING`);
+  const remove = sql.prepare("DELETE FROM number_purchases WHERE uuid = @uuid");
   return async (args) => {
     const { accountId, idempotencyKey, phoneNumber, priceMicros, uuid, now } = args;
     const earlier = idempotencyKey === null
@@ -126,17 +131,21 @@ function createOrder(
     if (earlier) return { kind: "repeated", uuid: earlier.uuid };
     if (!await credited.get({ accountId })) return { kind: "no_payment_method" };
     if (await inUse.get({ phoneNumber })) return { kind: "in_use" };
+    // Accounts order side by side: of two that order one number, the index lets one.
+    const { changes } = await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
+    if (changes === 0) return { kind: "in_use" };
     // A reservation of nothing is none.
     const reserved = priceMicros === 0 || await ledger.reserve({
       accountId, reference: purchaseReference(uuid), amountMicros: priceMicros, events: 0, now,
     });
-    if (!reserved) return { kind: "balance_too_low" };
-    await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
-    return { kind: "ordered" };
+    if (reserved) return { kind: "ordered" };
+    await remove.run({ uuid });
+    return { kind: "balance_too_low" };
   };
 }
 
-const OF_PURCHASE = "SELECT * FROM number_purchases WHERE uuid = @uuid";
+const OF_PURCHASE =
+  "SELECT * FROM number_purchases WHERE uuid = @uuid AND account_id = @accountId";
 const END_PURCHASE = `UPDATE number_purchases SET state = @state, status = @status, error = @error,
   phone_number_id = @phoneNumberId, finished_at = @now WHERE uuid = @uuid`;
 
@@ -149,8 +158,8 @@ function createComplete(sql: Sql, rows: NumberRows) {
       provider, provider_sid, monthly_micros, paid_until, due_at, created_at)
     VALUES (@accountId, @phoneNumber, @countryCode, 'normal', @smsCapable, @region,
       @provider, @sid, @monthlyMicros, @paidUntil, @paidUntil, @now) RETURNING *`);
-  return async ({ uuid, sid, now }: Args<"complete">): Promise<CommittedEvent[]> => {
-    const purchase = await purchaseOf.get({ uuid });
+  return async ({ accountId, uuid, sid, now }: Args<"complete">): Promise<CommittedEvent[]> => {
+    const purchase = await purchaseOf.get({ accountId, uuid });
     if (!purchase || purchase.state === "completed") return [];
     const { phone_number: phoneNumber, provider, price_micros: monthlyMicros } = purchase;
     if (purchase.state !== "ordered") {
@@ -161,7 +170,7 @@ function createComplete(sql: Sql, rows: NumberRows) {
     }
     const paidUntil = monthAfter(now, now);
     const row = await insert.get({
-      accountId: purchase.account_id, phoneNumber, countryCode: purchase.country_code,
+      accountId, phoneNumber, countryCode: purchase.country_code,
       smsCapable: purchase.sms_capable, region: purchase.region, provider, sid, monthlyMicros,
       paidUntil, now,
     });
@@ -176,7 +185,7 @@ function createComplete(sql: Sql, rows: NumberRows) {
     };
     if (monthlyMicros === 0) return [await rows.tell(row, bought, now)];
     const posted = await rows.ledger.post({
-      accountId: purchase.account_id, reference: purchaseReference(uuid), kind: "number", now,
+      accountId, reference: purchaseReference(uuid), kind: "number", now,
       reason: (accountSequence) => rows.tell(row, bought, now, accountSequence),
     });
     if (!posted) throw new Error("an order has no reservation");
@@ -188,12 +197,13 @@ function createFail(sql: Sql, { ledger }: NumberRows) {
   const purchaseOf = sql.prepare<object, PurchaseRow>(OF_PURCHASE);
   const end = sql.prepare(END_PURCHASE);
   const giveUp = sql.prepare("UPDATE number_purchases SET state = 'failed' WHERE uuid = @uuid");
-  return async ({ uuid, status, error, mayArrive, now }: Args<"fail">): Promise<void> => {
-    const purchase = await purchaseOf.get({ uuid });
+  return async (args: Args<"fail">): Promise<void> => {
+    const { accountId, uuid, status, error, mayArrive, now } = args;
+    const purchase = await purchaseOf.get({ accountId, uuid });
     // What its client was answered stays its answer.
     if (purchase?.state === "lost" && !mayArrive) await giveUp.run({ uuid });
     if (purchase?.state !== "ordered") return;
-    await ledger.release(purchase.account_id, purchaseReference(uuid));
+    await ledger.release(accountId, purchaseReference(uuid));
     const state = mayArrive ? "lost" : "failed";
     await end.run({ uuid, state, status, error, phoneNumberId: null, now });
   };
@@ -240,8 +250,9 @@ function createRenew(sql: Sql, rows: NumberRows) {
         }, now)];
     }
   };
-  return async ({ phoneNumberId, now, graceMicros }: Args<"renew">): Promise<CommittedEvent[]> => {
-    const row = await rows.find(phoneNumberId);
+  return async (args: Args<"renew">): Promise<CommittedEvent[]> => {
+    const { now, graceMicros } = args;
+    const row = await rows.find(args);
     if (!row || row.due_at === null || row.due_at > now || row.paid_until === null) return [];
     if (row.released_at !== null) return [await rows.remove(row, "requested", now)];
     const from = row.paid_until;
@@ -264,8 +275,8 @@ function createRenew(sql: Sql, rows: NumberRows) {
 function createRelease(sql: Sql, rows: NumberRows) {
   const schedule = sql.prepare("UPDATE phone_numbers SET released_at = @now WHERE id = @id");
   return async ({ accountId, phoneNumberId, now }: Args<"release">): Promise<ReleaseOutcome> => {
-    const row = await rows.find(phoneNumberId);
-    if (row?.account_id !== accountId) return { kind: "not_found" };
+    const row = await rows.find({ accountId, phoneNumberId });
+    if (!row) return { kind: "not_found" };
     if (row.released_at !== null) return { kind: "repeated" };
     const { type } = row;
     if (row.paid_until !== null && row.paid_until > now) {

@@ -98,8 +98,9 @@ export function createPhoneNumberStore(db: Db, writer: Writer): PhoneNumbersStor
     "SELECT * FROM phone_numbers WHERE id = @phoneNumberId AND account_id = @accountId");
   const list = db.prepare<[object], PhoneNumberRow>(
     "SELECT * FROM phone_numbers WHERE account_id = @accountId ORDER BY id");
-  const due = db.prepare<[object], { id: number }>(`
-    SELECT id FROM phone_numbers WHERE due_at <= @now ORDER BY due_at, id LIMIT (@rows + 0)`);
+  const due = db.prepare<[object], { accountId: number; phoneNumberId: number }>(`
+    SELECT account_id AS "accountId", id AS "phoneNumberId" FROM phone_numbers
+    WHERE due_at <= @now ORDER BY due_at, id LIMIT (@rows + 0)`);
   const findOwned = (accountId: number, phoneNumberId: number): PhoneNumber | null => {
     const row = find.get({ accountId, phoneNumberId });
     return row ? phoneNumberFromRow(row) : null;
@@ -118,7 +119,7 @@ export function createPhoneNumberStore(db: Db, writer: Writer): PhoneNumbersStor
     listOwned,
     rename: (args) => writer.write("phoneNumbers.rename", args),
     release: (args) => writer.write("phoneNumbers.release", args),
-    due: (now, rows) => due.all({ now, rows }).map(({ id }) => id),
+    due: (now, rows) => due.all({ now, rows }),
     renew: (args) => writer.write("phoneNumbers.renew", args),
   };
 }

@@ -2,14 +2,18 @@
 // a command changes one account. Used by the stores.
 import { LIMITS } from "#core/limits.ts";
 
-/** Runs one command for each account, so many at a time; resolves to what they gave, in order. */
-export async function perAccount<Result>(
-  accountIds: readonly number[], run: (accountId: number) => Promise<Result>,
+/**
+ * Runs one command for each account that has rows here, so many accounts at a time; resolves to
+ * what they gave, in the order in which the accounts come first.
+ */
+export async function perAccount<Row extends { accountId: number }, Result>(
+  rows: Iterable<Row>, run: (accountId: number, rows: Row[]) => Promise<Result>,
 ): Promise<Result[]> {
+  const owned = [...Map.groupBy(rows, ({ accountId }) => accountId)];
   const results: Result[] = [];
-  for (let first = 0; first < accountIds.length; first += LIMITS.sweepAccountsMax) {
-    const some = accountIds.slice(first, first + LIMITS.sweepAccountsMax);
-    results.push(...await Promise.all(some.map(run)));
+  for (let first = 0; first < owned.length; first += LIMITS.sweepAccountsMax) {
+    const some = owned.slice(first, first + LIMITS.sweepAccountsMax);
+    results.push(...await Promise.all(some.map(([accountId, own]) => run(accountId, own))));
   }
   return results;
 }

@@ -87,22 +87,25 @@ export function toolCommands(sql: Sql) {
 
 function journalCommands(sql: Sql) {
   const find = sql.prepare<object, { id: number; state: string; result: string | null }>(
-    "SELECT id, state, result FROM tool_calls WHERE scope = @scope AND call_key = @callKey");
+    `
+    SELECT id, state, result FROM tool_calls
+    WHERE scope = @scope AND call_key = @callKey AND account_id = @accountId`);
   const insert = sql.prepare(`
     INSERT INTO tool_calls (scope, call_key, account_id, tool_id, state, created_at)
     VALUES (@scope, @callKey, @accountId, @toolId, 'sent', @now)`);
   const again = sql.prepare(
     "UPDATE tool_calls SET state = 'sent', result = NULL, finished_at = NULL WHERE id = @id");
   const finish = sql.prepare(`
-    UPDATE tool_calls SET state = @state, result = @result, finished_at = @now WHERE id = @id`);
+    UPDATE tool_calls SET state = @state, result = @result, finished_at = @now
+    WHERE id = @id AND account_id = @accountId`);
   const trim = sql.prepare(`
-    DELETE FROM tool_calls WHERE id IN (
-      SELECT id FROM tool_calls WHERE created_at < @before ORDER BY created_at LIMIT @rows)`);
+    DELETE FROM tool_calls
+    WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);
   return {
     "tools.beginCall": async (
       args: Parameters<ToolJournal["begin"]>[0],
     ): Promise<JournalOutcome> => {
-      const earlier = await find.get({ scope: args.scope, callKey: args.callKey });
+      const earlier = await find.get(args);
       if (!earlier) return { kind: "started", id: await insert.insert(args) };
       if (earlier.state === "sent") return { kind: "unknown" };
       if (earlier.state === "done" && earlier.result !== null) {
@@ -112,12 +115,12 @@ function journalCommands(sql: Sql) {
       return { kind: "started", id: earlier.id };
     },
     "tools.finishCall": async (args: Parameters<ToolJournal["finish"]>[0]): Promise<void> => {
-      const { id, sent, now } = args;
+      const { accountId, id, sent, now } = args;
       const state = sent ? "done" : "unsent";
-      await finish.run({ id, state, result: JSON.stringify(args.result), now });
+      await finish.run({ accountId, id, state, result: JSON.stringify(args.result), now });
     },
     /** Journal rows past the retention; returns how many went. */
-    "tools.trimCalls": async (args: { before: Instant; rows: number }): Promise<number> =>
+    "tools.trimCalls": async (args: { accountId: number; ids: number[] }): Promise<number> =>
       (await trim.run(args)).changes,
   };
 }

@@ -48,7 +48,11 @@ interface ClosedTurn {
   begun_at: number;
 }
 
-export type OpenTurn = Pick<FailTurn, "turnId" | "conversation">;
+export interface OpenTurn {
+  turnId: number;
+  accountId: number;
+  conversation: Omit<FailTurn["conversation"], "accountId">;
+}
 
 /** Names the billed thing; known before the turn's row is, so that money can be set aside first. */
 const turnReference = (conversationId: number, userSequence: number): string =>
@@ -118,8 +122,9 @@ function createTurnRows(sql: Sql) {
     }): Awaitable<Drawn | undefined> => advance.get(args),
     /** Undefined when the turn is not open: somebody closed it first. */
     closeTurn: (args: {
-      turnId: number; conversationId: number; state: TurnState; replyMessageId: number | null; error: string | null;
-      failure: FailureClass | null; now: Instant;
+      turnId: number; conversationId: number; state: TurnState;
+      replyMessageId: number | null; error: string | null; failure: FailureClass | null;
+      now: Instant;
     }): Awaitable<ClosedTurn | undefined> => closeTurn.get(args),
     insertMessage: (args: {
       conversationId: number; role: "user" | "assistant"; content: string;

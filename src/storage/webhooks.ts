@@ -5,6 +5,7 @@ import type {
 } from "#features/webhooks/webhooks.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import type { Sql } from "./sql.ts";
+import { perAccount } from "./sweeps.ts";
 import { endpointsChanged } from "./webhook-outbox.ts";
 import type { Writer } from "./writer.ts";
 
@@ -118,6 +119,11 @@ export function createWebhookStore(db: Db, writer: Writer): WebhookStore {
   const waiting = db.prepare<[object], { endpoint_id: number }>(`
     SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
   const newest = db.prepare<[], { id: number | null }>("SELECT max(id) AS id FROM webhook_deliveries");
+  const finished = db.prepare<[object], { id: number; accountId: number }>(`
+    SELECT id, account_id AS "accountId" FROM webhook_deliveries
+    WHERE finished_at IS NOT NULL
+      AND finished_at < CASE WHEN state = 'delivered' THEN @deliveredBefore ELSE @deadBefore END
+    ORDER BY finished_at LIMIT (@rows + 0)`);
   const head = db.prepare<[object], DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
   return {
@@ -152,7 +158,11 @@ export function createWebhookStore(db: Db, writer: Writer): WebhookStore {
     },
     record: (attempt) => writer.write("webhooks.record", attempt),
     prepared: (args) => writer.write("webhooks.prepared", args),
-    trim: (args) => writer.write("webhooks.trim", args),
+    trim: async (args) => {
+      const trimmed = await perAccount(finished.all(args), (accountId, own) =>
+        writer.write("webhooks.trim", { accountId, ids: own.map(({ id }) => id) }));
+      return trimmed.reduce((sum, rows) => sum + rows, 0);
+    },
   };
 }
 
@@ -176,7 +186,8 @@ function endpointCommands(sql: Sql) {
   const upsert = sql.prepare<object, EndpointRow>(`
     INSERT INTO webhook_endpoints (account_id, assistant_id, purpose, url, created_at, updated_at)
     VALUES (@accountId, @assistantId, @purpose, @url, @now, @now)
-    ON CONFLICT (assistant_id, purpose) DO UPDATE SET url = excluded.url RETURNING *`);
+    ON CONFLICT (assistant_id, purpose) DO UPDATE SET url = excluded.url
+    WHERE webhook_endpoints.account_id = excluded.account_id RETURNING *`);
   const update = sql.prepare<object, EndpointRow>(`
     UPDATE webhook_endpoints SET url = coalesce(@url, url), events = coalesce(@events, events),
       status = coalesce(@status, status),
@@ -232,16 +243,14 @@ function deliveryCommands(sql: Sql) {
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, state, next_at,
       created_at, body)
     SELECT account_id, id, @messageId, @type, 'pending', @now, @now, @body
-    FROM webhook_endpoints WHERE id = @endpointId RETURNING id`);
+    FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId RETURNING id`);
   const find = sql.prepare<object, DeliveryRow>(`${DELIVERY} WHERE d.id = @id`);
   const prepared = sql.prepare(`
-    UPDATE webhook_deliveries SET body = @body, needs_evaluation = 0 WHERE id = @deliveryId`);
+    UPDATE webhook_deliveries SET body = @body, needs_evaluation = 0
+    WHERE id = @deliveryId AND account_id = @accountId`);
   const trim = sql.prepare(`
-    DELETE FROM webhook_deliveries WHERE id IN (
-      SELECT id FROM webhook_deliveries
-      WHERE finished_at IS NOT NULL
-        AND finished_at < CASE WHEN state = 'delivered' THEN @deliveredBefore ELSE @deadBefore END
-      ORDER BY finished_at LIMIT @rows)`);
+    DELETE FROM webhook_deliveries
+    WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);
   const found = async (row: { id: number } | undefined): Promise<Delivery | null> => {
     const delivery = row && await find.get({ id: row.id });
     return delivery ? deliveryFromRow(delivery) : null;
@@ -256,7 +265,7 @@ function deliveryCommands(sql: Sql) {
     "webhooks.prepared": async (args: Args<"prepared">): Promise<void> => {
       await prepared.run(args);
     },
-    "webhooks.trim": async (args: Args<"trim">): Promise<number> =>
+    "webhooks.trim": async (args: { accountId: number; ids: number[] }): Promise<number> =>
       (await trim.run(args)).changes,
   };
 }
@@ -279,7 +288,8 @@ function createRecord(sql: Sql): (attempt: Attempt) => Promise<void> {
     UPDATE webhook_deliveries SET state = @state, attempts = attempts + 1, next_at = @nextAt,
       last_status = @status, last_error = @error, response = @response,
       finished_at = CASE WHEN @state = 'pending' THEN NULL ELSE @now END
-    WHERE id = @deliveryId AND state = 'pending' RETURNING endpoint_id, call_id, type`);
+    WHERE id = @deliveryId AND account_id = @accountId AND state = 'pending'
+    RETURNING endpoint_id, call_id, type`);
   const taken = sql.prepare(
     "UPDATE webhook_endpoints SET failing_since = NULL WHERE id = @endpointId AND failing_since IS NOT NULL");
   const failed = sql.prepare(
@@ -291,15 +301,16 @@ function createRecord(sql: Sql): (attempt: Attempt) => Promise<void> {
     UPDATE webhook_deliveries SET state = 'dead', last_error = 'the endpoint was disabled',
       finished_at = @now
     WHERE endpoint_id = @endpointId AND state = 'pending'`);
-  const answer = sql.prepare("UPDATE calls SET webhook_response = @json WHERE id = @callId");
+  const answer = sql.prepare(
+    "UPDATE calls SET webhook_response = @json WHERE id = @callId AND account_id = @accountId");
   return async (attempt) => {
-    const { outcome, disables, now } = attempt;
+    const { accountId, outcome, disables, now } = attempt;
     const state = outcome === "retry" ? "pending" : outcome;
     const row = await record.get({ ...attempt, state });
     if (!row) return;
     const { endpoint_id: endpointId, call_id: callId } = row;
     if (row.type === "post_call" && callId !== null && attempt.status !== null) {
-      await answer.run({ callId, json: webhookResponse(attempt) });
+      await answer.run({ accountId, callId, json: webhookResponse(attempt) });
     }
     if (outcome === "delivered") {
       await taken.run({ endpointId });

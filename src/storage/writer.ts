@@ -2,7 +2,7 @@
 import type { StorageFailure } from "#core/faults.ts";
 import type { AllCommands } from "./commands.ts";
 
-type ArgsOf<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
+export type ArgsOf<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
 type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
 
 export interface Writer {

@@ -112,7 +112,9 @@ test("[AS98] a number that is gone leaves the transfers placed from it; the rest
   });
   const holding = async (...tools: BuiltInTool[]): Promise<Assistant> => {
     const { id } = await created();
-    await storage.assistants.setTools({ assistantId: id, tools, now: system.now() });
+    await storage.assistants.setTools({
+      accountId: mine.id, assistantId: id, tools, now: system.now(),
+    });
     return assistants.findById(id)!;
   };
   const { id } = await holding(transfer(21), transfer(22), { type: "end_call" });

@@ -8,8 +8,10 @@ import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { BeginTurn, CompleteTurn, Conversation } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { openReader } from "#storage/engines/sqlite/database.ts";
+import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
+import { createGuardedWriter } from "#support/guarded-writer.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { testDataDir } from "#support/server.ts";
 
@@ -22,6 +24,13 @@ interface Engine {
 const ENGINES: Engine[] = [
   { name: "SQLite, written in a thread", open: (place) => openStorage(place, "thread") },
   { name: "SQLite, written by the caller", open: (place) => openStorage(place, "inline") },
+  {
+    name: "SQLite, each command held to its account",
+    open: (place) => {
+      const writer = createGuardedWriter(place);
+      return Promise.resolve(storageOver(openReader(place), writer));
+    },
+  },
 ];
 
 const PRICE = 10_000;
@@ -227,6 +236,93 @@ for (const engine of ENGINES) {
       return knowledgebaseId;
     }];
     for (const make of makes) assert.ok(await make() < await make());
+  });
+
+  test(`[SO14] ${engine.name}: what names another account's rows changes none of them`, async () => {
+    const own = await world.newConversation(50_000);
+    const { accountId: stranger } = await world.newConversation(50_000);
+    const { accountId } = own;
+    const { turnId } = await world.started(own);
+    const now = system.now();
+    const begun = await storage.calls.create({
+      accountId, type: "web", assistant: { id: own.assistantId, uuid: "" }, conversationUuid: null,
+      assistantPhone: null, customerPhone: null, variables: {}, origin: null, now,
+      dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
+      reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
+    } as never);
+    assert.ok(begun.kind === "created");
+    const callId = begun.call.id;
+    const { id: knowledgebaseId } = await storage.knowledgebases.create(
+      { accountId, name: "N", description: null, now });
+    const made = await storage.knowledgebases.createDocument({
+      accountId, knowledgebaseId, name: "D", description: null, type: "txt",
+      source: { files: [] }, documentsMax: 9, now,
+    } as never);
+    assert.ok(made.kind === "created");
+    const documentId = made.document.id;
+    const endpoint = await storage.webhooks.createEndpoint(
+      { accountId, url: "https://example.org", events: ["*"], max: 9, now });
+    assert.ok(endpoint);
+    const test = { type: "test", body: {}, now };
+    const delivery = await storage.webhooks.enqueue(
+      { accountId, endpointId: endpoint.id, ...test });
+    assert.ok(delivery);
+    const journaled = await storage.toolJournal.begin(
+      { scope: own.uuid, callKey: "k", accountId, toolId: 0, now });
+    assert.ok(journaled.kind === "started");
+    const seen = () => ({
+      money: [accountId, stranger].map(world.money),
+      newest: [accountId, stranger].map((id) => storage.events.newestOfAccount(id)),
+      call: storage.calls.snapshot(callId),
+      documents: storage.knowledgebases.documents(knowledgebaseId),
+      passages: storage.knowledgebases.passages(knowledgebaseId, 9),
+      deliveries: storage.webhooks.deliveries(accountId, {}, 0, 9),
+      endpoints: storage.webhooks.endpoints(accountId),
+      said: world.said(own),
+      assistant: storage.assistants.findById(own.assistantId),
+    });
+    const before = seen();
+    const call = { accountId: stranger, callId, now };
+    const entry = {
+      speaker: "customer" as const, text: "x", startMs: 0, endMs: 1, interrupted: false,
+      functionCalls: [],
+    };
+    const document = { accountId: stranger, documentId };
+    await storage.calls.change({ ...call, to: "in-progress", reason: "customer_hung_up" });
+    await storage.calls.setVariables({ ...call, variables: { a: "b" } });
+    await storage.calls.addTranscript({ ...call, entry });
+    await storage.calls.failTransfer({ ...call, failureReason: "x" });
+    await storage.calls.beat({ calls: [{ id: callId, accountId: stranger }], now });
+    assert.equal((await storage.calls.delete(call)).kind, "not_found");
+    assert.equal(await storage.knowledgebases.beginReading(document), false);
+    await storage.knowledgebases.addChunks({
+      ...document, position: 0, chunks: [{ text: "x", headings: [], page: null, url: null }],
+    });
+    await storage.knowledgebases.finishReading({
+      ...document, outcome: { kind: "failed", reason: "x" }, now,
+    });
+    await storage.webhooks.prepared(
+      { accountId: stranger, deliveryId: delivery.id, body: "{}" });
+    await storage.webhooks.record({
+      accountId: stranger, deliveryId: delivery.id, outcome: "dead", nextAt: now, status: 500,
+      error: "x", response: null, disables: "x", now,
+    });
+    assert.equal(await storage.webhooks.enqueue(
+      { accountId: stranger, endpointId: endpoint.id, ...test }), null);
+    await storage.assistants.setTools(
+      { accountId: stranger, assistantId: own.assistantId, tools: [{ type: "end_call" }], now });
+    await storage.toolJournal.finish(
+      { accountId: stranger, id: journaled.id, result: {}, sent: true, now });
+    const foreign = { ...own, accountId: stranger };
+    assert.deepEqual(await world.begin(foreign), { kind: "not_found" });
+    await assert.rejects(world.complete(turnId, foreign));
+    await assert.rejects(world.fail(turnId, foreign));
+    assert.equal(await storage.conversations.setAi(
+      { accountId: stranger, uuid: own.uuid, enabled: false, now }), null);
+    assert.deepEqual(seen(), before);
+    assert.deepEqual(await storage.toolJournal.begin(
+      { scope: own.uuid, callKey: "k", accountId, toolId: 0, now }), { kind: "unknown" });
+    await world.complete(turnId, own);
   });
 
   test(`[SO9] ${engine.name}: a server that starts closes the turns of one that died, and what it had set aside is free`, async () => {

@@ -5,7 +5,10 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
-import { createSql } from "#storage/engines/sqlite/sql.ts";
+import { LIMITS } from "#core/limits.ts";
+import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import { lockOf } from "#storage/locks.ts";
 import { testDataDir } from "#support/server.ts";
 
 const dataDir = testDataDir();
@@ -66,4 +69,34 @@ test("[SO12] a command that waits for anything but a statement ends the process 
   `], { env: { ...process.env, PLACE: dataDir }, encoding: "utf8" });
   assert.notEqual(status, 0);
   assert.match(stderr, /awaited something else than a statement/);
+});
+
+test("[SO13] every command runs under a lock: its account's, or one of what accounts share", () => {
+  const owned = { accountId: 7 };
+  const args = { ...owned, calendar: owned, tool: owned, conversation: owned } as never;
+  const names = Object.keys(commandsOver(db)) as Parameters<typeof lockOf>[0][];
+  const locks = names.map((name) => [name, lockOf(name, args)] as const);
+  const shared = locks.filter(([, lock]) => !("account" in lock)).map(([name]) => name);
+  assert.deepEqual(shared.sort(), [
+    "accounts.create", "phoneNumbers.finishReturn", "phoneNumbers.putBack", "phoneNumbers.stock",
+    "phoneNumbers.take", "sipTrunks.approve", "sipTrunks.create", "sipTrunks.update",
+  ]);
+  for (const [name, lock] of locks) {
+    if ("account" in lock) assert.deepEqual(lock, { account: 7 }, name);
+  }
+});
+
+test("[SO15] one account fills half of the queue at most: what others write is still taken", async () => {
+  const place = testDataDir();
+  const writer = await startThreadWriter(place);
+  const ask = (accountId: number) => writer.write("accounts.setPlan", { accountId, plan: "p" });
+  const { writesPerAccountMax: most } = LIMITS;
+  const first = Promise.allSettled(Array.from({ length: most + 1 }, () => ask(1)));
+  assert.equal(await ask(2), false);
+  const refused = (await first).filter(({ status }) => status === "rejected");
+  assert.equal(refused.length, 1);
+  assert.match(String((refused[0] as PromiseRejectedResult).reason), /overloaded/);
+  assert.equal(await ask(1), false, "what was answered leaves room");
+  await writer.close();
+  rmSync(place, { recursive: true });
 });

@@ -199,7 +199,9 @@ export const LIMITS = {
   sipNetworksMax: 50,
 
   // Storage
+  /** Writes asked for and not answered; of one account, at most half of them. */
   writeQueueMax: 20_000,
+  writesPerAccountMax: 10_000,
   writeBatchMax: 1024,
   /** Accounts a sweep has commands under way for. */
   sweepAccountsMax: 64,

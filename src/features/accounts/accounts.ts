@@ -52,6 +52,12 @@ export type CreditOutcome =
   | { kind: "below_zero" };
 
 /** Each method is one transaction; writes resolve once they are durable. */
+interface KeyUse {
+  accountId: number;
+  keyId: number;
+  at: Instant;
+}
+
 export interface AccountStore {
   createAccount(args: {
     name: string;
@@ -70,7 +76,7 @@ export interface AccountStore {
   /** False when the account has no such key in force. */
   revokeKey(args: { accountId: number; keyId: number; now: Instant }): Promise<boolean>;
   /** Records when keys were last used; keys that are gone are passed over. */
-  touchKeys(uses: { keyId: number; at: Instant }[]): Promise<void>;
+  touchKeys(uses: Iterable<KeyUse>): Promise<void>;
   /** Adds (or with a negative amount takes) money; one entry per reference, for ever. */
   credit(args: {
     accountId: number;
@@ -153,7 +159,7 @@ export function createAccounts({
   system: System;
   bus: EventBus;
 }): Accounts {
-  let uses = new Map<number, Instant>();
+  let uses = new Map<number, KeyUse>();
   const inForce = (key: StoredKey | null): key is StoredKey =>
     key !== null && key.revokedAt === null
     && (key.expiresAt === null || key.expiresAt > system.now());
@@ -183,7 +189,7 @@ export function createAccounts({
       if (!parts || !inForce(key)) return null;
       const given = Buffer.from(hashSecret(parts.secret), "hex");
       if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return null;
-      uses.set(key.id, system.now());
+      uses.set(key.id, { accountId: key.accountId, keyId: key.id, at: system.now() });
       return { accountId: key.accountId, keyId: key.id, scopes: key.scopes };
     },
     identityOf: (keyId) => {
@@ -197,9 +203,9 @@ export function createAccounts({
       return outcome;
     },
     flushKeyUses: async () => {
-      const flushed = [...uses].map(([keyId, at]) => ({ keyId, at }));
+      const flushed = uses;
       uses = new Map();
-      if (flushed.length > 0) await store.touchKeys(flushed);
+      await store.touchKeys(flushed.values());
     },
   };
 }

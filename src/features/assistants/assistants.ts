@@ -112,7 +112,9 @@ export interface AssistantStore {
   ownOriginLists(): OriginLists;
   /** Built-in tools of every assistant that has a key of Cal.com, deleted ones included. */
   withCalcomKeys(): (Place & { assistantId: number; tools: BuiltInTool[] })[];
-  setTools(args: { assistantId: number; tools: BuiltInTool[]; now: Instant }): Promise<void>;
+  setTools(args: {
+    accountId: number; assistantId: number; tools: BuiltInTool[]; now: Instant;
+  }): Promise<void>;
 }
 
 export type WebhookKind = "post_call" | "inbound" | "conversation_ended";
@@ -195,7 +197,10 @@ export function createAssistants(given: AssistantOptions): Assistants {
     sealKeys: async () => {
       for (const { assistantId, tools: open, ...place } of store.withCalcomKeys()) {
         const tools = keys.closed(place, open);
-        if (tools) await store.setTools({ assistantId, tools, now: system.now() });
+        if (!tools) continue;
+        await store.setTools({
+          accountId: place.accountId, assistantId, tools, now: system.now(),
+        });
       }
     },
   };

@@ -202,7 +202,7 @@ export function createCalcom(options: CalcomOptions) {
     if (begun.kind === "repeated") return begun.result;
     if (begun.kind === "unknown") return UNKNOWN;
     const { result, sent } = await book(desk, values, idempotencyKey(scope, callKey));
-    await journal.finish({ id: begun.id, result, sent, now: system.now() });
+    await journal.finish({ accountId, id: begun.id, result, sent, now: system.now() });
     return result;
   };
 

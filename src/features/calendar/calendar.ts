@@ -54,7 +54,7 @@ export interface NewAppointment extends Period, Person {
 }
 
 /** Absent members stay as they are. */
-export interface CalendarChanges extends Partial<CalendarSettings> {
+interface CalendarChanges extends Partial<CalendarSettings> {
   feedUuid?: string;
 }
 
@@ -64,7 +64,9 @@ export interface CalendarStore {
   /** Nothing happens when the assistant has one. */
   create(calendar: Calendar, now: Instant): Promise<void>;
   /** One transaction over the calendar as it is then, so that no other change is undone. */
-  save(args: { assistantId: number; changes: CalendarChanges; now: Instant }): Promise<Calendar>;
+  save(args: {
+    accountId: number; assistantId: number; changes: CalendarChanges; now: Instant;
+  }): Promise<Calendar>;
   findBooking(assistantId: number, bookingKey: string): Appointment | null;
   /**
    * One transaction: looks for the key, then for what is in the way, then books. What the key has
@@ -195,6 +197,7 @@ export function createCalendars(options: { store: CalendarStore; system: System 
       const { rotateFeed = false, ...settings } = changes;
       await open(assistant);
       return store.save({
+        accountId: assistant.accountId,
         assistantId: assistant.id,
         changes: rotateFeed ? { ...settings, feedUuid: system.uuid() } : settings,
         now: system.now(),

@@ -47,6 +47,7 @@ export type StartOutcome =
   | { kind: "running" | "no_leads" | "balance_too_low" };
 
 export interface ClaimArgs {
+  accountId: number;
   campaignId: number;
   assistant: { id: number; uuid: string };
   /** To call from, in turn; none: the carrier's own. */
@@ -77,11 +78,13 @@ export interface CampaignStore {
   update(args: {
     accountId: number; campaignId: number; changes: Partial<CampaignFields>; now: Instant;
   }): Promise<Campaign | null>;
-  start(args: { campaignId: number; reserveMinMicros: Micros; now: Instant }):
-    Promise<StartOutcome>;
+  start(args: {
+    accountId: number; campaignId: number; reserveMinMicros: Micros; now: Instant;
+  }): Promise<StartOutcome>;
   /** Null when it does not run. Calls under way go on. */
-  stop(args: { campaignId: number; reason: CampaignReason; now: Instant }):
-    Promise<CommittedEvent[] | null>;
+  stop(args: {
+    accountId: number; campaignId: number; reason: CampaignReason; now: Instant;
+  }): Promise<CommittedEvent[] | null>;
   /** With its leads; stopped first. Null when the account has no such campaign. */
   remove(args: { accountId: number; campaignId: number; now: Instant }):
     Promise<CommittedEvent[] | null>;
@@ -100,11 +103,11 @@ export interface CampaignStore {
    */
   claim(args: ClaimArgs): Promise<ClaimOutcome>;
   /** Leads `processing` whose calls are over, or gone. */
-  unsettled(): number[];
+  unsettled(): { accountId: number; leadId: number }[];
   /** Accounts that have leads `processing`. */
   callingAccounts(): number[];
   /** Gives such a lead the state the end of its call means; nothing when it has that already. */
-  settle(args: { leadId: number; now: Instant }): Promise<CommittedEvent[]>;
+  settle(args: { accountId: number; leadId: number; now: Instant }): Promise<CommittedEvent[]>;
 }
 
 interface CampaignsOptions {
@@ -173,7 +176,8 @@ export function createCampaigns(options: CampaignsOptions) {
       const assistant = readyAssistant(options, campaign);
       const { reserveMinMicros } = options.terms(assistant);
       const data = { campaign_id: campaignId, status: campaign.status };
-      const outcome = await store.start({ campaignId, reserveMinMicros, now: system.now() });
+      const now = system.now();
+      const outcome = await store.start({ accountId, campaignId, reserveMinMicros, now });
       switch (outcome.kind) {
         case "started":
           bus.publishCommitted(outcome.events);
@@ -189,7 +193,8 @@ export function createCampaigns(options: CampaignsOptions) {
     },
     stop: async (accountId: number, campaignId: number): Promise<void> => {
       const { status } = own(accountId, campaignId);
-      const events = await store.stop({ campaignId, reason: "requested", now: system.now() });
+      const now = system.now();
+      const events = await store.stop({ accountId, campaignId, reason: "requested", now });
       if (!events) {
         throw failed(400, "Campaign is not running.", { campaign_id: campaignId, status });
       }

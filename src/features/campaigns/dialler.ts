@@ -131,7 +131,7 @@ async function pass(
   const listened = store.running();
   watch.keep(new Set([...listened.map(({ accountId }) => accountId), ...store.callingAccounts()]));
   const settled = await Promise.all(
-    store.unsettled().map((leadId) => store.settle({ leadId, now: system.now() })));
+    store.unsettled().map((lead) => store.settle({ ...lead, now: system.now() })));
   bus.publishCommitted(settled.flat());
 
   let until: Instant | null = null;
@@ -158,15 +158,17 @@ async function claimOne(
   options: DiallerOptions, campaign: Campaign, isOpen: () => boolean,
 ): Promise<ClaimOutcome> {
   const { store, bus, system, log } = options;
+  const { accountId } = campaign;
   const assistant = options.readyAssistant(campaign);
   if (!assistant) {
     const events = await store.stop({
-      campaignId: campaign.id, reason: "assistant_unavailable", now: system.now(),
+      accountId, campaignId: campaign.id, reason: "assistant_unavailable", now: system.now(),
     }) ?? [];
     bus.publishCommitted(events);
     return { kind: "over", events };
   }
   const outcome = await store.claim({
+    accountId,
     campaignId: campaign.id,
     assistant: { id: assistant.id, uuid: assistant.uuid },
     numbers: options.numbersOf(campaign, assistant),

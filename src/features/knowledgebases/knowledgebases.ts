@@ -83,6 +83,11 @@ export type ReadOutcome =
   | { kind: "active"; pages: number; characters: number }
   | { kind: "failed"; reason: string };
 
+interface DocumentRef {
+  accountId: number;
+  documentId: number;
+}
+
 export interface KnowledgebaseStore {
   create(args: Naming & { accountId: number; now: Instant }): Promise<Knowledgebase>;
   update(
@@ -115,18 +120,18 @@ export interface KnowledgebaseStore {
    * Removes what was stored by a server that ended while it read; false when the document is gone.
    * How often that happened does not count: a document can end an extractor, never the server.
    */
-  beginReading(documentId: number): Promise<boolean>;
+  beginReading(args: DocumentRef): Promise<boolean>;
   /** A part of what was read; found by searches once the document is active. */
-  addChunks(args: { documentId: number; position: number; chunks: Chunk[] }): Promise<void>;
+  addChunks(args: DocumentRef & { position: number; chunks: Chunk[] }): Promise<void>;
   /** Stores how reading ended; nothing happens to a document that is gone or was read before. */
-  finishReading(args: {
-    documentId: number; outcome: ReadOutcome; now: Instant;
-  }): Promise<CommittedEvent[]>;
+  finishReading(
+    args: DocumentRef & { outcome: ReadOutcome; now: Instant },
+  ): Promise<CommittedEvent[]>;
 
   /** Vectors of chunks stored before, from `position` on. */
-  addVectors(args: {
-    documentId: number; position: number; model: string; vectors: Float32Array[];
-  }): Promise<void>;
+  addVectors(
+    args: DocumentRef & { position: number; model: string; vectors: Float32Array[] },
+  ): Promise<void>;
 
   /**
    * Best passages first, by words and, with a vector of the query, by meaning too. Takes any text;

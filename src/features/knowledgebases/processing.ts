@@ -47,7 +47,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       const outcome = await readDocument(options, document, signal);
       if (signal.aborted || !outcome) return;
       const events = await store.finishReading({
-        documentId: document.id, outcome, now: system.now(),
+        ...named(document), outcome, now: system.now(),
       });
       bus.publishCommitted(events);
       removeFile(options, document);
@@ -133,6 +133,8 @@ function extract(
   return extractor.extract({ type: type as "pdf" | "txt" | "docx", path }, signal);
 }
 
+const named = ({ id, accountId }: Document) => ({ documentId: id, accountId });
+
 /** Null when the document is gone. */
 async function readDocument(
   options: DocumentProcessorOptions,
@@ -140,14 +142,14 @@ async function readDocument(
   signal: AbortSignal,
 ): Promise<ReadOutcome | null> {
   const { store } = options;
-  if (!await store.beginReading(document.id)) return null;
+  if (!await store.beginReading(named(document))) return null;
   const result = await extract(options, document, signal);
   if (result.kind === "failed") return result;
   const { chunks, pages } = result;
   // In parts, so that no charge waits behind a whole book.
   for (let position = 0; position < chunks.length; position += LIMITS.chunksPerWrite) {
     const part = chunks.slice(position, position + LIMITS.chunksPerWrite);
-    await store.addChunks({ documentId: document.id, position, chunks: part });
+    await store.addChunks({ ...named(document), position, chunks: part });
     if (signal.aborted) return null;
   }
   await addVectors(options, document, chunks, signal);
@@ -171,7 +173,7 @@ async function addVectors(
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(embeddingsMs)]);
       const vectors = await embedder.embed(texts, bounded);
       const { model } = embedder;
-      await store.addVectors({ documentId: document.id, position, model, vectors });
+      await store.addVectors({ ...named(document), position, model, vectors });
     }
   } catch (error) {
     if (!signal.aborted) log.warn({ err: error, document_id: document.id }, "no embeddings");

@@ -67,10 +67,13 @@ export interface PurchaseStore {
   /** Reserves the price and writes the order, or writes nothing. */
   order(purchase: NewPurchase): Promise<OrderOutcome>;
   /** Posts the charge and writes number and event; the number goes back unless it was `ordered`. */
-  complete(args: { uuid: string; sid: string; now: Instant }): Promise<CommittedEvent[]>;
+  complete(args: {
+    accountId: number; uuid: string; sid: string; now: Instant;
+  }): Promise<CommittedEvent[]>;
   /** Gives the money back. `mayArrive`: the provider may still deliver. */
   fail(args: {
-    uuid: string; status: number; error: string; mayArrive: boolean; now: Instant;
+    accountId: number; uuid: string; status: number; error: string; mayArrive: boolean;
+    now: Instant;
   }): Promise<void>;
   /** What is to go back to its provider, oldest first. */
   returns(rows: number): NumberReturn[];
@@ -174,29 +177,34 @@ function createOffers({ providers, prices, log }: PurchaseOptions) {
   };
 }
 
+type OrderRef = Pick<Purchase, "accountId" | "uuid">;
+
 /** Brings one order to its end. */
 function createSettling(options: PurchaseOptions) {
   const { store, providers, bus, system, log } = options;
   const providerOf = (name: string) => providers.find((provider) => provider.name === name);
-  const complete = async (uuid: string, sid: string): Promise<void> => {
-    bus.publishCommitted(await store.complete({ uuid, sid, now: system.now() }));
+  const complete = async ({ accountId, uuid }: OrderRef, sid: string): Promise<void> => {
+    bus.publishCommitted(await store.complete({ accountId, uuid, sid, now: system.now() }));
   };
-  const fail = (uuid: string, status: number, mayArrive: boolean): Promise<void> => {
+  const fail = (
+    { accountId, uuid }: OrderRef, status: number, mayArrive: boolean,
+  ): Promise<void> => {
     const error = status === 400 ? NOT_AVAILABLE : PROVIDER_FAILED;
-    return store.fail({ uuid, status, error, mayArrive, now: system.now() });
+    return store.fail({ accountId, uuid, status, error, mayArrive, now: system.now() });
   };
 
   return {
     /** The order is written and nobody was asked yet. */
-    fulfil: async (provider: NumberProvider, { uuid, phoneNumber }: NewPurchase) => {
+    fulfil: async (provider: NumberProvider, order: NewPurchase) => {
+      const { uuid, phoneNumber } = order;
       const result = await provider.provision({ phoneNumber, purchaseId: uuid });
-      if (result.kind === "provisioned") return complete(uuid, result.sid);
-      if (result.kind === "unavailable") return fail(uuid, 400, false);
+      if (result.kind === "provisioned") return complete(order, result.sid);
+      if (result.kind === "unavailable") return fail(order, 400, false);
       log.error({ provider: provider.name, reason: result.reason, purchase: uuid },
         "a number could not be provisioned");
-      if (result.kind === "refused") return fail(uuid, 500, false);
+      if (result.kind === "refused") return fail(order, 500, false);
       const sid = await provider.lookUp({ phoneNumber, purchaseId: uuid }).catch(() => null);
-      return sid === null ? fail(uuid, 500, true) : complete(uuid, sid);
+      return sid === null ? fail(order, 500, true) : complete(order, sid);
     },
     /** An order that nobody is at: found at its provider it is completed, else given back. */
     resume: async (purchase: Purchase): Promise<void> => {
@@ -206,10 +214,10 @@ function createSettling(options: PurchaseOptions) {
         return log.warn({ provider: purchase.provider }, "a number's provider is not configured");
       }
       const sid = await provider.lookUp({ phoneNumber, purchaseId: uuid });
-      if (sid !== null) return complete(uuid, sid);
+      if (sid !== null) return complete(purchase, sid);
       const age = system.now() - (finishedAt ?? purchase.createdAt);
       const mayArrive = state === "ordered" || age < LIMITS.numberSettleMs * 1000;
-      if (state === "ordered" || !mayArrive) await fail(uuid, 500, mayArrive);
+      if (state === "ordered" || !mayArrive) await fail(purchase, 500, mayArrive);
     },
     giveBack: async ({ id, provider, sid }: NumberReturn): Promise<void> => {
       const owner = providerOf(provider);

@@ -8,10 +8,10 @@ import type { CommittedEvent } from "#events/events.ts";
 
 export interface RenewalStore {
   /** Numbers whose time has come, the longest overdue first. */
-  due(now: Instant, rows: number): number[];
+  due(now: Instant, rows: number): { accountId: number; phoneNumberId: number }[];
   /** One step of one number; nothing when its time has not come. */
   renew(args: {
-    phoneNumberId: number; now: Instant; graceMicros: number;
+    accountId: number; phoneNumberId: number; now: Instant; graceMicros: number;
   }): Promise<CommittedEvent[]>;
 }
 
@@ -31,11 +31,13 @@ export function createRenewals({ store, bus, system, log, graceDays }: RenewalOp
       const failed = new Set<number>();
       for (;;) {
         const now = system.now();
-        const due = store.due(now, LIMITS.numberSweepRowsMax).filter((id) => !failed.has(id));
+        const due = store.due(now, LIMITS.numberSweepRowsMax)
+          .filter(({ phoneNumberId }) => !failed.has(phoneNumberId));
         if (due.length === 0) return;
-        for (const phoneNumberId of due) {
+        for (const { accountId, phoneNumberId } of due) {
           try {
-            bus.publishCommitted(await store.renew({ phoneNumberId, now, graceMicros }));
+            bus.publishCommitted(
+              await store.renew({ accountId, phoneNumberId, now, graceMicros }));
           } catch (error) {
             // One number's defect keeps no other from its renewal.
             failed.add(phoneNumberId);

@@ -23,7 +23,7 @@ export interface ToolJournal {
   }): Promise<JournalOutcome>;
   /** `sent` false: the endpoint has certainly not seen it, so the same call may be tried again. */
   finish(args: {
-    id: number; result: Record<string, unknown>; sent: boolean; now: Instant;
+    accountId: number; id: number; result: Record<string, unknown>; sent: boolean; now: Instant;
   }): Promise<void>;
 }
 
@@ -186,7 +186,7 @@ export function createInvokeTool(options: InvocationOptions): InvokeTool {
     if (begun.kind === "repeated") return begun.result;
     if (begun.kind === "unknown") return UNKNOWN;
     const { result, sent } = await sendOnce(tool, built, idempotencyKey(scope, digest));
-    await journal.finish({ id: begun.id, result, sent, now: system.now() });
+    await journal.finish({ accountId, id: begun.id, result, sent, now: system.now() });
     return result;
   };
 }

@@ -172,7 +172,7 @@ async function prepare(
   const values = await evaluationOf(delivery.conversationUuid);
   if (values === null) return null;
   const body = completed(delivery.body, { extracted_variables: values });
-  await store.prepared({ deliveryId: delivery.id, body });
+  await store.prepared({ accountId: delivery.accountId, deliveryId: delivery.id, body });
   return body;
 }
 
@@ -196,7 +196,10 @@ function judge(
   const response = reply.kind === "reply"
     ? reply.body.toString("utf8", 0, LIMITS.webhookResponseCharsMax).toWellFormed()
     : null;
-  const base = { deliveryId: delivery.id, status, response, disables: null, now, nextAt: now };
+  const { id: deliveryId, accountId } = delivery;
+  const base = {
+    accountId, deliveryId, status, response, disables: null, now, nextAt: now,
+  };
   if (status !== null && status >= 200 && status < 300) {
     return { ...base, outcome: "delivered", error: null };
   }

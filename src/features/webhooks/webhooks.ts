@@ -55,6 +55,7 @@ export interface Delivery {
 
 /** What one attempt came to. */
 export interface Attempt {
+  accountId: number;
   deliveryId: number;
   /** `retry`: again at `nextAt`. */
   outcome: DeliveryState | "retry";
@@ -100,7 +101,8 @@ export interface WebhookStore {
   replay(args: { accountId: number; deliveryId: number; now: Instant }): Promise<Delivery | null>;
   /** Queues a message of its own for an endpoint. */
   enqueue(args: {
-    endpointId: number; type: string; body: Record<string, unknown>; now: Instant;
+    accountId: number; endpointId: number; type: string; body: Record<string, unknown>;
+    now: Instant;
   }): Promise<Delivery | null>;
   /** Endpoints that deliveries after this id wait for, and the newest id there is. */
   waiting(afterId: number): { endpointIds: number[]; newestId: number };
@@ -108,7 +110,7 @@ export interface WebhookStore {
   head(endpointId: number): { delivery: Delivery; endpoint: Endpoint } | null;
   record(attempt: Attempt): Promise<void>;
   /** What the body lacked is there. */
-  prepared(args: { deliveryId: number; body: string }): Promise<void>;
+  prepared(args: { accountId: number; deliveryId: number; body: string }): Promise<void>;
   /** Removes finished deliveries, oldest first; resolves to how many. */
   trim(args: { deliveredBefore: Instant; deadBefore: Instant; rows: number }): Promise<number>;
 }
@@ -190,7 +192,8 @@ function createEndpoints({ store, system, wake }: WebhooksOptions) {
       get(accountId, endpointId);
       const now = system.now();
       const body = { type: "test", test: true, timestamp: isoMicros(now), data: {} };
-      const delivery = found(await store.enqueue({ endpointId, type: "test", body, now }));
+      const delivery = found(
+        await store.enqueue({ accountId, endpointId, type: "test", body, now }));
       wake(endpointId);
       return delivery;
     },

@@ -7,7 +7,7 @@ import { createCalendarStore } from "#storage/calendar.ts";
 import { createCallStore } from "#storage/calls.ts";
 import { createCampaignStore } from "#storage/campaigns.ts";
 import { createConversationStore } from "#storage/conversations.ts";
-import { openReader } from "./database.ts";
+import { openReader, type Db } from "./database.ts";
 import { createEventLog } from "#storage/events.ts";
 import { createGroupStores } from "#storage/groups.ts";
 import { createKnowledgebaseStore } from "#storage/knowledgebases.ts";
@@ -15,6 +15,7 @@ import { createLeadStore } from "#storage/leads.ts";
 import { createLedgerReader, createStatementStore } from "#storage/ledger.ts";
 import { createOverviewStore } from "#storage/overview.ts";
 import { createNumberInventory, createPhoneNumberStore } from "#storage/phone-numbers.ts";
+import { createTrimLog } from "#storage/retention.ts";
 import { createSipTrunkStore } from "#storage/sip-trunks.ts";
 import { createToolJournal, createToolStore } from "#storage/tools.ts";
 import { createEvaluationStore } from "#storage/conversation-evaluations.ts";
@@ -29,7 +30,11 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
   const writer: Writer = mode === "thread"
     ? await startThreadWriter(dataDir)
     : createInlineWriter(dataDir, { migrate: true });
-  const reader = openReader(dataDir);
+  return storageOver(openReader(dataDir), writer);
+}
+
+/** The stores over what reads and what writes. */
+export function storageOver(reader: Db, writer: Writer): Storage {
   return {
     accounts: createAccountStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
@@ -51,9 +56,7 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
     ledger: createLedgerReader(reader),
     overview: createOverviewStore(reader),
     statements: createStatementStore(reader),
-    trimLog: async (before, rows) =>
-      await writer.write("events.trim", { before, rows })
-        + await writer.write("tools.trimCalls", { before, rows }),
+    trimLog: createTrimLog(reader, writer),
     failure: () => writer.failure(),
     close: async () => {
       if (reader.open) reader.close();

@@ -9,6 +9,8 @@ import { Worker } from "node:worker_threads";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
+import { createBacklog } from "#storage/backlog.ts";
+import { lockOf } from "#storage/locks.ts";
 import type { Writer } from "#storage/writer.ts";
 import { openWriter } from "./database.ts";
 import { commandsOver } from "./sql.ts";
@@ -66,6 +68,22 @@ export function createInlineWriter(dataDir: string, options: { migrate: boolean 
   };
 }
 
+/** Both ways an answer comes, each once something else was done. */
+function after(
+  run: () => void, resolve: Waiting["resolve"], reject: Waiting["reject"],
+): Pick<Waiting, "resolve" | "reject"> {
+  return {
+    resolve: (value) => {
+      run();
+      resolve(value);
+    },
+    reject: (error) => {
+      run();
+      reject(error);
+    },
+  };
+}
+
 export type ToWriter = { batch: Request[] } | { close: true };
 export type FromWriter =
   | { ready: true }
@@ -82,6 +100,7 @@ export async function startThreadWriter(dataDir: string): Promise<Writer> {
   const worker = new Worker(WRITER_FILE, { workerData: { dataDir } });
   const sent: Waiting[][] = [];
   const queue: Waiting[] = [];
+  const backlog = createBacklog();
   let flushing = false;
   let failure: StorageFailure | null = null;
   let closing: Promise<void> | null = null;
@@ -125,10 +144,12 @@ export async function startThreadWriter(dataDir: string): Promise<Writer> {
     write: (command, args) =>
       new Promise((resolve, reject) => {
         if (failure) return reject(failure);
-        if (queue.length >= LIMITS.writeQueueMax) {
+        const lock = lockOf(command, args);
+        if (!backlog.enter(lock)) {
           return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
         }
-        queue.push({ command, args, resolve: (value) => resolve(value as never), reject });
+        const answered = (): void => backlog.leave(lock);
+        queue.push({ command, args, ...after(answered, resolve as Waiting["resolve"], reject) });
         scheduleFlush();
       }),
     failure: () => failure,

@@ -1,0 +1,35 @@
+// What has been asked of a writer and is not answered yet: bounded, and one account has a share of
+// it, so that it cannot keep the others from writing. Used by the engines' writers.
+import { LIMITS } from "#core/limits.ts";
+import type { Lock } from "./locks.ts";
+
+interface Backlog {
+  /** False: there is no room, and nothing was counted. */
+  enter(lock: Lock): boolean;
+  /** Once for each that entered, when it is answered. */
+  leave(lock: Lock): void;
+}
+
+export function createBacklog(): Backlog {
+  const owned = new Map<number, number>();
+  let all = 0;
+  return {
+    enter: (lock) => {
+      if (all >= LIMITS.writeQueueMax) return false;
+      if ("account" in lock) {
+        const own = owned.get(lock.account) ?? 0;
+        if (own >= LIMITS.writesPerAccountMax) return false;
+        owned.set(lock.account, own + 1);
+      }
+      all += 1;
+      return true;
+    },
+    leave: (lock) => {
+      all -= 1;
+      if (!("account" in lock)) return;
+      const own = owned.get(lock.account) ?? 0;
+      if (own > 1) owned.set(lock.account, own - 1);
+      else owned.delete(lock.account);
+    },
+  };
+}

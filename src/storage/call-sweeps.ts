@@ -1,0 +1,86 @@
+// The commands by which sweeps over all calls change those of one account: the beat of calls in
+// progress, what a restart closes, recordings past their time.
+import { failureOf } from "#features/calls/failures.ts";
+import type { RecoveredCalls } from "#features/calls/records.ts";
+import type { CallStatus } from "#features/calls/status.ts";
+import type { Instant } from "#core/system.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import { reference, type CallRows, type EndCall } from "./call-commands.ts";
+import { IS_UNFINISHED } from "./calls.ts";
+import type { Sql } from "./sql.ts";
+
+export function callSweepCommands(sql: Sql, rows: CallRows, end: EndCall) {
+  return {
+    "calls.beat": createBeat(sql),
+    "calls.recover": createRecover(sql, rows, end),
+    "calls.forgetRecordings": createForgetRecordings(sql),
+  };
+}
+
+function createBeat(sql: Sql) {
+  const beat = sql.prepare(`
+    UPDATE calls SET last_beat_at = @now
+    WHERE id = @callId AND account_id = @accountId AND status = 'in-progress'`);
+  return async (
+    { accountId, callIds, now }: { accountId: number; callIds: number[]; now: Instant },
+  ): Promise<void> => {
+    for (const callId of callIds) await beat.run({ accountId, callId, now });
+  };
+}
+
+interface UnfinishedRow {
+  id: number;
+  status: CallStatus;
+  last_beat_at: number | null;
+  recording_file: string | null;
+}
+
+function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
+  const unfinished = sql.prepare<object, UnfinishedRow>(`
+    SELECT id, status, last_beat_at, recording_file FROM calls
+    WHERE account_id = @accountId AND ${IS_UNFINISHED} ORDER BY id`);
+  return async (
+    { accountId, now }: { accountId: number; now: Instant },
+  ): Promise<RecoveredCalls> => {
+    const events: CommittedEvent[] = [];
+    const cut: string[] = [];
+    const late: number[] = [];
+    const reason = "server_restarted";
+    const failureReason = failureOf({
+      reason, isAnswered: true, isOwnLine: true, detail: null, wasMute: false,
+    });
+    for (const row of await unfinished.all({ accountId })) {
+      const { id: callId, status, last_beat_at: beatAt } = row;
+      if (status === "ended") {
+        late.push(callId);
+        continue;
+      }
+      if (status === "in-progress") {
+        if (row.recording_file !== null) cut.push(row.recording_file);
+        events.push(...await end({
+          accountId, callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
+          turns: [], hasRecording: true, now,
+          ...(beatAt === null ? {} : { endedAt: beatAt }),
+        }));
+        continue;
+      }
+      const call = await rows.find({ accountId, callId });
+      if (!call) continue;
+      await rows.ledger.release(call.accountId, reference(callId));
+      events.push(await rows.change(
+        call, { to: "failed", answeredBy: null, reason, failureReason, now }));
+      events.push(await rows.tellEnded({ accountId, callId }, now));
+    }
+    return { events, unfinished: late, cut };
+  };
+}
+
+function createForgetRecordings(sql: Sql) {
+  const forget = sql.prepare(`
+    UPDATE calls SET recording_file = NULL WHERE recording_file = @file AND account_id = @accountId`);
+  return async (
+    { accountId, files }: { accountId: number; files: string[] },
+  ): Promise<void> => {
+    for (const file of files) await forget.run({ accountId, file });
+  };
+}
