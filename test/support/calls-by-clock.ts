@@ -3,7 +3,7 @@
 import { createMediaClock } from "#features/calls/voice/clock.ts";
 import type { CallSummary, Said, VoiceState } from "#features/calls/voice/brain.ts";
 import { VoiceSession } from "#features/calls/voice/voice-session.ts";
-import { createToldWords } from "#features/calls/voice/told-words.ts";
+import { createLegTranscriber } from "#features/calls/voice/leg-transcriber.ts";
 import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 import { createLogger } from "#core/logger.ts";
 import { createLoopbackCarrier, type CallerScript, type CallerStep } from "#providers/carriers/loopback.ts";
@@ -93,7 +93,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
   const played: PlayedCall = {
     said: [], heard: [], questions: [], states: [], answeredBy: [], over: null, lengthMs: 0,
   };
-  const words = options.knowsWords ? createToldWords(system) : null;
+  const words = options.knowsWords ? createLegTranscriber(system) : null;
   const carrier = createLoopbackCarrier({
     system,
     rate: 8000,
@@ -128,9 +128,9 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     settings: { ...VOICE_SETTINGS, ...options.settings },
     durationMaxMs: options.durationMaxMs ?? 3_600_000,
     greeting: options.greeting ?? "Hello, how can I help?",
-    connect: (tell) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, (event) => {
-      if (event.kind === "words") words?.told(event);
-      else tell(event);
+    connect: (publish) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, (event) => {
+      if (event.kind === "words") words?.receive(event);
+      else publish(event);
     }),
     synthesizer: saidAsWritten(createLoopbackSynthesizer({ system, synthesisMs }), options.manner ?? "signs"),
     transcriber: words?.transcriber ?? createLoopbackTranscriber({ system, recognitionMs }),
@@ -138,8 +138,8 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     noiseFilter: options.noiseFilter ?? null,
     ambience: options.ambience ?? null,
     record: options.record ?? null,
-    beeps: (_rate, tell) => {
-      if (options.beepAtMs !== undefined) system.after(options.beepAtMs, tell);
+    beeps: (_rate, onBeep) => {
+      if (options.beepAtMs !== undefined) system.after(options.beepAtMs, onBeep);
       return { push: () => undefined };
     },
     clock: createMediaClock(system),

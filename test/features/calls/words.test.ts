@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { createToldWords } from "#features/calls/voice/told-words.ts";
+import { createLegTranscriber } from "#features/calls/voice/leg-transcriber.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { noBrowser, openBrowser, until, WATCH } from "#support/browser.ts";
@@ -46,12 +46,12 @@ test("[VL163] a caller whose lines are known is understood without a recogniser,
 
 test("[VL164] told words: a final that comes late is waited for, and never told twice", () => {
   const system = createManualSystem();
-  const words = createToldWords(system);
+  const words = createLegTranscriber(system);
   const events: TranscriptEvent[] = [];
   const heard = { rate: 8000, language: "en", languages: ["en"], hints: [] };
   const stream = words.transcriber.open(heard, (event) => events.push(event));
   const told = (text: string, isFinal: boolean): void =>
-    words.told({ kind: "words", text, isFinal });
+    words.receive({ kind: "words", text, isFinal });
   const taken = (): string[] => events.splice(0).map((event) =>
     event.kind === "partial" || event.kind === "final" ? `${event.kind}: ${event.text}` : event.kind);
 

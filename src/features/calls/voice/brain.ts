@@ -8,6 +8,7 @@ import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, Vad,
 } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason, TurnLatency } from "#features/calls/records.ts";
+import type { Channel } from "./channel.ts";
 import type { MediaClock } from "./clock.ts";
 import type { VoiceSettings } from "./settings.ts";
 
@@ -63,16 +64,12 @@ export interface Successor {
 
 /** What can be done to a call of any kind while it lasts. */
 export interface CallSession {
+  readonly channel: Pick<Channel, "hangUp" | "listen" | "mute" | "sendDtmf">;
   /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
   say(text: string): boolean;
-  mute(on: boolean): void;
-  /** Both sides of every frame; null: nobody listens any more. */
-  listen(tap: ((customer: Pcm, assistant: Pcm) => void) | null): void;
-  sendDtmf(digits: string): void;
   become(successor: Successor): void;
   /** Ends the call once what is being said is over; `to`: by handing it on. */
   endAfterSpeech(reason: EndReason, to: string | null): void;
-  hangUp(reason: EndReason): void;
 }
 
 export interface CallSummary {
@@ -97,8 +94,8 @@ export interface SessionOptions {
   noiseFilter: NoiseFilter | null;
   ambience: { next(samples: number): Pcm; gain: number } | null;
   record: ((customer: Pcm, assistant: Pcm) => void) | null;
-  /** Tells when the customer's side plays a voicemail's beep; null: nobody listens for it. */
-  beeps: ((rate: number, tell: () => void) => { push(pcm: Pcm): void }) | null;
+  /** Calls `onBeep` when the customer's side plays a voicemail's beep; null: it is not detected. */
+  beeps: ((rate: number, onBeep: () => void) => { push(pcm: Pcm): void }) | null;
   clock: MediaClock;
   system: System;
   log: Logger;

@@ -3,13 +3,13 @@
 
 interface Engine<Options, Event, Stream> {
   readonly name: string;
-  open(options: Options, tell: (event: Event) => void): Stream;
+  open(options: Options, publish: (event: Event) => void): Stream;
 }
 
 export interface Faults {
   /** Null: nothing has failed. */
   readonly newest: string | null;
-  note(text: string): void;
+  record(text: string): void;
   /** The same engine; what of it fails is noted. */
   watch<Options, Event extends { kind: string; error?: Error }, Stream,
     Kind extends Engine<Options, Event, Stream>>(
@@ -24,17 +24,17 @@ export function createFaults(): Faults {
     get newest() {
       return newest;
     },
-    note: (text) => void (newest = text),
+    record: (text) => void (newest = text),
     watch: (engine) => {
       // One of a kind: a call that goes on with the same engine keeps its stream.
       const known = watched.get(engine);
       if (known) return known as typeof engine;
       const watching = {
         ...engine,
-        open: (...[options, tell]: Parameters<typeof engine.open>) =>
+        open: (...[options, publish]: Parameters<typeof engine.open>) =>
           engine.open(options, (event) => {
             if (event.kind === "failed") newest = `${engine.name}: ${event.error?.message ?? ""}`;
-            tell(event);
+            publish(event);
           }),
       };
       watched.set(engine, watching);

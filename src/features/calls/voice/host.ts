@@ -18,7 +18,7 @@ import { RealtimeSession } from "./realtime-session.ts";
 import { isNoiseFiltered } from "./settings.ts";
 import { VoiceSession } from "./voice-session.ts";
 import { createFaults, type Faults } from "./faults.ts";
-import { createToldWords } from "./told-words.ts";
+import { createLegTranscriber } from "./leg-transcriber.ts";
 
 /** Writes one recording; errors are its own to report. */
 interface Recorder {
@@ -36,7 +36,7 @@ interface HostOptions {
   vad: Vad;
   noiseFilter: NoiseFilter | null;
   ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
-  beeps(rate: number, tell: () => void): { push(pcm: Pcm): void };
+  beeps(rate: number, onBeep: () => void): { push(pcm: Pcm): void };
   recorder(path: string, rate: number): Recorder;
   carriers: readonly Carrier[];
   clock: MediaClock;
@@ -51,8 +51,8 @@ interface Entry {
   pipeline: VoiceSession | null;
   realtime: RealtimeSession | null;
   faults: Faults;
-  /** Takes events of a `remote` leg. */
-  tellLeg: ((event: LegEvent) => void) | null;
+  /** Receives the events of a `remote` leg. */
+  receiveLeg: ((event: LegEvent) => void) | null;
 }
 
 interface Host {
@@ -101,7 +101,7 @@ function handle(
   const { session } = entry;
   switch (message.kind) {
     case "leg":
-      return entry.tellLeg?.(message.event);
+      return entry.receiveLeg?.(message.event);
     case "reply_text":
       return entry.pipeline?.replyText(message.turn, message.text);
     case "reply_end":
@@ -113,10 +113,10 @@ function handle(
     case "say":
       return void session.say(message.text);
     case "mute":
-      return session.mute(message.on);
+      return session.channel.mute(message.on);
     case "listen": {
       const { callId } = message;
-      return session.listen(message.on
+      return session.channel.listen(message.on
         ? (customer, assistant) => {
             const pcm = customer.slice();
             mixInto(pcm, assistant, 1);
@@ -125,7 +125,7 @@ function handle(
         : null);
     }
     case "send_dtmf":
-      return session.sendDtmf(message.digits);
+      return session.channel.sendDtmf(message.digits);
     case "become": {
       const { settings, greeting, engines, instructions, functions } = message;
       return session.become({
@@ -135,7 +135,7 @@ function handle(
     case "end_after_speech":
       return session.endAfterSpeech(message.reason, message.to);
     case "hang_up":
-      return session.hangUp(message.reason);
+      return session.channel.hangUp(message.reason);
   }
 }
 
@@ -146,27 +146,17 @@ function createEntry(
   forget: () => void,
 ): Entry {
   const { settings, leg: legSetup, recordingPath } = setup;
-  let tellLeg: Entry["tellLeg"] = null;
+  let receiveLeg: Entry["receiveLeg"] = null;
   const faults = createFaults();
-  const words = setup.engines.transcriber === null ? createToldWords(options.system) : null;
-  const connect = (tellSession: (event: LegEvent) => void): Leg => {
-    const tell = (event: LegEvent): void => {
-      if (event.kind === "words") return words?.told(event);
-      noteForRecord(options.post, callId, faults, event);
-      tellSession(event);
+  const words = setup.engines.transcriber === null ? createLegTranscriber(options.system) : null;
+  const connect = (receive: (event: LegEvent) => void): Leg => {
+    const publish = (event: LegEvent): void => {
+      if (event.kind === "words") return words?.receive(event);
+      recordFailure(options.post, callId, faults, event);
+      receive(event);
     };
-    switch (legSetup.kind) {
-      case "remote":
-        tellLeg = tell;
-        return remoteLeg(options.post, callId, legSetup, tell);
-      case "dialled":
-        return carrierOf(options, legSetup.carrier).dial(legSetup, tell);
-      case "offered": {
-        const { name, inbound } = carrierOf(options, legSetup.carrier);
-        if (!inbound) throw new Error(`no calls come in through ${name}`);
-        return inbound.answer(legSetup.offerId, tell);
-      }
-    }
+    if (legSetup.kind === "remote") receiveLeg = publish;
+    return openLeg(options, callId, legSetup, publish);
   };
   const rate = rateOf(legSetup);
   const recorder = recordingPath === null ? null : options.recorder(recordingPath, rate);
@@ -194,7 +184,7 @@ function createEntry(
       synthesizer,
     });
     return {
-      session: realtime, pipeline: null, realtime, faults, get tellLeg() { return tellLeg; },
+      session: realtime, pipeline: null, realtime, faults, get receiveLeg() { return receiveLeg; },
     };
   }
   const hears = transcriber ?? words?.transcriber;
@@ -207,14 +197,32 @@ function createEntry(
     noiseFilter: isNoiseFiltered(settings, rate) ? options.noiseFilter : null,
     beeps,
   });
-  return { session: pipeline, pipeline, realtime: null, faults, get tellLeg() { return tellLeg; } };
+  return {
+    session: pipeline, pipeline, realtime: null, faults, get receiveLeg() { return receiveLeg; },
+  };
 }
 
-/** What the session does not have to know of what the leg says. */
-function noteForRecord(
+function openLeg(
+  options: HostOptions, callId: number, setup: LegSetup, publish: (event: LegEvent) => void,
+): Leg {
+  switch (setup.kind) {
+    case "remote":
+      return remoteLeg(options.post, callId, setup, publish);
+    case "dialled":
+      return carrierOf(options, setup.carrier).dial(setup, publish);
+    case "offered": {
+      const { name, inbound } = carrierOf(options, setup.carrier);
+      if (!inbound) throw new Error(`no calls come in through ${name}`);
+      return inbound.answer(setup.offerId, publish);
+    }
+  }
+}
+
+/** The session does not have to know why something failed: the record does. */
+function recordFailure(
   post: HostOptions["post"], callId: number, faults: Faults, event: LegEvent,
 ): void {
-  if (event.kind === "ended" && event.detail !== undefined) faults.note(event.detail);
+  if (event.kind === "ended" && event.detail !== undefined) faults.record(event.detail);
   if (event.kind === "transfer_failed") {
     post({ kind: "transfer_failed", callId, detail: event.detail ?? null });
   }
@@ -242,11 +250,12 @@ function brainOf(
     over: (ended) => {
       forget();
       const summary = { ...ended, detail: faults.newest };
-      const tell = (recordedMs: number): void => post({ kind: "over", callId, summary, recordedMs });
-      if (!recorder) return tell(0);
-      recorder.close().then(tell, (error: unknown) => {
+      const postOver = (recordedMs: number): void =>
+        post({ kind: "over", callId, summary, recordedMs });
+      if (!recorder) return postOver(0);
+      recorder.close().then(postOver, (error: unknown) => {
         log.error({ err: error, call_id: callId }, "a recording could not be closed");
-        tell(0);
+        postOver(0);
       });
     },
   };
@@ -263,7 +272,7 @@ function remoteLeg(
   post: HostOptions["post"],
   callId: number,
   { rate, hasLine }: Extract<LegSetup, { kind: "remote" }>,
-  tell: (event: LegEvent) => void,
+  publish: (event: LegEvent) => void,
 ): Leg {
   return {
     rate,
@@ -277,7 +286,7 @@ function remoteLeg(
     sendDtmf: (digits) => {
       if (hasLine) post({ kind: "dtmf", callId, digits });
     },
-    // The socket is closed by the main thread when it hears that the call is over.
-    hangUp: () => tell({ kind: "ended", cause: "we_hung_up" }),
+    // The main thread closes the socket when it receives `over`.
+    hangUp: () => publish({ kind: "ended", cause: "we_hung_up" }),
   };
 }

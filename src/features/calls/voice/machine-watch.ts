@@ -9,16 +9,16 @@ export class MachineWatch {
   isMessageLeft = false;
   readonly #detects: boolean;
   readonly #answeredMs: number;
-  readonly #tell: (by: "human" | "machine" | "unknown") => void;
+  readonly #onJudged: (by: "human" | "machine" | "unknown") => void;
   #speechMs: number | null = null;
 
   constructor(args: {
     detects: boolean; answeredMs: number;
-    tell(by: "human" | "machine" | "unknown"): void;
+    onJudged(by: "human" | "machine" | "unknown"): void;
   }) {
     this.listener = args.detects ? "unknown" : "human";
     this.#answeredMs = args.answeredMs;
-    this.#tell = args.tell;
+    this.#onJudged = args.onJudged;
     this.#detects = args.detects;
   }
 
@@ -29,26 +29,26 @@ export class MachineWatch {
   speechEnded(nowMs: number): void {
     if (this.#speechMs !== null) this.#watchRun(nowMs);
     this.#speechMs = null;
-    if (this.listener === "unknown") this.judged("human", nowMs);
+    if (this.listener === "unknown") this.judge("human", nowMs);
   }
 
-  heard(text: string, nowMs: number): void {
-    if (this.#detects && soundsLikeMachine(text)) this.judged("machine", nowMs);
+  receiveText(text: string, nowMs: number): void {
+    if (this.#detects && soundsLikeMachine(text)) this.judge("machine", nowMs);
   }
 
   /** Time passes. */
   tick(nowMs: number): void {
     if (this.listener !== "unknown") return;
     this.#watchRun(nowMs);
-    if (nowMs - this.#answeredMs >= MACHINE_BUDGET_MS) this.judged("unknown", nowMs);
+    if (nowMs - this.#answeredMs >= MACHINE_BUDGET_MS) this.judge("unknown", nowMs);
   }
 
-  judged(by: "human" | "machine" | "unknown", nowMs: number): void {
+  judge(by: "human" | "machine" | "unknown", nowMs: number): void {
     const isLate = this.isMessageLeft || nowMs - this.#answeredMs > MACHINE_BUDGET_MS;
     const mayTurn = this.listener === "unknown" || (by === "machine" && !isLate);
     if (this.listener === "machine" || !mayTurn) return;
     this.listener = by === "machine" ? "machine" : "human";
-    this.#tell(by);
+    this.#onJudged(by);
   }
 
   /** The greeting of the machine has been over for long enough. */
@@ -59,6 +59,6 @@ export class MachineWatch {
 
   #watchRun(nowMs: number): void {
     if (this.#speechMs !== null && nowMs - this.#speechMs >= MACHINE_RUN_MS
-      && this.listener === "unknown") this.judged("machine", nowMs);
+      && this.listener === "unknown") this.judge("machine", nowMs);
   }
 }

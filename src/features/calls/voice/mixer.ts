@@ -89,7 +89,7 @@ export class Mixer {
   }
 
   /** What the customer says, in pieces of any size. */
-  hear(pcm: Pcm): void {
+  receiveAudio(pcm: Pcm): void {
     if (!this.#options.record && !this.tap) return;
     if (pcm.length === this.#samples && this.#partialLength === 0) return this.#keep(pcm);
     for (let at = 0; at < pcm.length;) {

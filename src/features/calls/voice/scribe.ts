@@ -1,5 +1,5 @@
 // Keeps what is said in a call: entries in the words really heard, what is being said just now, and
-// how long each stage of each reply took. Used by session.ts.
+// how long each stage of each reply took. Held by channel.ts.
 import type { TurnLatency } from "#features/calls/records.ts";
 import type { Brain } from "./brain.ts";
 import type { SpeechKind } from "./speech.ts";
@@ -13,7 +13,7 @@ const NO_LATENCY: TurnLatency = {
 type Stage = Exclude<keyof TurnLatency, "endpointMs" | "finalTranscriptMs">;
 
 /** What the scribe must know of something that is said. */
-interface Spoken {
+export interface Spoken {
   kind: SpeechKind;
   turn: number | null;
   utterance: Utterance;

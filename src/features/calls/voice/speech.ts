@@ -1,5 +1,6 @@
 // The speaking half of one thing the assistant says: cuts text into pieces worth speaking as it
-// arrives, has them synthesized, and fills the utterance the mixer plays. Made by session.ts.
+// arrives, has them synthesized, and fills the utterance the mixer plays. Made by both kinds of
+// session.
 import type { ProviderError } from "#core/faults.ts";
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
@@ -46,7 +47,7 @@ export class Speech {
     this.utterance = new Utterance(args.rate);
     this.#open = () => {
       const { synthesizer, options } = args.voice();
-      return synthesizer.open(options, (event) => this.#hear(event));
+      return synthesizer.open(options, (event) => this.#receive(event));
     };
   }
 
@@ -78,7 +79,7 @@ export class Speech {
     this.#stream.write(piece);
   }
 
-  #hear(event: SynthesisEvent): void {
+  #receive(event: SynthesisEvent): void {
     switch (event.kind) {
       case "audio":
         this.utterance.push(event.pcm);

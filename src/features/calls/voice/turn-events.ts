@@ -1,20 +1,17 @@
 // The events the taking of turns receives, the actions it answers with, and what it remembers. The
 // rules are in turn-taker.ts.
 import type { EndReason } from "#features/calls/records.ts";
+import type { TimerSettings, TimerState } from "./call-timers.ts";
 import type { VoiceSettings } from "./settings.ts";
 import type { FillerTone } from "./wording.ts";
 
-export type TurnSettings = Pick<
-  VoiceSettings,
-  | "endpoint" | "interrupt" | "waitForCustomer" | "maxDurationMs" | "maxSilenceMs" | "reengageEveryMs"
-  | "maxInitialSilenceMs" | "voicemail" | "keypad"
+export type TurnSettings = TimerSettings & Pick<
+  VoiceSettings, "endpoint" | "interrupt" | "waitForCustomer" | "voicemail"
 > & {
   hasFillers: boolean;
   hasGreeting: boolean;
   /** The recogniser reports the end of turns itself. */
   detectsTurns: boolean;
-  /** What ends the call at `maxDurationMs`: the setting, or the money. */
-  durationReason: "max_duration" | "balance";
 };
 
 export type TurnEvent =
@@ -69,14 +66,13 @@ export type Phase = "dialling" | "waiting" | "listening" | "thinking" | "speakin
 
 export interface TurnState {
   readonly phase: Phase;
-  readonly answeredMs: number;
+  readonly timers: TimerState;
   /** Run of voiced frames, and of unvoiced ones since the last voiced. */
   readonly voicedMs: number;
   readonly unvoicedMs: number;
   readonly isTalking: boolean;
   /** The customer has said something that is not answered yet. */
   readonly hasTurn: boolean;
-  readonly hasSpoken: boolean;
   readonly lastVoiceMs: number;
   readonly finals: string;
   readonly partial: string;
@@ -89,12 +85,7 @@ export interface TurnState {
   readonly thinkingMs: number;
   readonly fillerPlayed: boolean;
   readonly functionRunning: boolean;
-  /** Since when nobody speaks. */
-  readonly quietMs: number;
-  readonly reengagements: number;
   readonly ending: EndReason | null;
-  readonly digits: string;
-  readonly digitMs: number;
   readonly listener: "unknown" | "human" | "machine";
   /** How long the other end has spoken without a breath, for telling machines. */
   readonly runMs: number;

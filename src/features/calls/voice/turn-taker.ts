@@ -1,7 +1,11 @@
 // Who speaks when: a pure reducer over what is heard, recognised, played and counted. It does no IO
 // and reads no clock; the same events at the same times always give the same actions, so a call can
-// be replayed from its events. session.ts feeds it and carries out what it says.
+// be replayed from its events. voice-session.ts feeds it and carries out what it decides; silence,
+// keys and the length of the call are call-timers.ts's, which it asks.
 import type { EndReason } from "#features/calls/records.ts";
+import {
+  reduceTimers, TIMERS_START, type TimerAction, type TimerEvent,
+} from "./call-timers.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
 } from "./turn-events.ts";
@@ -10,11 +14,10 @@ import {
 } from "./wording.ts";
 
 export const START: TurnState = {
-  phase: "dialling", answeredMs: 0, voicedMs: 0, unvoicedMs: 0, isTalking: false, hasTurn: false,
-  hasSpoken: false, lastVoiceMs: 0, finals: "", partial: "", finalDueMs: null, answering: "",
+  phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
+  hasTurn: false, lastVoiceMs: 0, finals: "", partial: "", finalDueMs: null, answering: "",
   isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, functionRunning: false,
-  quietMs: 0, reengagements: 0, ending: null, digits: "", digitMs: 0, listener: "unknown", runMs: 0,
-  messageLeft: false,
+  ending: null, listener: "unknown", runMs: 0, messageLeft: false,
 };
 
 const LISTEN_THRESHOLD = 0.5;
@@ -29,16 +32,12 @@ const ENDPOINT_LONGEST_MS = 2500;
 const BACKCHANNEL_SILENCE_MS = 500;
 const FALSE_INTERRUPTION_MS = 2000;
 const FILLER_AFTER_MS = 700;
-export const REENGAGEMENTS_MAX = 3;
-/** Before the end of a call that runs out of time, for a goodbye. */
-export const GOODBYE_MS = 8000;
 /** A person who answers does not speak as long as this without a breath. */
 export const MACHINE_RUN_MS = 3500;
 /** After the greeting of a machine. */
 export const MACHINE_SILENCE_MS = 1500;
 export const MACHINE_BUDGET_MS = 20_000;
 const HUMAN_SILENCE_MS = 500;
-const DIGITS_MAX = 64;
 
 /** A draft of the next state with the actions it leads to; lives for one event. */
 interface Draft {
@@ -59,12 +58,19 @@ export function reduceTurn(
   // A talk that was handed on, and came back, is not over.
   if (state.phase === "over" && event.kind !== "transfer_failed") return { state, actions: NOTHING };
   const draft: Draft = { state: { ...state }, actions: [], settings, nowMs };
-  take(draft, event);
+  receive(draft, event);
   if (draft.state.phase !== "dialling") settle(draft);
   return { state: draft.state, actions: draft.actions };
 }
 
-function take(draft: Draft, event: TurnEvent): void {
+function timers(draft: Draft, event: TimerEvent): TimerAction | null {
+  const { settings, nowMs } = draft;
+  const { state, action } = reduceTimers(settings, draft.state.timers, event, nowMs);
+  draft.state.timers = state;
+  return action;
+}
+
+function receive(draft: Draft, event: TurnEvent): void {
   const { state, nowMs } = draft;
   switch (event.kind) {
     case "answered":
@@ -85,10 +91,7 @@ function take(draft: Draft, event: TurnEvent): void {
       if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
       return;
     case "dtmf":
-      if (state.digits.length < DIGITS_MAX) state.digits += event.digit;
-      state.digitMs = nowMs;
-      state.quietMs = nowMs;
-      return;
+      return void timers(draft, event);
     case "audio_started":
       state.phase = "speaking";
       return;
@@ -104,8 +107,7 @@ function take(draft: Draft, event: TurnEvent): void {
       return playedOut(draft);
     case "function":
       state.functionRunning = event.running;
-      state.quietMs = nowMs;
-      return;
+      return void timers(draft, { kind: "activity" });
     case "end_after_speech":
       if (event.reason === "server_restarted") return sayGoodbye(draft, event.reason);
       state.ending = event.reason;
@@ -114,9 +116,8 @@ function take(draft: Draft, event: TurnEvent): void {
     case "transfer_failed":
       state.ending = null;
       state.phase = "listening";
-      state.quietMs = nowMs;
       state.lastVoiceMs = nowMs;
-      return;
+      return void timers(draft, { kind: "activity" });
     case "beep":
       if (state.listener === "machine") leaveMessage(draft);
       return;
@@ -133,8 +134,7 @@ const said = ({ state }: Draft): string => joined(state.finals, state.partial);
 function answered(draft: Draft): void {
   const { state, settings, nowMs } = draft;
   if (state.phase !== "dialling") return;
-  state.answeredMs = nowMs;
-  state.quietMs = nowMs;
+  timers(draft, { kind: "answered" });
   state.lastVoiceMs = nowMs;
   if (!settings.voicemail.detects) state.listener = "human";
   state.phase = settings.waitForCustomer ? "waiting" : "listening";
@@ -178,7 +178,7 @@ function heardFrame(draft: Draft, probability: number, frameMs: number): void {
   state.unvoicedMs += frameMs;
   if (state.unvoicedMs >= WORD_GAP_MS) state.voicedMs = 0;
   if (state.unvoicedMs >= HUMAN_SILENCE_MS && state.listener === "unknown") {
-    if (state.runMs > 0 && state.hasSpoken) judged(draft, "human");
+    if (state.runMs > 0 && state.timers.hasSpoken) judged(draft, "human");
     state.runMs = 0;
   }
   if (!state.isTalking || state.unvoicedMs < FINALIZE_AFTER_MS) return;
@@ -191,8 +191,7 @@ function speechBegan(draft: Draft): void {
   const { state, settings, actions, nowMs } = draft;
   state.isTalking = true;
   state.hasTurn = true;
-  state.hasSpoken = true;
-  state.reengagements = 0;
+  timers(draft, { kind: "customer_spoke" });
   if (state.phase === "thinking") return goOnListening(draft);
   const mayPause = settings.interrupt.allowed && settings.interrupt.wordsMin === 0;
   if (state.phase !== "speaking" || state.isPaused || !mayPause) return;
@@ -217,7 +216,7 @@ function heardWords(draft: Draft): void {
   const text = said(draft);
   if (text === "" || state.phase === "dialling") return;
   state.hasTurn = true;
-  state.hasSpoken = true;
+  timers(draft, { kind: "customer_spoke" });
   if (settings.voicemail.detects && soundsLikeMachine(text)) judged(draft, "machine");
   if (draft.state.listener === "machine") return;
   if (state.phase !== "speaking" || !settings.interrupt.allowed || state.ending !== null) return;
@@ -231,20 +230,21 @@ function heardWords(draft: Draft): void {
 // What follows from the time that has passed
 
 function settle(draft: Draft): void {
-  const { state, settings, nowMs } = draft;
+  const { state, nowMs } = draft;
   if (state.phase === "over") return;
-  const talkedMs = nowMs - state.answeredMs;
-  if (talkedMs >= settings.maxDurationMs) return hangUp(draft, settings.durationReason);
+  // A machine hears no goodbye.
+  const mayLeave = state.ending === null && state.listener !== "machine";
+  const due = timers(draft, { kind: "check_duration", mayLeave });
+  if (due?.kind === "hang_up") return hangUp(draft, due.reason);
   if (state.finalDueMs !== null && nowMs - state.finalDueMs >= FINAL_WAIT_MS) {
     state.finalDueMs = null;
   }
   if (state.listener === "machine") return settleMachine(draft);
   if (state.listener === "unknown") {
     if (state.runMs >= MACHINE_RUN_MS) return judged(draft, "machine");
-    if (talkedMs >= MACHINE_BUDGET_MS) judged(draft, null);
+    if (nowMs - state.timers.answeredMs >= MACHINE_BUDGET_MS) judged(draft, null);
   }
-  if (state.ending === null && talkedMs >= settings.maxDurationMs - GOODBYE_MS
-    && settings.maxDurationMs > 2 * GOODBYE_MS) return sayGoodbye(draft, settings.durationReason);
+  if (due?.kind === "say_goodbye") return sayGoodbye(draft, due.reason);
   if (state.isPaused) settlePause(draft);
   if (state.phase === "listening" || state.phase === "waiting") settleTurn(draft);
   if (state.phase === "thinking") settleThinking(draft);
@@ -264,7 +264,7 @@ function sayGoodbye({ state, actions, nowMs }: Draft, reason: EndReason): void {
 
 /** Was it an interruption? Its words say so; without any the assistant goes on. */
 function settlePause(draft: Draft): void {
-  const { state, actions, nowMs } = draft;
+  const { state, actions } = draft;
   if (state.isTalking) return;
   const text = said(draft);
   const isOver = state.unvoicedMs >= BACKCHANNEL_SILENCE_MS && state.finalDueMs === null;
@@ -274,7 +274,7 @@ function settlePause(draft: Draft): void {
   if (text !== "") actions.push({ kind: "note", text });
   forgetTurn(state);
   state.isPaused = false;
-  state.quietMs = nowMs;
+  timers(draft, { kind: "activity" });
   actions.push({ kind: "resume" });
 }
 
@@ -331,28 +331,23 @@ function settleThinking({ state, actions, nowMs }: Draft): void {
 }
 
 function settleDigits(draft: Draft): void {
-  const { state, settings: { keypad }, actions, nowMs } = draft;
-  if (state.digits === "") return;
-  const isStopped = state.digits.endsWith(keypad.stopKey);
-  if (!isStopped && nowMs - state.digitMs < keypad.timeoutMs) return;
-  const digits = isStopped ? state.digits.slice(0, -1) : state.digits;
-  state.digits = "";
-  if (digits === "") return;
+  const { state, settings, actions } = draft;
+  const due = timers(draft, { kind: "check_keypad" });
+  if (due?.kind !== "keys") return;
   if (isAssistants(state.phase)) {
-    if (!draft.settings.interrupt.allowed) return;
+    if (!settings.interrupt.allowed) return;
     actions.push(state.phase === "speaking" ? { kind: "interrupt" } : { kind: "cancel_reply" });
     state.isPaused = false;
   }
-  state.hasSpoken = true;
   state.phase = "listening";
-  state.finals = joined(said(draft), `[Keypad input: ${digits}]`);
+  state.finals = joined(said(draft), due.text);
   state.partial = "";
   takeTurn(draft);
 }
 
 function playedOut(draft: Draft): void {
-  const { state, settings, nowMs } = draft;
-  state.quietMs = nowMs;
+  const { state, settings } = draft;
+  timers(draft, { kind: "activity" });
   state.isPaused = false;
   if (!isAssistants(state.phase)) return;
   state.answering = "";
@@ -365,19 +360,11 @@ function playedOut(draft: Draft): void {
 }
 
 function settleSilence(draft: Draft): void {
-  const { state, settings, actions, nowMs } = draft;
-  if (state.hasTurn || state.isTalking || state.digits !== "" || state.functionRunning) {
-    state.quietMs = nowMs;
-    return;
-  }
-  const firstMs = settings.maxInitialSilenceMs;
-  if (!state.hasSpoken && firstMs !== null && nowMs - state.answeredMs >= firstMs) {
-    return hangUp(draft, "no_first_words");
-  }
-  const patience = state.reengagements === 0 ? settings.maxSilenceMs : settings.reengageEveryMs;
-  if (nowMs - state.quietMs < patience) return;
-  if (state.reengagements >= REENGAGEMENTS_MAX) return hangUp(draft, "silence");
-  state.reengagements += 1;
+  const { state, actions, nowMs } = draft;
+  const isBusy = state.hasTurn || state.isTalking || state.functionRunning;
+  const due = timers(draft, { kind: "check_silence", isBusy });
+  if (due?.kind === "hang_up") return hangUp(draft, due.reason);
+  if (due?.kind !== "reengage") return;
   state.phase = "thinking";
   state.thinkingMs = nowMs;
   state.fillerPlayed = true;
@@ -390,7 +377,7 @@ function settleSilence(draft: Draft): void {
 function judged(draft: Draft, by: "human" | "machine" | null): void {
   const { state, settings, actions, nowMs } = draft;
   // A machine's greeting may begin like a person's; nobody becomes a machine later on.
-  const isLate = state.messageLeft || nowMs - state.answeredMs > MACHINE_BUDGET_MS;
+  const isLate = state.messageLeft || nowMs - state.timers.answeredMs > MACHINE_BUDGET_MS;
   if (state.listener === "machine" || (state.listener === "human" && (by !== "machine" || isLate))) {
     return;
   }

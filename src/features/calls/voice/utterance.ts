@@ -1,5 +1,5 @@
 // One thing the assistant says: its audio as it arrives, how far it is played, and which words that
-// was. Made by session.ts, played by mixer.ts.
+// was. Made by speech.ts and realtime-session.ts, played by mixer.ts.
 import type { Pcm } from "#providers/speech/port.ts";
 
 /** How far back a clear may reach; older audio is let go. */

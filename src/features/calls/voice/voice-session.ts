@@ -1,19 +1,14 @@
-// One call while it lasts: joins the leg, the ears, the turn taker, the speech and the mixer. Runs
-// in the media thread; what thinks (models, tools, records) is behind the `Brain` port and answers
-// through the session's methods. Made by host.ts.
-import type { Timer } from "#core/system.ts";
-import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
-import type {
-  Pcm, Synthesizer, Transcriber, TranscriptEvent,
-} from "#providers/speech/port.ts";
+// One call in pipeline mode: joins the channel, the speech input, the turn taker and the speech.
+// Runs in the media thread; what thinks (models, functions, records) is behind the `Brain` port
+// and answers through the session's methods. Made by host.ts.
+import type { Synthesizer, Transcriber, TranscriptEvent } from "#providers/speech/port.ts";
 import type { EndReason } from "#features/calls/records.ts";
-import type { CallSession, SessionOptions, Successor, VoiceState } from "./brain.ts";
-import { createEars, type Ears } from "./ears.ts";
-import { reasonOf } from "./end-reason.ts";
-import { CLEARED_WAIT_MS, Mixer } from "./mixer.ts";
-import { Scribe } from "./scribe.ts";
+import type { CallSession, SessionOptions, Successor } from "./brain.ts";
+import { timerSettingsOf } from "./call-timers.ts";
+import { Channel } from "./channel.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
+import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
 import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turn-events.ts";
 import { reduceTurn, START } from "./turn-taker.ts";
 import type { Utterance } from "./utterance.ts";
@@ -22,20 +17,15 @@ import type { FillerTone } from "./wording.ts";
 const SAYS_MAX = 20;
 
 export class VoiceSession implements CallSession {
+  readonly channel: Channel<Speech>;
   readonly #options: SessionOptions;
   #settings: VoiceSettings;
   #synthesizer: Synthesizer;
   #transcriber: Transcriber;
   #turnSettings: TurnSettings;
-  readonly #leg: Leg;
-  readonly #mixer: Mixer;
-  #ears: Ears | null = null;
-  #beeps: { push(pcm: Pcm): void } | null = null;
-  #tick: Timer | null = null;
-  #state: TurnState = START;
-  #over = false;
   /** Null until the call is answered. */
-  #scribe: Scribe<Speech> | null = null;
+  #input: SpeechInput | null = null;
+  #state: TurnState = START;
   #turn = 0;
   /** What is being said or about to be; a filler has its own place. */
   #speech: Speech | null = null;
@@ -45,8 +35,6 @@ export class VoiceSession implements CallSession {
   #transferTo: string | null = null;
   #failures = 0;
   #fillerNumber = 0;
-  #clearSinceMs: number | null = null;
-  #told: VoiceState | null = null;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -54,13 +42,20 @@ export class VoiceSession implements CallSession {
     this.#synthesizer = options.synthesizer;
     this.#transcriber = options.transcriber;
     this.#turnSettings = this.#turnSettingsOf(options.settings);
-    this.#leg = options.connect((event) => this.#legEvent(event));
-    this.#mixer = new Mixer({
-      leg: this.#leg,
-      ambience: options.ambience,
-      record: options.record,
-      onHeard: (utterance) => this.#scribe?.assistantHeard(utterance),
-      onPlayedOut: (utterance) => this.#playedOut(utterance),
+    this.channel = new Channel<Speech>(options, {
+      answered: () => this.#answered(),
+      audio: (pcm) => this.#input?.write(pcm),
+      mayBeMachine: () => this.#state.listener !== "human",
+      beep: () => this.#feed({ kind: "beep" }),
+      dtmf: (digit) => this.#feed({ kind: "dtmf", digit }),
+      answeredBy: (by) => this.#feed({ kind: "answered_by", by }),
+      transferFailed: () => {
+        this.#feed({ kind: "transfer_failed" });
+        this.say(this.#settings.phrases.notConnected);
+      },
+      frame: () => this.#feed({ kind: "tick" }),
+      playedOut: (utterance) => this.#playedOut(utterance),
+      ended: () => this.#ended(),
     });
   }
 
@@ -68,8 +63,7 @@ export class VoiceSession implements CallSession {
     const { durationMaxMs, greeting } = this.#options;
     return {
       ...settings,
-      maxDurationMs: Math.min(settings.maxDurationMs, durationMaxMs),
-      durationReason: durationMaxMs < settings.maxDurationMs ? "balance" : "max_duration",
+      ...timerSettingsOf(settings, durationMaxMs),
       hasFillers: settings.fillers !== null,
       hasGreeting: greeting.trim() !== "",
       detectsTurns: this.#transcriber.detectsTurns,
@@ -79,13 +73,13 @@ export class VoiceSession implements CallSession {
   // What the brain answers
 
   replyText(turn: number, text: string): void {
-    if (this.#over || turn !== this.#turn || this.#speech?.turn !== turn) return;
-    this.#scribe?.stage("firstTokenMs");
+    if (this.channel.isOver || turn !== this.#turn || this.#speech?.turn !== turn) return;
+    this.channel.scribe?.stage("firstTokenMs");
     this.#speech.write(text);
   }
 
   replyEnd(turn: number, failed: boolean): void {
-    if (this.#over || turn !== this.#turn || this.#speech?.turn !== turn) return;
+    if (this.channel.isOver || turn !== this.#turn || this.#speech?.turn !== turn) return;
     this.#failures = failed ? this.#failures + 1 : 0;
     if (failed && this.#failures >= FAILURES_MAX) {
       this.#speech.write(this.#settings.phrases.sorry);
@@ -97,152 +91,86 @@ export class VoiceSession implements CallSession {
   }
 
   functionRunning(running: boolean): void {
-    if (!this.#over) this.#feed({ kind: "function", running });
+    if (!this.channel.isOver) this.#feed({ kind: "function", running });
   }
 
   say(text: string): boolean {
-    if (this.#over || this.#scribe === null || this.#says.length >= SAYS_MAX) return false;
+    const { isOver, scribe } = this.channel;
+    if (isOver || scribe === null || this.#says.length >= SAYS_MAX) return false;
     this.#says.push(text);
     this.#sayNext();
     return true;
   }
 
-  mute(on: boolean): void {
-    this.#mixer.muted = on;
-  }
-
-  listen(tap: ((customer: Pcm, assistant: Pcm) => void) | null): void {
-    this.#mixer.tap = tap;
-  }
-
-  sendDtmf(digits: string): void {
-    if (!this.#over) this.#leg.sendDtmf(digits);
-  }
-
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
     this.#transferTo = to;
-    if (!this.#over) this.#feed({ kind: "end_after_speech", reason });
-  }
-
-  hangUp(reason: EndReason): void {
-    if (this.#over) return;
-    this.#end(reason, null);
-    this.#leg.hangUp();
+    if (!this.channel.isOver) this.#feed({ kind: "end_after_speech", reason });
   }
 
   become({ settings, greeting, synthesizer, transcriber }: Successor): void {
-    if (this.#over) return;
-    const hasOtherEars = settings.language !== this.#settings.language
+    if (this.channel.isOver) return;
+    const hasOtherInput = settings.language !== this.#settings.language
       || (transcriber !== null && transcriber !== this.#transcriber);
     this.#settings = settings;
     this.#synthesizer = synthesizer ?? this.#synthesizer;
     this.#transcriber = transcriber ?? this.#transcriber;
     this.#turnSettings = this.#turnSettingsOf(settings);
-    if (hasOtherEars && this.#ears) {
-      this.#ears.close();
-      this.#ears = this.#openEars();
+    if (hasOtherInput && this.#input) {
+      this.#input.close();
+      this.#input = this.#openInput();
     }
     if (greeting.trim() !== "") this.say(greeting);
   }
 
-  // What the leg says
-
-  #legEvent(event: LegEvent): void {
-    if (this.#over) return;
-    switch (event.kind) {
-      case "ringing":
-        return this.#options.brain.ringing();
-      case "answered":
-        return this.#answered();
-      case "audio":
-        if (!this.#scribe) return;
-        this.#mixer.hear(event.pcm);
-        // A beep means something once the other end may be a machine.
-        if (this.#state.listener !== "human") this.#beeps?.push(event.pcm);
-        this.#ears?.hear(event.pcm);
-        return;
-      case "dtmf":
-        return this.#feed({ kind: "dtmf", digit: event.digit });
-      case "words":
-        return;
-      case "cleared":
-        this.#clearSinceMs = null;
-        return this.#mixer.cleared(event.droppedMs);
-      case "answered_by":
-        return this.#feed(event);
-      case "transfer_failed":
-        this.#feed(event);
-        return void this.say(this.#settings.phrases.notConnected);
-      case "ended":
-        return this.#end(reasonOf(event.cause), event.cause);
-    }
-  }
+  // What the customer says
 
   #answered(): void {
-    if (this.#scribe) return;
-    const { options, leg } = { options: this.#options, leg: this.#leg };
-    this.#scribe = new Scribe(options.brain, () => this.#nowMs());
-    this.#ears = this.#openEars();
-    this.#beeps = options.beeps?.(leg.rate, () => this.#feed({ kind: "beep" })) ?? null;
-    this.#tick = options.clock.subscribe((dropped) => this.#everyFrame(dropped));
-    options.brain.answered();
+    this.#input = this.#openInput();
     this.#feed({ kind: "answered" });
   }
 
-  #openEars(): Ears {
+  #openInput(): SpeechInput {
     const { vad, noiseFilter } = this.#options;
     const { language, languages, hints } = this.#settings;
-    return createEars({
-      rate: this.#leg.rate, language, languages, hints, vad, noiseFilter,
+    return openSpeechInput({
+      rate: this.channel.rate, language, languages, hints, vad, noiseFilter,
       transcriber: this.#transcriber,
-      tell: (event) => this.#recognised(event),
-      tellVoice: (probability, frameMs) => {
-        if (!this.#over) this.#feed({ kind: "voice", probability, frameMs });
-      },
+      onTranscript: (event) => this.#recognised(event),
+      onVoice: (probability, frameMs) => this.#feed({ kind: "voice", probability, frameMs }),
     });
   }
 
   #recognised(event: TranscriptEvent): void {
-    if (this.#over) return;
+    if (this.channel.isOver) return;
     switch (event.kind) {
       case "partial":
         this.#feed(event);
-        return this.#scribe?.customerIsSaying(this.#saying());
+        return this.channel.scribe?.customerIsSaying(this.#unanswered());
       case "final":
-        this.#scribe?.finalCame();
+        this.channel.scribe?.finalCame();
         this.#heardLanguage = event.language ?? this.#heardLanguage;
         this.#feed({ kind: "final", text: event.text });
-        return this.#scribe?.customerIsSaying(this.#saying());
+        return this.channel.scribe?.customerIsSaying(this.#unanswered());
       case "end_of_turn":
         return this.#feed({ kind: "end_of_turn" });
       case "failed":
         this.#options.log.warn({ err: event.error }, "speech recognition failed");
-        return this.hangUp("speech_failed");
+        return this.channel.hangUp("speech_failed");
     }
-  }
-
-  #everyFrame(dropped: number): void {
-    this.#mixer.tick(dropped);
-    if (this.#clearSinceMs !== null && this.#nowMs() - this.#clearSinceMs >= CLEARED_WAIT_MS) {
-      this.#clearSinceMs = null;
-      this.#mixer.cleared(0);
-    }
-    this.#feed({ kind: "tick" });
-    this.#scribe?.assistantIsSaying(this.#mixer.speaking);
   }
 
   // What the turn taker decides
 
   #feed(event: TurnEvent): void {
-    if (this.#over) return;
+    if (this.channel.isOver) return;
     const before = this.#state;
-    const { state, actions } = reduceTurn(this.#turnSettings, before, event, this.#nowMs());
+    const { state, actions } = reduceTurn(this.#turnSettings, before, event, this.channel.nowMs());
     this.#state = state;
-    if (state.isTalking && !before.isTalking) this.#scribe?.customerBegan();
+    if (state.isTalking && !before.isTalking) this.channel.scribe?.customerBegan();
     for (const action of actions) {
-      if (!this.#over) this.#carryOut(action);
+      if (!this.channel.isOver) this.#carryOut(action);
     }
-    if (!this.#over) this.#tellState();
+    if (!this.channel.isOver) this.#publishState();
   }
 
   #carryOut(action: TurnAction): void {
@@ -252,19 +180,19 @@ export class VoiceSession implements CallSession {
       case "greet":
         return this.#sayWhole("greeting", greeting);
       case "finalize":
-        return this.#ears?.finalize();
+        return this.#input?.finalize();
       case "reply":
         return this.#reply(action.text);
       case "cancel_reply":
         return this.#cancelReply();
       case "pause":
-        return this.#hold(() => undefined);
+        return this.channel.hold(() => undefined);
       case "resume":
-        return this.#mixer.resume();
+        return this.channel.mixer.resume();
       case "interrupt":
         return this.#interrupt();
       case "note":
-        return this.#scribe?.customerSaid(action.text, this.#state.lastVoiceMs);
+        return this.channel.scribe?.customerSaid(action.text, this.#state.lastVoiceMs);
       case "filler":
         return this.#playFiller(action.tone);
       case "reengage":
@@ -277,15 +205,13 @@ export class VoiceSession implements CallSession {
       case "answered_by":
         return brain.answeredBy(action.by);
       case "hang_up":
-        if (action.reason === "transferred" && this.#transferTo !== null && this.#leg.transfer) {
-          return this.#leg.transfer(this.#transferTo);
-        }
-        return this.hangUp(action.reason);
+        return this.channel.leave(
+          action.reason, action.reason === "transferred" ? this.#transferTo : null);
     }
   }
 
   #reply(text: string): void {
-    this.#scribe?.customerSaid(text, this.#state.lastVoiceMs);
+    this.channel.scribe?.customerSaid(text, this.#state.lastVoiceMs);
     this.#beginReply(this.#state.lastVoiceMs);
     this.#options.brain.reply(this.#turn, text, this.#heardLanguage);
     this.#heardLanguage = null;
@@ -293,7 +219,7 @@ export class VoiceSession implements CallSession {
 
   #beginReply(lastVoiceMs: number | null): void {
     this.#turn += 1;
-    this.#scribe?.replyBegins(lastVoiceMs);
+    this.channel.scribe?.replyBegins(lastVoiceMs);
     this.#speech = this.#newSpeech("reply", this.#turn);
   }
 
@@ -309,9 +235,10 @@ export class VoiceSession implements CallSession {
     const speech: Speech = new Speech({
       kind,
       turn,
-      rate: this.#leg.rate,
+      rate: this.channel.rate,
       voice: () => ({
-        synthesizer: this.#synthesizer, options: { ...this.#settings.voice, rate: this.#leg.rate },
+        synthesizer: this.#synthesizer,
+        options: { ...this.#settings.voice, rate: this.channel.rate },
       }),
       handlers: {
         onAudio: () => this.#audioStarted(speech),
@@ -322,7 +249,7 @@ export class VoiceSession implements CallSession {
           log.warn({ err: error }, "speech synthesis failed");
           if (speech !== this.#speech) return;
           this.#failures += 1;
-          if (this.#failures >= FAILURES_MAX) this.hangUp("speech_failed");
+          if (this.#failures >= FAILURES_MAX) this.channel.hangUp("speech_failed");
           else if (!speech.utterance.hasAudio) this.#feed({ kind: "reply_empty" });
         },
       },
@@ -331,24 +258,24 @@ export class VoiceSession implements CallSession {
   }
 
   #audioStarted(speech: Speech): void {
-    if (this.#over) return;
+    if (this.channel.isOver) return;
     const isFiller = speech === this.#filler;
     if (speech !== this.#speech && !isFiller) return;
     if (isFiller && this.#state.phase !== "thinking") return;
     if (!isFiller) {
       this.#dropFiller();
-      this.#scribe?.stage("firstAudioMs");
-      this.#scribe?.turnIsOver();
+      this.channel.scribe?.stage("firstAudioMs");
+      this.channel.scribe?.turnIsOver();
     }
-    this.#scribe?.assistantBegan(speech);
-    this.#mixer.play(speech.utterance);
+    this.channel.scribe?.assistantBegan(speech);
+    this.channel.mixer.play(speech.utterance);
     if (!isFiller) this.#feed({ kind: "audio_started" });
   }
 
   #playedOut(utterance: Utterance): void {
-    const speech = this.#scribe?.speechOf(utterance);
+    const speech = this.channel.scribe?.speechOf(utterance);
     if (!speech) return;
-    this.#scribe?.assistantSaid(speech, false);
+    this.channel.scribe?.assistantSaid(speech, false);
     if (speech === this.#filler) return;
     if (speech === this.#speech) this.#speech = null;
     this.#feed({ kind: "played_out" });
@@ -370,15 +297,10 @@ export class VoiceSession implements CallSession {
     this.#speech = null;
     speech.cancel();
     if (speech.turn !== null) this.#options.brain.cancel(speech.turn);
-    this.#hold(() => {
-      this.#mixer.drop(speech.utterance);
-      this.#scribe?.assistantSaid(speech, true);
+    this.channel.hold(() => {
+      this.channel.mixer.drop(speech.utterance);
+      this.channel.scribe?.assistantSaid(speech, true);
     });
-  }
-
-  #hold(then: () => void): void {
-    if (!this.#mixer.awaitsCleared) this.#clearSinceMs = this.#nowMs();
-    this.#mixer.hold(then);
   }
 
   #playFiller(tone: FillerTone): void {
@@ -397,12 +319,12 @@ export class VoiceSession implements CallSession {
     this.#filler = null;
     if (!filler) return;
     filler.cancel();
-    this.#mixer.drop(filler.utterance);
-    if (filler.utterance.wasHeard) this.#scribe?.assistantSaid(filler, true);
+    this.channel.mixer.drop(filler.utterance);
+    if (filler.utterance.wasHeard) this.channel.scribe?.assistantSaid(filler, true);
   }
 
   #sayNext(): void {
-    if (this.#over || this.#speech !== null || this.#says.length === 0) return;
+    if (this.channel.isOver || this.#speech !== null || this.#says.length === 0) return;
     if (this.#state.phase !== "listening" && this.#state.phase !== "waiting") return;
     const text = this.#says.shift() ?? "";
     this.#feed({ kind: "saying" });
@@ -410,35 +332,25 @@ export class VoiceSession implements CallSession {
   }
 
   /** The customer's words that are not answered yet. */
-  #saying(): string {
+  #unanswered(): string {
     return `${this.#state.finals} ${this.#state.partial}`.trim();
   }
 
-  #tellState(): void {
+  #publishState(): void {
     const { phase, isPaused } = this.#state;
-    const state: VoiceState = phase === "speaking" && !isPaused
-      ? "speaking"
-      : phase === "thinking" ? "thinking" : "listening";
-    if (state === this.#told || phase === "dialling") return;
-    this.#told = state;
-    this.#options.brain.state(state);
+    if (phase === "dialling") return;
+    const isSpeaking = phase === "speaking" && !isPaused;
+    this.channel.publishState(
+      isSpeaking ? "speaking" : phase === "thinking" ? "thinking" : "listening");
   }
 
-  #nowMs(): number {
-    return this.#options.system.monotonicMs();
-  }
-
-  #end(reason: EndReason, cause: LegEndCause | null): void {
-    if (this.#over) return;
-    const unanswered = this.#saying();
+  #ended(): void {
+    const unanswered = this.#unanswered();
     const speech = this.#speech;
     this.#dropFiller();
-    if (speech) this.#scribe?.assistantSaid(speech, true);
-    if (unanswered !== "") this.#scribe?.customerSaid(unanswered, this.#state.lastVoiceMs);
-    this.#over = true;
+    if (speech) this.channel.scribe?.assistantSaid(speech, true);
+    if (unanswered !== "") this.channel.scribe?.customerSaid(unanswered, this.#state.lastVoiceMs);
     speech?.cancel();
-    this.#tick?.cancel();
-    this.#ears?.close();
-    this.#options.brain.over({ reason, cause, turns: this.#scribe?.latencies ?? [] });
+    this.#input?.close();
   }
 }

@@ -80,7 +80,7 @@ test("[VL42] what a stall dropped is silence on record, which keeps the transcri
   lagMs = 4990;
   system.advance(20);
   lagMs = 0;
-  mixer.hear(new Int16Array(320).fill(7));
+  mixer.receiveAudio(new Int16Array(320).fill(7));
   system.advance(5020);
   assert.equal(recorded.length, system.monotonicMs() / 20);
   assert.deepEqual(recorded.slice(50, 54), [

@@ -2,6 +2,8 @@
 // and a long call with the same verdict each time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { TurnEvent } from "#features/calls/voice/turn-events.ts";
+import { reduceTurn, START } from "#features/calls/voice/turn-taker.ts";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
 import { isNoiseFiltered } from "#features/calls/voice/settings.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls-by-clock.ts";
@@ -139,6 +141,42 @@ test("[VL27] keys: collected until the stop key or the timeout, then a turn of t
   assert.deepEqual(played.questions, ["[Keypad input: 12345]", "[Keypad input: 9]"]);
 });
 
+test("[VL171] who types or presses keys is there: the silence before does not count against them", () => {
+  const settings = { maxSilenceMs: 3000, reengageEveryMs: 3000 };
+  const answer = (question: string | null): string => (question === null ? "There?" : "Thanks.");
+  const pressing = playCall({
+    steps: [
+      { waitMs: 9000 }, { dtmf: "1#" }, { waitMs: 9000 }, { dtmf: "2#" }, { waitMs: 9000 },
+      { dtmf: "3#" }, { waitMs: 2000 }, { hangUp: true },
+    ], settings, answer,
+  });
+  assert.ok(pressing.said.filter(({ text }) => text === "There?").length > 3);
+  assert.equal(pressing.over?.reason, "customer_hung_up");
+  const turn = {
+    ...VOICE_SETTINGS, ...settings, hasFillers: false, hasGreeting: false, detectsTurns: false,
+    durationReason: "max_duration" as const,
+  };
+  const taken: string[] = [];
+  let state = START;
+  const feed = (event: TurnEvent, nowMs: number): void => {
+    const reduced = reduceTurn(turn, state, event, nowMs);
+    state = reduced.state;
+    for (const { kind } of reduced.actions) {
+      taken.push(kind);
+      if (kind === "reply" || kind === "reengage") feed({ kind: "reply_empty" }, nowMs);
+    }
+  };
+  feed({ kind: "answered" }, 0);
+  for (let nowMs = 20; nowMs < 60_000; nowMs += 20) {
+    // Typed: no voice comes with the words.
+    if (nowMs % 8000 === 0) feed({ kind: "final", text: "Are you open?" }, nowMs);
+    feed({ kind: "voice", probability: 0, frameMs: 20 }, nowMs);
+  }
+  assert.ok(taken.filter((kind) => kind === "reengage").length > 3);
+  assert.equal(taken.filter((kind) => kind === "reply").length, 7);
+  assert.ok(!taken.includes("hang_up"));
+});
+
 test("[VL28] end_call and a transfer wait until what is being said was heard", () => {
   for (const [reason, to] of [["assistant_ended", null], ["transferred", "+15550123"]] as const) {
     const played = playCall({
@@ -158,7 +196,7 @@ test("[VL29] an operator's words are said when nobody speaks; muting is heard as
   });
   assert.equal(said.heard.join(" "), "Hello, how can I help? One moment please.");
   const muted = playCall({
-    steps: [{ waitMs: 4000 }, { hangUp: true }], during: (session) => session.mute(true),
+    steps: [{ waitMs: 4000 }, { hangUp: true }], during: (session) => session.channel.mute(true),
   });
   assert.deepEqual(muted.heard, []);
 });

@@ -1,5 +1,5 @@
 // What the carrier sees of the signalling: a call offered, a call placed, and the dialog both
-// become. Implemented by incoming.ts, outgoing.ts and session.ts.
+// become. Implemented by incoming.ts, outgoing.ts and sip-session.ts.
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 

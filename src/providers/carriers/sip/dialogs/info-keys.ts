@@ -1,5 +1,5 @@
 // Keys we press, in INFO (application/dtmf-relay): one after the other, so that none overtakes
-// another, and as far apart as they last. Used by session.ts.
+// another, and as far apart as they last. Used by sip-session.ts.
 import type { System, Timer } from "#core/system.ts";
 import type { Outcome } from "./asking.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";

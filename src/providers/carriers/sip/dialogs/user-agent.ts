@@ -1,5 +1,5 @@
 // The SIP user agent: decides what becomes of every request, and is what the carrier holds. Calls
-// themselves are in incoming.ts, outgoing.ts and session.ts.
+// themselves are in incoming.ts, outgoing.ts and sip-session.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { CallEvents, IncomingInvite, OutgoingCall } from "./call-types.ts";

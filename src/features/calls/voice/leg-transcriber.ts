@@ -13,15 +13,15 @@ const FINAL_WAIT_MS = 1200;
 
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
-interface ToldWords {
+interface LegTranscriber {
   transcriber: Transcriber;
   /** The same, watched: a part that comes after the voice has ended waits for its whole. */
   watch(vad: Vad): Vad;
-  told(words: Extract<LegEvent, { kind: "words" }>): void;
+  receive(words: Extract<LegEvent, { kind: "words" }>): void;
 }
 
-export function createToldWords(system: System): ToldWords {
-  let tell: (event: TranscriptEvent) => void = () => undefined;
+export function createLegTranscriber(system: System): LegTranscriber {
+  let publish: (event: TranscriptEvent) => void = () => undefined;
   let partial = "";
   /** Words of the piece under way that were given as final before it was closed. */
   let given = 0;
@@ -31,7 +31,7 @@ export function createToldWords(system: System): ToldWords {
     due?.cancel();
     due = null;
     partial = "";
-    tell({ kind: "final", text });
+    publish({ kind: "final", text });
   };
   const wait = (): void => {
     due ??= system.after(FINAL_WAIT_MS, () => {
@@ -40,7 +40,7 @@ export function createToldWords(system: System): ToldWords {
     });
   };
   return {
-    told: ({ text, isFinal }) => {
+    receive: ({ text, isFinal }) => {
       // Whoever hears may think better of a word, but not of how many came before it.
       const rest = wordsOf(text).slice(given).join(" ");
       if (isFinal) {
@@ -50,7 +50,7 @@ export function createToldWords(system: System): ToldWords {
       }
       partial = rest;
       if (rest === "") return;
-      if (system.monotonicMs() - voicedMs < VOICE_GAP_MS) tell({ kind: "partial", text: rest });
+      if (system.monotonicMs() - voicedMs < VOICE_GAP_MS) publish({ kind: "partial", text: rest });
       else wait();
     },
     watch: (vad) => ({
@@ -64,7 +64,7 @@ export function createToldWords(system: System): ToldWords {
       name: "Words told",
       detectsTurns: false,
       open: (_options, next) => {
-        tell = next;
+        publish = next;
         return {
           write: () => undefined,
           finalize: () => {
@@ -74,7 +74,7 @@ export function createToldWords(system: System): ToldWords {
           close: () => {
             due?.cancel();
             due = null;
-            if (tell === next) tell = () => undefined;
+            if (publish === next) publish = () => undefined;
           },
         };
       },

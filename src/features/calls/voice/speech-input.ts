@@ -1,11 +1,11 @@
 // The listening half of a call: noise filter, voice activity and recognition over what the customer
-// says. Opened by session.ts once the call is answered.
+// says. Opened by voice-session.ts once the call is answered.
 import type {
   NoiseFilter, Pcm, Transcriber, TranscriberStream, TranscriptEvent, Vad,
 } from "#providers/speech/port.ts";
 import { createResampler } from "#audio/resampler.ts";
 
-interface EarsOptions {
+interface SpeechInputOptions {
   rate: number;
   language: string;
   languages: string[];
@@ -14,25 +14,25 @@ interface EarsOptions {
   vad: Vad;
   /** Null: what is heard is recognised as it is. */
   noiseFilter: NoiseFilter | null;
-  tell(event: TranscriptEvent): void;
-  tellVoice(probability: number, frameMs: number): void;
+  onTranscript(event: TranscriptEvent): void;
+  onVoice(probability: number, frameMs: number): void;
 }
 
-export interface Ears {
-  hear(pcm: Pcm): void;
+export interface SpeechInput {
+  write(pcm: Pcm): void;
   finalize(): void;
   close(): void;
 }
 
-export function createEars(options: EarsOptions): Ears {
-  const { rate, language, languages, hints, vad, tellVoice } = options;
+export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
+  const { rate, language, languages, hints, vad, onVoice } = options;
   const stream: TranscriberStream = options.transcriber.open(
-    { rate, language, languages, hints }, options.tell);
+    { rate, language, languages, hints }, options.onTranscript);
   const vadRate = rate === 8000 ? 8000 : 16_000;
   const resampler = rate === vadRate ? null : createResampler(rate, vadRate);
   const frame = new Int16Array(vad.frameSamples(vadRate));
   const frameMs = (frame.length * 1000) / vadRate;
-  const activity = vad.open(vadRate, (probability) => tellVoice(probability, frameMs));
+  const activity = vad.open(vadRate, (probability) => onVoice(probability, frameMs));
   let filled = 0;
   const watch = (pcm: Pcm): void => {
     if (filled === 0 && pcm.length === frame.length) return activity.push(pcm);
@@ -46,13 +46,13 @@ export function createEars(options: EarsOptions): Ears {
       activity.push(frame);
     }
   };
-  const take = (pcm: Pcm): void => {
+  const forward = (pcm: Pcm): void => {
     stream.write(pcm);
     watch(resampler ? resampler.process(pcm) : pcm);
   };
-  const filter = options.noiseFilter?.open(rate, take) ?? null;
+  const filter = options.noiseFilter?.open(rate, forward) ?? null;
   return {
-    hear: (pcm) => (filter ? filter.write(pcm) : take(pcm)),
+    write: (pcm) => (filter ? filter.write(pcm) : forward(pcm)),
     finalize: () => stream.finalize(),
     close: () => {
       filter?.close();

@@ -1,0 +1,137 @@
+// What follows in a call from time alone: the question whether somebody is still there, the goodbye
+// before the call's time is up, which keys belong together, and the end. A pure reducer without IO
+// or clock, the same for calls whose turns we take (turn-taker.ts) and for those whose model takes
+// them (realtime-session.ts). A tick asks three things, in this order, because whoever takes the
+// turns decides others between them.
+import type { EndReason } from "#features/calls/records.ts";
+import type { VoiceSettings } from "./settings.ts";
+
+const REENGAGEMENTS_MAX = 3;
+/** Before the end of a call that runs out of time, for a goodbye. */
+const GOODBYE_MS = 8000;
+const DIGITS_MAX = 64;
+
+export type TimerSettings = Pick<
+  VoiceSettings, "keypad" | "maxDurationMs" | "maxInitialSilenceMs" | "maxSilenceMs" | "reengageEveryMs"
+> & {
+  /** What ends the call at `maxDurationMs`: the setting, or the money. */
+  durationReason: "max_duration" | "balance";
+};
+
+/** The money may last for less time than the settings allow. */
+export function timerSettingsOf(settings: VoiceSettings, durationMaxMs: number): TimerSettings {
+  const { keypad, maxDurationMs, maxInitialSilenceMs, maxSilenceMs, reengageEveryMs } = settings;
+  return {
+    keypad, maxInitialSilenceMs, maxSilenceMs, reengageEveryMs,
+    maxDurationMs: Math.min(maxDurationMs, durationMaxMs),
+    durationReason: durationMaxMs < maxDurationMs ? "balance" : "max_duration",
+  };
+}
+
+export interface TimerState {
+  readonly answeredMs: number;
+  /** Nobody speaks since then. */
+  readonly quietMs: number;
+  /** The customer has spoken, typed or pressed keys. */
+  readonly hasSpoken: boolean;
+  /** How often the customer was asked since then whether somebody is still there. */
+  readonly reengagements: number;
+  /** Keys that may go on. */
+  readonly digits: string;
+  readonly digitMs: number;
+}
+
+export const TIMERS_START: TimerState = {
+  answeredMs: 0, quietMs: 0, hasSpoken: false, reengagements: 0, digits: "", digitMs: 0,
+};
+
+export type TimerEvent =
+  | { kind: "answered" }
+  | { kind: "customer_spoke" }
+  /** Somebody speaks, or something else shows that the call goes on. */
+  | { kind: "activity" }
+  | { kind: "dtmf"; digit: string }
+  /** `mayLeave`: a goodbye makes sense, and none is being said. */
+  | { kind: "check_duration"; mayLeave: boolean }
+  | { kind: "check_keypad" }
+  /** It is the customer's turn; `isBusy`: all the same, this is no silence. */
+  | { kind: "check_silence"; isBusy: boolean };
+
+export type TimerAction =
+  | { kind: "say_goodbye"; reason: EndReason }
+  /** Keys are a turn of the customer's, in these words. */
+  | { kind: "keys"; text: string }
+  /** Ask whether somebody is still there. */
+  | { kind: "reengage" }
+  | { kind: "hang_up"; reason: EndReason };
+
+interface Reduced {
+  state: TimerState;
+  action: TimerAction | null;
+}
+
+const only = (state: TimerState): Reduced => ({ state, action: null });
+
+export function reduceTimers(
+  settings: TimerSettings, state: TimerState, event: TimerEvent, nowMs: number,
+): Reduced {
+  switch (event.kind) {
+    case "answered":
+      return only({ ...state, answeredMs: nowMs, quietMs: nowMs });
+    case "customer_spoke":
+      return only({ ...state, hasSpoken: true, reengagements: 0 });
+    case "activity":
+      return only({ ...state, quietMs: nowMs });
+    case "dtmf": {
+      const digits = state.digits.length < DIGITS_MAX ? state.digits + event.digit : state.digits;
+      return only({ ...state, digits, digitMs: nowMs, quietMs: nowMs });
+    }
+    case "check_duration":
+      return { state, action: checkDuration(settings, state, event.mayLeave, nowMs) };
+    case "check_keypad":
+      return checkKeypad(settings, state, nowMs);
+    case "check_silence":
+      return event.isBusy || state.digits !== ""
+        ? only({ ...state, quietMs: nowMs })
+        : checkSilence(settings, state, nowMs);
+  }
+}
+
+function checkDuration(
+  { maxDurationMs, durationReason: reason }: TimerSettings,
+  { answeredMs }: TimerState, mayLeave: boolean, nowMs: number,
+): TimerAction | null {
+  const talkedMs = nowMs - answeredMs;
+  if (talkedMs >= maxDurationMs) return { kind: "hang_up", reason };
+  const isDue = maxDurationMs > 2 * GOODBYE_MS && talkedMs >= maxDurationMs - GOODBYE_MS;
+  return isDue && mayLeave ? { kind: "say_goodbye", reason } : null;
+}
+
+function checkKeypad({ keypad }: TimerSettings, state: TimerState, nowMs: number): Reduced {
+  const isStopped = state.digits.endsWith(keypad.stopKey);
+  if (state.digits === "" || (!isStopped && nowMs - state.digitMs < keypad.timeoutMs)) {
+    return only(state);
+  }
+  const digits = isStopped ? state.digits.slice(0, -1) : state.digits;
+  if (digits === "") return only({ ...state, digits: "" });
+  return {
+    state: { ...state, digits: "", hasSpoken: true, reengagements: 0 },
+    action: { kind: "keys", text: `[Keypad input: ${digits}]` },
+  };
+}
+
+function checkSilence(settings: TimerSettings, state: TimerState, nowMs: number): Reduced {
+  const { maxInitialSilenceMs: firstMs, maxSilenceMs, reengageEveryMs } = settings;
+  if (!state.hasSpoken && firstMs !== null && nowMs - state.answeredMs >= firstMs) {
+    return { state, action: { kind: "hang_up", reason: "no_first_words" } };
+  }
+  const patienceMs = state.reengagements === 0 ? maxSilenceMs : reengageEveryMs;
+  if (nowMs - state.quietMs < patienceMs) return only(state);
+  if (state.reengagements >= REENGAGEMENTS_MAX) {
+    return { state, action: { kind: "hang_up", reason: "silence" } };
+  }
+  return {
+    state: { ...state, reengagements: state.reengagements + 1, quietMs: nowMs },
+    action: { kind: "reengage" },
+  };
+}

@@ -1,0 +1,183 @@
+// The connection of one call while it lasts, whoever takes its turns: the leg, what is played over
+// it, the frames of the clock, the transcript, and the end. Each kind of session holds one and
+// decides everything else (voice-session.ts, realtime-session.ts).
+import type { Timer } from "#core/system.ts";
+import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
+import type { SessionOptions, VoiceState } from "./brain.ts";
+import { reasonOf } from "./end-reason.ts";
+import { CLEARED_WAIT_MS, Mixer } from "./mixer.ts";
+import { Scribe, type Spoken } from "./scribe.ts";
+import type { Utterance } from "./utterance.ts";
+
+type ChannelOptions = Pick<
+  SessionOptions, "ambience" | "beeps" | "brain" | "clock" | "connect" | "record" | "system"
+>;
+
+/** What happens on the channel, for the session. Nothing follows `ended`. */
+interface ChannelHandlers {
+  /** The transcript has begun; frames and audio follow. */
+  answered(): void;
+  /** Audio of the customer, any number of samples. */
+  audio(pcm: Pcm): void;
+  /** Whether a beep at the customer's end would mean something. */
+  mayBeMachine(): boolean;
+  beep(): void;
+  dtmf(digit: string): void;
+  answeredBy(by: AnsweredBy): void;
+  transferFailed(): void;
+  /** The frame of this tick has been sent. */
+  frame(): void;
+  playedOut(utterance: Utterance): void;
+  /** The last words go on record, and engines are closed. */
+  ended(): void;
+}
+
+export class Channel<Said extends Spoken = Spoken> {
+  readonly mixer: Mixer;
+  readonly #options: ChannelOptions;
+  readonly #handlers: ChannelHandlers;
+  readonly #leg: Leg;
+  #scribe: Scribe<Said> | null = null;
+  #beeps: { push(pcm: Pcm): void } | null = null;
+  #tick: Timer | null = null;
+  #isOver = false;
+  /** The carrier was asked then what it dropped, and has not answered. */
+  #clearSinceMs: number | null = null;
+  #state: VoiceState | null = null;
+
+  constructor(options: ChannelOptions, handlers: ChannelHandlers) {
+    this.#options = options;
+    this.#handlers = handlers;
+    this.#leg = options.connect((event) => this.#receive(event));
+    this.mixer = new Mixer({
+      leg: this.#leg,
+      ambience: options.ambience,
+      record: options.record,
+      onHeard: (utterance) => this.#scribe?.assistantHeard(utterance),
+      onPlayedOut: (utterance) => handlers.playedOut(utterance),
+    });
+  }
+
+  get rate(): Leg["rate"] {
+    return this.#leg.rate;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Null until the call is answered. */
+  get scribe(): Scribe<Said> | null {
+    return this.#scribe;
+  }
+
+  nowMs(): number {
+    return this.#options.system.monotonicMs();
+  }
+
+  mute(on: boolean): void {
+    this.mixer.muted = on;
+  }
+
+  /** Both sides of every frame; null: nobody listens any more. */
+  listen(tap: Mixer["tap"]): void {
+    this.mixer.tap = tap;
+  }
+
+  sendDtmf(digits: string): void {
+    if (!this.#isOver) this.#leg.sendDtmf(digits);
+  }
+
+  /** Stops what is played; `then` runs when it is known how much of it was heard. */
+  hold(then: () => void): void {
+    if (!this.mixer.awaitsCleared) this.#clearSinceMs = this.nowMs();
+    this.mixer.hold(then);
+  }
+
+  /** Once per change, however often it is called. */
+  publishState(state: VoiceState): void {
+    if (this.#isOver || state === this.#state) return;
+    this.#state = state;
+    this.#options.brain.state(state);
+  }
+
+  /** Hands the call on to that number where the carrier can, else ends it. */
+  leave(reason: EndReason, to: string | null): void {
+    if (this.#isOver) return;
+    if (to !== null && this.#leg.transfer) return this.#leg.transfer(to);
+    this.hangUp(reason);
+  }
+
+  hangUp(reason: EndReason): void {
+    if (this.#isOver) return;
+    this.#end(reason, null);
+    this.#leg.hangUp();
+  }
+
+  #receive(event: LegEvent): void {
+    if (this.#isOver) return;
+    switch (event.kind) {
+      case "ringing":
+        return this.#options.brain.ringing();
+      case "answered":
+        return this.#answered();
+      case "audio":
+        return this.#receiveAudio(event.pcm);
+      case "dtmf":
+        return this.#handlers.dtmf(event.digit);
+      case "words":
+        return;
+      case "cleared":
+        return this.#cleared(event.droppedMs);
+      case "answered_by":
+        return this.#handlers.answeredBy(event.by);
+      case "transfer_failed":
+        return this.#handlers.transferFailed();
+      case "ended":
+        return this.#end(reasonOf(event.cause), event.cause);
+    }
+  }
+
+  #answered(): void {
+    if (this.#scribe) return;
+    const { beeps, brain, clock } = this.#options;
+    this.#scribe = new Scribe(brain, () => this.nowMs());
+    this.#beeps = beeps?.(this.#leg.rate, () => {
+      if (!this.#isOver) this.#handlers.beep();
+    }) ?? null;
+    this.#tick = clock.subscribe((dropped) => this.#frame(dropped));
+    brain.answered();
+    if (!this.#isOver) this.#handlers.answered();
+  }
+
+  #receiveAudio(pcm: Pcm): void {
+    if (!this.#scribe) return;
+    this.mixer.receiveAudio(pcm);
+    if (this.#handlers.mayBeMachine()) this.#beeps?.push(pcm);
+    this.#handlers.audio(pcm);
+  }
+
+  #cleared(droppedMs: number): void {
+    this.#clearSinceMs = null;
+    this.mixer.cleared(droppedMs);
+  }
+
+  #frame(dropped: number): void {
+    this.mixer.tick(dropped);
+    if (this.#isOver) return;
+    const sinceMs = this.#clearSinceMs;
+    if (sinceMs !== null && this.nowMs() - sinceMs >= CLEARED_WAIT_MS) this.#cleared(0);
+    this.#handlers.frame();
+    if (!this.#isOver) this.#scribe?.assistantIsSaying(this.mixer.speaking);
+  }
+
+  #end(reason: EndReason, cause: LegEndCause | null): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#tick?.cancel();
+    this.#handlers.ended();
+    this.#options.brain.over({ reason, cause, turns: this.#scribe?.latencies ?? [] });
+  }
+}

@@ -1,0 +1,127 @@
+// A call whose model hears and speaks by itself, on a virtual clock: keys, the end of its time and
+// transfers, between a leg and a model that do what a test says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLogger } from "#core/logger.ts";
+import type { CallSummary } from "#features/calls/voice/brain.ts";
+import { createMediaClock } from "#features/calls/voice/clock.ts";
+import { RealtimeSession } from "#features/calls/voice/realtime-session.ts";
+import type { VoiceSettings } from "#features/calls/voice/settings.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
+import type { SpeechToSpeechEvent } from "#providers/speech/port.ts";
+import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+
+const RATE = 8000;
+
+function answeredCall(settings: Partial<VoiceSettings>) {
+  const system = createManualSystem();
+  const texts: string[] = [];
+  const says: string[] = [];
+  const transfers: string[] = [];
+  let ended: CallSummary | null = null;
+  let leg = (_event: LegEvent): void => undefined;
+  let model = (_event: SpeechToSpeechEvent): void => undefined;
+  const session = new RealtimeSession({
+    settings: { ...VOICE_SETTINGS, ...settings },
+    durationMaxMs: 3_600_000,
+    greeting: "",
+    connect: (publish) => {
+      leg = publish;
+      return {
+        rate: RATE,
+        send: () => undefined,
+        clear: () => publish({ kind: "cleared", droppedMs: 0 }),
+        sendDtmf: () => undefined,
+        transfer: (to) => void transfers.push(to),
+        hangUp: () => undefined,
+      };
+    },
+    synthesizer: null,
+    model: {
+      name: "scripted",
+      open: (_options, publish) => {
+        model = publish;
+        return {
+          write: () => undefined,
+          functionResult: () => undefined,
+          interrupt: () => undefined,
+          say: (text) => void says.push(text),
+          sendText: (text) => void texts.push(text),
+          instruct: () => undefined,
+          close: () => undefined,
+        };
+      },
+    },
+    realtime: {
+      model: null, instructions: "", voice: null, language: "en", functions: [], temperature: 0,
+      silenceMs: 500, threshold: 0.5,
+    },
+    ambience: null,
+    record: null,
+    beeps: null,
+    clock: createMediaClock(system),
+    system,
+    log: createLogger("silent"),
+    brain: {
+      ringing: () => undefined,
+      answered: () => undefined,
+      answeredBy: () => undefined,
+      reply: () => undefined,
+      reengage: () => undefined,
+      cancel: () => undefined,
+      functionCall: () => undefined,
+      said: () => undefined,
+      delta: () => undefined,
+      state: () => undefined,
+      over: (summary) => void (ended = summary),
+    },
+  });
+  leg({ kind: "answered" });
+  model({ kind: "ready" });
+  const reply = (itemId: string, ms: number): void => {
+    model({ kind: "reply_start" });
+    model({ kind: "audio", itemId, pcm: new Int16Array((RATE * ms) / 1000).fill(1000) });
+    model({ kind: "reply_end" });
+  };
+  return {
+    session, system, texts, says, transfers, reply,
+    press: (digit: string) => leg({ kind: "dtmf", digit }),
+    publish: (event: LegEvent) => leg(event),
+    reason: () => ended?.reason ?? null,
+  };
+}
+
+test("[VL169] keys pressed slowly in a realtime call are no silence, and reach the model as one turn", () => {
+  const call = answeredCall({ maxSilenceMs: 6000, maxInitialSilenceMs: 8000 });
+  for (const digit of "4711") {
+    call.system.advance(4000);
+    call.press(digit);
+  }
+  call.system.advance(4900);
+  assert.deepEqual([call.says, call.texts, call.reason()], [[], [], null]);
+  call.system.advance(200);
+  assert.deepEqual([call.says, call.texts], [[], ["[Keypad input: 4711]"]]);
+});
+
+test("[VL170] a transfer announced in the last seconds of a realtime call is made, not replaced by the goodbye", () => {
+  const call = answeredCall({ maxDurationMs: 30_000 });
+  call.system.advance(20_000);
+  call.reply("item", 5000);
+  call.session.endAfterSpeech("transferred", "+15550123");
+  call.system.advance(6000);
+  assert.deepEqual([call.transfers, call.says, call.reason()], [["+15550123"], [], null]);
+  call.publish({ kind: "ended", cause: "transferred" });
+  assert.equal(call.reason(), "transferred");
+});
+
+test("[VL166] the goodbye of a realtime call is said once, before its time is up", () => {
+  const call = answeredCall({ maxDurationMs: 30_000 });
+  call.system.advance(21_900);
+  assert.deepEqual(call.says, []);
+  call.system.advance(7000);
+  assert.deepEqual(call.says, [VOICE_SETTINGS.phrases.timeIsUp]);
+  call.reply("goodbye", 500);
+  call.system.advance(600);
+  assert.equal(call.reason(), "max_duration");
+});
