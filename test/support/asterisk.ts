@@ -1,10 +1,7 @@
 // Asterisk as the telephone system at the far end: a registrar and a trunk on 127.0.0.1, started in
 // the foreground with a configuration of the test's own in a temporary folder, and steered and
 // watched over its manager interface. Tests skip where there is none. Debian 12 has no Asterisk;
-// a folder with that of Debian sid does as well, and is used without chroot or privileges:
-//   mmdebstrap --variant=minbase --include=asterisk,asterisk-modules \
-//     --aptopt='Acquire::Check-Valid-Until "false"' sid "$FOLDER"
-//   ASTERISK_ROOT="$FOLDER" npm test
+// asterisk-root.sh makes a folder with that of Debian sid, which ASTERISK_ROOT names.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -48,7 +45,8 @@ interface Installation {
 }
 
 function findInstallation(): Installation | null {
-  const root = process.env.ASTERISK_ROOT;
+  // Empty: the folder could not be made.
+  const root = process.env.ASTERISK_ROOT || undefined;
   const places = root === undefined
     ? (process.env.PATH ?? "").split(delimiter).concat("/usr/sbin")
     : [join(root, "usr/sbin")];
