@@ -41,7 +41,7 @@ export async function start(
 export function startServer(env: Record<string, string>): Promise<Started> {
   const { scripts } = JSON.parse(readFileSync(file("../package.json"), "utf8")) as
     { scripts: { start: string } };
-  const [, flags = "", main = ""] = /\bnode ((?:--\S+ )*)(\S+\.ts)/.exec(scripts.start) ?? [];
+  const [, flags = "", main = ""] = /\bnode ((?:--\S+ )*)(\S+\.js)/.exec(scripts.start) ?? [];
   return start(`../${main}`, [], env, flags.split(" ").filter((flag) => flag !== ""));
 }
 

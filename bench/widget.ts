@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { bundleCall, bundleWidget } from "#ui/build.ts";
+import { bundlePage } from "#ui/build.ts";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant } from "#support/server.ts";
 import { measureLoad, startHost, startWorld, type Load } from "#support/widget-page.ts";
@@ -51,7 +51,7 @@ for (let count = 0; count < WARM_UP + LOADS; count += 1) {
   loads.widget.push(widget);
   loads.empty.push(bare);
 }
-const [main, call] = [await bundleWidget(), await bundleCall()];
+const [main, call] = [await bundlePage("widget.js"), await bundlePage("widget-call.js")];
 await otherHost.close();
 other.close();
 await world.close();

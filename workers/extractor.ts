@@ -4,6 +4,7 @@
 import { writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";
+import { workerFile } from "#core/program.ts";
 import type {
   ExtractionResult, ExtractorJob, ExtractorMessage,
 } from "#features/knowledgebases/extraction.ts";
@@ -18,7 +19,7 @@ setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 const [allowPrivateNetworks = ""] = process.argv.slice(2);
 const pool = new Piscina({
-  filename: new URL("./extract.ts", import.meta.url).href,
+  filename: workerFile("extract"),
   workerData: { allowPrivateNetworks: allowPrivateNetworks.split(",").filter((text) => text !== "") },
   minThreads: 1,
   maxThreads: 1,

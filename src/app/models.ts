@@ -3,9 +3,10 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readFileSync } from "node:fs";
 import { environmentValue, type Config } from "#config/config.ts";
+import { programFile } from "#core/program.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
 
-const CATALOG_FILE = new URL("../../data/models.json", import.meta.url);
+const CATALOG_FILE = programFile("data/models.json");
 
 type ModelsOutcome =
   | { kind: "ok"; entries: ModelEntry[] }

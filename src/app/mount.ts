@@ -38,7 +38,7 @@ import { mountPages } from "#http/pages.ts";
 import type { Route } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
-import { mountBundles } from "#ui/build.ts";
+import { mountBundles } from "#ui/bundles.ts";
 import { mountUi } from "#ui/pages.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";

@@ -6,6 +6,7 @@ import { StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
+import { RUNS_FROM } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
@@ -73,7 +74,9 @@ function announce(
   config: Config, log: Logger, { port, sipPort, url }: Reached, demo: Demo | null,
 ): void {
   if (demo) printDemo(demo, url);
-  log.info({ host: config.PARLEY_HOST, port, url, base_url: `${url}/api` }, "listening");
+  log.info({
+    host: config.PARLEY_HOST, port, url, base_url: `${url}/api`, program: RUNS_FROM,
+  }, "listening");
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
 }
 

@@ -2,6 +2,7 @@
 // request to anybody else; what is bundled for them is in build.ts. Mounted by app.ts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { programFile } from "#core/program.ts";
 import type { HeaderMap, Reply } from "#http/exchange.ts";
 import type { HttpServer } from "#http/server.ts";
 
@@ -14,8 +15,8 @@ export const PAGE_HEADERS: HeaderMap = {
   "Cache-Control": "no-cache",
 };
 
-const TALK = join(import.meta.dirname, "talk");
-const DASHBOARD = join(import.meta.dirname, "dashboard");
+const TALK = programFile("src/ui/talk");
+const DASHBOARD = programFile("src/ui/dashboard");
 const TYPES: Record<string, string> = {
   js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", html: "text/html; charset=utf-8",
 };

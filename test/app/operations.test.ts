@@ -8,10 +8,10 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { MAIN } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 
 test("[OP1] health, metrics, the OpenAPI document and its reader answer", async () => {
   const server = await startTestServer();

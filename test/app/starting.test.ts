@@ -7,10 +7,9 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
-import { startProcess } from "#support/process.ts";
+import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 
 test("[OP149] metrics are for this machine or the token, strangers add no series", async () => {
   const server = await startTestServer();

@@ -5,6 +5,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { describeSettings, readConfig } from "#config/config.ts";
+import { MAIN } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 test("[CF1] an empty environment gives the documented defaults", () => {
@@ -25,8 +26,7 @@ test("[CF2] every mistake is reported at once, and the program exits with 78", (
   const outcome = readConfig(environment);
   assert.equal(outcome.kind, "invalid");
   if (outcome.kind === "invalid") assert.equal(outcome.problems.length, 3);
-  const main = new URL("../../src/main.ts", import.meta.url).pathname;
-  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  const ran = spawnSync(process.execPath, [MAIN], { env: environment, encoding: "utf8" });
   assert.equal(ran.status, 78);
   for (const name of Object.keys(environment)) assert.match(ran.stderr, new RegExp(name));
 });
@@ -92,9 +92,8 @@ test("[CF56] plans and number prices come from the operator's files; a wrong one
     assert.ok(outcome.problems[0]?.startsWith(`${setting} names a file that cannot be used: ${file}`));
     assert.match(outcome.problems.join(), place);
   }
-  const main = new URL("../../src/main.ts", import.meta.url).pathname;
   const environment = { PARLEY_PLANS_FILE: join(dir, "none.json"), PARLEY_DATA_DIR: dir };
-  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  const ran = spawnSync(process.execPath, [MAIN], { env: environment, encoding: "utf8" });
   assert.equal(ran.status, 78);
   assert.match(ran.stderr, /PARLEY_PLANS_FILE .*none\.json/);
   rmSync(dir, { recursive: true });
@@ -143,9 +142,8 @@ test("[CF76] what carriers charge: longest prefix first, then the row that names
       `PARLEY_CARRIER_RATES_FILE names a file that cannot be used: ${file}`));
     assert.match(outcome.problems.join(), place);
   }
-  const main = new URL("../../src/main.ts", import.meta.url).pathname;
   const environment = { PARLEY_CARRIER_RATES_FILE: file, PARLEY_DATA_DIR: dir };
-  const ran = spawnSync(process.execPath, [main], { env: environment, encoding: "utf8" });
+  const ran = spawnSync(process.execPath, [MAIN], { env: environment, encoding: "utf8" });
   assert.equal(ran.status, 78);
   assert.match(ran.stderr, /PARLEY_CARRIER_RATES_FILE .*rates\.json is wrong at \/0\/currency/);
   rmSync(dir, { recursive: true });

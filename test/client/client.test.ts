@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, test } from "node:test";
-import { createParley, type Frame, type ParleyError } from "parley/client";
+import { createParley, type Frame, type ParleyError } from "#client/client.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 

@@ -1,10 +1,13 @@
 // The real server as a process of its own, for tests that kill it.
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { watchAnswers } from "./answers.ts";
 
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
-const CLI = new URL("../../src/cli.ts", import.meta.url).pathname;
+const scripts = join(import.meta.dirname, "../../scripts");
+/** What `npm start` and `npm run parley` run: what was built, when it is as new as the sources. */
+export const MAIN = join(scripts, "start.js");
+export const CLI = join(scripts, "parley.js");
 
 export interface Running {
   process: ChildProcess;

@@ -5,8 +5,8 @@ import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isSupportedCountry } from "libphonenumber-js/min";
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { microsFromDecimal, type Micros } from "./money.ts";
+import { programFile } from "./program.ts";
 
 /** The plan of accounts that were given none, and of those whose plan is not in the list. */
 export const DEFAULT_PLAN = "self-hosted";
@@ -55,8 +55,7 @@ export interface CarrierRates {
   of(leg: CarrierLeg): Micros;
 }
 
-const shipped = (name: string): string =>
-  fileURLToPath(new URL(`../../../data/${name}`, import.meta.url));
+const shipped = (name: string): string => programFile(`data/${name}`);
 
 /** Throws a sentence that names the file, and the place in it that is wrong. */
 function readList<T extends TSchema>(file: string, schema: T): Static<T> {

@@ -1,6 +1,7 @@
 // The program's version, as package.json says it.
 import { readFileSync } from "node:fs";
+import { programFile } from "./program.ts";
 
 export const VERSION = (JSON.parse(
-  readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
+  readFileSync(programFile("package.json"), "utf8"),
 ) as { version: string }).version;

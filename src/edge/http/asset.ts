@@ -10,13 +10,12 @@ export interface Asset {
   etag: string;
 }
 
+export const assetFrom = (plain: Buffer, gzip: Buffer): Asset =>
+  ({ plain, gzip, etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"` });
+
 export const assetOf = (contents: Uint8Array | string): Asset => {
   const plain = Buffer.from(contents);
-  return {
-    plain,
-    gzip: gzipSync(plain, { level: 9 }),
-    etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"`,
-  };
+  return assetFrom(plain, gzipSync(plain, { level: 9 }));
 };
 
 export function assetReply(

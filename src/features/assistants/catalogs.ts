@@ -5,6 +5,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readPlans, type Plan, type Plans } from "#core/price-lists.ts";
+import { programFile } from "#core/program.ts";
 import { Nullable } from "#core/schema.ts";
 import { FillerConfig, Id, MODES, oneOf, type AssistantSettings, type Mode } from "./settings.ts";
 
@@ -97,7 +98,7 @@ export interface Catalogs {
   plan(name: string): Plan;
 }
 
-const SHIPPED = join(import.meta.dirname, "../../../data");
+const SHIPPED = programFile("data");
 
 function readCatalog<T extends TSchema>(folder: string, file: string, schema: T): Static<T> {
   const path = join(folder, file);

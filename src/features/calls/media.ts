@@ -3,13 +3,14 @@
 import { Worker } from "node:worker_threads";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import { wait, type System } from "#core/system.ts";
 import type { CarrierName, Offer } from "#providers/carriers/port.ts";
 import type { SipListener, TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { SpeechConfig } from "#providers/speech/engines.ts";
 import type { FromCarrier, FromMedia, MediaThread, ToCarrier, ToMedia } from "./voice/protocol.ts";
 
-const MEDIA_FILE = new URL("../../../workers/media.ts", import.meta.url);
+const MEDIA_FILE = workerFile("media");
 /** Frames die young. With V8's 48 MiB so many lie about that the old are collected with them. */
 const YOUNG_MIB = 12;
 

@@ -5,6 +5,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import type { System, Timer } from "#core/system.ts";
 
 /** A piece of a document, of a size that can be found and quoted. */
@@ -60,7 +61,7 @@ interface Job extends ExtractorJob {
   resolve(result: ExtractionResult): void;
 }
 
-const EXTRACTOR_FILE = new URL("../../../workers/extractor.ts", import.meta.url).pathname;
+const EXTRACTOR_FILE = workerFile("extractor");
 const PRLIMIT = ["/usr/bin/prlimit", "/bin/prlimit"];
 const NICE = ["/usr/bin/nice", "/bin/nice"];
 const TOO_MUCH = "The document needed too much memory to read.";

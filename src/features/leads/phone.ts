@@ -1,6 +1,7 @@
 // Telephone numbers as leads have them: read into E.164, and the time zone their country lives by.
 import { parsePhoneNumberFromString } from "libphonenumber-js/min";
 import { readFileSync } from "node:fs";
+import { programFile } from "#core/program.ts";
 import { isE164 } from "#core/values.ts";
 
 export interface ReadNumber {
@@ -12,7 +13,7 @@ export interface ReadNumber {
 
 /** IANA zones by calling code, of countries that have one alone. */
 const ZONES = new Map(Object.entries(JSON.parse(
-  readFileSync(new URL("../../../data/number-timezones.json", import.meta.url), "utf8"),
+  readFileSync(programFile("data/number-timezones.json"), "utf8"),
 ) as Record<string, string>));
 
 const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;

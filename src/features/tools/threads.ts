@@ -3,9 +3,10 @@
 import { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import type { SendToEndpoint } from "./invocation.ts";
 
-const WORKER_FILE = new URL("../../../workers/invoke-tool.ts", import.meta.url);
+const WORKER_FILE = workerFile("invoke-tool");
 
 interface ToolThreads {
   send: SendToEndpoint;
@@ -21,7 +22,7 @@ export function createToolThreads(
   const started = (): Piscina => {
     if (pool) return pool;
     pool = new Piscina({
-      filename: WORKER_FILE.href,
+      filename: WORKER_FILE,
       workerData: { allowPrivateNetworks },
       minThreads: 1,
       maxThreads: LIMITS.toolThreadsMax,

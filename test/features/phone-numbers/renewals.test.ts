@@ -17,7 +17,7 @@ import { monthAfter } from "#features/phone-numbers/billing.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { runCli } from "#support/process.ts";
+import { CLI, runCli } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 
 const DAY_MS = 86_400_000;
@@ -313,9 +313,8 @@ test("[PN26] the command imports numbers whole or not at all and lists who has t
   const run = (...args: string[]) =>
     JSON.parse(runCli(folder, ["number", ...args, "--json"])) as unknown;
   const fails = (why: RegExp, ...args: string[]) => assert.throws(
-    () => execFileSync(process.execPath, [
-      new URL("../../../src/cli.ts", import.meta.url).pathname, "number", ...args,
-    ], { env: { PARLEY_DATA_DIR: folder }, stdio: "pipe", encoding: "utf8" }), why);
+    () => execFileSync(process.execPath, [CLI, "number", ...args],
+      { env: { PARLEY_DATA_DIR: folder }, stdio: "pipe", encoding: "utf8" }), why);
   const file = join(folder, "numbers.txt");
   writeFileSync(file, "# ours\n+1 201 555 0101\n\n+12015550102 # the second\n");
   assert.deepEqual(run("import", file, "--price", "1.25", "--sms"), { imported: 2, known: 0 });

@@ -2,7 +2,7 @@
 // themes, keyboards, long lists.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { bundleDashboard } from "#ui/build.ts";
+import { bundlePage } from "#ui/build.ts";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
@@ -140,7 +140,7 @@ test("[DB8] of 10,000 rows those in view are in the page, wherever it is scrolle
 });
 
 test("[DB9] the dashboard is one small script and its styles", async () => {
-  const { js, css } = await bundleDashboard();
+  const [js, css] = [await bundlePage("dashboard.js"), await bundlePage("dashboard.css")];
   assert.ok(js.gzip.length < 120 * 1024, `${js.gzip.length} bytes`);
   assert.ok(css.gzip.length < 20 * 1024, `${css.gzip.length} bytes`);
   const asked = await fetch(`${server.url}/dashboard/dashboard.js`, { headers: { "if-none-match": js.etag } });

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { bundleCall } from "#ui/build.ts";
+import { bundlePage } from "#ui/build.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
 import { newAssistant } from "#support/server.ts";
@@ -255,7 +255,7 @@ test("[WG28] the server's reason for a call that does not begin or does not last
 
 test("[WG29] what a call is made of may be loaded by any page, and nothing else of the talk page", async () => {
   const { uuid } = await newAssistant(server);
-  const { plain, gzip } = await bundleCall();
+  const { plain, gzip } = await bundlePage("widget-call.js");
   assert.ok(gzip.length <= 8 * 1024, `${gzip.length}`);
   for (const path of ["/widget-call.js", "/talk/worklet.js", "/talk/resample.js"]) {
     const response = await fetch(server.url + path, { headers: { Origin: "https://a.example" } });

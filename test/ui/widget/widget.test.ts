@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { bundleWidget } from "#ui/build.ts";
+import { bundlePage } from "#ui/build.ts";
 import { contrast, inkOn, palette, parseColour, readableOn } from "#ui/widget/colour.ts";
 import { noBrowser, until } from "#support/browser.ts";
 import { startEndpoint } from "#support/endpoint.ts";
@@ -247,7 +247,7 @@ test("[WG9] axe finds nothing serious, closed or open, light or dark, in awkward
 });
 
 test("[WG10] both scripts are the same small file, cached by its content", async () => {
-  const { gzip, plain } = await bundleWidget();
+  const { gzip, plain } = await bundlePage("widget.js");
   assert.ok(gzip.length <= 15 * 1024, `${gzip.length}`);
   for (const name of ["widget.js", "embed.js"]) {
     const response = await fetch(`${server.url}/${name}`);

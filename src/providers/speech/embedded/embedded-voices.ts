@@ -5,6 +5,7 @@ import { Worker } from "node:worker_threads";
 import { createResampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import type { SynthesisEvent, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 
 export interface TextToSpeak {
@@ -33,7 +34,7 @@ interface EmbeddedVoices {
   close(): Promise<void>;
 }
 
-const WORKER_FILE = new URL("../../../../workers/synthesize.ts", import.meta.url);
+const WORKER_FILE = workerFile("synthesize");
 const FLITE_VOICES = new Set(["slt", "rms", "kal16", "awb", "kal"]);
 /** Quieter than this is the silence engines put around speech. */
 const SILENCE_LEVEL = 180;

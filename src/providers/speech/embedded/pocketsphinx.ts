@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { createResampler } from "#audio/resampler.ts";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import {
   createThreadRecogniser, RECOGNISER_RATE, type ThreadRecogniser,
@@ -38,7 +39,7 @@ function fold(pcm: Pcm): Pcm {
 export function createPocketSphinx(log: Logger): ThreadRecogniser {
   return createThreadRecogniser({
     name: "PocketSphinx (demo)",
-    workerFile: new URL("../../../../workers/transcribe-pocketsphinx.ts", import.meta.url),
+    workerFile: workerFile("transcribe-pocketsphinx"),
     workerData: null,
     streamsMax: STREAMS_MAX,
     converter: (rate) => {

@@ -23,7 +23,7 @@ const PIECE_SAMPLES = 1600;
 interface RecogniserOptions {
   /** Shown to people. */
   name: string;
-  workerFile: URL;
+  workerFile: string;
   workerData: unknown;
   /** Talkers a core can follow. */
   streamsMax: number;

@@ -4,6 +4,7 @@
 import { createRequire } from "node:module";
 import { createResampler } from "#audio/resampler.ts";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import {
   createThreadRecogniser, RECOGNISER_RATE, type ThreadRecogniser,
 } from "./recogniser-thread.ts";
@@ -31,7 +32,7 @@ export function sherpaMissing(): string | null {
 export function createSherpa({ model }: SherpaConfig, log: Logger): ThreadRecogniser {
   return createThreadRecogniser({
     name: "sherpa-onnx",
-    workerFile: new URL("../../../../workers/transcribe-sherpa.ts", import.meta.url),
+    workerFile: workerFile("transcribe-sherpa"),
     workerData: model,
     streamsMax: STREAMS_MAX,
     converter: (rate) => {

@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
+import { programFile } from "#core/program.ts";
 import { finishRestore } from "./restoring.ts";
 
 /**
@@ -12,7 +13,7 @@ import { finishRestore } from "./restoring.ts";
  */
 export type Db = Database.Database;
 
-const MIGRATIONS = join(import.meta.dirname, "../../schema");
+const MIGRATIONS = programFile("src/storage/schema");
 const BUSY_TIMEOUT_MS = 5000;
 /** Pages written again and again cost the checkpoint once, so it comes round seldom (16 MiB). */
 const WAL_PAGES_MAX = 4000;

@@ -8,6 +8,7 @@
 import { Worker } from "node:worker_threads";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { workerFile } from "#core/program.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
@@ -90,7 +91,7 @@ export type FromWriter =
   | { outcomes: Outcome[] }
   | { closed: true };
 
-const WRITER_FILE = new URL("../../../../workers/write.ts", import.meta.url);
+const WRITER_FILE = workerFile("write");
 
 /**
  * Writes in a thread of its own, so that the main thread never waits for a disk. What one turn of

@@ -1,0 +1,69 @@
+// Builds the program into dist/ (`npm run build`): server, commands and threads bundled, pages
+// bundled and compressed, the client with its types. Swapped in whole, so that dist/ is never half.
+import { build, stop } from "esbuild";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BUNDLE_NAMES, bundlePage } from "#ui/build.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const DIST = join(ROOT, "dist");
+const NEXT = join(ROOT, `dist.${process.pid}`);
+/** Packages that load files of their own, by name or from beside them. */
+const EXTERNAL = [
+  "better-sqlite3", "sqlite-vec", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
+  "@ricky0123/vad-web", "eld", "pdfjs-dist", "swagger-ui-dist", "esbuild",
+];
+/** CommonJS inside a bundle asks for Node's own modules this way. */
+const REQUIRE = `import { createRequire as createRequireOf } from "node:module";
+const require = createRequireOf(import.meta.url);`;
+
+const workers = readdirSync(join(ROOT, "workers")).filter((file) => file.endsWith(".ts"))
+  .map((file) => [file.slice(0, -".ts".length), join(ROOT, "workers", file)]);
+
+async function buildProgram(): Promise<void> {
+  await build({
+    entryPoints: {
+      main: join(ROOT, "src/main.ts"),
+      cli: join(ROOT, "src/cli.ts"),
+      ...Object.fromEntries(workers),
+    },
+    outdir: NEXT, bundle: true, splitting: true, format: "esm", platform: "node", target: "node22",
+    external: EXTERNAL, banner: { js: REQUIRE }, legalComments: "none", logLevel: "warning",
+  });
+}
+
+/** One file without anything of Node's: browsers load it too. */
+async function buildClient(): Promise<void> {
+  await build({
+    entryPoints: [join(ROOT, "src/client/client.ts")],
+    outdir: NEXT, bundle: true, format: "esm", target: "es2022", logLevel: "warning",
+  });
+}
+
+async function buildPages(): Promise<void> {
+  mkdirSync(join(NEXT, "pages"));
+  for (const name of BUNDLE_NAMES) {
+    const { plain, gzip } = await bundlePage(name);
+    writeFileSync(join(NEXT, "pages", name), plain);
+    writeFileSync(join(NEXT, "pages", `${name}.gz`), gzip);
+  }
+}
+
+function buildTypes(): void {
+  const run = (file: string, ...args: string[]): void =>
+    void execFileSync(process.execPath, [join(ROOT, file), ...args], { cwd: ROOT, stdio: "inherit" });
+  run("src/client/generate.ts");
+  run("node_modules/typescript/bin/tsc", "--project", "scripts/client-types.json", "--outDir", NEXT);
+  copyFileSync(join(ROOT, "src/client/api.d.ts"), join(NEXT, "api.d.ts"));
+}
+
+mkdirSync(NEXT);
+// First, because it writes among the sources: dist/ has to be newer than all of them.
+buildTypes();
+await buildProgram();
+await buildClient();
+await stop();
+await buildPages();
+rmSync(DIST, { recursive: true, force: true });
+renameSync(NEXT, DIST);

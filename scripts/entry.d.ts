@@ -1,0 +1,1 @@
+export function entryOf(name: "main" | "cli"): string;

@@ -1,0 +1,17 @@
+// Where the program's own files lie: its threads, what ships in data/, migrations, pages. In a
+// checkout they lie where git has them; once built, everything that runs is in dist/
+// (scripts/build.ts), and this file is part of a bundle there.
+import { fileURLToPath } from "node:url";
+
+const IS_BUILT = import.meta.url.endsWith(".js");
+const ROOT = new URL(IS_BUILT ? "../" : "../../../", import.meta.url);
+
+/** Which of the two runs, as the log says it. */
+export const RUNS_FROM = IS_BUILT ? "dist" : "sources";
+
+/** The whole path of what is at `path` below the project's folder; the package has it too. */
+export const programFile = (path: string): string => fileURLToPath(new URL(path, ROOT));
+
+/** The whole path of what a thread or process of its own starts with; `name` as in workers/. */
+export const workerFile = (name: string): string =>
+  programFile(IS_BUILT ? `dist/${name}.js` : `workers/${name}.ts`);

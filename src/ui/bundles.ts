@@ -1,0 +1,44 @@
+// Serves the chat widget and the dashboard: as the package brings them, in a checkout as build.ts
+// bundles them at the first request. Mounted by app.ts.
+import { readFileSync } from "node:fs";
+import { programFile, RUNS_FROM } from "#core/program.ts";
+import { assetFrom, assetReply, type Asset } from "#http/asset.ts";
+import type { HeaderMap, HttpRequest } from "#http/exchange.ts";
+import type { HttpServer } from "#http/server.ts";
+import type { BundleName } from "./build.ts";
+import { PAGE_HEADERS } from "./pages.ts";
+
+/** Loaded by pages of any origin, also by those that ask for CORP. */
+const WIDGET_HEADERS: HeaderMap = {
+  "Cache-Control": "public, max-age=300, stale-while-revalidate=86400",
+  "Access-Control-Allow-Origin": "*",
+  "Cross-Origin-Resource-Policy": "cross-origin",
+  "X-Content-Type-Options": "nosniff",
+};
+
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+const STYLES = "text/css; charset=utf-8";
+
+/** A compiler is loaded in a checkout alone, and there not before it is needed. */
+async function bundle(name: BundleName): Promise<Asset> {
+  if (RUNS_FROM === "sources") return (await import("./build.ts")).bundlePage(name);
+  const file = programFile(`dist/pages/${name}`);
+  return assetFrom(readFileSync(file), readFileSync(`${file}.gz`));
+}
+
+export function mountBundles(server: HttpServer): void {
+  const serve = (
+    name: BundleName, contentType: string, headers: HeaderMap, patterns: string[],
+  ): void => {
+    let asset: Asset | null = null;
+    const handle = async (http: HttpRequest) =>
+      assetReply(asset ??= await bundle(name), contentType, http, headers);
+    for (const pattern of patterns) {
+      server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
+    }
+  };
+  serve("widget.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget.js", "/embed.js"]);
+  serve("widget-call.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget-call.js"]);
+  serve("dashboard.js", JAVASCRIPT, PAGE_HEADERS, ["/dashboard/dashboard.js"]);
+  serve("dashboard.css", STYLES, PAGE_HEADERS, ["/dashboard/dashboard.css"]);
+}

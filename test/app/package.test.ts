@@ -1,0 +1,131 @@
+// The package as somebody else installs it: what `npm pack` makes, unpacked into an empty folder
+// beside its dependencies, which the long form installs from the registry and the short form links.
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import type * as Client from "#client/client.ts";
+import { entryOf } from "#scripts/entry.js";
+
+const ROOT = join(import.meta.dirname, "../..");
+const IS_LONG = process.env.PROOF === "long";
+const run = promisify(execFile);
+const folder = mkdtempSync(join(tmpdir(), "parley-package-"));
+const installed = join(folder, "node_modules/parley");
+const { dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(join(ROOT, "package.json"), "utf8"),
+) as Record<"dependencies" | "optionalDependencies", Record<string, string>>;
+
+before(async () => {
+  // `npm test` has built before. Building now would take dist/ from tests that run beside this.
+  if (!entryOf("main").startsWith(join(ROOT, "dist"))) await run("npm", ["run", "build"], { cwd: ROOT });
+  await run("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], { cwd: ROOT });
+  const [tarball = ""] = readdirSync(folder).filter((file) => file.endsWith(".tgz"));
+  writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
+  if (IS_LONG) {
+    await run("npm", ["install", "--no-audit", "--no-fund", `./${tarball}`], { cwd: folder });
+    return;
+  }
+  mkdirSync(installed, { recursive: true });
+  await run("tar", ["xzf", join(folder, tarball), "--strip-components=1", "-C", installed]);
+  for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+    const from = join(ROOT, "node_modules", name);
+    if (!existsSync(from)) continue;
+    mkdirSync(join(folder, "node_modules", name, ".."), { recursive: true });
+    symlinkSync(from, join(folder, "node_modules", name));
+  }
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test("[OP160] the package serves: an assistant answers, pages come built, no source is in it", async () => {
+  const server = spawn(process.execPath, [join(installed, "dist/cli.js"), "serve"], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: join(folder, "data") },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exited = once(server, "exit");
+  try {
+    let assistant = "";
+    let listening = { url: "", program: "" };
+    for await (const line of createInterface({ input: server.stdout })) {
+      assistant ||= /assistant +(\S+)/.exec(line)?.[1] ?? "";
+      if (!line.includes('"msg":"listening"')) continue;
+      listening = JSON.parse(line) as typeof listening;
+      break;
+    }
+    server.stdout.resume();
+    const { url, program } = listening;
+    assert.equal(program, "dist");
+    // A program of somebody else would use the package's own client.
+    const { createParley } = await import(join(installed, "dist/client.js")) as typeof Client;
+    const parley = createParley({ baseUrl: `${url}/api` });
+    const { data } = await parley.POST("/conversations", {
+      body: { assistant_id: assistant, type: "test" },
+    });
+    const { data: answer } = await parley.POST("/conversations/{uuid}/messages", {
+      params: { path: { uuid: data?.conversation_id ?? "" } },
+      body: { message: "When are you open?" },
+    });
+    assert.ok(typeof answer === "object", String(answer));
+    assert.match(answer.message, /Opening hours/);
+    for (const [path, type] of [
+      ["/", "text/html"], ["/widget.js", "text/javascript"], ["/widget-call.js", "text/javascript"],
+      ["/dashboard/dashboard.js", "text/javascript"], ["/dashboard/dashboard.css", "text/css"],
+      ["/talk/talk.js", "text/javascript"], ["/docs", "text/html"], ["/openapi.json", "application/json"],
+    ] as const) {
+      const page = await fetch(`${url}${path}`);
+      assert.equal(page.status, 200, path);
+      assert.match(page.headers.get("content-type") ?? "", new RegExp(type), path);
+      assert.notEqual(await page.text(), "", path);
+    }
+  } finally {
+    server.kill("SIGTERM");
+  }
+  assert.deepEqual(await exited, [0, null]);
+  const sources = readdirSync(installed, { recursive: true, encoding: "utf8" })
+    .filter((file) => /\.tsx?$/.test(file) && !file.endsWith(".d.ts"));
+  assert.deepEqual(sources, []);
+});
+
+test("[OP161] the package's command has every sub-command, and its threads and processes start", async () => {
+  const parley = async (...args: string[]) => (await run(
+    process.execPath, [join(installed, "dist/cli.js"), ...args],
+    { cwd: folder, env: { PATH: process.env.PATH, PARLEY_DATA_DIR: join(folder, "data-2") } })).stdout;
+  const own = (await run(process.execPath, [join(ROOT, "src/cli.ts"), "--help"])).stdout;
+  assert.equal(await parley("--help"), own);
+  const account = JSON.parse(await parley("account", "create", "--name", "A", "--json")) as object;
+  assert.ok("api_key" in account, JSON.stringify(account));
+  assert.match(await parley("ledger", "verify"), /./);
+});
+
+test("[OP162] `parley/client` has types for TypeScript and runs as JavaScript", async () => {
+  writeFileSync(join(folder, "plain.js"), `
+    import { createParley } from "parley/client";
+    const parley = createParley({ baseUrl: "http://127.0.0.1:9/api", apiKey: "1|x" });
+    console.log(typeof parley.GET, typeof parley.send);
+  `);
+  const { stdout } = await run(process.execPath, ["plain.js"], { cwd: folder });
+  assert.equal(stdout.trim(), "function function");
+  writeFileSync(join(folder, "typed.ts"), `
+    import { createParley } from "parley/client";
+    const parley = createParley({ baseUrl: "http://127.0.0.1:9/api", apiKey: "1|x" });
+    export const { data } = await parley.GET("/user/me");
+    export const balance: number | undefined = data?.total_balance;
+    // @ts-expect-error: there is no such route
+    await parley.GET("/user/nothing");
+  `);
+  cpSync(join(ROOT, "node_modules/typescript"), join(folder, "node_modules/typescript"),
+    { recursive: true });
+  await run(process.execPath, [
+    join(folder, "node_modules/typescript/bin/tsc"), "--noEmit", "--strict", "--target", "es2022",
+    "--module", "nodenext", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "typed.ts",
+  ], { cwd: folder }).catch((error: { stdout: string }) => assert.fail(error.stdout));
+});
