@@ -192,6 +192,13 @@ test("[ST13] a comment begins with what it is about: not with Of, What of, By or
   assert.deepEqual(wrong, []);
 });
 
+test("[ST14] where the program's own files lie is known in one place", () => {
+  // A file beside a source is not beside what it is bundled into.
+  const wrong = SOURCES.filter((file) => /import\.meta\.(?:dirname|filename|url)(?!\))/.test(read(file)))
+    .filter((file) => !["src/base/core/program.ts", "src/client/generate.ts"].includes(file));
+  assert.deepEqual(wrong, []);
+});
+
 test("[ST24] no thread of a pool stands still while it is idle", () => {
   const pools = [...SOURCES, ...TESTS].filter((file) => file !== "test/structure.test.ts")
     .map((file) => ({ file, text: read(file) }))

@@ -4,6 +4,7 @@
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
 import type { NoiseFilter, NoiseFilterStream, Pcm } from "#providers/speech/port.ts";
 
 export type ToNoiseFilter =
@@ -18,7 +19,7 @@ export interface FilteredSound {
   pcm: Pcm;
 }
 
-const WORKER_FILE = new URL("../../../../workers/filter-noise.ts", import.meta.url);
+const WORKER_FILE = workerFile("filter-noise");
 /** One core is left to the calls themselves. */
 const THREADS_MAX = Math.max(1, Math.min(4, availableParallelism() - 1));
 /** A speaker whose sound waits for longer is filtered no more: a second of frames. */
