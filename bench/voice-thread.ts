@@ -74,7 +74,7 @@ const isLoud = (frame: Pcm): boolean => Math.abs(frame[frame.length >> 1] ?? 0) 
  * the last loud frame sent before a stop has been played to its end. So 20 ms of what is measured
  * are that frame itself, and up to 20 ms more the rounding of `confirmMs` to frames.
  */
-function listening(tell: (event: LegEvent) => void): Leg {
+function listening(publish: (event: LegEvent) => void): Leg {
   let begunMs: number | null = null;
   let lastLoudMs = 0;
   let quietFrames = 0;
@@ -83,7 +83,7 @@ function listening(tell: (event: LegEvent) => void): Leg {
     if (event.kind === "audio" && begunMs === null && isLoud(event.pcm)) {
       begunMs = system.monotonicMs() - FRAME_MS;
     }
-    tell(event);
+    publish(event);
   });
   return {
     rate: leg.rate,
@@ -104,7 +104,7 @@ function listening(tell: (event: LegEvent) => void): Leg {
   };
 }
 
-/** What a session tells is posted, as the media thread does; nobody listens. */
+/** What a session publishes is posted, as the media thread does; nobody listens. */
 const post = (what: unknown): void => port.postMessage(what);
 
 function begin(): void {

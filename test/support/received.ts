@@ -1,4 +1,4 @@
-// Keeps what something tells through its one handler, and waits for it.
+// Keeps the events that something publishes to its one handler, and waits for them.
 export interface Received<Event extends { kind: string }> {
   events: Event[];
   receive(event: Event): void;

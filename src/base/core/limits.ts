@@ -142,8 +142,8 @@ export const LIMITS = {
   /** For taking leave of registrars when the server stops. */
   carrierCloseMs: 2.5 * SECOND_MS,
   /** Words a page sends in place of a recogniser: their length, and how many messages a second. */
-  toldWordsCharsMax: 2000,
-  toldWordsPerSecondMax: 20,
+  givenWordsCharsMax: 2000,
+  givenWordsPerSecondMax: 20,
   recordingLinkMs: 24 * 60 * MINUTE_MS,
   recordingSliceBytesMax: 1024 * 1024,
   evaluationMs: 60 * SECOND_MS,

@@ -48,7 +48,7 @@ export interface Calling {
     end(callId: number): Promise<boolean>;
   };
   /** Both sides mixed, frame by frame; null when the call is not live. */
-  listen(callId: number, hear: Listener["hear"], over: () => void): (() => void) | null;
+  listen(callId: number, onAudio: Listener["onAudio"], over: () => void): (() => void) | null;
   /** Does the work after calls whose media ended before a crash. */
   finishLate(callIds: number[]): Promise<void>;
   live(): number;
@@ -66,7 +66,7 @@ export function createCalling(options: CallingOptions): Calling {
   };
   media.onMessage((message) => {
     const call = live.get(message.callId);
-    if (call) hear(options, call, message, keep, () => live.delete(message.callId));
+    if (call) handle(options, call, message, keep, () => live.delete(message.callId));
   });
   system.every(LIMITS.callBeatMs, () => {
     const answered = [...live.values()].filter(({ isAnswered }) => isAnswered);
@@ -91,7 +91,8 @@ export function createCalling(options: CallingOptions): Calling {
       return false;
     }
   };
-  media.onOffer((carrier, offer) => keep("inbound call", take(options, carrier, offer, place)));
+  media.onOffer((carrier, offer) =>
+    keep("inbound call", answerOffer(options, carrier, offer, place)));
   const end = async (call: LiveCall, reason: EndReason): Promise<void> => {
     media.send({ kind: "hang_up", callId: call.id, reason });
     await Promise.race([call.done.promise, wait(system, LIMITS.callEndMs)]);
@@ -110,7 +111,8 @@ export function createCalling(options: CallingOptions): Calling {
       place(known, assistant, { leg, face: null, secondsMax });
     },
     openWeb: createOpenWeb(options, open),
-    receiveHosted: (hosted, arrival, join) => takeHosted(options, hosted, { arrival, join }, place),
+    receiveHosted: (hosted, arrival, join) =>
+      answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(media, live, end),
     finishLate: async (callIds) => {
       for (const callId of callIds) await finish(options, callId);
@@ -150,7 +152,7 @@ function createOpenWeb(
 type Place = (call: Call, assistant: Assistant, args: OpenArgs) => boolean;
 
 /** Answers a call that came in, or has it refused. */
-async function take(
+async function answerOffer(
   options: CallingOptions, carrier: CarrierName, offer: Offer, place: Place,
 ): Promise<void> {
   const { media } = options;
@@ -201,7 +203,7 @@ function dialHosted(
   });
 }
 
-async function takeHosted(
+async function answerHosted(
   options: CallingOptions, { leg, carrier: { account: carrier } }: Hosted,
   { arrival: { to, from }, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
   place: Place,
@@ -253,10 +255,10 @@ function createControl(
         return true;
       },
     },
-    listen: (callId, hearFrame, over) => {
+    listen: (callId, onAudio, over) => {
       const call = answered(callId);
       if (!call) return null;
-      const listener = { hear: hearFrame, over };
+      const listener = { onAudio, over };
       call.listeners.add(listener);
       media.send({ kind: "listen", callId, on: true });
       return () => {
@@ -322,7 +324,7 @@ function openCall(
     carrierMicrosPerMinute: carrierRateOf(options, call, args),
     isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
     rate: rateOf(leg), isAnswered: false, saidMs: 0,
-    history: [], turn: null, functionCalls: new Map(),
+    history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), isOver: false, replies: { given: 0, failure: null },
     done: Promise.withResolvers(),
@@ -365,8 +367,8 @@ async function sayGoodbye(
 
 type Keep = (what: string, work: Promise<unknown>) => void;
 
-/** What the media thread says. Writes are asked for in this order and so committed in it. */
-function hear(
+/** Handles what the media thread posts. Writes are committed in the order they are asked for. */
+function handle(
   options: CallingOptions, call: LiveCall, message: FromMedia, keep: Keep, forget: () => void,
 ): void {
   const { calls } = options;
@@ -391,7 +393,7 @@ function hear(
       if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
       return;
     case "function_call":
-      return keep("tool call", answerFunctionCall(options, call, message));
+      return keep("function call", answerFunctionCall(options, call, message));
     case "said":
       return said(options, call, message.said, keep);
     case "delta":
@@ -412,7 +414,7 @@ function hear(
     case "transfer_failed":
       return keep("transfer", calls.failTransfer(call, message.detail ?? NOBODY_TOOK_IT));
     case "tap":
-      for (const listener of call.listeners) listener.hear(message.pcm, call.rate);
+      for (const listener of call.listeners) listener.onAudio(message.pcm, call.rate);
       return;
     case "over":
       call.isOver = true;

@@ -5,7 +5,7 @@ import type { Micros } from "#core/money.ts";
 import type { CarrierLeg } from "#core/price-lists.ts";
 import type { System } from "#core/system.ts";
 import type { TurnLimits } from "#engine/drive.ts";
-import type { FunctionSource } from "#engine/functions.ts";
+import type { FunctionSource, TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { Languages } from "#engine/prompt.ts";
 import type { FunctionCall } from "#events/events.ts";
@@ -52,7 +52,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
 /** Somebody who listens in. */
 export interface Listener {
   /** Both sides mixed, frame by frame. */
-  hear(pcm: Pcm, rate: number): void;
+  onAudio(pcm: Pcm, rate: number): void;
   over(): void;
 }
 
@@ -81,6 +81,8 @@ export interface LiveCall {
   isAnswered: boolean;
   history: HistoryMessage[];
   turn: { number: number; abort: AbortController } | null;
+  /** What the newest turn of a model that speaks by itself may call. */
+  resolved: { turn: number; assistant: Assistant; functions: TurnFunctions } | null;
   /** The functions of turns whose words are not on record yet. */
   functionCalls: Map<number, FunctionCall[]>;
   recordingFile: string | null;

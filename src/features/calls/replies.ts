@@ -91,9 +91,15 @@ async function gather(
 const contextOf = ({ id, assistant, variables }: LiveCall, turn: number): TurnContext =>
   ({ assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined });
 
+/** Those of a model that speaks by itself, resolved once for a turn. */
 function functionsOf(options: CallingOptions, call: LiveCall, turn: number): TurnFunctions {
+  const { assistant, resolved } = call;
+  // Another assistant may have taken over in the middle of the turn.
+  if (resolved?.turn === turn && resolved.assistant === assistant) return resolved.functions;
   const sources = options.sourcesOf(contextOf(call, turn));
-  return joinFunctions([callFunctions(call.assistant, actionsOf(options, call)), ...sources]);
+  const functions = joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...sources]);
+  call.resolved = { turn, assistant, functions };
+  return functions;
 }
 
 /** A function called by a model that speaks by itself. */

@@ -51,7 +51,7 @@ const Message = Type.Object({
       .map((type) => Type.Literal(type))),
   /** What the page can do where this server understands nothing. */
   hearing: Type.Optional(Type.Union([Type.Literal("browser"), Type.Literal("typed")])),
-  text: Type.Optional(Type.String({ maxLength: LIMITS.toldWordsCharsMax })),
+  text: Type.Optional(Type.String({ maxLength: LIMITS.givenWordsCharsMax })),
   final: Type.Optional(Type.Boolean()),
   format: Type.Optional(Type.Object({
     encoding: Type.Literal("pcm_s16le"), rate: Type.Literal(RATE),
@@ -172,7 +172,7 @@ function createFace(
         return;
       }
       default: {
-        const event = message.type === "words" ? words.take(message) : legEventOf(message);
+        const event = message.type === "words" ? words.receive(message) : legEventOf(message);
         if (event) leg?.(event);
       }
     }
@@ -187,7 +187,7 @@ function createFace(
     },
     bytes: (bytes) => {
       if (!leg) return;
-      const pcm = intake.take(bytes);
+      const pcm = intake.receive(bytes);
       if (pcm) leg({ kind: "audio", pcm });
     },
     drained: () => undefined,
@@ -218,14 +218,14 @@ function createWordIntake(system: System) {
     start: (hearing: Hearing): void => {
       isAsked = hearing === "browser" || hearing === "typed";
     },
-    take: ({ text = "", final: isFinal = false }: Static<typeof Message>): LegEvent | null => {
+    receive: ({ text = "", final: isFinal = false }: Static<typeof Message>): LegEvent | null => {
       const nowMs = system.monotonicMs();
       if (nowMs - sinceMs >= 1000) {
         sinceMs = nowMs;
         count = 0;
       }
       count += 1;
-      if (!isAsked || count > LIMITS.toldWordsPerSecondMax) return null;
+      if (!isAsked || count > LIMITS.givenWordsPerSecondMax) return null;
       return { kind: "words", text: oneLine(text), isFinal };
     },
   };
@@ -282,7 +282,7 @@ function createIntake(system: System) {
   let heardMs = 0;
   return {
     start: (): void => void (startedMs = system.monotonicMs()),
-    take: (bytes: Buffer): Pcm | null => {
+    receive: (bytes: Buffer): Pcm | null => {
       // A sample may be cut in two by a sloppy client.
       const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
       const even = all.length - (all.length % 2);

@@ -121,7 +121,7 @@ test("[WC127] where the server understands nothing a page tells the words of a c
   const caller = await WebCaller.open(server, conversation, ticket, { hearing: "browser" });
   assert.equal(caller.messages.find(({ type }) => type === "ready")?.hearing, "browser");
   await caller.until(() => caller.lines.length === 1);
-  caller.send({ type: "words", text: "x".repeat(LIMITS.toldWordsCharsMax + 1), final: true });
+  caller.send({ type: "words", text: "x".repeat(LIMITS.givenWordsCharsMax + 1), final: true });
   await caller.until(() => caller.messages.some(({ type }) => type === "error"));
   caller.send({ type: "words", text: "When are", final: false });
   caller.send({ type: "words", text: "When are\u0000\u2028you open?", final: true });
@@ -130,7 +130,7 @@ test("[WC127] where the server understands nothing a page tells the words of a c
     "assistant: Hallo.", "customer: When are you open?", "assistant: We open at nine.",
   ]);
   // More than anybody says; those that count are one at a time.
-  for (let count = 0; count < 5 * LIMITS.toldWordsPerSecondMax; count += 1) {
+  for (let count = 0; count < 5 * LIMITS.givenWordsPerSecondMax; count += 1) {
     caller.send({ type: "words", text: "again", final: true });
   }
   caller.send({ type: "end" });
@@ -138,7 +138,7 @@ test("[WC127] where the server understands nothing a page tells the words of a c
   const call = await record(caller.callId, "ended_by_customer");
   assert.equal(call.hearing, "browser");
   const again = (call.transcript as string).match(/again/g)?.length ?? 0;
-  assert.ok(again <= 2 * LIMITS.toldWordsPerSecondMax, `${again}`);
+  assert.ok(again <= 2 * LIMITS.givenWordsPerSecondMax, `${again}`);
 });
 
 test("[WC128] without such words the call is refused, in a sentence for strangers", async () => {

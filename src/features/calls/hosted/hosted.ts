@@ -141,13 +141,13 @@ export function createHosted(options: HostedOptions): Hosted {
   const { carrier, publicUrl, system, log } = options;
   const registry = createRegistry(options);
   const offer = createOffers(options, registry);
-  const report: Hosted["report"] = (token, told) => {
+  const report: Hosted["report"] = (token, news) => {
     const call = registry.reported.get(token);
-    if (call) call.report(told);
-    else if (isUnderWay(told)) {
+    if (call) call.report(news);
+    else if (isUnderWay(news)) {
       // The process that placed it has died: nobody will ever talk in it.
-      log.warn({ carrier_call_id: told.callId }, "a call nobody knows is hung up");
-      registry.underWay(carrier.hangUp(told.callId));
+      log.warn({ carrier_call_id: news.callId }, "a call nobody knows is hung up");
+      registry.underWay(carrier.hangUp(news.callId));
     }
   };
   let closing: Promise<void> | null = null;
@@ -163,7 +163,7 @@ export function createHosted(options: HostedOptions): Hosted {
     offer,
     connect: (receive) => carrier.connect?.({
       report,
-      offer: (told) => registry.underWay(offer(told, receive).then(() => undefined)),
+      offer: (news) => registry.underWay(offer(news, receive).then(() => undefined)),
     }),
     serve: (socket) => serveStream({
       dialect: carrier.dialect, system, log,

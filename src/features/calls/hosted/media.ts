@@ -118,7 +118,7 @@ class Stream implements HostedStream {
   receive(data: string | Uint8Array): void {
     this.#cameMs = this.#options.system.monotonicMs();
     for (const frame of this.#codec.receive(data)) {
-      if (!this.#isOver) this.#take(frame);
+      if (!this.#isOver) this.#handle(frame);
     }
   }
 
@@ -138,7 +138,7 @@ class Stream implements HostedStream {
     owner?.over(how);
   }
 
-  #take(frame: CarrierFrame): void {
+  #handle(frame: CarrierFrame): void {
     switch (frame.kind) {
       case "start":
         return this.#start(frame);

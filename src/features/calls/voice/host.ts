@@ -187,12 +187,12 @@ function createEntry(
       session: realtime, pipeline: null, realtime, faults, get receiveLeg() { return receiveLeg; },
     };
   }
-  const hears = transcriber ?? words?.transcriber;
-  if (!synthesizer || !hears) throw new Error("a call in pipeline mode needs both engines");
+  const recogniser = transcriber ?? words?.transcriber;
+  if (!synthesizer || !recogniser) throw new Error("a call in pipeline mode needs both engines");
   const pipeline = new VoiceSession({
     ...common,
     synthesizer,
-    transcriber: hears,
+    transcriber: recogniser,
     vad: words ? words.watch(options.vad) : options.vad,
     noiseFilter: isNoiseFiltered(settings, rate) ? options.noiseFilter : null,
     beeps,

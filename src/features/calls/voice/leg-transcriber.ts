@@ -1,4 +1,4 @@
-// A recogniser for calls whose words come with their leg: sent by the carrier that knows the lines
+// A recogniser for calls whose words come with their leg, sent by the carrier that knows the lines
 // of its caller, or by a page whose browser hears or whose visitor types. Made by host.ts for a
 // call that has no other.
 import type { System, Timer } from "#core/system.ts";
@@ -61,7 +61,7 @@ export function createLegTranscriber(system: System): LegTranscriber {
       }),
     }),
     transcriber: {
-      name: "Words told",
+      name: "Words of the leg",
       detectsTurns: false,
       open: (_options, next) => {
         publish = next;

@@ -1,5 +1,5 @@
 // What the caller hears, frame by frame: the utterance being played, the ambience under it. Owns
-// the position of playout, the recording of both sides and the ears of whoever listens in. One per
+// the position of playout, the recording of both sides and the tap of whoever listens in. One per
 // call, driven by clock.ts.
 import { mixInto } from "#audio/mix.ts";
 import { FRAME_MS, type Leg } from "#providers/carriers/port.ts";
@@ -105,8 +105,8 @@ export class Mixer {
   }
 
   /**
-   * Frames the clock dropped are silence on record, so that it keeps the transcript's time. `hear`
-   * may be called before this returns: some legs bring audio while they are sent some.
+   * Frames the clock dropped are silence on record, so that it keeps the transcript's time. A
+   * leg may bring audio before this returns, so that `receiveAudio` is called within.
    */
   tick(dropped: number): void {
     const { leg, record } = this.#options;

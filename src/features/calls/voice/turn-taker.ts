@@ -78,15 +78,15 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "tick":
       return;
     case "voice":
-      return heardFrame(draft, event.probability, event.frameMs);
+      return receiveFrame(draft, event.probability, event.frameMs);
     case "partial":
       state.partial = event.text;
-      return heardWords(draft);
+      return receiveWords(draft);
     case "final":
       state.finals = joined(state.finals, event.text);
       state.partial = "";
       state.finalDueMs = null;
-      return heardWords(draft);
+      return receiveWords(draft);
     case "end_of_turn":
       if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
       return;
@@ -122,7 +122,7 @@ function receive(draft: Draft, event: TurnEvent): void {
       if (state.listener === "machine") leaveMessage(draft);
       return;
     case "answered_by":
-      return judged(draft, event.by === "unknown" ? null : event.by);
+      return judge(draft, event.by === "unknown" ? null : event.by);
   }
 }
 
@@ -159,7 +159,7 @@ const isAssistants = (phase: Phase): boolean => phase === "speaking" || phase ==
 
 // What is heard
 
-function heardFrame(draft: Draft, probability: number, frameMs: number): void {
+function receiveFrame(draft: Draft, probability: number, frameMs: number): void {
   const { state, settings, nowMs } = draft;
   if (state.phase === "dialling") return;
   const over = state.phase === "speaking" && !state.isPaused;
@@ -178,7 +178,7 @@ function heardFrame(draft: Draft, probability: number, frameMs: number): void {
   state.unvoicedMs += frameMs;
   if (state.unvoicedMs >= WORD_GAP_MS) state.voicedMs = 0;
   if (state.unvoicedMs >= HUMAN_SILENCE_MS && state.listener === "unknown") {
-    if (state.runMs > 0 && state.timers.hasSpoken) judged(draft, "human");
+    if (state.runMs > 0 && state.timers.hasSpoken) judge(draft, "human");
     state.runMs = 0;
   }
   if (!state.isTalking || state.unvoicedMs < FINALIZE_AFTER_MS) return;
@@ -211,13 +211,13 @@ function goOnListening(draft: Draft): void {
   state.answering = "";
 }
 
-function heardWords(draft: Draft): void {
+function receiveWords(draft: Draft): void {
   const { state, settings, actions } = draft;
   const text = said(draft);
   if (text === "" || state.phase === "dialling") return;
   state.hasTurn = true;
   timers(draft, { kind: "customer_spoke" });
-  if (settings.voicemail.detects && soundsLikeMachine(text)) judged(draft, "machine");
+  if (settings.voicemail.detects && soundsLikeMachine(text)) judge(draft, "machine");
   if (draft.state.listener === "machine") return;
   if (state.phase !== "speaking" || !settings.interrupt.allowed || state.ending !== null) return;
   if (!interrupts(text, settings.interrupt.wordsMin, state.partial !== "")) return;
@@ -241,8 +241,8 @@ function settle(draft: Draft): void {
   }
   if (state.listener === "machine") return settleMachine(draft);
   if (state.listener === "unknown") {
-    if (state.runMs >= MACHINE_RUN_MS) return judged(draft, "machine");
-    if (nowMs - state.timers.answeredMs >= MACHINE_BUDGET_MS) judged(draft, null);
+    if (state.runMs >= MACHINE_RUN_MS) return judge(draft, "machine");
+    if (nowMs - state.timers.answeredMs >= MACHINE_BUDGET_MS) judge(draft, null);
   }
   if (due?.kind === "say_goodbye") return sayGoodbye(draft, due.reason);
   if (state.isPaused) settlePause(draft);
@@ -374,7 +374,7 @@ function settleSilence(draft: Draft): void {
 
 // Answering machines
 
-function judged(draft: Draft, by: "human" | "machine" | null): void {
+function judge(draft: Draft, by: "human" | "machine" | null): void {
   const { state, settings, actions, nowMs } = draft;
   // A machine's greeting may begin like a person's; nobody becomes a machine later on.
   const isLate = state.messageLeft || nowMs - state.timers.answeredMs > MACHINE_BUDGET_MS;

@@ -126,14 +126,14 @@ function formatOf(start: Message, { encodings, paths, sends, rate }: Dialect): F
   const said = (first(start, paths.encoding, idCharsMax) ?? "").toLowerCase();
   const [name = "", ...options] = said.split(";");
   const written = options.map((one) => /^\s*rate\s*=\s*(\d+)\s*$/.exec(one)?.[1]).find(Boolean);
-  const told = first(start, paths.rate, idCharsMax) ?? written ?? String(rate);
+  const hertz = first(start, paths.rate, idCharsMax) ?? written ?? String(rate);
   const channels = first(start, paths.channels, idCharsMax) ?? "1";
   const named = Object.hasOwn(encodings, name) ? encodings[name] : undefined;
   const encoding = name === "" ? sends : named;
-  const isUsable = encoding && Number(told) === rate && channels === "1";
+  const isUsable = encoding && Number(hertz) === rate && channels === "1";
   return isUsable
     ? { kind: "usable", encoding }
-    : { kind: "unusable", format: `${name || sends} at ${told} Hz, channels: ${channels}` };
+    : { kind: "unusable", format: `${name || sends} at ${hertz} Hz, channels: ${channels}` };
 }
 
 function startOf(start: Message, { paths, parameters }: Dialect): CarrierFrame {

@@ -146,11 +146,11 @@ const ANSWERERS: Record<string, LegEvent> = {
 
 function eventsOf(form: URLSearchParams): LegEvent[] {
   const answerer = entryOf(ANSWERERS, form.get("Machine"));
-  const told = answerer ? [answerer] : [];
+  const detected = answerer ? [answerer] : [];
   const event = entryOf(STATUSES, form.get("CallStatus"));
-  if (event?.kind !== "ended") return event ? [event, ...told] : told;
+  if (event?.kind !== "ended") return event ? [event, ...detected] : detected;
   const cause = entryOf(CAUSES, form.get("HangupCauseCode"));
-  return [...told, cause ? ended(cause) : event];
+  return [...detected, cause ? ended(cause) : event];
 }
 
 function read(request: CarrierRequest): CallReport | null {

@@ -41,14 +41,14 @@ function answererOf(text: string): LegEvent {
 export function twilioEvents(form: URLSearchParams): LegEvent[] {
   const answeredBy = form.get("AnsweredBy");
   // The report of the detection itself has no status.
-  const told = answeredBy === null || answeredBy === "" ? [] : [answererOf(answeredBy)];
+  const detected = answeredBy === null || answeredBy === "" ? [] : [answererOf(answeredBy)];
   const event = entryOf(TWILIO, form.get("CallStatus"));
-  if (!event) return told;
-  if (event.kind !== "ended") return [event, ...told];
+  if (!event) return detected;
+  if (event.kind !== "ended") return [event, ...detected];
   const refined = REFINED.has(event.cause)
     ? entryOf(CAUSE_OF_SIP, form.get("SipResponseCode"))
     : null;
-  return [...told, refined ? ended(refined) : event];
+  return [...detected, refined ? ended(refined) : event];
 }
 
 interface CallProgress {
@@ -60,17 +60,17 @@ interface CallProgress {
 
 /** Carriers report twice, late and out of order; a leg rings, is answered and ends once. */
 export function createCallProgress(): CallProgress {
-  const told = new Set<LegEvent["kind"]>();
+  const published = new Set<LegEvent["kind"]>();
   let ours: LegEndCause | null = null;
   const isNews = ({ kind }: LegEvent): boolean => {
-    if (told.has(kind) || told.has("ended")) return false;
-    return kind !== "ringing" || !told.has("answered");
+    if (published.has(kind) || published.has("ended")) return false;
+    return kind !== "ringing" || !published.has("answered");
   };
   return {
     receive: (events) => events.filter((event) => {
-      const isTold = isNews(event);
-      if (isTold) told.add(event.kind);
-      return isTold;
+      const isNew = isNews(event);
+      if (isNew) published.add(event.kind);
+      return isNew;
     }).map((event) => (
       event.kind === "ended" && event.cause === "far_hung_up" && ours ? ended(ours) : event)),
     expect: (cause) => {

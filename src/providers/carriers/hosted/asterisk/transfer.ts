@@ -1,7 +1,7 @@
 // How a call over Asterisk is handed on: its channel leaves our application for the operator's
-// dialplan, which dials whom it is told. From then on it is a call like any other there, and goes
-// on whatever becomes of this server. The other ways were worse: two channels in a bridge of ours
-// would hang on when we are gone, and a redirect (SIP's REFER) is refused by most trunks. The
+// dialplan, which dials the number it gets. From then on it is a call like any other there, and
+// goes on whatever becomes of this server. The other ways were worse: two channels in a bridge of
+// ours would hang on when we are gone, and a redirect (SIP's REFER) is refused by most trunks. The
 // dialplan needs, in a context named as the application:
 //   exten => transfer,1,Dial(${PARLEY_TRANSFER},60)
 import { ProviderError } from "#core/faults.ts";
