@@ -1,10 +1,12 @@
 // A thread of the noise filter: RNNoise for some of the calls. Started by noise-filter.ts.
 import { parentPort } from "node:worker_threads";
+import { levelThisThread } from "#core/thread-priority.ts";
 import type { FilteredSound, ToNoiseFilter } from "#providers/speech/embedded/noise-filter.ts";
 import { createRnnoise } from "#providers/speech/embedded/rnnoise.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/filter-noise.ts runs as a worker thread");
+levelThisThread();
 const rnnoise = await createRnnoise();
 const streams = new Map<number, ReturnType<typeof rnnoise.open>>();
 

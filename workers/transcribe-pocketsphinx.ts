@@ -2,11 +2,13 @@
 // because a block of audio can take longer than a frame. Started by pocketsphinx.ts.
 import koffi from "koffi";
 import { parentPort } from "node:worker_threads";
+import { levelThisThread } from "#core/thread-priority.ts";
 import type { FromRecogniser, ToRecogniser } from "#providers/speech/embedded/recogniser-thread.ts";
 import { MODEL_DIR } from "#providers/speech/embedded/pocketsphinx.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/transcribe-pocketsphinx.ts runs as a worker thread");
+levelThisThread();
 
 type Pointer = unknown;
 const sphinx = koffi.load("libpocketsphinx.so.3");

@@ -4,10 +4,12 @@ import { parentPort, workerData } from "node:worker_threads";
 import {
   RECOGNISER_RATE, type FromRecogniser, type ToRecogniser,
 } from "#providers/speech/embedded/recogniser-thread.ts";
+import { levelThisThread } from "#core/thread-priority.ts";
 import type { SherpaModel } from "#config/sherpa-model.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/transcribe-sherpa.ts runs as a worker thread");
+levelThisThread();
 
 /** What this program needs of the package, whose types do not fit this compiler. */
 interface Stream {

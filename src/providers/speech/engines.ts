@@ -176,7 +176,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
   }
   if (transcription) {
     transcribers["openai-compatible"] = createOpenAiTranscription({
-      ...transcription, ...options, vad,
+      ...transcription, ...options,
     });
   }
   if (sherpa) transcribers["sherpa-onnx"] = createSherpa(sherpa, log);

@@ -37,6 +37,11 @@ export type TranscriptEvent =
 export interface TranscriberStream {
   /** Any number of samples; the array is not kept. */
   write(pcm: Pcm): void;
+  /**
+   * How probable it is that the speaker speaks, frame by frame of what was written before; absent:
+   * it does not matter to the engine.
+   */
+  voiced?(probability: number, frameMs: number): void;
   /** The speaker has stopped: a `final` for all that was written follows at once, maybe empty. */
   finalize(): void;
   /** Idempotent; nothing is reported afterwards. */

@@ -8,7 +8,7 @@ import { createSystem } from "#core/system.ts";
 import type { OpenAiAudioLimits } from "#providers/speech/openai/openai-audio.ts";
 import { createOpenAiSpeech } from "#providers/speech/openai/openai-speech.ts";
 import { createOpenAiTranscription } from "#providers/speech/openai/openai-transcription.ts";
-import type { SynthesisEvent, TranscriptEvent, Vad } from "#providers/speech/port.ts";
+import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts";
 import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
 import { createReceived } from "#support/received.ts";
 
@@ -19,14 +19,6 @@ after(async () => {
   for (const close of closings.reverse()) await close();
 });
 
-/** Loud is speech. */
-const vad: Vad = {
-  name: "by loudness",
-  frameSamples: () => 320,
-  open: (_, tell) => ({
-    push: (pcm) => tell(Math.abs(pcm[9] ?? 0) > 1000 ? 1 : 0), close: () => undefined,
-  }),
-};
 const LOUD = new Int16Array(320).fill(9000);
 const QUIET = new Int16Array(320);
 
@@ -56,12 +48,16 @@ async function speaking(
 
 async function hearing(hints: string[] = [], languages: string[] = []) {
   const server = await started();
-  const transcriber = createOpenAiTranscription({ ...common, url: server.url, vad });
+  const transcriber = createOpenAiTranscription({ ...common, url: server.url });
   const received = createReceived<TranscriptEvent>();
   const stream = transcriber.open({ rate: 16_000, language: "de", languages, hints }, received.receive);
   closings.push(() => stream.close());
   const hear = (frame: Int16Array, ms: number): void => {
-    for (let heard = 0; heard < ms; heard += 20) stream.write(frame);
+    for (let heard = 0; heard < ms; heard += 20) {
+      stream.write(frame);
+      // Loud is speech.
+      stream.voiced?.(frame === LOUD ? 1 : 0, 20);
+    }
   };
   return { server, stream, received, hear };
 }

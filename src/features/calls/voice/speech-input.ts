@@ -32,7 +32,10 @@ export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
   const resampler = rate === vadRate ? null : createResampler(rate, vadRate);
   const frame = new Int16Array(vad.frameSamples(vadRate));
   const frameMs = (frame.length * 1000) / vadRate;
-  const activity = vad.open(vadRate, (probability) => onVoice(probability, frameMs));
+  const activity = vad.open(vadRate, (probability) => {
+    stream.voiced?.(probability, frameMs);
+    onVoice(probability, frameMs);
+  });
   let filled = 0;
   const watch = (pcm: Pcm): void => {
     if (filled === 0 && pcm.length === frame.length) return activity.push(pcm);

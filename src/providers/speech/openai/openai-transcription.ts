@@ -6,7 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { FormData } from "undici";
-import { createResampler, type Resampler } from "#audio/resampler.ts";
+import { createResampler } from "#audio/resampler.ts";
 import { monoWav } from "#audio/wav.ts";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
@@ -14,7 +14,7 @@ import {
   asProviderError, createAudioApi, type AudioApi, type OpenAiAudioOptions,
 } from "./openai-audio.ts";
 import type {
-  Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions, Vad, VadStream,
+  Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 
 const RATE = 16_000;
@@ -32,13 +32,8 @@ const TEXT_CHARS_MAX = 8192;
 const HINTS_CHARS_MAX = 800;
 
 const Answer = TypeCompiler.Compile(Type.Object({ text: Type.String() }));
-const samplesOf = (ms: number): number => (ms * RATE) / 1000;
 
-interface OpenAiTranscriptionOptions extends OpenAiAudioOptions {
-  vad: Vad;
-}
-
-export function createOpenAiTranscription(options: OpenAiTranscriptionOptions): Transcriber {
+export function createOpenAiTranscription(options: OpenAiAudioOptions): Transcriber {
   const api = createAudioApi(options);
   return {
     name: `OpenAI-compatible (${options.model})`,
@@ -48,16 +43,12 @@ export function createOpenAiTranscription(options: OpenAiTranscriptionOptions): 
 }
 
 class OpenAiTranscriptionStream implements TranscriberStream {
-  readonly #options: OpenAiTranscriptionOptions;
+  readonly #options: OpenAiAudioOptions;
   readonly #api: AudioApi;
   readonly #wanted: TranscriptionOptions;
   readonly #publish: (event: TranscriptEvent) => void;
   readonly #abort = new AbortController();
-  readonly #resampler: Resampler;
-  readonly #vad: VadStream;
-  readonly #frame: Pcm;
-  #filled = 0;
-  /** Since the last pause, with what came just before the speech. */
+  /** Since the last pause, with what came just before the speech; at the call's rate. */
   #heard: Pcm[] = [];
   #heardSamples = 0;
   #speechMs = 0;
@@ -68,7 +59,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   #failures = 0;
 
   constructor(
-    options: OpenAiTranscriptionOptions,
+    options: OpenAiAudioOptions,
     api: AudioApi,
     wanted: TranscriptionOptions,
     publish: (event: TranscriptEvent) => void,
@@ -77,25 +68,21 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     this.#api = api;
     this.#wanted = wanted;
     this.#publish = publish;
-    this.#resampler = createResampler(wanted.rate, RATE);
-    this.#frame = new Int16Array(options.vad.frameSamples(RATE));
-    const frameMs = (this.#frame.length * 1000) / RATE;
-    this.#vad = options.vad.open(RATE, (probability) => {
-      if (probability >= SPEECH_PROBABILITY) this.#speechMs += frameMs;
-      // A click is not the beginning of what is said later.
-      else if (this.#speechMs < SPEECH_MS_MIN) this.#speechMs = 0;
-    });
   }
 
   write(pcm: Pcm): void {
     if (this.#isOver) return;
-    const samples = this.#resampler.process(pcm).slice();
-    this.#watch(samples);
-    this.#heard.push(samples);
-    this.#heardSamples += samples.length;
+    this.#heard.push(pcm.slice());
+    this.#heardSamples += pcm.length;
     if (this.#speechMs < SPEECH_MS_MIN) return this.#forgetSilence();
-    if (this.#heardSamples >= samplesOf(PIECE_MS_MAX)) return this.finalize();
-    if (this.#heardSamples >= samplesOf(this.#interimMs)) void this.#recogniseSoFar();
+    if (this.#heardMs >= PIECE_MS_MAX) return this.finalize();
+    if (this.#heardMs >= this.#interimMs) void this.#recogniseSoFar();
+  }
+
+  voiced(probability: number, frameMs: number): void {
+    if (probability >= SPEECH_PROBABILITY) this.#speechMs += frameMs;
+    // A click is not the beginning of what is said later.
+    else if (this.#speechMs < SPEECH_MS_MIN) this.#speechMs = 0;
   }
 
   finalize(): void {
@@ -115,7 +102,6 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   close(): void {
     this.#abort.abort();
     this.#interim?.abort();
-    this.#vad.close();
     this.#heard = [];
   }
 
@@ -123,21 +109,13 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     return this.#abort.signal.aborted;
   }
 
-  #watch(samples: Pcm): void {
-    for (let at = 0; at < samples.length;) {
-      const take = Math.min(this.#frame.length - this.#filled, samples.length - at);
-      this.#frame.set(samples.subarray(at, at + take), this.#filled);
-      this.#filled += take;
-      at += take;
-      if (this.#filled < this.#frame.length) return;
-      this.#filled = 0;
-      this.#vad.push(this.#frame);
-    }
+  get #heardMs(): number {
+    return (this.#heardSamples * 1000) / this.#wanted.rate;
   }
 
   #forgetSilence(): void {
     for (let first = this.#heard[0]; first; first = this.#heard[0]) {
-      if (this.#heardSamples - first.length < samplesOf(PRE_ROLL_MS)) return;
+      if (this.#heardMs - (first.length * 1000) / this.#wanted.rate < PRE_ROLL_MS) return;
       this.#heard.shift();
       this.#heardSamples -= first.length;
     }
@@ -193,7 +171,9 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   async #ask(heard: Pcm[], signal: AbortSignal): Promise<string> {
     const { model } = this.#options;
     const form = new FormData();
-    form.set("file", new Blob([monoWav(heard, RATE)], { type: "audio/wav" }), "speech.wav");
+    const { process } = createResampler(this.#wanted.rate, RATE);
+    const sound = monoWav(heard.map((pcm) => process(pcm).slice()), RATE);
+    form.set("file", new Blob([sound], { type: "audio/wav" }), "speech.wav");
     form.set("model", model);
     // A model that is given one language hears every other as that one.
     if (this.#wanted.languages.length < 2) form.set("language", this.#wanted.language);
