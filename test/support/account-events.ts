@@ -6,7 +6,7 @@ export interface AccountEvent {
   [member: string]: unknown;
 }
 
-/** The account's first event of which `holds` is true; it may have been told long before. */
+/** The account's first event of which `holds` is true; it may have been published long before. */
 export async function accountEvent(
   { url, key }: { url: string; key: string | null }, holds: (event: AccountEvent) => boolean,
 ): Promise<AccountEvent> {

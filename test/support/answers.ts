@@ -28,7 +28,7 @@ interface Template {
 const JSON_TYPE = "application/json";
 const BASE = "parley:";
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-/** Clients are told of it in words. */
+/** Clients receive it in words. */
 const OTHER_SPELLINGS: Record<string, string> = { "/api/mcp": "/mcp", "/healthz": "/readyz" };
 /** How the server refuses what it does not offer; some of it wants a key first. */
 const NOT_OFFERED = [401, 404, 405, 501];

@@ -1,6 +1,6 @@
 // Asterisk's REST interface and its connection for events, as its swagger describes them and the
-// real one was seen to do: what was asked is kept, and tests say what is told. Channels and bridges
-// it has are those created and not yet deleted, and a channel of externalMedia enters the
+// real one was seen to do: what was asked is kept, and tests say what is published. Channels and
+// bridges it has are those created and not yet deleted, and a channel of externalMedia enters the
 // application by itself. For what needs no telephone, and for what no real Asterisk does.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -52,7 +52,7 @@ export async function startDashboard(env: Record<string, string> = {}) {
     const problems: string[] = [];
     page.on("pageerror", (error) => problems.push(error.message));
     page.on("console", (message) => {
-      // Requests that a test makes fail are told here too.
+      // Requests that a test makes fail are logged here too.
       const isNetwork = message.text().startsWith("Failed to load resource");
       if (message.type() === "error" && !isNetwork) problems.push(message.text());
     });

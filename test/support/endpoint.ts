@@ -1,4 +1,4 @@
-// A tool's endpoint for tests: a real server that answers what it is told and keeps what it got.
+// A tool's endpoint for tests: a real server that answers what a test says and keeps what it got.
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -12,7 +12,7 @@ export const CUSTOMER = "+14155550100";
 export interface HostedDesks {
   /** Every status of every call, as `<call id> <status>`. */
   news: Received<{ kind: string }>;
-  /** To be told of this server's calls. */
+  /** Notified of this server's calls. */
   watch(server: TestServer): void;
   buy(number: string, key?: string): Promise<number>;
   /** An active assistant at a number of its own. */

@@ -10,7 +10,7 @@ import type { Endpoint } from "./endpoint.ts";
 export type OrderOutcome =
   [string, number | null, string, Dialled["kind"], RegExp | null, boolean?];
 
-/** Each is sent once; `dial` is told what the carrier answers. */
+/** Each is sent once; `dial` receives what the carrier answers. */
 export async function assertOrders(
   vendor: Endpoint, dial: (status: number | null) => Promise<Dialled>, outcomes: OrderOutcome[],
 ): Promise<void> {

@@ -95,7 +95,7 @@ export interface PlivoServer {
   call(id: string): PlivoCall;
   /** Reports that it rings. */
   ring(id: string): Promise<PlivoReply>;
-  /** It is picked up: what Plivo is told to do then. */
+  /** It is picked up: what Plivo receives to do then. */
   pickUp(id: string): Promise<PlivoReply>;
   detect(id: string, isMachine: boolean): Promise<PlivoReply>;
   /** It ends, by anybody. `fields`: how. */
@@ -104,7 +104,7 @@ export interface PlivoServer {
   arrive(
     voiceUrl: string, call: { from: string; to: string },
   ): Promise<PlivoReply & { id: string }>;
-  /** What Plivo is told when it asks what a transfer is to be. */
+  /** What Plivo receives when it asks what a transfer is to be. */
   follow(id: string): Promise<PlivoReply>;
   /** Asked before a request is acted on; null: all pass. */
   behave(how: ((request: PlivoRequest) => PlivoBehaviour) | null): void;
@@ -161,7 +161,7 @@ function createExchange() {
   };
   const stop = (call: PlivoCall): Answer => {
     const status = call.state === "live" ? "completed" : "cancel";
-    // The answer does not wait for whoever is told.
+    // The answer does not wait for whoever is notified.
     void finish(call, { ...BY_API, CallStatus: status }).catch(() => undefined);
     return { status: 204, body: null };
   };

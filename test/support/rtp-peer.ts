@@ -1,6 +1,6 @@
 // The sound at the far end of many calls, in a thread of its own: one socket that answers each
 // packet with one of its own, a sentence's worth of noise and then silence, and writes down when
-// each came. Posts its port, and what it wrote down when it is told to stop.
+// each came. Posts its port, and what it wrote down when it is asked to stop.
 import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";

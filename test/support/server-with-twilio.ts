@@ -16,7 +16,7 @@ export interface Placed {
   /** What the server asked Twilio for. */
   form: URLSearchParams;
   sid: string;
-  /** What Twilio was told to do with the call, and where to report it. */
+  /** What Twilio received to do with the call, and where to report it. */
   document: string;
   statusUrl: string;
 }

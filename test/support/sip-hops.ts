@@ -1,5 +1,6 @@
-// For tests of calls that may go to several addresses: a carrier with one trunk whose name leads
-// to them, and a bare TCP server that hears what connections bring it and says what it is told to.
+// For tests of calls that may go to several addresses: a carrier with one trunk whose name leads to
+// them, and a bare TCP server that hears what connections bring it and says what a test makes it
+// say.
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createLogger } from "#core/logger.ts";

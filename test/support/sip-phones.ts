@@ -1,5 +1,5 @@
 // Telephones for tests of the SIP signalling: real user agents on 127.0.0.1 whose calls and dialogs
-// write down what they are told, and a bare UDP socket that says what a test makes it say.
+// write down what they receive, and a bare UDP socket that says what a test makes it say.
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";

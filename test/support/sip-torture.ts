@@ -115,7 +115,7 @@ export const VALID: Record<string, string> = {
   "badauth date and expiry are somebody else's": options({}, undefined, ["Date: Fri, 01 Jan 2010 16:00:00 EST", "Expires: 1000000000000000000000"]),
 };
 
-/** Each has to be refused: with which status, and whether the sender can be told. */
+/** Each has to be refused: with which status, and whether the sender can be answered. */
 export const INVALID: Record<string, { text: string; status: number; isAnswered: boolean }> = {};
 
 const refuse = (name: string, text: string, status = 400, isAnswered = true): void => {

@@ -1,5 +1,5 @@
 // Twilio's numbers for tests: a real server that speaks the parts of the REST API of 2010-04-01
-// that sell numbers, as documented. It can be told to hold an answer back, before or after it
+// that sell numbers, as documented. It can be made to hold an answer back, before or after it
 // acted.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

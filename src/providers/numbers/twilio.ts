@@ -39,7 +39,7 @@ type Offer = Static<typeof AvailableNumber>;
 
 /** "PhoneNumber is not available": somebody else has it, or it was never there. */
 const NOT_AVAILABLE = "21422";
-/** Where Twilio handles a number unless it was told otherwise. */
+/** Where Twilio handles a number unless it is set otherwise. */
 const REGION = "us1";
 /** Twilio takes no pattern of one digit. */
 const PATTERN_CHARS_MIN = 2;

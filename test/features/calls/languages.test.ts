@@ -1,4 +1,4 @@
-// The language of a conversation: what the model is told of it, and how a call changes into the
+// The language of a conversation: what the model receives of it, and how a call changes into the
 // caller's. Web calls over the loopback speech, whose words are heard as they are in any language.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

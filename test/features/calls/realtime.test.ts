@@ -57,7 +57,7 @@ async function startRealtimeCall(...args: Parameters<typeof startCall>) {
   return { caller, peer };
 }
 
-/** What a call may still be told as when its socket has closed: what ended it is being written. */
+/** What a call may still be shown as when its socket has closed: what ended it is being written. */
 const UNDER_WAY = ["initiated", "in-progress", "ended"];
 
 async function ended(caller: WebCaller, status: string, at = server) {

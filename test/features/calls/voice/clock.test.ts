@@ -5,7 +5,7 @@ import { createMediaClock } from "#features/calls/voice/clock.ts";
 import { Mixer } from "#features/calls/voice/mixer.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
-/** When each of so many subscribers, begun together, was told. */
+/** When each of so many subscribers, begun together, was called. */
 function createSubscribers(count: number, lagMs = 0) {
   const system = createManualSystem();
   const late: number[] = [];

@@ -156,7 +156,7 @@ test("[AX22] whatever fails on the way there, the call is hung up and nothing is
   asterisk.destroyed(callOf(early), 16);
   await asterisk.received.event<string>(`DELETE /bridges/${roomOf(early)}`);
   await asterisk.received.event<string>(`DELETE /channels/${mediaOf(early)}`);
-  // One that came in: whoever wants it answered is told.
+  // One that came in: whoever wants it answered is notified.
   asterisk.enters("1.1");
   asterisk.behave((one) => (steps[0]!(one) ? 500 : null));
   const inbound = newToken();
@@ -235,7 +235,7 @@ test("[AX24] after a lost connection calls that are gone are over, and those nob
   assert.deepEqual(causes, [
     { kind: "ended", cause: "far_hung_up" }, { kind: "ended", cause: "failed" },
   ]);
-  // What goes on is told again: whoever could not hang it up tries again.
+  // What goes on is published again: whoever could not hang it up tries again.
   await heard.event<string>(`${going} answered`, 1);
   assert.ok(!heard.kinds().includes(`${going} ended`));
   assert.ok(asterisk.channels.has(callOf(going)) && asterisk.bridges.has(roomOf(going)));

@@ -1,4 +1,4 @@
-// What hosted carriers sign and what they are told: signatures of webhooks and WebSockets, TwiML.
+// What hosted carriers sign and what they receive: signatures of webhooks and WebSockets, TwiML.
 // Twilio's own SDK says what is right; the others' schemes are written out as documented.
 import assert from "node:assert/strict";
 import { createHash, createHmac, generateKeyPairSync, sign } from "node:crypto";

@@ -47,7 +47,7 @@ const EXTENSIONS = [
   extension("press", "Wait(0.5)", "SendDTMF(42#,150,200)", "Wait(20)"),
   extension("inward", "Dial(PJSIP/inward)"),
   extension("desk", "Dial(PJSIP/held)"),
-  // Recordings are whole when this has been told.
+  // Recordings are whole when this has been published.
   extension("h", "StopMixMonitor()", "UserEvent(Over,Line: ${CHANNEL(endpoint)})"),
 ].join("");
 
@@ -271,7 +271,7 @@ test("[SC76] two assistants talk through Asterisk, which takes itself out of the
     record: true, wait_for_customer: true, max_silence_duration: 2,
   });
   const inbound = await world.nextCall(b.number);
-  // The call that comes in, and from then on each is told where the other's sound is.
+  // The call that comes in, and from then on each is notified where the other's sound is.
   const [, ...changes] = await invitedTimes(3);
   const isB = ({ offer }: Invited): boolean => offer.includes(`INVITE sip:trunk-${b.id}@`);
   const atA = changes.find((one) => !isB(one))!;

@@ -336,7 +336,7 @@ test("[SC193] wrong passwords of an address are logged for fail2ban, then wait t
   }
   assert.deepEqual(lines, Array(LIMITS.failedAuthenticationsMax).fill(
     [{ address: "198.51.100.1", kind: "sip" }, "authentication failed"]));
-  // Right or wrong cannot be told from here any more, for a while.
+  // Right or wrong cannot be known from here any more, for a while.
   assert.deepEqual([show("wrong"), show("s3cret")], [503, 503]);
   system.advance(120_000);
   assert.equal(show("s3cret"), 1);

@@ -30,7 +30,7 @@ async function wire(host?: string): Promise<Wire> {
 
 const request = ({ message }: { message: unknown }) => message as SipRequest;
 
-/** Two phones in a call: the callee's second dialog is told to `heard`. */
+/** Two phones in a call: the callee's second dialog is published to `heard`. */
 async function answeredCall(alice: Phone, bob: Phone, reply?: (sdp: string | null) => string) {
   const placed = alice.call(bob.peer);
   const invite = await bob.invite(bob.invites.events.length);
@@ -244,7 +244,7 @@ test("[SI41] an INVITE sent again is offered once; each repeated 200 is acknowle
   const [first, second] = [await from.heard.event("ACK"), await from.heard.event("ACK", 2)];
   assert.deepEqual(second.message, first.message);
   assert.equal(placed.received.kinds().filter((kind) => kind === "answered").length, 1);
-  // Another telephone behind the same number picked up as well: it is told that it lost.
+  // Another telephone behind the same number picked up as well: it is notified that it lost.
   from.say(alice.peer, responseText(invite, 200, contact, SDP("fork"), "fork"));
   const bye = request(await from.heard.event("BYE"));
   assert.match(bye.headers.get("To")!, /tag=fork$/);

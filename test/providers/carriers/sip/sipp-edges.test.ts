@@ -33,7 +33,7 @@ after(async () => {
   rmSync(rates, { recursive: true });
 });
 
-/** What a caller is told that is not put through. */
+/** What a caller receives that is not put through. */
 async function refusal(number: string, more: Partial<SippOptions> = {}, scenario = "try") {
   const phone = await caller(scenario, number, more);
   const heard = (await phone.done).filter(({ direction, line }) =>

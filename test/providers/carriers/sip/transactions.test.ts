@@ -209,7 +209,7 @@ test("[SI30] answers go to where the request came from, or to the port its Via n
   }
 });
 
-/** Two transaction layers with a wire between them that does to each message what it is told. */
+/** Two transaction layers with a wire between them that does to each message what a test says. */
 function createLossyCall(fates: ("pass" | "lose" | "double" | "late")[], status: number) {
   const system = createManualSystem();
   let index = 0;

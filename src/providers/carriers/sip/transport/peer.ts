@@ -60,7 +60,7 @@ export function mayLeadTo(address: string, peerHost: string, mayReach: MayReach)
 }
 
 /**
- * Where a request for this URI goes. Names are not looked up within a dialog: what cannot be told
+ * Where a request for this URI goes. Names are not looked up within a dialog: what cannot be known
  * goes to whom the dialog was begun with, and so does what may not be led to.
  */
 export function nextHop(uriText: string, peer: Peer, mayReach: MayReach): Peer {
