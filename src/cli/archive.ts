@@ -12,7 +12,7 @@ import { create, extract } from "tar";
 import type { Config } from "#config/config.ts";
 import { findSecret } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { databasePath, lockBackups } from "#storage/engines/sqlite/database.ts";
 import {
   isRestoring, keptName, putInPlace, stageRestore,
 } from "#storage/engines/sqlite/restoring.ts";
@@ -36,15 +36,21 @@ const markOf = (secret: string): string =>
 
 /** A folder on the data folder's own disk, empty, and gone when `work` has ended. */
 async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  for (const left of readdirSync(dataDir).filter((name) => name.startsWith(STAGING))) {
-    rmSync(join(dataDir, left), { recursive: true, force: true });
-  }
-  const folder = mkdtempSync(join(dataDir, STAGING));
+  const lock = lockBackups(dataDir);
+  if (!lock) throw new Error("another backup of this folder is being made: try again after it");
   try {
-    return await work(folder);
+    // With the lock held, nobody is at what an earlier one left.
+    for (const left of readdirSync(dataDir).filter((name) => name.startsWith(STAGING))) {
+      rmSync(join(dataDir, left), { recursive: true, force: true });
+    }
+    const folder = mkdtempSync(join(dataDir, STAGING));
+    try {
+      return await work(folder);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    lock.release();
   }
 }
 

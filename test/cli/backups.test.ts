@@ -7,7 +7,9 @@ import {
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Webhook } from "standardwebhooks";
-import { databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
+import {
+  databasePath, lockBackups, lockDataDir, openForInspection,
+} from "#storage/engines/sqlite/database.ts";
 import { json, parley } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 import { newTrunk } from "#support/sip-trunks.ts";
@@ -174,6 +176,24 @@ function partsOf(dir: string): string[] {
   db.close();
   return [name, ...FILES.map((file) => readFileSync(join(dir, file), "utf8").trim())];
 }
+
+test("[CL84] a second backup at the same time is refused; what a dead one left is removed", async () => {
+  const dir = newDir();
+  const made = await parley(dir, ["account", "create", "--name", "A"]);
+  assert.equal(made.code, 0, made.err);
+  const file = join(newDir(), "all.tar.gz");
+  const held = lockBackups(dir);
+  const staging = join(dir, ".staging-first");
+  mkdirSync(staging);
+  const refused = await parley(dir, ["backup", file]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /another backup of this folder is being made/);
+  assert.ok(existsSync(staging) && !existsSync(file));
+  held?.release();
+  const done = await parley(dir, ["backup", file]);
+  assert.equal(done.code, 0, done.err);
+  assert.ok(existsSync(file) && !existsSync(staging));
+});
 
 test("[CL83] killed at any point of a restore, the folder is the old one or the whole new one", async () => {
   const [before, after] = await Promise.all([folderOf("before"), folderOf("after")]);

@@ -119,27 +119,42 @@ function refuseNewer(version: number, newest: number): void {
 }
 
 /**
- * Holds the data folder for one server process. The lock is SQLite's own on a file beside the
- * database, so the operating system frees it however the process ends. Null when it is taken. A
- * restore that died is brought to its end first.
+ * Holds a file that nothing else is kept in. The lock is SQLite's own, so the operating system
+ * frees it however the process ends. Null when it is taken.
  */
-export function lockDataDir(dataDir: string): { release(): void } | null {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const db = new Database(join(dataDir, "server.lock"), { timeout: 0 });
+function holdFile(path: string): Db | null {
+  const db = new Database(path, { timeout: 0 });
   try {
     db.pragma("journal_mode = DELETE");
     db.exec("BEGIN EXCLUSIVE");
-    finishRestore(dataDir);
+    return db;
   } catch (error) {
     db.close();
     if (isBusy(error)) return null;
     throw error;
   }
-  return {
-    release: () => {
-      if (db.open) db.close();
-    },
-  };
+}
+
+/**
+ * Holds the data folder for one server process; null when it is taken. A restore that died is
+ * brought to its end first.
+ */
+export function lockDataDir(dataDir: string): { release(): void } | null {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const db = holdFile(join(dataDir, "server.lock"));
+  try {
+    if (db) finishRestore(dataDir);
+  } catch (error) {
+    db?.close();
+    throw error;
+  }
+  return db && { release: () => void db.close() };
+}
+
+/** Holds the folder's backups for one process, whether a server runs or not; null: taken. */
+export function lockBackups(dataDir: string): { release(): void } | null {
+  const db = holdFile(join(dataDir, "backup.lock"));
+  return db && { release: () => void db.close() };
 }
 
 export function databaseExists(dataDir: string): boolean {
