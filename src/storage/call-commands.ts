@@ -176,6 +176,7 @@ function createCreate(sql: Sql, rows: CallRows): (args: NewCall) => Promise<Crea
         accountId, reference: reference(callId), amountMicros: reservedMicros, events: 0, now,
       });
       if (!held) throw new Error("what is free could not be reserved");
+      await held.written;
     }
     const call = await rows.find({ accountId, callId });
     if (!call) throw new Error("an insert returned no row");

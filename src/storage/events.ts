@@ -4,7 +4,7 @@ import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import type { Instant } from "#core/system.ts";
 import type { Db } from "./engines/sqlite/database.ts";
-import type { Sql } from "./sql.ts";
+import { chain, type Awaitable, type Sql } from "./sql.ts";
 import { createEnqueue } from "./webhook-outbox.ts";
 
 interface EventRow {
@@ -47,17 +47,17 @@ interface NewEvent {
  * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
  * webhooks report it.
  */
-export function createEventAppender(sql: Sql): (event: NewEvent) => Promise<CommittedEvent> {
+export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<CommittedEvent> {
   const insert = sql.prepare(`
     INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
       created_at)
     VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now)`);
   const enqueue = createEnqueue(sql);
-  return async ({ accountId, accountSequence, conversation, call, data, now }) => {
+  return ({ accountId, accountSequence, conversation, call, data, now }) => {
     const sequence = conversation?.sequence ?? call?.sequence ?? 0;
     const callId = call?.id ?? null;
     const json = JSON.stringify(data);
-    const id = await insert.insert({
+    const inserted = insert.insert({
       accountId,
       accountSequence,
       conversationId: conversation?.id ?? null,
@@ -67,34 +67,34 @@ export function createEventAppender(sql: Sql): (event: NewEvent) => Promise<Comm
       json,
       now,
     });
-    const event: CommittedEvent = {
-      id,
-      accountId,
-      accountSequence,
-      conversationId: conversation?.uuid ?? null,
-      callId,
-      sequence,
-      type: data.type,
-      json,
-      createdAt: now,
-    };
-    await enqueue(event, now);
-    return event;
+    return chain(inserted, (id) => {
+      const event: CommittedEvent = {
+        id,
+        accountId,
+        accountSequence,
+        conversationId: conversation?.uuid ?? null,
+        callId,
+        sequence,
+        type: data.type,
+        json,
+        createdAt: now,
+      };
+      return chain(enqueue(event, now), () => event);
+    });
   };
 }
 
 /** Draws the next `count` sequence numbers of an account; returns the last. */
 export function createAccountSequence(
   sql: Sql,
-): (accountId: number, count: number) => Promise<number> {
+): (accountId: number, count: number) => Awaitable<number> {
   const advance = sql.prepare<object, { last: number }>(`
     UPDATE accounts SET event_sequence = event_sequence + @count WHERE id = @accountId
     RETURNING event_sequence AS last`);
-  return async (accountId, count) => {
-    const row = await advance.get({ accountId, count });
+  return (accountId, count) => chain(advance.get({ accountId, count }), (row) => {
     if (!row) throw new Error("an event needs an existing account");
     return row.last;
-  };
+  });
 }
 
 export function eventCommands(sql: Sql) {

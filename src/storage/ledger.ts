@@ -7,7 +7,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { Db } from "./engines/sqlite/database.ts";
 import { createEventAppender } from "./events.ts";
-import { together, type Sql } from "./sql.ts";
+import { chain, together, type Awaitable, type Sql } from "./sql.ts";
 
 interface AccountRow {
   balance_micros: number;
@@ -20,19 +20,22 @@ interface AccountRow {
 interface Ledger {
   /**
    * Sets the amount aside and draws `events` account event numbers, of which the last is returned;
-   * null when the free balance is too low, and then nothing was written.
+   * null when the free balance is too low, and then nothing was written. `written`: the row of the
+   * reservation is under way, and is to be waited for.
    */
-  reserve(args: Reservation): Promise<{ accountSequence: number } | null>;
+  reserve(
+    args: Reservation,
+  ): Awaitable<{ accountSequence: number; written: Awaitable<unknown> } | null>;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
    * open under the reference. `reason` appends the event that was paid for, under the account event
    * number it receives; it stands in the log before `balance_changed`, as its number says.
    */
-  post(args: Posting): Promise<Posted | null>;
+  post(args: Posting): Awaitable<Posted | null>;
   /** Gives the reserved money back; 0 when none is open under the reference. */
-  release(accountId: number, reference: string): Promise<Micros>;
+  release(accountId: number, reference: string): Awaitable<Micros>;
   /** Adds an entry without a reservation. Null when it would leave less than is reserved. */
-  enter(args: Entry): Promise<Posted | null>;
+  enter(args: Entry): Awaitable<Posted | null>;
 }
 
 interface Reservation {
@@ -51,7 +54,7 @@ interface Posting {
   reason?: AppendReason;
   now: Instant;
 }
-type AppendReason = (accountSequence: number) => Promise<CommittedEvent>;
+type AppendReason = (accountSequence: number) => Awaitable<CommittedEvent>;
 interface Entry {
   accountId: number;
   kind: LedgerKind;
@@ -100,80 +103,72 @@ function prepareLedger(sql: Sql) {
 type LedgerStatements = ReturnType<typeof prepareLedger>;
 
 /** Adds an entry to the chain and its event to the log; null when money would be missing. */
-function createEntryWriter(sql: Sql, statements: LedgerStatements) {
-  const { readAccount, insertEntry, updateAccount } = statements;
+function createEntryWriter(sql: Sql, { insertEntry, updateAccount }: LedgerStatements) {
   const append = createEventAppender(sql);
-  return async (
-    entry: Entry, releasedMicros: Micros, reason?: AppendReason,
-  ): Promise<Posted | null> => {
-    const account = await readAccount.get({ accountId: entry.accountId });
-    if (!account) return null;
-    const balanceMicros = account.balance_micros + entry.amountMicros;
+  return (
+    account: AccountRow, entry: Entry, releasedMicros: Micros, reason?: AppendReason,
+  ): Awaitable<Posted | null> => {
+    const { accountId, kind, reference, amountMicros, now } = entry;
+    const balanceMicros = account.balance_micros + amountMicros;
     if (balanceMicros < account.reserved_micros - releasedMicros) return null;
     const number = account.ledger_entries + 1;
     const eventSequence = account.event_sequence + (reason ? 2 : 1);
     const fields = {
-      accountId: entry.accountId,
-      number,
-      kind: entry.kind,
-      reference: entry.reference,
-      amountMicros: entry.amountMicros,
-      balanceAfterMicros: balanceMicros,
-      createdAt: entry.now,
+      accountId, number, kind, reference, amountMicros, balanceAfterMicros: balanceMicros,
+      createdAt: now,
     };
     const hash = hashEntry(account.ledger_hash, fields);
-    await together(
+    const written = together(
       insertEntry.run({ ...fields, hash }),
-      updateAccount.run({
-        accountId: entry.accountId, balanceMicros, releasedMicros, number, hash, eventSequence,
+      updateAccount.run({ accountId, balanceMicros, releasedMicros, number, hash, eventSequence }),
+      reason?.(eventSequence - 1),
+      append({
+        accountId,
+        accountSequence: eventSequence,
+        conversation: null,
+        data: {
+          type: "balance_changed",
+          balance: dollarsFromMicros(balanceMicros),
+          change: dollarsFromMicros(amountMicros),
+          kind,
+        },
+        now,
       }),
     );
-    const paidFor = reason ? [await reason(eventSequence - 1)] : [];
-    const changed = await append({
-      accountId: entry.accountId,
-      accountSequence: eventSequence,
-      conversation: null,
-      data: {
-        type: "balance_changed",
-        balance: dollarsFromMicros(balanceMicros),
-        change: dollarsFromMicros(entry.amountMicros),
-        kind: entry.kind,
-      },
-      now: entry.now,
-    });
-    return { amountMicros: entry.amountMicros, balanceMicros, events: [...paidFor, changed] };
+    return chain(written, ([, , paidFor, changed]) =>
+      ({ amountMicros, balanceMicros, events: paidFor ? [paidFor, changed] : [changed] }));
   };
 }
 
 export function createLedger(sql: Sql): Ledger {
   const statements = prepareLedger(sql);
-  const { hold, insertReservation, takeReservation, unhold } = statements;
+  const { hold, insertReservation, takeReservation, unhold, readAccount } = statements;
   const write = createEntryWriter(sql, statements);
   return {
-    reserve: async (args) => {
-      const { accountId, amountMicros, reference, now } = args;
-      const held = await hold.get({ accountId, amountMicros, events: args.events });
-      if (!held) return null;
-      await insertReservation.run({ reference, accountId, amountMicros, now });
-      return { accountSequence: held.sequence };
+    reserve: ({ accountId, amountMicros, reference, events, now }) =>
+      chain(hold.get({ accountId, amountMicros, events }), (held) => {
+        if (!held) return null;
+        const written = insertReservation.run({ reference, accountId, amountMicros, now });
+        return { accountSequence: held.sequence, written };
+      }),
+    post: ({ accountId, reference, kind, amountMicros: wanted, reason, now }) => {
+      const found = together(
+        takeReservation.get({ accountId, reference }), readAccount.get({ accountId }));
+      return chain(found, ([taken, account]) => {
+        if (!taken || !account) return null;
+        const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
+        const entry = { accountId, kind, reference, amountMicros, now };
+        return write(account, entry, taken.amount_micros, reason);
+      });
     },
-    post: async ({ accountId, reference, kind, amountMicros: wanted, reason, now }) => {
-      const taken = await takeReservation.get({ accountId, reference });
-      if (!taken) return null;
-      const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
-      return await write(
-        { accountId, kind, reference, amountMicros, now },
-        taken.amount_micros,
-        reason,
-      );
-    },
-    release: async (accountId, reference) => {
-      const taken = await takeReservation.get({ accountId, reference });
-      if (!taken) return 0;
-      await unhold.run({ accountId, amountMicros: taken.amount_micros });
-      return taken.amount_micros;
-    },
-    enter: (entry) => write(entry, 0),
+    release: (accountId, reference) =>
+      chain(takeReservation.get({ accountId, reference }), (taken) => {
+        const amountMicros = taken?.amount_micros ?? 0;
+        if (amountMicros === 0) return 0;
+        return chain(unhold.run({ accountId, amountMicros }), () => amountMicros);
+      }),
+    enter: (entry) => chain(readAccount.get({ accountId: entry.accountId }), (account) =>
+      (account ? write(account, entry, 0) : null)),
   };
 }
 

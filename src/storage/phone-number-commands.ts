@@ -135,12 +135,12 @@ function createOrder(
     const { changes } = await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
     if (changes === 0) return { kind: "in_use" };
     // A reservation of nothing is none.
-    const reserved = priceMicros === 0 || await ledger.reserve({
+    const reserved = priceMicros === 0 ? { written: undefined } : await ledger.reserve({
       accountId, reference: purchaseReference(uuid), amountMicros: priceMicros, events: 0, now,
     });
-    if (reserved) return { kind: "ordered" };
-    await remove.run({ uuid });
-    return { kind: "balance_too_low" };
+    if (reserved) await reserved.written;
+    else await remove.run({ uuid });
+    return { kind: reserved ? "ordered" : "balance_too_low" };
   };
 }
 

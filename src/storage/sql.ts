@@ -40,7 +40,19 @@ export type Exists = { readonly 1: number };
  */
 export function together<T extends readonly unknown[]>(
   ...asked: { [K in keyof T]: Awaitable<T[K]> }
-): Promise<T> {
-  const isUnderWay = asked.some((one) => one instanceof Promise);
-  return (isUnderWay ? Promise.all(asked) : Promise.resolve(asked)) as unknown as Promise<T>;
+): Awaitable<T> {
+  for (const one of asked) {
+    if (one instanceof Promise) return Promise.all(asked) as unknown as Promise<T>;
+  }
+  return asked as unknown as T;
+}
+
+/**
+ * Goes on with an answer, at once where it is there. For steps that many commands take: an `async`
+ * function around each would cost SQLite a tenth of a charge.
+ */
+export function chain<T, Result>(
+  asked: Awaitable<T>, next: (answer: T) => Awaitable<Result>,
+): Awaitable<Result> {
+  return asked instanceof Promise ? asked.then(next) : next(asked);
 }

@@ -20,7 +20,7 @@ import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
-import { together, type Awaitable, type Sql } from "./sql.ts";
+import { chain, together, type Awaitable, type Sql } from "./sql.ts";
 
 interface ConversationState {
   id: number;
@@ -35,7 +35,7 @@ interface ConversationState {
 type TurnState = "open" | "stored" | "done" | "stopped" | "failed" | "interrupted";
 
 interface TurnRow {
-  id: number;
+  turn_id: number;
   state: TurnState;
   request_hash: string;
   user_sequence: number;
@@ -150,12 +150,12 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
   const repeat = createRepeat(sql);
   const hold = createHold(sql, rows);
   const openNew = createOpen(sql, rows, hold);
-  const findConversation = sql.prepare<object, ConversationState>(`
-    SELECT id, uuid, assistant_id, type, ai_enabled, message_count, event_sequence
-    FROM conversations WHERE uuid = @uuid AND account_id = @accountId`);
-  const findTurn = sql.prepare<object, TurnRow>(`
-    SELECT id, state, request_hash, user_sequence, reply_message_id FROM turns
-    WHERE conversation_id = @conversationId AND idempotency_key = @key`);
+  const find = sql.prepare<object, ConversationState & (TurnRow | { turn_id: null })>(`
+    SELECT c.id, c.uuid, c.assistant_id, c.type, c.ai_enabled, c.message_count, c.event_sequence,
+      t.id AS turn_id, t.state, t.request_hash, t.user_sequence, t.reply_message_id
+    FROM conversations c
+    LEFT JOIN turns t ON t.conversation_id = c.id AND t.idempotency_key = +@idempotencyKey
+    WHERE c.uuid = +@conversationUuid AND c.account_id = +@accountId`);
   const reopenTurn = sql.prepare(`
     UPDATE turns SET state = 'open', error = NULL, failure = NULL, price_micros = @priceMicros, begun_at = @now,
       finished_at = NULL WHERE id = @turnId`);
@@ -167,22 +167,20 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
     const priceMicros = messagePrice(state.type, args.messagePriceMicros);
     const held = await hold(state, turn.user_sequence, priceMicros, 0, args);
     if (held.kind !== "held") return held;
-    await reopenTurn.run({ turnId: turn.id, priceMicros, now: args.now });
+    await held.written;
+    await reopenTurn.run({ turnId: turn.turn_id, priceMicros, now: args.now });
     const baseSequence = state.event_sequence;
-    return { kind: "started", turnId: turn.id, priceMicros, baseSequence, events: [] };
+    return { kind: "started", turnId: turn.turn_id, priceMicros, baseSequence, events: [] };
   };
 
   return async (args) => {
-    const conversation = await findConversation.get({
-      uuid: args.conversationUuid, accountId: args.accountId,
-    });
-    if (!conversation) return { kind: "not_found" };
-    const earlier = args.idempotencyKey === null
-      ? undefined
-      : await findTurn.get({ conversationId: conversation.id, key: args.idempotencyKey });
-    if (earlier) return await repeat(earlier, args) ?? await reopen(earlier, conversation, args);
-    if (conversation.message_count + 2 > args.messagesMax) return { kind: "conversation_full" };
-    return await openNew(conversation, args);
+    const found = await find.get(args);
+    if (!found) return { kind: "not_found" };
+    if (found.turn_id !== null) {
+      return await repeat(found, args) ?? await reopen(found, found, args);
+    }
+    if (found.message_count + 2 > args.messagesMax) return { kind: "conversation_full" };
+    return await openNew(found, args);
   };
 }
 
@@ -214,6 +212,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
         now,
         finishedAt: answers ? null : now,
       }),
+      held.written,
     );
     const sequence = numberOf(drawn);
     const message: MessageBody = { role: "user", content: text, created_at: isoMicros(now) };
@@ -243,7 +242,7 @@ function createRepeat(sql: Sql): (turn: TurnRow, args: BeginTurn) => Promise<Beg
       : await findMessage.get({ id: turn.reply_message_id });
     return {
       kind: "repeated",
-      turnId: turn.id,
+      turnId: turn.turn_id,
       userSequence: turn.user_sequence,
       stored: turn.state === "stored",
       reply: reply ? messageFromRow(reply) : null,
@@ -252,37 +251,51 @@ function createRepeat(sql: Sql): (turn: TurnRow, args: BeginTurn) => Promise<Beg
 }
 
 type Held =
-  | { kind: "held"; accountSequence: number }
+  | { kind: "held"; accountSequence: number; written: Awaitable<unknown> }
   | { kind: "balance_too_low" }
   | { kind: "daily_cap_reached" };
 
-/** Sets the price aside and draws `events` account event numbers. A refusal has written nothing. */
+/**
+ * Sets the price aside and draws `events` account event numbers; `written` is to be waited for. A
+ * refusal has written nothing.
+ */
 function createHold(sql: Sql, rows: TurnRows) {
   const spend = sql.prepare(`
     INSERT INTO assistant_spend (assistant_id, day, micros) VALUES (@assistantId, @day, @micros)
     ON CONFLICT (assistant_id, day) DO UPDATE SET micros = assistant_spend.micros + excluded.micros`);
   const spent = sql.prepare<object, { micros: number }>(
     "SELECT micros FROM assistant_spend WHERE assistant_id = @assistantId AND day = @day");
-  return async (
-    conversation: ConversationState,
-    userSequence: number,
-    amountMicros: Micros,
-    events: 0 | 1,
-    { accountId, day, dailyCapMicros, now }: BeginTurn,
-  ): Promise<Held> => {
-    const { assistant_id: assistantId } = conversation;
+  const isCapped = (
+    assistantId: number, amountMicros: Micros, { day, dailyCapMicros }: BeginTurn,
+  ): Awaitable<boolean> =>
+    dailyCapMicros !== null && chain(spent.get({ assistantId, day }), (today) =>
+      (today?.micros ?? 0) + amountMicros > dailyCapMicros);
+  const reserve = (
+    assistantId: number, reference: string, amountMicros: Micros, events: 0 | 1,
+    { accountId, day, now }: BeginTurn,
+  ): Awaitable<Held> => {
+    const reserved = rows.ledger.reserve({ accountId, reference, amountMicros, events, now });
+    return chain(reserved, (held) => {
+      if (!held) return { kind: "balance_too_low" };
+      const { accountSequence, written } = held;
+      const counted = spend.run({ assistantId, day, micros: amountMicros });
+      return { kind: "held", accountSequence, written: together(written, counted) };
+    });
+  };
+  return (
+    conversation: ConversationState, userSequence: number, amountMicros: Micros, events: 0 | 1,
+    args: BeginTurn,
+  ): Awaitable<Held> => {
     if (amountMicros === 0) {
-      return { kind: "held", accountSequence: await rows.nextAccountSequence(accountId, events) };
+      return chain(rows.nextAccountSequence(args.accountId, events), (accountSequence) =>
+        ({ kind: "held", accountSequence, written: undefined }));
     }
-    if (dailyCapMicros !== null) {
-      const today = (await spent.get({ assistantId, day }))?.micros ?? 0;
-      if (today + amountMicros > dailyCapMicros) return { kind: "daily_cap_reached" };
-    }
-    const reference = turnReference(conversation.id, userSequence);
-    const reserved = await rows.ledger.reserve({ accountId, reference, amountMicros, events, now });
-    if (!reserved) return { kind: "balance_too_low" };
-    await spend.run({ assistantId, day, micros: amountMicros });
-    return { kind: "held", accountSequence: reserved.accountSequence };
+    const { id, assistant_id: assistantId } = conversation;
+    return chain(isCapped(assistantId, amountMicros, args), (capped) => {
+      if (capped) return { kind: "daily_cap_reached" };
+      const reference = turnReference(id, userSequence);
+      return reserve(assistantId, reference, amountMicros, events, args);
+    });
   };
 }
 
@@ -311,18 +324,17 @@ function createComplete(
   return async (args) => {
     const { turnId, conversation, text, functionCalls, stopped, truncated, usage, now } = args;
     const { id: conversationId, uuid, accountId } = conversation;
-    const messageId = await rows.insertMessage({
-      conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage, now,
+    const replyMessageId = await rows.insertMessage({
+      conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage,
+      now,
     });
     const closed = await rows.closeTurn({
-      turnId, conversationId, state: stopped ? "stopped" : "done", replyMessageId: messageId, error: null,
+      turnId, conversationId, state: stopped ? "stopped" : "done", replyMessageId, error: null,
       failure: null, now,
     });
     if (!closed) throw new Error(`turn ${turnId} is not open`);
     const costMicros = closed.price_micros;
     const reference = turnReference(conversationId, closed.user_sequence);
-    const sequence = numberOf(
-      await rows.advance({ accountId, conversationId, messages: 1, costMicros, now }));
     const message: MessageBody = {
       role: "assistant",
       content: text,
@@ -331,16 +343,20 @@ function createComplete(
       ...(truncated ? { truncated: true } : {}),
       created_at: isoMicros(now),
     };
-    const added = (accountSequence: number): Promise<CommittedEvent> => rows.append({
-      accountId,
-      accountSequence,
-      conversation: { id: conversationId, uuid, sequence },
-      data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
-      now,
-    });
-    const events = costMicros > 0
-      ? (await rows.ledger.post({ accountId, reference, kind: "message", reason: added, now }))?.events
-      : [await added(await rows.nextAccountSequence(accountId, 1))];
+    const drawn = rows.advance({ accountId, conversationId, messages: 1, costMicros, now });
+    const added = (accountSequence: number): Awaitable<CommittedEvent> =>
+      chain(drawn, (numbered) => rows.append({
+        accountId,
+        accountSequence,
+        conversation: { id: conversationId, uuid, sequence: numberOf(numbered) },
+        data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
+        now,
+      }));
+    const [, events] = await together(drawn, costMicros > 0
+      ? chain(
+          rows.ledger.post({ accountId, reference, kind: "message", reason: added, now }),
+          (posted) => posted?.events)
+      : chain(chain(rows.nextAccountSequence(accountId, 1), added), (event) => [event]));
     if (!events) throw new Error(`turn ${turnId} has no reservation`);
     return args.ends ? [...events, await ended(args)] : events;
   };

@@ -140,6 +140,8 @@ export async function createWorld(options: WorldOptions) {
     crashed = Promise.withResolvers();
     kill();
     for (const entry of live()) entry.endedAt = system.now();
+    // What the dead process had asked for is written before the next one looks: this write is last.
+    await calls.setVariables({ id: 0, accountId }, {});
     await calls.recover();
     boot();
   };
