@@ -54,7 +54,6 @@ let live = calls;
 
 const carrier = createLoopbackCarrier({
   system,
-  rate: 16_000,
   scriptOf: () => ({
     ringMs: 100,
     answerMs: 100,
@@ -79,7 +78,7 @@ function listening(publish: (event: LegEvent) => void): Leg {
   let lastLoudMs = 0;
   let quietFrames = 0;
   let hasStopped = false;
-  const leg = carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, (event) => {
+  const leg = carrier.dial({ rate: 16_000, to: "+15550100", from: null, ringingMs: 30_000 }, (event) => {
     if (event.kind === "audio" && begunMs === null && isLoud(event.pcm)) {
       begunMs = system.monotonicMs() - FRAME_MS;
     }

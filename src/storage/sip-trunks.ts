@@ -28,6 +28,7 @@ interface SipTrunkRow {
   allowed_networks: string | null;
   outbound_proxy: number;
   require_srtp: number;
+  codecs: string;
   inbound_trunk_id: string;
   outbound_trunk_id: string;
   updated_at: number;
@@ -54,6 +55,7 @@ function trunkFromRow(row: SipTrunkRow): StoredSipTrunk {
       row.allowed_networks === null ? null : JSON.parse(row.allowed_networks) as string[],
     outboundProxy: row.outbound_proxy === 1,
     requireSrtp: row.require_srtp === 1,
+    codecs: row.codecs.split(",") as StoredSipTrunk["codecs"][number][],
     inboundTrunkId: row.inbound_trunk_id,
     outboundTrunkId: row.outbound_trunk_id,
     updatedAt: row.updated_at,
@@ -65,12 +67,13 @@ const columnsOf = (trunk: Omit<StoredSipTrunk, "id">) => ({
   allowedNetworks: trunk.allowedNetworks === null ? null : JSON.stringify(trunk.allowedNetworks),
   outboundProxy: trunk.outboundProxy ? 1 : 0,
   requireSrtp: trunk.requireSrtp ? 1 : 0,
+  codecs: trunk.codecs.join(","),
 });
 
 const TRUNK = `SELECT n.id, n.account_id, n.phone_number, n.nickname, n.country_code, n.created_at,
     t.uuid, t.trunk_type, t.username, t.password, t.address, t.port, t.transport, t.calling_format,
-    t.inbound_auth, t.allowed_networks, t.outbound_proxy, t.require_srtp, t.inbound_trunk_id,
-    t.outbound_trunk_id, t.updated_at
+    t.inbound_auth, t.allowed_networks, t.outbound_proxy, t.require_srtp, t.codecs,
+    t.inbound_trunk_id, t.outbound_trunk_id, t.updated_at
   FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id`;
 
 export function sipTrunkCommands(sql: Sql) {
@@ -85,10 +88,10 @@ export function sipTrunkCommands(sql: Sql) {
     VALUES (@accountId, @phoneNumber, @countryCode, 'sip', @nickname, @createdAt)`);
   const insert = sql.prepare(`
     INSERT INTO sip_trunks (phone_number_id, uuid, trunk_type, username, password, address, port,
-      transport, calling_format, inbound_auth, allowed_networks, outbound_proxy, require_srtp,
+      transport, calling_format, inbound_auth, allowed_networks, outbound_proxy, require_srtp, codecs,
       inbound_trunk_id, outbound_trunk_id, updated_at)
     VALUES (@id, @uuid, @trunkType, @username, @sealedPassword, @address, @port, @transport,
-      @callingFormat, @inboundAuth, @allowedNetworks, @outboundProxy, @requireSrtp,
+      @callingFormat, @inboundAuth, @allowedNetworks, @outboundProxy, @requireSrtp, @codecs,
       @inboundTrunkId, @outboundTrunkId, @updatedAt)`);
   const changeNumber = sql.prepare(`
     UPDATE phone_numbers SET phone_number = @phoneNumber, country_code = @countryCode,
@@ -99,7 +102,7 @@ export function sipTrunkCommands(sql: Sql) {
       password = @sealedPassword, address = @address, port = @port, transport = @transport,
       calling_format = @callingFormat, inbound_auth = @inboundAuth,
       allowed_networks = @allowedNetworks, outbound_proxy = @outboundProxy,
-      require_srtp = @requireSrtp,
+      require_srtp = @requireSrtp, codecs = @codecs,
       updated_at = @updatedAt
     WHERE phone_number_id = @id`);
   const byId = sql.prepare<object, SipTrunkRow>(

@@ -15,7 +15,9 @@ import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/baresip";
 const MODULES = "/usr/lib/baresip/modules";
-const NEEDED = ["account", "aubridge", "aufile", "ctrl_tcp", "g711", "menu", "sndfile"];
+const NEEDED = [
+  "account", "aubridge", "aufile", "ctrl_tcp", "g711", "g722", "menu", "opus", "sndfile", "srtp",
+];
 /** It takes leave of whom it talks to within that. */
 const QUIT_S = 90;
 
@@ -28,15 +30,24 @@ export function noBaresip(): string | false {
 
 export const RATE = 8000;
 
-/** Samples of a mono WAV; the sizes in the head of one that was cut off are not believed. */
+/** What it speaks, and at which rate and in how many channels it then writes down. */
+const CODECS = {
+  g711: { rate: RATE, channels: 1, account: "" },
+  g722: { rate: 16_000, channels: 1, account: ";audio_codecs=G722/16000/1" },
+  opus: { rate: 48_000, channels: 2, account: ";audio_codecs=opus/48000/2" },
+} as const;
+
+/** One channel of a WAV; the sizes in the head of one that was cut off are not believed. */
 function samplesOf(wav: Buffer): Int16Array {
+  const channels = wav.readUInt16LE(22);
   const at = wav.indexOf("data", 12, "latin1") + 8;
-  const count = (wav.length - at) >> 1;
-  return Int16Array.from({ length: count }, (_, index) => wav.readInt16LE(at + 2 * index));
+  const count = Math.floor((wav.length - at) / (2 * channels));
+  return Int16Array.from({ length: count }, (_, index) =>
+    wav.readInt16LE(at + 2 * channels * index));
 }
 
 export interface Recordings {
-  /** What it sent, and what it heard: both as they were when it hung up, at `RATE`. */
+  /** What it sent, and what it heard: both as they were when it hung up, at the codec's rate. */
   sent: Int16Array;
   heard: Int16Array;
   /** What was in its folder and what it said at last, for when something is missing. */
@@ -54,24 +65,30 @@ export interface Baresip {
 }
 
 export interface BaresipOptions {
-  /** What it says from the moment a call is answered, at `RATE`; silence after that. */
+  /** What it says from the moment a call is answered, at the codec's rate; silence after that. */
   microphone: Int16Array;
+  /** Absent: G.711, as ever. */
+  codec?: keyof typeof CODECS;
+  /** It offers and takes nothing but encrypted sound. */
+  isEncrypted?: boolean;
   /** Its number; calls to it are answered at once. Absent: it only calls. */
   number?: string;
 }
 
 export async function startBaresip(
-  { microphone, number }: BaresipOptions,
+  { microphone, number, codec = "g711", isEncrypted = false }: BaresipOptions,
 ): Promise<Baresip> {
+  const { rate, channels, account } = CODECS[codec];
   const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
   const file = (name: string): string => join(folder, name);
   // The one between is that of SIP over TLS.
   const port = await freePorts(3);
   const control = port + 2;
-  writeFileSync(file("microphone.wav"), wavOf(microphone, RATE));
+  writeFileSync(file("microphone.wav"), wavOf(microphone, rate));
   writeFileSync(file("accounts"),
     `<sip:${number ?? "telephone"}@127.0.0.1:${port}>;regint=0`
-    + `${number === undefined ? "" : ";answermode=auto"}\n`);
+    + `${number === undefined ? "" : ";answermode=auto"}${account}`
+    + `${isEncrypted ? ";mediaenc=srtp-mand" : ""}\n`);
   writeFileSync(file("config"), [
     `sip_listen 127.0.0.1:${port}`,
     `module_path ${MODULES}`,
@@ -82,9 +99,9 @@ export async function startBaresip(
     `audio_source aufile,${file("microphone.wav")}`,
     "audio_player aubridge,nobody",
     "audio_alert aubridge,nobody",
-    `ausrc_srate ${RATE}`, `auplay_srate ${RATE}`,
-    "ausrc_channels 1", "auplay_channels 1",
-    "audio_channels 1-1",
+    `ausrc_srate ${rate}`, `auplay_srate ${rate}`,
+    "ausrc_channels 1", `auplay_channels ${channels}`,
+    `audio_channels 1-${channels}`, "opus_stereo no", "opus_sprop_stereo no",
     `snd_path ${folder}`,
     "rtp_timeout 0", "jitter_buffer_delay 1-2",
     "",

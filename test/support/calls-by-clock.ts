@@ -96,7 +96,6 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
   const words = options.knowsWords ? createLegTranscriber(system) : null;
   const carrier = createLoopbackCarrier({
     system,
-    rate: 8000,
     scriptOf: () => ({
       ringMs: 200, answerMs: 1000, outcome: "answers", steps: options.steps, ...options.script,
     }),
@@ -128,7 +127,9 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     settings: { ...VOICE_SETTINGS, ...options.settings },
     durationMaxMs: options.durationMaxMs ?? 3_600_000,
     greeting: options.greeting ?? "Hello, how can I help?",
-    connect: (publish) => carrier.dial({ to: "+15550100", from: null, ringingMs: 30_000 }, (event) => {
+    connect: (publish) => carrier.dial({
+      rate: 8000, to: "+15550100", from: null, ringingMs: 30_000,
+    }, (event) => {
       if (event.kind === "words") words?.receive(event);
       else publish(event);
     }),

@@ -21,7 +21,8 @@ import { createReceived } from "./received.ts";
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
   address: "sip.example.com", port: null, transport: "udp", inboundAuth: "ip",
-  allowedNetworks: ["127.0.0.1"], outboundProxy: false, requireSrtp: false, ...changes,
+  allowedNetworks: ["127.0.0.1"], outboundProxy: false, requireSrtp: false, codecs: ["pcmu", "pcma"],
+  ...changes,
 });
 
 /** The carrier with one trunk whose name leads to these peers, best first. */
@@ -44,7 +45,8 @@ export async function createCarrierTo(
   const at: Peer = { host: "127.0.0.1", port: carrier.port, transport: "udp" };
   const dial = (ringingMs = 30_000) => {
     const received = createReceived<LegEvent>();
-    const leg = carrier.dial({ to: "+14155550199", from: null, trunkId: 1, ringingMs }, received.receive);
+    const leg = carrier.dial(
+      { rate: 8000, to: "+14155550199", from: null, trunkId: 1, ringingMs }, received.receive);
     return { received, leg };
   };
   return { system, at, dial, inbound: carrier.inbound, close: () => closing(carrier, system) };

@@ -88,3 +88,20 @@ export function createResampler(from: number, to: number): Resampler {
     },
   };
 }
+
+/** Frames of 20 ms into frames of 20 ms: the first begins with what the filter holds back. */
+export function createFrameResampler(from: number, to: number): Resampler {
+  if (from === to) return { process: (pcm) => pcm };
+  const { process } = createResampler(from, to);
+  let isFirst = true;
+  return {
+    process: (pcm) => {
+      const out = process(pcm);
+      if (!isFirst) return out;
+      isFirst = false;
+      const frame = new Int16Array((pcm.length * to) / from);
+      frame.set(out, frame.length - out.length);
+      return frame;
+    },
+  };
+}

@@ -18,12 +18,12 @@ import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
 import { answerFunctionCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
 import type { Face } from "./face.ts";
-import type { Line } from "./lines.ts";
+import { LOOPBACK_LINE, type Line } from "./lines.ts";
 import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
 import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
-import { rateOf, type FromMedia, type LegSetup } from "./voice/protocol.ts";
+import type { FromMedia, LegSetup } from "./voice/protocol.ts";
 import type { Said } from "./voice/brain.ts";
 
 export interface Calling {
@@ -107,7 +107,7 @@ export function createCalling(options: CallingOptions): Calling {
     },
     receive: async (call, assistant, secondsMax, lines) => {
       const known = await withInboundVariables(options, call, assistant);
-      const leg = { ...legTo(call, assistant, { carrier: "loopback" }), lines };
+      const leg = { ...legTo(call, assistant, LOOPBACK_LINE), lines };
       place(known, assistant, { leg, face: null, secondsMax });
     },
     openWeb: createOpenWeb(options, open),
@@ -163,7 +163,7 @@ async function answerOffer(
   if (typeof admitted === "string") return media.refuse(carrier, offer.id, admitted);
   const { assistant, secondsMax } = admitted;
   const call = await withInboundVariables(options, admitted.call, assistant);
-  const leg = { kind: "offered", carrier, offerId: offer.id } as const;
+  const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
   place(call, assistant, { leg, face: null, secondsMax });
 }
 
@@ -323,7 +323,7 @@ function openCall(
     language: { name: language, among: settings.languages },
     carrierMicrosPerMinute: carrierRateOf(options, call, args),
     isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
-    rate: rateOf(leg), isAnswered: false, saidMs: 0,
+    rate: leg.rate, isAnswered: false, saidMs: 0,
     history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), isOver: false, replies: { given: 0, failure: null },

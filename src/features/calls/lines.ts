@@ -3,6 +3,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { formatForTrunk } from "#features/phone-numbers/dialled.ts";
 import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
 import type { SipTrunkRecord, SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
+import { rateOfCodec } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Hosted } from "./hosted/hosted.ts";
@@ -11,10 +12,12 @@ import type { VoiceChoice } from "./voice-choice.ts";
 
 /** `to` is spelt as the carrier wants it. */
 export type Line =
-  | { carrier: "loopback" }
+  | { carrier: "loopback"; rate: 16_000 }
   /** Over the operator's account at a hosted carrier. */
   | { carrier: "hosted"; hosted: Hosted }
-  | { carrier: "sip"; trunkId: number; to: string };
+  | { carrier: "sip"; trunkId: number; to: string; rate: 8000 | 16_000 };
+
+export const LOOPBACK_LINE = { carrier: "loopback", rate: 16_000 } as const;
 
 interface LinesOptions {
   trunks: Pick<SipTrunks, "all">;
@@ -53,7 +56,7 @@ export function createLines(options: LinesOptions): Lines {
       const trunk = known.find((one) => one.id === phoneNumberId) ?? known[0];
       if (!trunk) {
         const carrier = carrierOf(accountId, assistantPhone);
-        if (carrier === null) return { carrier: "loopback" };
+        if (carrier === null) return LOOPBACK_LINE;
         const line = hosted.get(carrier);
         if (!line) log.warn({ call_id: id }, whyNoLine(carrier));
         return line ? { carrier: "hosted", hosted: line } : whyNoLine(carrier);
@@ -62,7 +65,10 @@ export function createLines(options: LinesOptions): Lines {
         log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
         return "the settings PARLEY_SIP_PORT are missing";
       }
-      return { carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? "") };
+      return {
+        carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? ""),
+        rate: rateOfCodec(trunk.codecs[0]),
+      };
     },
     whyCannotCall: (assistant, phoneNumber) => {
       const { accountId } = assistant;

@@ -12,6 +12,7 @@ import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, savedOf, TIMES } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
+import { SIP_CODECS } from "#providers/carriers/sip/trunks/trunk.ts";
 import { CALLING_FORMATS } from "./dialled.ts";
 import {
   INBOUND_AUTHS, isAllowableNetwork, readSipAddress, TRANSPORTS, TRUNK_TYPES,
@@ -107,6 +108,14 @@ const OPTIONAL_FIELDS = {
     description: "Refuse calls whose sound is not encrypted (488), and place none; use it with the transport tls, which keeps the keys secret",
     examples: [true],
   })),
+  sip_codecs: Type.Optional(Type.Array(
+    oneOf(SIP_CODECS, `Each sip codec must be one of: ${SIP_CODECS.join(", ")}.`, "A codec."),
+    {
+      minItems: 1, maxItems: SIP_CODECS.length, uniqueItems: true,
+      ...about("The codecs of its calls, best first; left out on create: pcmu, pcma.",
+        ["opus", "g722", "pcmu", "pcma"]),
+      ...withMessage("The sip codecs must be one or more different codecs."),
+    })),
   sip_port: Type.Optional(Nullable(Type.Integer({
     minimum: 1, maximum: 65_535,
     ...about("Its port; null: what DNS says (SRV), else 5060, with tls 5061.", 5060),
@@ -137,6 +146,8 @@ const LISTED = {
   require_srtp: Type.Boolean({
     description: "Calls whose sound is not encrypted are refused", examples: [false],
   }),
+  sip_codecs: Type.Array(Type.String(), about(
+    `The codecs of its calls, best first: of ${SIP_CODECS.join(", ")}.`, ["pcmu", "pcma"])),
   country_code: Type.String(about("The country its numbers are dialled in.", "DE")),
   ...TIMES,
 };
@@ -162,6 +173,7 @@ const listed = (trunk: SipTrunkRecord) => ({
   allowed_inbound_ips: trunk.allowedNetworks,
   outbound_proxy: trunk.outboundProxy,
   require_srtp: trunk.requireSrtp,
+  sip_codecs: [...trunk.codecs],
   country_code: trunk.countryCode,
   created_at: isoMicros(trunk.createdAt),
   updated_at: isoMicros(trunk.updatedAt),
@@ -203,6 +215,7 @@ function fieldsFrom(body: Body): Partial<SipTrunkFields> {
     allowedNetworks: body.allowed_inbound_ips,
     outboundProxy: body.outbound_proxy,
     requireSrtp: body.require_srtp,
+    codecs: body.sip_codecs,
   };
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<SipTrunkFields>;
@@ -210,7 +223,7 @@ function fieldsFrom(body: Body): Partial<SipTrunkFields> {
 
 const DEFAULTS = {
   nickname: null, port: null, transport: "udp", allowedNetworks: null, outboundProxy: false,
-  requireSrtp: false,
+  requireSrtp: false, codecs: ["pcmu", "pcma"],
 } as const satisfies Partial<SipTrunkFields>;
 
 const COMMON = {

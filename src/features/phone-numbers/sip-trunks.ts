@@ -6,6 +6,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
+import type { SipCodec } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { CallingFormat } from "./dialled.ts";
 import {
   findErrors, settled, type InboundAuth, type Transport, type TrunkType,
@@ -33,6 +34,8 @@ export interface SipTrunkFields {
   allowedNetworks: string[] | null;
   /** Calls whose sound is not encrypted are refused, and none is placed. */
   requireSrtp: boolean;
+  /** Best first; the first decides how wide the sound of a call that is placed is. */
+  codecs: readonly SipCodec[];
   /**
    * `address` is a proxy in front of the telephone system: requests are sent there with it as their
    * Route, and their URIs keep the domain of a `username` like user@domain.

@@ -3,7 +3,7 @@
 import type { System } from "#core/system.ts";
 import type { Engines } from "#providers/speech/engines.ts";
 import { createLoopbackCarrier, type CallerScript } from "./loopback.ts";
-import { CARRIER_RATES, type Carrier } from "./port.ts";
+import type { Carrier } from "./port.ts";
 
 const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
 /** Says a line whenever the assistant has spoken and is quiet; hangs up after the last answer. */
@@ -51,7 +51,6 @@ export function openCarrier(
 ): Carrier {
   return createLoopbackCarrier({
     system,
-    rate: CARRIER_RATES.loopback,
     speak: engines.speak,
     scriptOf: (to, lines) => lines ? personWith(lines) : BY_ENDING[to.slice(-4)] ?? PERSON,
   });

@@ -31,7 +31,6 @@ export interface CallerScript {
 
 interface LoopbackCarrierOptions {
   system: System;
-  rate: Leg["rate"];
   /** What the number dialled does, or who says these lines. */
   scriptOf(to: string, lines: string[] | undefined): CallerScript;
   /** The voice of the far end; `ready` may be called later. */
@@ -81,9 +80,9 @@ class LoopbackLeg implements Leg {
   ) {
     this.#options = options;
     this.#publish = publish;
-    this.rate = options.rate;
-    this.#silence = new Int16Array((options.rate * FRAME_MS) / 1000);
-    this.#decoder = createWordDecoder(options.rate, ({ text, frames, of }) => {
+    this.rate = request.rate;
+    this.#silence = new Int16Array((request.rate * FRAME_MS) / 1000);
+    this.#decoder = createWordDecoder(request.rate, ({ text, frames, of }) => {
       if (frames < of) return;
       this.#wordsHeard += 1;
       options.onWord?.(text);

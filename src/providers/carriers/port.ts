@@ -49,6 +49,8 @@ const CARRIER_NAMES = ["loopback", "sip"] as const;
 export type CarrierName = (typeof CARRIER_NAMES)[number];
 
 export interface DialRequest {
+  /** The leg's, whatever it is connected with. */
+  rate: Leg["rate"];
   /** As the carrier wants it spelt. */
   to: string;
   from: string | null;
@@ -63,6 +65,8 @@ export interface DialRequest {
 /** A call that comes in. It rings until it is answered or refused, or goes away by itself. */
 export interface Offer {
   id: string;
+  /** The rate of the leg that answers it. */
+  rate: Leg["rate"];
   /** As it was dialled. */
   to: string;
   /** Null: it is withheld. */
@@ -86,6 +90,3 @@ export interface Carrier {
     refuse(offerId: string, cause: RefusalCause): void;
   } | null;
 }
-
-/** Samples per second of all legs of a carrier. */
-export const CARRIER_RATES: Record<CarrierName, Leg["rate"]> = { loopback: 16_000, sip: 8000 };

@@ -27,6 +27,28 @@ async function toldDuring(work: () => Promise<unknown>): Promise<number[]> {
   return told;
 }
 
+test("[SC197] the codecs of a trunk: stored in their order, each once, known ones alone; without them G.711", async () => {
+  const { key } = await server.newAccount();
+  const make = (codecs: unknown) => server.call("POST", TRUNKS, {
+    key, body: trunkBody({ phone_number: "+493090182006", sip_codecs: codecs }),
+  });
+  const faults = async (codecs: unknown) => {
+    const { status, body } = await make(codecs);
+    return [status, Object.keys(body.errors as object)];
+  };
+  assert.deepEqual(await faults([]), [422, ["sip_codecs"]]);
+  assert.deepEqual(await faults(["g722", "g722"]), [422, ["sip_codecs"]]);
+  assert.deepEqual(await faults(["g722", "gsm"]), [422, ["sip_codecs.1"]]);
+  assert.deepEqual(await faults("g722"), [422, ["sip_codecs"]]);
+  const { status, body } = await make(["opus", "pcma", "g722"]);
+  assert.equal(status, 201);
+  const { id, sip_codecs: stored } = body.data as WireTrunk & { sip_codecs: string[] };
+  assert.deepEqual(stored, ["opus", "pcma", "g722"]);
+  const changed = await server.call("PUT", `${TRUNKS}/${id}`, { key, body: { sip_codecs: ["g722"] } });
+  assert.deepEqual((changed.body.data as { sip_codecs: string[] }).sip_codecs, ["g722"]);
+  assert.deepEqual(carrier.findByNumberId(Number(id))!.codecs, ["g722"]);
+});
+
 test("[PN40] a trunk is a number of type sip; its password is sealed and never on the wire", async () => {
   const { key } = await server.newAccount();
   const sent = trunkBody({
@@ -40,7 +62,8 @@ test("[PN40] a trunk is a number of type sip; its password is sealed and never o
     id, phone_number: "+493090182005", nickname: "Desk", sip_trunk_type: "number",
     sip_username: sent.sip_username, sip_address: "pbx.example.com", sip_port: null,
     sip_transport: "udp", sip_calling_format: "+e164", inbound_authorization_type: "auth",
-    allowed_inbound_ips: null, outbound_proxy: true, require_srtp: true, country_code: "DE",
+    allowed_inbound_ips: null, outbound_proxy: true, require_srtp: true,
+    sip_codecs: ["pcmu", "pcma"], country_code: "DE",
     created_at: "2026-01-15T12:00:00.000000Z", updated_at: "2026-01-15T12:00:00.000000Z",
   };
   assert.match(String(inboundId), /^ST_[0-9a-f]{18}$/);

@@ -202,7 +202,7 @@ class Stream implements HostedStream {
     // Late sound is worse than none: what the socket does not take at once is dropped.
     if (this.#isOver || this.#congestedMs !== null) return;
     const key = this.#keys.next();
-    const tone = key?.isTone ? dtmfTone(key.digit, key.duration) : this.#pause;
+    const tone = key?.isTone ? dtmfTone(key) : this.#pause;
     this.#write(this.#codec.audio(key ? tone : frame));
   }
 

@@ -10,9 +10,7 @@ import type {
   NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
 } from "#providers/speech/port.ts";
 import type { MediaClock } from "./clock.ts";
-import {
-  rateOf, type CallSetup, type EngineCodes, type FromMedia, type LegSetup, type ToMedia,
-} from "./protocol.ts";
+import type { CallSetup, EngineCodes, FromMedia, LegSetup, ToMedia } from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
 import { isNoiseFiltered } from "./settings.ts";
@@ -158,7 +156,7 @@ function createEntry(
     if (legSetup.kind === "remote") receiveLeg = publish;
     return openLeg(options, callId, legSetup, publish);
   };
-  const rate = rateOf(legSetup);
+  const { rate } = legSetup;
   const recorder = recordingPath === null ? null : options.recorder(recordingPath, rate);
   const common = {
     settings,

@@ -1,8 +1,7 @@
 // The messages the main thread and the media thread exchange about a call. Everything is plain
 // data; audio is transferred, not copied.
-import {
-  CARRIER_RATES, type CarrierName, type DialRequest, type Leg, type LegEvent, type Offer,
-  type RefusalCause,
+import type {
+  CarrierName, DialRequest, Leg, LegEvent, Offer, RefusalCause,
 } from "#providers/carriers/port.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
@@ -35,11 +34,7 @@ export type LegSetup =
   /** The main thread has the socket and forwards what passes it. `hasLine`: to a telephone. */
   | { kind: "remote"; rate: Leg["rate"]; hasLine: boolean }
   | ({ kind: "dialled"; carrier: CarrierName } & DialRequest)
-  | { kind: "offered"; carrier: CarrierName; offerId: string };
-
-/** Samples per second, both ways. */
-export const rateOf = (leg: LegSetup): Leg["rate"] =>
-  leg.kind === "remote" ? leg.rate : CARRIER_RATES[leg.carrier];
+  | { kind: "offered"; carrier: CarrierName; offerId: string; rate: Leg["rate"] };
 
 /** To a carrier of the media thread; of no call yet. */
 export type ToCarrier =

@@ -3,9 +3,10 @@
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
-import { CARRIER_RATES, type Leg, type LegEndCause, type LegEvent } from "#providers/carriers/port.ts";
+import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import type { Dialog, DialogEnd, DialogEvents } from "./dialogs/call-types.ts";
 import { mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
+import type { Codec } from "./grammar/codec-names.ts";
 import { openRtpSession, type RtpSession } from "./media/rtp-session.ts";
 import {
   buildAnswer, buildOffer, masterBytesOf, parseSdp, readAnswer, SUITES, type Agreed,
@@ -13,6 +14,7 @@ import {
 } from "./grammar/sdp.ts";
 
 export interface LegOptions {
+  rate: Leg["rate"];
   publish(event: LegEvent): void;
   rtp: { host: string; ports: { min: number; max: number } | null };
   mayReach: MayReach;
@@ -30,6 +32,8 @@ interface LegPlace {
   isEncrypted: boolean;
   /** No call in the clear, not even when the far end asks for it later. */
   requiresSrtp: boolean;
+  /** Best first. */
+  codecs: readonly Codec[];
 }
 
 /** Why a call we placed failed. */
@@ -52,7 +56,7 @@ export function causeOf({ status, q850 }: Failure): LegEndCause {
 }
 
 export class SipLeg implements Leg {
-  readonly rate = CARRIER_RATES.sip;
+  readonly rate: Leg["rate"];
   readonly transfer = (to: string): void => this.#refer(to);
   readonly #options: LegOptions;
   #rtp: RtpSession | null = null;
@@ -72,6 +76,7 @@ export class SipLeg implements Leg {
 
   constructor(options: LegOptions) {
     this.#options = options;
+    this.rate = options.rate;
   }
 
   send(frame: Pcm): void {
@@ -93,7 +98,8 @@ export class SipLeg implements Leg {
   }
 
   /** Opens the media. False: the leg is over meanwhile. */
-  async open({ host, peerHost, domain, isEncrypted, requiresSrtp }: LegPlace): Promise<boolean> {
+  async open(place: LegPlace): Promise<boolean> {
+    const { host, peerHost, domain, isEncrypted, requiresSrtp, codecs } = place;
     const { rtp, mayReach, system, log } = this.#options;
     this.#domain = domain;
     this.#peerHost = peerHost;
@@ -101,6 +107,8 @@ export class SipLeg implements Leg {
       ...rtp,
       system,
       log,
+      rate: this.rate,
+      codecs,
       mayReach: (address) => plainHost(address) === plainHost(this.#peerHost) || mayReach(address),
       onAudio: (pcm) => this.#publish({ kind: "audio", pcm }),
       onDtmf: (digit) => this.#publish({ kind: "dtmf", digit }),
@@ -114,7 +122,7 @@ export class SipLeg implements Leg {
     this.#rtp = session;
     this.#local = {
       host, port: session.port, sessionId: String(system.now()), version: 1,
-      direction: "sendrecv", codecs: ["PCMU", "PCMA"],
+      direction: "sendrecv", codecs,
       crypto: isEncrypted || requiresSrtp ? newKeys(system) : null,
       requiresSrtp,
     };

@@ -3,22 +3,24 @@
 // sound in rtp-session.ts, both joined in leg.ts.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
+import { loadOpus } from "#audio/opus.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createRateLimiter } from "#core/rate-limit.ts";
 import { createFailedAuthentications } from "#core/failed-authentications.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import type { Carrier, DialRequest, Leg, LegEvent, Offer, RefusalCause } from "#providers/carriers/port.ts";
+import type { Carrier, DialRequest, Leg, Offer, RefusalCause } from "#providers/carriers/port.ts";
 import { sdpOf } from "./grammar/bodies.ts";
 import { createDigestServer } from "./grammar/digest.ts";
 import { calledNumber, callerNumber, identify } from "./trunks/identify.ts";
 import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
 import { parseNameAddr } from "./grammar/headers.ts";
 import { plainHost, uriHost } from "./transport/peer.ts";
-import { parseSdp } from "./grammar/sdp.ts";
+import { codecsOf, NARROWBAND, type Codec } from "./grammar/codec-names.ts";
+import { codecFor, parseSdp } from "./grammar/sdp.ts";
 import { createSystemNames } from "./trunks/srv.ts";
 import { identityOf, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
-import type { SipListener, TrunkSetup } from "./trunks/trunk.ts";
+import { rateOfCodec, type SipListener, type TrunkSetup } from "./trunks/trunk.ts";
 import { parseUri } from "./grammar/uri.ts";
 import type { IncomingInvite } from "./dialogs/call-types.ts";
 import { createUserAgent, type UserAgent } from "./dialogs/user-agent.ts";
@@ -56,13 +58,8 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const offers = new Map<string, Offered>();
   const digest = createDigestServer({ realm: REALM, system });
   const failures = createFailedAuthentications({ log, system, slows: true });
-  const ties = createRateLimiter(
-    [{ count: 1, windowMs: 60_000 }], { system, keysMax: LIMITS.rateLimiterKeysMax });
-  const logTied = (called: string | null, source: string): void => {
-    if (!ties.take(called ?? "").allowed) return;
-    log.warn({ called, source },
-      "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
-  };
+  const logTied = createTieLog(options);
+  await loadOpus();
   const publicHost = options.publicHost === null ? null : await addressOf(options.publicHost);
   // Behind NAT no interface of the machine has its public address.
   const mayReach = (address: string): boolean =>
@@ -86,14 +83,15 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, [["Retry-After", "10"]]);
     const called = calledNumber(invite, sender.trunk);
     const meant = sender.trunk ? [sender.trunk] : roster.openFor(invite.peer.host, called);
-    const requiresSrtp = meant.some((trunk) => trunk.requireSrtp);
-    if (!isUsable(invite, requiresSrtp)) return invite.refuse(488);
+    const offered = offeredBy(invite, meant);
+    if (!offered) return invite.refuse(488);
     const id = system.uuid();
-    offers.set(id, { invite, requiresSrtp });
+    offers.set(id, offered);
     invite.onCancelled(() => offers.delete(id));
     invite.ring();
     options.onOffer({
       id,
+      rate: offered.rate,
       to: called,
       from: callerNumber(invite),
       trunkId: sender.trunk?.id ?? null,
@@ -109,10 +107,14 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     name: "sip",
     port: agent.port,
     tlsPort: agent.tlsPort,
-    dial: (request, publish) => begin(parts, publish, (leg) => place(parts, leg, request)),
+    dial: (request, publish) =>
+      begin({ ...parts, publish, rate: request.rate }, (leg) => place(parts, leg, request)),
     inbound: {
-      answer: (offerId, publish) =>
-        begin(parts, publish, (leg) => answer(parts, leg, withdraw(offerId))),
+      answer: (offerId, publish) => {
+        const offered = withdraw(offerId);
+        const rate = offered?.rate ?? 8000;
+        return begin({ ...parts, publish, rate }, (leg) => answer(parts, leg, offered));
+      },
       refuse: (offerId, cause) => withdraw(offerId)?.invite.refuse(STATUSES[cause]),
     },
     setTrunks: (trunks) => roster.set(trunks),
@@ -123,10 +125,23 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   };
 }
 
+/** Warns the operator of numbers that are several accounts', of each so often. */
+function createTieLog({ system, log }: Pick<SipCarrierOptions, "system" | "log">) {
+  const ties = createRateLimiter(
+    [{ count: 1, windowMs: 60_000 }], { system, keysMax: LIMITS.rateLimiterKeysMax });
+  return (called: string | null, source: string): void => {
+    if (!ties.take(called ?? "").allowed) return;
+    log.warn({ called, source },
+      "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
+  };
+}
+
 /** A call that rings. */
 interface Offered {
   invite: IncomingInvite;
   requiresSrtp: boolean;
+  codecs: readonly Codec[];
+  rate: Leg["rate"];
 }
 
 interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> {
@@ -135,10 +150,8 @@ interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> 
 }
 
 /** The leg at once; what it takes to connect it goes on meanwhile. */
-function begin(
-  parts: Parts, publish: (event: LegEvent) => void, connect: (leg: SipLeg) => Promise<void>,
-): Leg {
-  const leg = new SipLeg({ ...parts, publish });
+function begin(parts: LegOptions, connect: (leg: SipLeg) => Promise<void>): Leg {
+  const leg = new SipLeg(parts);
   // In a later turn: whoever asked for the leg has it before it receives an event.
   Promise.resolve().then(() => connect(leg)).catch((error: unknown) => {
     parts.log.error({ err: error }, "a call over SIP could not be connected");
@@ -158,7 +171,8 @@ async function place(
   const { host } = rtp;
   const { requireSrtp: requiresSrtp } = trunk;
   const isEncrypted = trunk.transport === "tls";
-  if (!await leg.open({ host, peerHost: peer.host, domain, isEncrypted, requiresSrtp })) return;
+  const media = { isEncrypted, requiresSrtp, codecs: codecsOf(trunk.codecs) };
+  if (!await leg.open({ host, peerHost: peer.host, domain, ...media })) return;
   const number = from ?? trunk.phoneNumber;
   // A telephone system knows its lines by name, a provider its customers by number.
   const caller = trunk.trunkType === "extension" ? user : number;
@@ -199,8 +213,8 @@ async function place(
 async function answer(
   { agent }: Parts, leg: SipLeg, offered: Offered | null,
 ): Promise<void> {
-  const { invite, requiresSrtp } = offered ?? {};
-  if (!invite) return leg.end("far_hung_up");
+  if (!offered) return leg.end("far_hung_up");
+  const { invite, requiresSrtp, codecs } = offered;
   invite.onCancelled(() => leg.end("far_hung_up"));
   leg.onGivenUp(() => invite.refuse(480));
   const { request, peer } = invite;
@@ -210,7 +224,8 @@ async function answer(
     peerHost: peer.host,
     domain: caller ? uriHost(caller.host) : uriHost(peer.host),
     isEncrypted: peer.transport === "tls",
-    requiresSrtp: requiresSrtp ?? false,
+    requiresSrtp,
+    codecs,
   };
   if (!await leg.open(place)) return;
   const given = sdpOf(request);
@@ -222,14 +237,28 @@ async function answer(
   leg.join(invite.accept(sdp));
 }
 
-/** There is sound in it that we can speak, or no offer yet. */
-function isUsable({ request }: IncomingInvite, requiresSrtp: boolean): boolean {
-  const sdp = sdpOf(request);
-  if (sdp === null) return true;
-  const offered = typeof sdp === "string" ? parseSdp(sdp) : null;
-  if (requiresSrtp && offered?.audio.profile !== "RTP/SAVP") return false;
-  return offered !== null && offered.audio.port > 0 && offered.audio.codecs.length > 0;
+/** The call with what its trunk wants; null: there is no sound in it that we may speak. */
+function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | null {
+  const requiresSrtp = meant.some((trunk) => trunk.requireSrtp);
+  const codecs = meant[0] ? codecsOf(meant[0].codecs) : NARROWBAND;
+  const codec = usableCodec(invite, codecs, requiresSrtp);
+  return codec && { invite, requiresSrtp, codecs, rate: rateOf(codec) };
 }
+
+/** The one its sound will have, or most likely has where there is no offer yet; null: none. */
+function usableCodec(
+  { request }: IncomingInvite, codecs: readonly Codec[], requiresSrtp: boolean,
+): Codec | null {
+  const sdp = sdpOf(request);
+  if (sdp === null) return codecs[0] ?? null;
+  const audio = typeof sdp === "string" ? parseSdp(sdp)?.audio : null;
+  if (!audio || audio.port === 0) return null;
+  if (requiresSrtp && audio.profile !== "RTP/SAVP") return null;
+  return codecFor(audio.codecs, codecs)?.name ?? null;
+}
+
+const rateOf = (codec: Codec): Leg["rate"] =>
+  rateOfCodec(codec.toLowerCase() as Lowercase<Codec>);
 
 /** An address to be written where names are not allowed. */
 async function addressOf(host: string): Promise<string> {

@@ -15,7 +15,8 @@ const payloadOf = (number: number, length = FRAME): Uint8Array =>
 function put(
   buffer: JitterBuffer, number: number, timestamp: number, payload: Uint8Array, samples = SAMPLES,
 ): void {
-  buffer.push({ sequence: (65_500 + number) & 0xffff, timestamp, payload }, samples);
+  const pcm = Int16Array.from(payload, (code) => samples[code] ?? 0);
+  buffer.push({ sequence: (65_500 + number) & 0xffff, timestamp }, pcm);
 }
 
 interface Arrival {

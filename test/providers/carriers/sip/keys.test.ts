@@ -124,7 +124,8 @@ test("[SI75] the tones of all sixteen keys have their two frequencies, without a
   const keypad = { 697: "123A", 770: "456B", 852: "789C", 941: "*0#D" };
   const columns = [1209, 1336, 1477, 1633];
   for (const digit of DIGITS) {
-    const frames = Array.from({ length: 8 }, (_, frame) => dtmfTone(digit, (frame + 1) * 160));
+    const frames = Array.from({ length: 8 }, (_, frame) =>
+      dtmfTone({ digit, duration: (frame + 1) * 160 }));
     const pcm = frames.flatMap((frame) => [...frame]);
     const levels = [697, 770, 852, 941, ...columns]
       .map((hertz) => ({ hertz, level: goertzel(pcm, hertz) }));

@@ -69,6 +69,8 @@ async function open(t: TestContext, options: Partial<RtpSessionOptions> = {}) {
     ports: null,
     system,
     log,
+    rate: 8000,
+    codecs: ["PCMU", "PCMA"],
     mayReach: () => true,
     onAudio: (pcm) => heard.push(pcm),
     onDtmf: (digit) => told.push(digit),
@@ -80,7 +82,7 @@ async function open(t: TestContext, options: Partial<RtpSessionOptions> = {}) {
 }
 
 const agreedOf = (port: number, change: Partial<Agreed> = {}): Agreed => ({
-  codec: "PCMU", payloadType: 0, telephoneEvent: 101, comfortNoise: null,
+  codec: "PCMU", payloadType: 0, telephoneEvent: 101, eventRate: 8000, comfortNoise: null,
   remote: { host: HOST, port, rtcpPort: null }, isHeld: false, srtp: null, ...change,
 });
 

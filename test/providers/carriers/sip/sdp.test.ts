@@ -9,11 +9,11 @@ import {
   readAnswer,
   SDP_LIMITS,
   type Direction,
-  type G711,
   type LocalMedia,
   type RemoteSdp,
   type SrtpKey,
 } from "#providers/carriers/sip/grammar/sdp.ts";
+import { NARROWBAND, type Codec } from "#providers/carriers/sip/grammar/codec-names.ts";
 import { assertLinear } from "#support/growth.ts";
 
 const KEY_TEXT = "PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR";
@@ -37,19 +37,20 @@ const mediaOf = (text: string) => text.split("\r\n").filter((line) => line.start
 /** What each begins a call with, shortened only in what repeats itself. */
 const OFFERS: Record<
   string,
-  { text: string; codecs: [G711, number][]; event: number | null; noise?: number }
+  { text: string; codecs: [Codec, number][]; event: number | null; wide?: number; noise?: number }
 > = {
   baresip: {
     text: "v=0\r\no=- 3838370421 2096783405 IN IP4 10.0.0.5\r\ns=-\r\nc=IN IP4 10.0.0.5\r\nt=0 0\r\na=tool:baresip 3.10\r\nm=audio 10018 RTP/AVP 96 0 8 101\r\nb=AS:128\r\na=rtpmap:96 opus/48000/2\r\na=fmtp:96 stereo=1;sprop-stereo=1\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:8 PCMA/8000\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=rtcp:10019\r\na=sendrecv\r\na=label:1\r\na=rtcp-rsize\r\na=ssrc:3123 cname:sip:a@b\r\na=ptime:20\r\n",
-    codecs: [["PCMU", 0], ["PCMA", 8]], event: 101,
+    codecs: [["OPUS", 96], ["PCMU", 0], ["PCMA", 8]], event: 101,
   },
   Asterisk: {
     text: "v=0\r\no=- 1109519133 1109519133 IN IP4 10.0.0.5\r\ns=Asterisk\r\nc=IN IP4 10.0.0.5\r\nt=0 0\r\nm=audio 10018 RTP/AVP 8 0 107 101\r\na=rtpmap:8 PCMA/8000\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:107 opus/48000/2\r\na=fmtp:107 useinbandfec=1\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-16\r\na=ptime:20\r\na=maxptime:140\r\na=sendrecv\r\n",
-    codecs: [["PCMA", 8], ["PCMU", 0]], event: 101,
+    codecs: [["PCMA", 8], ["PCMU", 0], ["OPUS", 107]], event: 101,
   },
   FreeSWITCH: {
     text: "v=0\r\no=FreeSWITCH 1577881432 1577881433 IN IP4 10.0.0.5\r\ns=FreeSWITCH\r\nc=IN IP4 10.0.0.5\r\nt=0 0\r\nm=audio 10018 RTP/AVP 102 9 0 8 103 101 13\r\na=rtpmap:102 opus/48000/2\r\na=rtpmap:9 G722/8000\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:8 PCMA/8000\r\na=rtpmap:103 telephone-event/48000\r\na=fmtp:103 0-15\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=rtpmap:13 CN/8000\r\na=ptime:20\r\n",
-    codecs: [["PCMU", 0], ["PCMA", 8]], event: 101, noise: 13,
+    codecs: [["OPUS", 102], ["G722", 9], ["PCMU", 0], ["PCMA", 8]], event: 101, wide: 103,
+    noise: 13,
   },
   Twilio: {
     text: "v=0\r\no=root 1733862321 1733862321 IN IP4 10.0.0.5\r\ns=Twilio Media Gateway\r\nc=IN IP4 10.0.0.5\r\nt=0 0\r\nm=audio 10018 RTP/AVP 0 101\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-16\r\na=silenceSupp:off - - - -\r\na=ptime:20\r\na=sendrecv\r\n",
@@ -65,20 +66,21 @@ const OFFERS: Record<
   },
 };
 
-for (const [name, { text, codecs, event, noise }] of Object.entries(OFFERS)) {
+for (const [name, { text, codecs, event, wide, noise }] of Object.entries(OFFERS)) {
   test(`[SI17] an offer of ${name} is read and answered with its first codec`, () => {
     const { audio, mediaLines } = parse(text);
     assert.deepEqual(audio, {
       host: "10.0.0.5", port: 10_018, codecs: codecs.map(([name, payloadType]) => ({ name, payloadType })),
-      telephoneEvent: event, comfortNoise: noise ?? null, direction: "sendrecv", isHeld: false,
+      telephoneEvent: event, wideTelephoneEvent: wide ?? null, comfortNoise: noise ?? null,
+      direction: "sendrecv", isHeld: false,
       profile: "RTP/AVP", crypto: [], ptimeMs: 20, rtcpPort: name === "baresip" ? 10_019 : null,
     });
     assert.equal(mediaLines.length, 1);
     const { sdp: answered, agreed } = answer(text)!;
-    const [[codec, payloadType]] = codecs as [[G711, number]];
+    const [codec, payloadType] = codecs.find(([name]) => NARROWBAND.includes(name))!;
     assert.deepEqual(agreed, {
-      codec, payloadType, telephoneEvent: event, comfortNoise: noise ?? null, isHeld: false,
-      srtp: null,
+      codec, payloadType, telephoneEvent: event, eventRate: 8000, comfortNoise: noise ?? null,
+      isHeld: false, srtp: null,
       remote: { host: "10.0.0.5", port: 10_018, rtcpPort: name === "baresip" ? 10_019 : null },
     });
     assert.deepEqual(mediaOf(answered), [`m=audio 40000 RTP/AVP ${payloadType}${event === null ? "" : ` ${event}`}`]);
@@ -88,12 +90,43 @@ for (const [name, { text, codecs, event, noise }] of Object.entries(OFFERS)) {
   });
 }
 
+test("[SI120] wide sound where the trunk prefers it and the other side has it, keys at its clock", () => {
+  const wide = ["OPUS", "G722", "PCMU", "PCMA"] as const;
+  const chosen = (text: string, codecs: readonly Codec[]) => {
+    const { agreed } = answer(text, { codecs })!;
+    return [agreed.codec, agreed.payloadType, agreed.telephoneEvent, agreed.eventRate];
+  };
+  const { FreeSWITCH, Asterisk, Twilio } = OFFERS;
+  assert.deepEqual(chosen(FreeSWITCH!.text, wide), ["OPUS", 102, 103, 48_000]);
+  assert.deepEqual(chosen(FreeSWITCH!.text, ["G722", "OPUS"]), ["G722", 9, 101, 8000]);
+  assert.deepEqual(chosen(FreeSWITCH!.text, ["PCMA", "G722"]), ["PCMA", 8, 101, 8000]);
+  // Events at another clock than the sound's are better than none.
+  assert.deepEqual(chosen(Asterisk!.text, wide), ["OPUS", 107, 101, 8000]);
+  // Which law of G.711 is theirs to say.
+  assert.deepEqual(chosen(Asterisk!.text, ["G722", "PCMU", "PCMA"]), ["PCMA", 8, 101, 8000]);
+  assert.deepEqual(chosen(Twilio!.text, wide), ["PCMU", 0, 101, 8000]);
+  assert.equal(answer(Twilio!.text, { codecs: ["OPUS"] }), null);
+  const answered = answer(FreeSWITCH!.text, { codecs: wide })!.sdp.split("\r\n");
+  for (const line of ["m=audio 40000 RTP/AVP 102 103", "a=rtpmap:102 opus/48000/2", "a=rtpmap:103 telephone-event/48000"]) {
+    assert.ok(answered.includes(line), line);
+  }
+  const offer = buildOffer(localOf({ codecs: wide })).split("\r\n");
+  assert.ok(offer.includes("m=audio 40000 RTP/AVP 96 9 0 8 102 101"), offer.join("\n"));
+  for (const line of ["a=rtpmap:96 opus/48000/2", "a=rtpmap:9 G722/8000", "a=rtpmap:102 telephone-event/48000", "a=rtpmap:101 telephone-event/8000"]) {
+    assert.ok(offer.includes(line), line);
+  }
+  assert.ok(offer.some((line) => /^a=fmtp:96 .*useinbandfec=1/.test(line)));
+  const narrow = buildOffer(localOf());
+  assert.ok(narrow.includes("m=audio 40000 RTP/AVP 0 8 101\r\n"), narrow);
+});
+
 test("[SI17] types, addresses and attributes are read in all their forms", () => {
   const codecs = (...lines: string[]) =>
     audioOf(...lines).codecs.map(({ name, payloadType }) => `${name} ${payloadType}`);
   assert.deepEqual(codecs("m=audio 4000 RTP/AVP 8 0"), ["PCMA 8", "PCMU 0"]);
   assert.deepEqual(codecs("m=audio 4000 RTP/AVP 97 96 97", "a=rtpmap:96 pcmu/8000", "a=rtpmap:97 PcmA/8000/1"), ["PCMA 97", "PCMU 96"]);
-  assert.deepEqual(codecs("m=audio 4000 RTP/AVP 96 97 98 0", "a=rtpmap:96 PCMU/16000", "a=rtpmap:97 PCMA/8000/2", "a=rtpmap:0 G722/8000"), []);
+  assert.deepEqual(codecs("m=audio 4000 RTP/AVP 96 97 98 0", "a=rtpmap:96 PCMU/16000", "a=rtpmap:97 PCMA/8000/2", "a=rtpmap:0 G722/8000", "a=rtpmap:98 opus/48000"), ["G722 0"]);
+  assert.deepEqual(codecs("m=audio 4000 RTP/AVP 9 111", "a=rtpmap:111 OPUS/48000/2"), ["G722 9", "OPUS 111"]);
   assert.deepEqual(codecs("m=audio 4000 RTP/AVP 3 18 x -8 999 *"), []);
   assert.equal(audioOf("m=audio 4000 RTP/AVP 0 101 102", "a=rtpmap:101 telephone-event/16000", "a=rtpmap:102 TELEPHONE-EVENT/8000").telephoneEvent, 102);
   assert.equal(audioOf("m=audio 4000 RTP/AVP 0", "a=rtpmap:101 telephone-event/8000").telephoneEvent, null);
@@ -158,7 +191,7 @@ test("[SI18] our offer is one our own side can answer, over IPv4 and IPv6", () =
   const theirs = answer(buildOffer(ours), { host: "2001:db8::2", port: 50_000 })!;
   assert.match(theirs.sdp, /\r\nc=IN IP6 2001:db8::2\r\n/);
   assert.deepEqual(readAnswer(parse(theirs.sdp), ours), {
-    codec: "PCMA", payloadType: 8, telephoneEvent: 101, comfortNoise: null, isHeld: false, srtp: null,
+    codec: "PCMA", payloadType: 8, telephoneEvent: 101, eventRate: 8000, comfortNoise: null, isHeld: false, srtp: null,
     remote: { host: "2001:db8::2", port: 50_000, rtcpPort: null },
   });
   assert.equal(theirs.agreed.codec, "PCMA");

@@ -1,11 +1,10 @@
-// Session descriptions (RFC 8866, offer and answer RFC 3264, SRTP keys RFC 4568) for calls in
-// G.711: what the other side wants, and what is said to it. The text comes from anybody: it is read
-// line by line, once, and whatever of it returns into an answer is checked for its characters.
+// Session descriptions (RFC 8866, offer and answer RFC 3264, SRTP keys RFC 4568) for calls
+// with sound: what the other side wants, and what is said to it. The text comes from anybody: it is
+// read line by line, once, and whatever of it returns into an answer is checked for its characters.
 import { isUtf8 } from "node:buffer";
 import { isIPv4, isIPv6 } from "node:net";
+import { codecOf, CODECS, NARROWBAND, type Codec } from "./codec-names.ts";
 import { parseUint } from "./uri.ts";
-
-export type G711 = "PCMU" | "PCMA";
 
 export interface SrtpKey {
   suite: (typeof SUITES)[number];
@@ -24,8 +23,10 @@ interface RemoteMedia {
   /** 0: refused. */
   port: number;
   /** In their order. */
-  codecs: { name: G711; payloadType: number }[];
+  codecs: { name: Codec; payloadType: number }[];
+  /** At 8 kHz; those at the 48 kHz of Opus stand beside. */
   telephoneEvent: number | null;
+  wideTelephoneEvent: number | null;
   comfortNoise: number | null;
   direction: Direction;
   /** They do not listen: sendonly, inactive, or the address 0.0.0.0 of RFC 2543. */
@@ -51,7 +52,8 @@ export interface LocalMedia {
   sessionId: string;
   version: number;
   direction: Direction;
-  codecs: G711[];
+  /** Best first. */
+  codecs: readonly Codec[];
   /** Keys to send with: an offer with keys demands SRTP, an answer uses them when asked to. */
   crypto: SrtpKey[] | null;
   /** Nothing is answered that is not encrypted. */
@@ -59,9 +61,11 @@ export interface LocalMedia {
 }
 
 export interface Agreed {
-  codec: G711;
+  codec: Codec;
   payloadType: number;
   telephoneEvent: number | null;
+  /** Ticks of an event's duration in a second. */
+  eventRate: number;
   comfortNoise: number | null;
   remote: { host: string; port: number; rtcpPort: number | null };
   isHeld: boolean;
@@ -77,8 +81,10 @@ export const SDP_LIMITS = {
   ptimeMsMax: 200,
 } as const;
 
-const STATIC_TYPES: Record<G711, number> = { PCMU: 0, PCMA: 8 };
-const OFFERED_TELEPHONE_EVENT = 101;
+const NARROW_RATE = 8000;
+const WIDE_RATE = 48_000;
+/** As they are offered. */
+const EVENT_TYPES = { [NARROW_RATE]: 101, [WIDE_RATE]: 102 } as const;
 const PTIME_MS = 20;
 const CRYPTO_TAG_MAX = 999_999_999;
 /** Best first. */
@@ -211,13 +217,16 @@ const isMulticast = (host: string): boolean => host.includes(":")
 function readFormats(
   line: MediaLine,
   lines: string[],
-): Pick<RemoteMedia, "codecs" | "telephoneEvent" | "comfortNoise"> {
-  const names = new Map<number, string>([[0, "PCMU/8000"], [8, "PCMA/8000"], [13, "CN/8000"]]);
+): Pick<RemoteMedia, "codecs" | "telephoneEvent" | "wideTelephoneEvent" | "comfortNoise"> {
+  const names = new Map<number, string>([
+    [0, "PCMU/8000"], [8, "PCMA/8000"], [9, "G722/8000"], [13, "CN/8000"],
+  ]);
   for (const value of attributes(lines, "rtpmap").slice(0, SDP_LIMITS.formatsMax)) {
     const [type, encoding = ""] = value.split(/[ \t]+/, 2);
     const payloadType = parseUint(type, 127);
-    const [name = "", clock = "", channels = "1"] = encoding.toUpperCase().split("/", 3);
-    if (payloadType !== null) names.set(payloadType, channels === "1" ? `${name}/${clock}` : "");
+    // One channel is what no number says.
+    const name = encoding.toUpperCase().replace(/^([^/]*\/[^/]*)\/1$/, "$1");
+    if (payloadType !== null) names.set(payloadType, name);
   }
   const types = line.formats
     .slice(0, SDP_LIMITS.formatsMax)
@@ -227,13 +236,13 @@ function readFormats(
     types.find((type) => names.get(type) === name) ?? null;
   const codecs: RemoteMedia["codecs"] = [];
   for (const payloadType of new Set(types)) {
-    const name = (["PCMU", "PCMA"] as const)
-      .find((candidate) => names.get(payloadType) === `${candidate}/8000`);
+    const name = codecOf(names.get(payloadType) ?? "");
     if (name) codecs.push({ name, payloadType });
   }
   return {
     codecs,
     telephoneEvent: typeOf("TELEPHONE-EVENT/8000"),
+    wideTelephoneEvent: typeOf("TELEPHONE-EVENT/48000"),
     comfortNoise: typeOf("CN/8000"),
   };
 }
@@ -276,18 +285,20 @@ function sessionLines(local: LocalMedia): string[] {
 function audioLines(args: {
   port: number;
   profile: string;
-  codecs: { name: G711; payloadType: number }[];
-  telephoneEvent: number | null;
+  codecs: { name: Codec; payloadType: number }[];
+  telephoneEvents: { payloadType: number; rate: number }[];
   direction: Direction;
   crypto: SrtpKey[];
 }): string[] {
-  const { telephoneEvent: event } = args;
-  const types = args.codecs.map(({ payloadType }) => payloadType);
-  if (event !== null) types.push(event);
+  const types = [...args.codecs, ...args.telephoneEvents].map(({ payloadType }) => payloadType);
   return [
     `m=audio ${args.port} ${args.profile} ${types.join(" ")}`,
-    ...args.codecs.map(({ name, payloadType }) => `a=rtpmap:${payloadType} ${name}/8000`),
-    ...(event === null ? [] : [`a=rtpmap:${event} telephone-event/8000`, `a=fmtp:${event} 0-15`]),
+    ...args.codecs.flatMap(({ name, payloadType: type }) => {
+      const { written, format } = CODECS[name];
+      return [`a=rtpmap:${type} ${written}`, ...(format === null ? [] : [`a=fmtp:${type} ${format}`])];
+    }),
+    ...args.telephoneEvents.flatMap(({ payloadType: type, rate }) =>
+      [`a=rtpmap:${type} telephone-event/${rate}`, `a=fmtp:${type} 0-15`]),
     `a=ptime:${PTIME_MS}`,
     `a=${args.direction}`,
     ...args.crypto.map(({ tag, suite, key }) =>
@@ -299,27 +310,51 @@ const join = (lines: string[]): string => lines.map((line) => `${line}\r\n`).joi
 
 /** Comfort noise is not offered: silence that is sent is easier to hear the ends of words in. */
 export function buildOffer(local: LocalMedia): string {
+  const rates = new Set(local.codecs.map((name) => CODECS[name].clockRate));
   return join([
     ...sessionLines(local),
     ...audioLines({
       port: local.port,
       profile: local.crypto ? "RTP/SAVP" : "RTP/AVP",
-      codecs: local.codecs.map((name) => ({ name, payloadType: STATIC_TYPES[name] })),
-      telephoneEvent: OFFERED_TELEPHONE_EVENT,
+      codecs: local.codecs.map((name) => ({ name, payloadType: CODECS[name].payloadType })),
+      telephoneEvents: [...rates].map((rate) => ({ payloadType: EVENT_TYPES[rate], rate })),
       direction: local.direction,
       crypto: local.crypto ?? [],
     }),
   ]);
 }
 
-/** Their first codec that is ours too. Null: nothing in common, or the line is refused. */
+/**
+ * The first of ours that is theirs too; which of the two of G.711 is for them to say. Null: nothing
+ * in common.
+ */
+export function codecFor(
+  theirs: RemoteMedia["codecs"], ours: readonly Codec[],
+): RemoteMedia["codecs"][number] | null {
+  const shared = theirs.filter(({ name }) => ours.includes(name));
+  const best = ours.find((name) => shared.some((one) => one.name === name));
+  const isNarrow = best !== undefined && NARROWBAND.includes(best);
+  return shared.find(({ name }) => (isNarrow ? NARROWBAND.includes(name) : name === best)) ?? null;
+}
+
+/** Events at the clock of the sound, as RFC 4733 has it; some have only those of telephones. */
+function eventsFor(
+  { telephoneEvent, wideTelephoneEvent }: RemoteMedia, codec: Codec,
+): Pick<Agreed, "telephoneEvent" | "eventRate"> {
+  const isWide = CODECS[codec].clockRate === WIDE_RATE && wideTelephoneEvent !== null;
+  return isWide
+    ? { telephoneEvent: wideTelephoneEvent, eventRate: WIDE_RATE }
+    : { telephoneEvent, eventRate: NARROW_RATE };
+}
+
+/** Null: nothing in common, or the line is refused. */
 function agree(audio: RemoteMedia, local: LocalMedia, srtp: Agreed["srtp"]): Agreed | null {
-  const codec = audio.codecs.find(({ name }) => local.codecs.includes(name));
+  const codec = codecFor(audio.codecs, local.codecs);
   if (audio.port === 0 || !codec) return null;
   return {
     codec: codec.name,
     payloadType: codec.payloadType,
-    telephoneEvent: audio.telephoneEvent,
+    ...eventsFor(audio, codec.name),
     comfortNoise: audio.comfortNoise,
     remote: { host: audio.host, port: audio.port, rtcpPort: audio.rtcpPort },
     isHeld: audio.isHeld,
@@ -347,7 +382,9 @@ export function buildAnswer(
       port: local.port,
       profile: line.profile,
       codecs: [{ name: agreed.codec, payloadType: agreed.payloadType }],
-      telephoneEvent: agreed.telephoneEvent,
+      telephoneEvents: agreed.telephoneEvent === null
+        ? []
+        : [{ payloadType: agreed.telephoneEvent, rate: agreed.eventRate }],
       direction: directionFor(
         isListening && sends(local.direction),
         sends(audio.direction) && receives(local.direction),

@@ -1,6 +1,5 @@
 // G.711 by table: mu-law (PCMU) and A-law (PCMA), exact to ITU-T G.191. The tables are made once,
-// when the media thread loads this file. Used by rtp-session.ts and, to decode, jitter-buffer.ts.
-import type { G711 } from "#providers/carriers/sip/grammar/sdp.ts";
+// when the media thread loads this file. Used by codecs.ts.
 
 interface Law {
   /** Sample of every code. */
@@ -52,7 +51,7 @@ function lawOf(codeOf: (sample: number) => number, sampleOf: (code: number) => n
   };
 }
 
-export const LAWS: Record<G711, Law> = {
+export const LAWS: Record<"PCMU" | "PCMA", Law> = {
   PCMU: lawOf(muCode, muSample),
   PCMA: lawOf(aCode, aSample),
 };

@@ -11,37 +11,38 @@
 // Depth is found by trying, not by estimating: when nothing is there in time the frame is concealed
 // without going on, which makes the buffer 20 ms deeper; when for two seconds more was there than
 // is needed, a frame is left out. Both directions of clock drift are the same two cases.
-import { sequenceDistance, type RtpPacket } from "./rtp.ts";
+import { sequenceDistance } from "./rtp.ts";
 
-const FRAME = 160;
-const SAMPLES_PER_MS = 8;
-/** A power of two, more than what is ahead plus one packet. */
-const RING = 8192;
-const RING_MASK = RING - 1;
-const DEPTH_MAX = 100 * SAMPLES_PER_MS;
+/** All in samples of a millisecond: how many these are, is up to the codec. */
+const FRAME_MS = 20;
+/** More than what is ahead plus one packet; with it a power of two, whatever the rate. */
+const RING_MS = 1024;
+const DEPTH_MS_MAX = 100;
 /** Waited for at the beginning, but no longer than for two frames. */
-const START_DEPTH = 40 * SAMPLES_PER_MS;
+const START_DEPTH_MS = 40;
 const START_FRAMES_MAX = 2;
 /** Concealed at most; then silence. */
-const CONCEAL_MAX = 60 * SAMPLES_PER_MS;
+const CONCEAL_MS_MAX = 60;
 /** Timestamps further off belong to another stream. */
-const AHEAD_MAX = 4096;
-const BEHIND_MAX = 1000 * SAMPLES_PER_MS;
+const AHEAD_MS_MAX = 512;
+const BEHIND_MS_MAX = 1000;
 /** Sequence numbers further back are a new beginning, not a packet that comes late. */
 const MISORDER_MAX = 100;
 const WINDOW_FRAMES = 100;
 /** What must have been left over at all times until a frame is left out, and what stays after. */
-const SPARE_MIN = 30 * SAMPLES_PER_MS;
-const RESERVE = 10 * SAMPLES_PER_MS;
-
-type JitterPacket = Pick<RtpPacket, "sequence" | "timestamp"> & { payload: Uint8Array };
+const SPARE_MS_MIN = 30;
+const RESERVE_MS = 10;
 
 export class JitterBuffer {
   /** Packets that came too late to be heard. */
   late = 0;
   /** Samples by timestamp, and which of them are there. */
-  readonly #ring = new Int16Array(RING);
-  readonly #isThere = new Uint8Array(RING);
+  readonly #ring: Int16Array;
+  readonly #isThere: Uint8Array;
+  readonly #mask: number;
+  readonly #perMs: number;
+  readonly #frame: number;
+  readonly #concealMax: number;
   /** Timestamp heard next, and the end of the newest packet: `#newest - #next` is the depth. */
   #next = 0;
   #newest = 0;
@@ -54,16 +55,28 @@ export class JitterBuffer {
   #owed = 0;
   #sequence = 0;
   /** Samples that were really heard last, for concealment; the oldest is at `#heardAt`. */
-  readonly #heard = new Int16Array(FRAME);
+  readonly #heard: Int16Array;
   #heardAt = 0;
-  #concealed = CONCEAL_MAX;
+  #concealed: number;
   #windowFrames = 0;
   #spare = Number.POSITIVE_INFINITY;
   #surplus = 0;
 
+  /** Samples per second: 8000 or a multiple of it that is a power of two. */
+  constructor(rate = 8000) {
+    this.#perMs = rate / 1000;
+    this.#frame = FRAME_MS * this.#perMs;
+    this.#concealMax = this.#concealed = CONCEAL_MS_MAX * this.#perMs;
+    const ring = RING_MS * this.#perMs;
+    this.#mask = ring - 1;
+    this.#ring = new Int16Array(ring);
+    this.#isThere = new Uint8Array(ring);
+    this.#heard = new Int16Array(this.#frame);
+  }
+
   /** How much is waiting, gaps included. */
   get depthMs(): number {
-    return this.#isEmpty ? 0 : Math.max(0, this.#ahead(this.#newest)) / SAMPLES_PER_MS;
+    return this.#isEmpty ? 0 : Math.max(0, this.#ahead(this.#newest)) / this.#perMs;
   }
 
   /** The next packet is the beginning of another stream. */
@@ -71,14 +84,16 @@ export class JitterBuffer {
     this.#isEmpty = true;
   }
 
-  /** `samples`: of each code (g711.ts). */
-  push({ sequence, timestamp, payload }: JitterPacket, samples: Int16Array): void {
-    const { length } = payload;
+  /** `timestamp` in samples. */
+  push({ sequence, timestamp }: { sequence: number; timestamp: number }, pcm: Int16Array): void {
+    const { length } = pcm;
     if (length === 0) return;
+    const aheadMax = AHEAD_MS_MAX * this.#perMs;
+    const behindMax = BEHIND_MS_MAX * this.#perMs;
     const from = this.#ahead(timestamp);
     const distance = sequenceDistance(sequence, this.#sequence);
     const isNewer = this.#isEmpty || distance > 0 || distance < -MISORDER_MAX;
-    if (this.#isEmpty || from > AHEAD_MAX || from < -BEHIND_MAX) this.#anchor(timestamp);
+    if (this.#isEmpty || from > aheadMax || from < -behindMax) this.#anchor(timestamp);
     else if (from + length <= 0 && !this.#isFresh) {
       if (!isNewer) {
         this.late += 1;
@@ -92,30 +107,30 @@ export class JitterBuffer {
     }
     if (isNewer) this.#sequence = sequence;
     this.#settle(timestamp);
-    this.#write(timestamp, payload, samples);
-    if (this.#ahead(this.#newest) > DEPTH_MAX) this.#cut();
+    this.#write(timestamp, pcm);
+    if (this.#ahead(this.#newest) > DEPTH_MS_MAX * this.#perMs) this.#cut();
   }
 
   /** The next 20 ms; always a frame, and always a new array. */
   pull(): Int16Array {
-    const frame = new Int16Array(FRAME);
+    const frame = new Int16Array(this.#frame);
     if (!this.#mayPlay()) {
       this.#conceal(frame, 0);
       return frame;
     }
     const depth = this.#ahead(this.#newest);
-    const take = Math.min(FRAME, Math.max(0, depth));
+    const take = Math.min(this.#frame, Math.max(0, depth));
     this.#isFresh = false;
     this.#read(frame, take);
-    if (take < FRAME) {
-      this.#owed += FRAME - take;
+    if (take < this.#frame) {
+      this.#owed += this.#frame - take;
       // After a pause that long the next words are a new beginning.
-      if (this.#owed >= CONCEAL_MAX) this.#stop();
-    } else if (this.#surplus > 0 && depth >= 2 * FRAME) {
+      if (this.#owed >= this.#concealMax) this.#stop();
+    } else if (this.#surplus > 0 && depth >= 2 * this.#frame) {
       this.#surplus -= 1;
       this.#blend(frame);
     }
-    this.#watch(Math.max(0, depth - FRAME));
+    this.#watch(Math.max(0, depth - this.#frame));
     return frame;
   }
 
@@ -146,7 +161,7 @@ export class JitterBuffer {
     const depth = this.#isEmpty ? 0 : this.#ahead(this.#newest);
     if (depth <= 0) return false;
     this.#startFrames += 1;
-    this.#isPlaying = depth >= START_DEPTH || this.#startFrames > START_FRAMES_MAX;
+    this.#isPlaying = depth >= START_DEPTH_MS * this.#perMs || this.#startFrames > START_FRAMES_MAX;
     return this.#isPlaying;
   }
 
@@ -157,33 +172,35 @@ export class JitterBuffer {
   #settle(timestamp: number): void {
     if (this.#ahead(this.#newest) > 0) return;
     const gap = Math.max(0, this.#ahead(timestamp));
-    if (this.#owed > 0) this.#next += this.#owed >= CONCEAL_MAX ? gap : Math.min(gap, this.#owed);
+    if (this.#owed > 0) {
+      this.#next += this.#owed >= this.#concealMax ? gap : Math.min(gap, this.#owed);
+    }
     this.#owed = 0;
   }
 
-  #write(timestamp: number, payload: Uint8Array, samples: Int16Array): void {
+  #write(timestamp: number, pcm: Int16Array): void {
     const from = Math.max(0, -this.#ahead(timestamp));
-    for (let at = from; at < payload.length; at += 1) {
-      const place = (timestamp + at) & RING_MASK;
-      this.#ring[place] = samples[payload[at] ?? 0] ?? 0;
+    for (let at = from; at < pcm.length; at += 1) {
+      const place = (timestamp + at) & this.#mask;
+      this.#ring[place] = pcm[at] ?? 0;
       this.#isThere[place] = 1;
     }
-    const end = timestamp + payload.length;
+    const end = timestamp + pcm.length;
     if (this.#ahead(end) > this.#ahead(this.#newest)) this.#newest = end;
   }
 
   /** Too deep: the oldest is left out, what is missing at the new beginning as well. */
   #cut(): void {
-    const cut = this.#ahead(this.#newest) - DEPTH_MAX;
-    for (let at = 0; at < cut; at += 1) this.#isThere[(this.#next + at) & RING_MASK] = 0;
+    const cut = this.#ahead(this.#newest) - DEPTH_MS_MAX * this.#perMs;
+    for (let at = 0; at < cut; at += 1) this.#isThere[(this.#next + at) & this.#mask] = 0;
     this.#next += cut;
-    while (this.#isThere[this.#next & RING_MASK] === 0) this.#next += 1;
+    while (this.#isThere[this.#next & this.#mask] === 0) this.#next += 1;
   }
 
   /** `take` samples from the buffer, those that are missing and the rest concealed. */
   #read(frame: Int16Array, take: number): void {
     for (let at = 0; at < take; at += 1) {
-      const place = (this.#next + at) & RING_MASK;
+      const place = (this.#next + at) & this.#mask;
       if (this.#isThere[place] === 0) {
         this.#concealOne(frame, at);
         continue;
@@ -192,7 +209,7 @@ export class JitterBuffer {
       const sample = this.#ring[place] ?? 0;
       frame[at] = sample;
       this.#heard[this.#heardAt] = sample;
-      this.#heardAt = this.#heardAt + 1 === FRAME ? 0 : this.#heardAt + 1;
+      this.#heardAt = this.#heardAt + 1 === this.#frame ? 0 : this.#heardAt + 1;
       this.#concealed = 0;
     }
     this.#next = (this.#next + take) | 0;
@@ -200,7 +217,7 @@ export class JitterBuffer {
   }
 
   #conceal(frame: Int16Array, from: number): void {
-    for (let at = from; at < FRAME; at += 1) this.#concealOne(frame, at);
+    for (let at = from; at < this.#frame; at += 1) this.#concealOne(frame, at);
   }
 
   /**
@@ -209,21 +226,21 @@ export class JitterBuffer {
    */
   #concealOne(frame: Int16Array, at: number): void {
     const done = this.#concealed;
-    if (done >= CONCEAL_MAX) return;
+    if (done >= this.#concealMax) return;
     this.#concealed += 1;
-    const step = done % (2 * FRAME);
-    const back = step < FRAME ? step + 1 : 2 * FRAME - step;
-    const sample = this.#heard[(this.#heardAt - back + FRAME) % FRAME] ?? 0;
-    frame[at] = Math.round(sample * (1 - done / CONCEAL_MAX));
+    const step = done % (2 * this.#frame);
+    const back = step < this.#frame ? step + 1 : 2 * this.#frame - step;
+    const sample = this.#heard[(this.#heardAt - back + this.#frame) % this.#frame] ?? 0;
+    frame[at] = Math.round(sample * (1 - done / this.#concealMax));
   }
 
   /** Leaves a frame out: from what would have been heard over into what comes after it. */
   #blend(frame: Int16Array): void {
-    const after = new Int16Array(FRAME);
-    this.#read(after, FRAME);
-    for (let at = 0; at < FRAME; at += 1) {
+    const after = new Int16Array(this.#frame);
+    this.#read(after, this.#frame);
+    for (let at = 0; at < this.#frame; at += 1) {
       const before = frame[at] ?? 0;
-      frame[at] = before + (((after[at] ?? 0) - before) * at) / FRAME;
+      frame[at] = before + (((after[at] ?? 0) - before) * at) / this.#frame;
     }
   }
 
@@ -232,7 +249,9 @@ export class JitterBuffer {
     this.#spare = Math.min(this.#spare, spare);
     this.#windowFrames += 1;
     if (this.#windowFrames < WINDOW_FRAMES) return;
-    if (this.#spare >= SPARE_MIN) this.#surplus = Math.floor((this.#spare - RESERVE) / FRAME);
+    if (this.#spare >= SPARE_MS_MIN * this.#perMs) {
+      this.#surplus = Math.floor((this.#spare - RESERVE_MS * this.#perMs) / this.#frame);
+    }
     this.#windowFrames = 0;
     this.#spare = Number.POSITIVE_INFINITY;
   }

@@ -18,7 +18,6 @@ const LOST_MAX = 0x7f_ffff;
 /** Jumps beyond these are a new beginning, not loss or reordering (RFC 3550, A.1). */
 const DROPOUT_MAX = 3000;
 const MISORDER_MAX = 100;
-const TICKS_PER_MS = 8;
 
 interface ReportBlock {
   ssrc: number;
@@ -161,6 +160,8 @@ export class Reception {
   received = 0;
   ssrc: number | null = null;
   jitterMs = 0;
+  /** Ticks of the timestamps in a second. */
+  clockRate = 8000;
   #lostBefore = 0;
   #highest = 0;
   #base = 0;
@@ -196,7 +197,7 @@ export class Reception {
       fractionLost: missing > 0 ? Math.min(255, Math.floor((missing * 256) / expected)) : 0,
       lost: this.lost,
       highestSequence: this.#highest,
-      jitter: this.jitterMs * TICKS_PER_MS,
+      jitter: (this.jitterMs * this.clockRate) / 1000,
     };
   }
 
@@ -216,7 +217,7 @@ export class Reception {
 
   /** RFC 3550, A.8. Timestamps that jump would be taken for seconds of jitter. */
   #measure(timestamp: number, nowMs: number): void {
-    const transitMs = nowMs - timestamp / TICKS_PER_MS;
+    const transitMs = nowMs - (timestamp * 1000) / this.clockRate;
     const differenceMs = Math.abs(transitMs - this.#transitMs);
     this.#transitMs = transitMs;
     if (differenceMs < 1000) this.jitterMs += (differenceMs - this.jitterMs) / 16;

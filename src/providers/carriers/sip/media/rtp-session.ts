@@ -7,9 +7,12 @@ import { isIP } from "node:net";
 import type { Logger } from "#core/logger.ts";
 import { mayBeTelephone } from "#core/networks.ts";
 import type { Timer } from "#core/system.ts";
-import { encodeG711, LAWS } from "./g711.ts";
+import { createFrameResampler, type Resampler } from "#audio/resampler.ts";
+import type { Codec } from "#providers/carriers/sip/grammar/codec-names.ts";
+import { openCoders, type Coder } from "./codecs.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { isSame, Latch, type Place } from "./latch.ts";
+import { PacketOrder } from "./packet-order.ts";
 import { forSocket, plainHost, type MayReach } from "#providers/carriers/sip/transport/peer.ts";
 import { buildRtcp, parseRtcp, Reception } from "./rtcp.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "./rtp.ts";
@@ -24,9 +27,13 @@ import {
 
 export interface RtpSessionOptions extends PairOptions {
   log: Logger;
+  /** Samples per second of what is sent and heard, whatever the codec. */
+  rate: number;
+  /** Those that may be agreed on. */
+  codecs: readonly Codec[];
   /** Whether sound may be sent to the IP address; asked about each it seems to come from. */
   mayReach: MayReach;
-  /** 160 samples at 8 kHz, to keep, once per `send`; gaps concealed for 60 ms, then silence. */
+  /** 20 ms, to keep, once per `send`; gaps concealed for 60 ms, then silence. */
   onAudio(pcm: Int16Array): void;
   /** Once per key, at its beginning. */
   onDtmf(digit: string): void;
@@ -39,7 +46,7 @@ export interface RtpSession {
   readonly port: number;
   /** Again after a re-INVITE. */
   agree(agreed: Agreed): void;
-  /** 160 samples, every 20 ms; the array is not kept. */
+  /** 20 ms, every 20 ms; the array is not kept. */
   send(pcm: Int16Array): void;
   sendDtmf(digits: string): void;
   stats(): { received: number; lost: number; jitterMs: number; sent: number };
@@ -47,8 +54,7 @@ export interface RtpSession {
   close(): void;
 }
 
-const FRAME = 160;
-const SILENCE = new Int16Array(FRAME);
+const FRAMES_PER_SECOND = 50;
 const COMFORT_NOISE = 13;
 const CHECK_MS = 1000;
 const TIMEOUT_MS = 60_000;
@@ -57,7 +63,27 @@ const REPORT_MS = 5000;
 /** Opens the two sockets; rejects when there is no pair of ports. */
 export async function openRtpSession(options: RtpSessionOptions): Promise<RtpSession> {
   const sockets = await openPair(options);
-  return new Session(options, sockets);
+  return new Session(options, sockets, await openCoders(options.codecs));
+}
+
+/** What belongs to the codec that was agreed on. */
+interface Line {
+  coder: Coder;
+  jitter: JitterBuffer;
+  order: PacketOrder;
+  toCoder: Resampler;
+  fromCoder: Resampler;
+}
+
+function lineOf(coder: Coder, rate: number): Line {
+  const jitter = new JitterBuffer(coder.rate);
+  return {
+    coder,
+    jitter,
+    order: new PacketOrder(coder, (at, pcm) => jitter.push(at, pcm)),
+    toCoder: createFrameResampler(rate, coder.rate),
+    fromCoder: createFrameResampler(coder.rate, rate),
+  };
 }
 
 class Session implements RtpSession {
@@ -67,13 +93,15 @@ class Session implements RtpSession {
   readonly #rtcp: Socket;
   readonly #timer: Timer;
   readonly #latch: Latch;
-  readonly #jitter = new JitterBuffer();
+  readonly #coders: readonly Coder[];
+  readonly #silence: Int16Array;
   readonly #reception = new Reception();
   readonly #keysIn: ReturnType<typeof createDtmfReceiver>;
   readonly #keysOut = new DtmfSender();
   readonly #ssrc: number;
   readonly #cname: string;
   #agreed: Agreed | null = null;
+  #line: Line | null = null;
   #sender: { key: SrtpKey; srtp: SrtpSender } | null = null;
   #receiver: { key: SrtpKey; srtp: SrtpReceiver } | null = null;
   #isClosed = false;
@@ -92,9 +120,13 @@ class Session implements RtpSession {
   #reportFrom: Place | null = null;
   #lastReport: { ntpMiddle: number; atMs: number } | null = null;
 
-  constructor(options: RtpSessionOptions, { rtp, rtcp }: { rtp: Socket; rtcp: Socket }) {
+  constructor(
+    options: RtpSessionOptions, { rtp, rtcp }: { rtp: Socket; rtcp: Socket }, coders: Coder[],
+  ) {
     const { system } = options;
     this.#options = options;
+    this.#coders = coders;
+    this.#silence = new Int16Array(options.rate / FRAMES_PER_SECOND);
     this.#rtp = rtp;
     this.#rtcp = rtcp;
     this.port = rtp.address().port;
@@ -120,6 +152,7 @@ class Session implements RtpSession {
     if (this.#isClosed) return;
     const { remote, srtp } = agreed;
     this.#agreed = agreed;
+    if (this.#line?.coder.codec !== agreed.codec) this.#change(agreed.codec);
     this.#latch.name(
       isPlace(remote.host, remote.port) ? { address: remote.host, port: remote.port } : null);
     // A key that stays keeps its roll-over counter and what came already.
@@ -138,7 +171,7 @@ class Session implements RtpSession {
   send(pcm: Int16Array): void {
     if (this.#isClosed) return;
     this.#sendFrame(pcm);
-    this.#options.onAudio(this.#jitter.pull());
+    this.#options.onAudio(this.#pull());
   }
 
   sendDtmf(digits: string): void {
@@ -157,37 +190,51 @@ class Session implements RtpSession {
     this.#timer.cancel();
     this.#rtp.close();
     this.#rtcp.close();
+    for (const coder of this.#coders) coder.close();
+  }
+
+  /** Another codec is another way of counting: nothing of before can be played on. */
+  #change(codec: Codec): void {
+    const coder = this.#coders.find((one) => one.codec === codec);
+    if (!coder) throw new Error(`${codec} was agreed on and never offered`);
+    this.#line = lineOf(coder, this.#options.rate);
+    this.#reception.clockRate = coder.clockRate;
   }
 
   // What goes out
 
   #sendFrame(pcm: Int16Array): void {
+    const line = this.#line;
     const timestamp = this.#timestamp;
-    this.#timestamp = (timestamp + FRAME) >>> 0;
+    this.#timestamp = (timestamp + (line?.coder.clockRate ?? 0) / FRAMES_PER_SECOND) >>> 0;
     const agreed = this.#agreed;
     const to = this.#target();
-    if (!agreed || !to || agreed.isHeld) {
+    if (!agreed || !line || !to || agreed.isHeld) {
       this.#isFirst = true;
       return;
     }
     const key = this.#keysOut.next();
     if (key && agreed.telephoneEvent !== null) {
-      return this.#sendKey(key, agreed.telephoneEvent, timestamp, to);
+      return this.#sendKey(key, agreed, timestamp, to);
     }
-    const frame = !key ? pcm : key.isTone ? dtmfTone(key.digit, key.duration) : SILENCE;
-    const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + frame.length);
-    encodeG711(LAWS[agreed.codec], frame, packet, RTP_HEADER_BYTES);
+    const { rate } = this.#options;
+    const frame = !key ? pcm : key.isTone ? dtmfTone(key, rate) : this.#silence;
+    const payload = line.coder.encode(line.toCoder.process(frame));
+    const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + payload.length);
+    packet.set(payload, RTP_HEADER_BYTES);
     this.#sendPacket(packet, agreed.payloadType, this.#isFirst, timestamp, to);
     this.#isFirst = false;
   }
 
-  #sendKey(key: DtmfFrame, payloadType: number, timestamp: number, to: Place): void {
+  #sendKey(
+    key: DtmfFrame, { telephoneEvent, eventRate }: Agreed, timestamp: number, to: Place,
+  ): void {
     if (key.isFirst) this.#keyTimestamp = timestamp;
     this.#isFirst = true;
-    if (!key.event) return;
+    if (!key.event || telephoneEvent === null) return;
     const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + EVENT_BYTES);
-    writeTelephoneEvent(packet, RTP_HEADER_BYTES, key.event);
-    this.#sendPacket(packet, payloadType, key.isFirst, this.#keyTimestamp, to);
+    writeTelephoneEvent(packet, RTP_HEADER_BYTES, key.event, eventRate);
+    this.#sendPacket(packet, telephoneEvent, key.isFirst, this.#keyTimestamp, to);
   }
 
   #sendPacket(
@@ -236,7 +283,14 @@ class Session implements RtpSession {
     if (!this.#isOfStream(packet.ssrc)) return;
     this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
     if (kind === "noise") return;
-    this.#jitter.push(packet, LAWS[agreed.codec].samples);
+    this.#line?.order.push(packet);
+  }
+
+  #pull(): Int16Array {
+    const line = this.#line;
+    if (!line) return this.#silence.slice();
+    if (line.jitter.depthMs < 1000 / FRAMES_PER_SECOND) line.order.due();
+    return line.fromCoder.process(line.jitter.pull());
   }
 
   /** A new stream (a transfer at the far end) has to come twice: a stray packet resets nothing. */
@@ -252,7 +306,8 @@ class Session implements RtpSession {
     this.#streamIn = ssrc;
     this.#nextStreamIn = null;
     this.#lastReport = null;
-    this.#jitter.reset();
+    this.#line?.order.reset();
+    this.#line?.jitter.reset();
     return true;
   }
 

@@ -43,10 +43,14 @@ export function parseTelephoneEvent(payload: Buffer): TelephoneEvent | null {
   };
 }
 
-export function writeTelephoneEvent(target: Buffer, at: number, event: TelephoneEvent): void {
+/** `duration` is at 8 kHz, and is written in ticks of the events' own clock. */
+export function writeTelephoneEvent(
+  target: Buffer, at: number, event: TelephoneEvent, clockRate = RATE,
+): void {
+  const ticks = (event.duration * clockRate) / RATE;
   target[at] = event.event;
   target[at + 1] = (event.isEnd ? 0x80 : 0) | event.volume;
-  target.writeUInt16BE(Math.min(event.duration, DURATION_MAX), at + 2);
+  target.writeUInt16BE(Math.min(ticks, DURATION_MAX), at + 2);
 }
 
 /**
@@ -122,15 +126,18 @@ export class DtmfSender {
   }
 }
 
-/** The frame of a key's two tones that ends `duration` samples after their beginning. */
-export function dtmfTone(digit: string, duration: number): Int16Array {
+/** The frame of a key's two tones that ends `duration` samples (at 8 kHz) after their beginning. */
+export function dtmfTone(
+  { digit, duration }: Pick<DtmfFrame, "digit" | "duration">, rate = RATE,
+): Int16Array {
   const row = KEYPAD.findIndex((keys) => keys.includes(digit));
   const column = KEYPAD[row]?.indexOf(digit) ?? 0;
-  const low = (2 * Math.PI * (ROWS[row] ?? 0)) / RATE;
-  const high = (2 * Math.PI * (COLUMNS[column] ?? 0)) / RATE;
-  const pcm = new Int16Array(FRAME);
-  for (let at = 0; at < FRAME; at += 1) {
-    const time = duration - FRAME + at;
+  const low = (2 * Math.PI * (ROWS[row] ?? 0)) / rate;
+  const high = (2 * Math.PI * (COLUMNS[column] ?? 0)) / rate;
+  const scale = rate / RATE;
+  const pcm = new Int16Array(FRAME * scale);
+  for (let at = 0; at < pcm.length; at += 1) {
+    const time = duration * scale - pcm.length + at;
     pcm[at] = Math.round(LOW_LEVEL * Math.sin(low * time) + HIGH_LEVEL * Math.sin(high * time));
   }
   return pcm;

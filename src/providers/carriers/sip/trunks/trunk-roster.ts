@@ -68,6 +68,7 @@ export function identityOf(
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
   trunk.phoneNumber, trunk.username, trunk.password, trunk.address, trunk.port, trunk.transport,
   trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy, trunk.requireSrtp,
+  trunk.codecs,
 ]);
 
 /** In the Contact we register: tells by which trunk a call comes. */

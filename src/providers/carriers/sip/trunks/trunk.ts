@@ -1,4 +1,14 @@
-// A SIP trunk as the carrier needs it: where its telephone system is, and who we are there.
+// A SIP trunk as the carrier needs it: where its telephone system is, who we are there, and how the
+// sound of its calls is coded.
+/** Names as owners write them; those of wide sound first. */
+export const SIP_CODECS = ["opus", "g722", "pcmu", "pcma"] as const;
+export type SipCodec = (typeof SIP_CODECS)[number];
+
+const WIDE: readonly SipCodec[] = ["opus", "g722"];
+/** Samples per second of calls whose codec is most likely this one. */
+export const rateOfCodec = (codec: SipCodec | undefined): 8000 | 16_000 =>
+  (codec !== undefined && WIDE.includes(codec) ? 16_000 : 8000);
+
 export interface TrunkSetup {
   id: number;
   accountId: number;
@@ -19,6 +29,8 @@ export interface TrunkSetup {
   allowedNetworks: string[] | null;
   /** Calls whose sound is not encrypted are refused, and none is placed. */
   requireSrtp: boolean;
+  /** At least one, best first: those offered and taken. */
+  codecs: readonly SipCodec[];
   /** `address` is a proxy before the telephone system; URIs keep the domain of `username`. */
   outboundProxy: boolean;
 }

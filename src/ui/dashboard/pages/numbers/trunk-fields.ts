@@ -24,6 +24,7 @@ export interface TrunkForm {
   networks: string;
   isProxy: boolean;
   isSrtpRequired: boolean;
+  codecs: string;
 }
 
 export const NEW_TRUNK: TrunkForm = {
@@ -31,6 +32,7 @@ export const NEW_TRUNK: TrunkForm = {
   address: "", port: null, transport: "udp", format: "+e164", auth: "auth", networks: "",
   isProxy: false,
   isSrtpRequired: false,
+  codecs: "pcmu,pcma",
 };
 
 export const formOf = (trunk: Trunk): TrunkForm => ({
@@ -48,6 +50,7 @@ export const formOf = (trunk: Trunk): TrunkForm => ({
   networks: (trunk.allowed_inbound_ips ?? []).join("\n"),
   isProxy: trunk.outbound_proxy,
   isSrtpRequired: trunk.require_srtp,
+  codecs: trunk.sip_codecs.join(","),
 });
 
 export const networksOf = (text: string): string[] =>
@@ -69,6 +72,7 @@ export const bodyOf = (form: TrunkForm) => ({
   ...(form.auth === "ip" ? { allowed_inbound_ips: networksOf(form.networks) } : {}),
   outbound_proxy: form.isProxy,
   require_srtp: form.isSrtpRequired,
+  sip_codecs: form.codecs.split(","),
 }) as TrunkBody;
 
 export const TYPES: Option[] = [
@@ -78,6 +82,16 @@ export const TYPES: Option[] = [
 export const TRANSPORTS: Option[] = [
   { value: "udp", label: "UDP" }, { value: "tcp", label: "TCP" }, { value: "tls", label: "TLS" },
 ];
+/** As most trunks want them; another order is the API's to set, and stays as it is. */
+const CODEC_CHOICES: Option[] = [
+  { value: "pcmu,pcma", label: "Telephone (G.711)" },
+  { value: "g722,pcmu,pcma", label: "HD where it can: G.722" },
+  { value: "opus,g722,pcmu,pcma", label: "HD where it can: Opus, then G.722" },
+];
+export const codecChoices = (codecs: string): Option[] =>
+  (CODEC_CHOICES.some(({ value }) => value === codecs)
+    ? CODEC_CHOICES
+    : [...CODEC_CHOICES, { value: codecs, label: codecs.split(",").join(", ") }]);
 export const FORMATS: Option[] = [
   { value: "+e164", label: "+4930123456" },
   { value: "e164", label: "4930123456" },

@@ -5,7 +5,7 @@ import { Form, NumberField, SelectField, TextArea, TextField, Toggle } from "#ui
 import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { ALL_OPTIONS } from "./countries.ts";
 import {
-  AUTHS, bodyOf, formOf, FORMATS, networksOf, NEW_TRUNK, TRANSPORTS, TYPES,
+  AUTHS, bodyOf, codecChoices, formOf, FORMATS, networksOf, NEW_TRUNK, TRANSPORTS, TYPES,
   type Trunk, type TrunkForm,
 } from "./trunk-fields.ts";
 
@@ -107,6 +107,11 @@ function ServerPart({ form, errors, set, isNew }: PartProps & { isNew: boolean }
           onInput={(format) => set({ format })} error={errors.sip_calling_format}
         />
       </div>
+      <SelectField
+        label="Sound" value={form.codecs} options={codecChoices(form.codecs)}
+        hint="HD is heard and understood better, where the telephone system speaks it too"
+        onInput={(codecs) => set({ codecs })} error={errors.sip_codecs}
+      />
       <Toggle
         label="The server is an outbound proxy" value={form.isProxy}
         hint="Keeps the domain of a user name like user@domain" error={errors.outbound_proxy}
