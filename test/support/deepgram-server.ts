@@ -54,6 +54,8 @@ export interface DeepgramServer {
   refuse(status: number | null): void;
   /** What a peer does when asked to finish; at first an empty final result. */
   onFinalize(answer: (peer: DeepgramPeer) => void): void;
+  /** What a peer makes of audio; at first nothing. */
+  onAudio(hear: (peer: DeepgramPeer, pcm: Int16Array) => void): void;
   close(): Promise<void>;
 }
 
@@ -68,6 +70,7 @@ export async function startDeepgramServer(): Promise<DeepgramServer> {
   let waiting: Waiter[] = [];
   let finalize = (peer: DeepgramPeer): void =>
     peer.result({ text: "", isFinal: true, fromFinalize: true });
+  let hear = (_peer: DeepgramPeer, _pcm: Int16Array): void => undefined;
   const look = (): void => {
     for (const waiter of waiting.filter(({ holds }) => holds())) {
       waiting = waiting.filter((other) => other !== waiter);
@@ -92,7 +95,7 @@ export async function startDeepgramServer(): Promise<DeepgramServer> {
       const { pathname, searchParams } = new URL(request.url ?? "/", "http://deepgram");
       const peer = createPeer({
         connection, path: pathname, query: searchParams, headers: request.headers, until, look,
-        finalize: (asking) => finalize(asking),
+        finalize: (asking) => finalize(asking), hear: (heard, pcm) => hear(heard, pcm),
       });
       peers.push(peer);
       look();
@@ -109,6 +112,7 @@ export async function startDeepgramServer(): Promise<DeepgramServer> {
     },
     refuse: (next) => (status = next),
     onFinalize: (answer) => (finalize = answer),
+    onAudio: (next) => (hear = next),
     close: async () => {
       for (const connection of sockets.clients) connection.terminate();
       const closed = once(server, "close");
@@ -127,6 +131,7 @@ interface PeerOptions {
   until(holds: () => boolean): Promise<void>;
   look(): void;
   finalize(peer: DeepgramPeer): void;
+  hear(peer: DeepgramPeer, pcm: Int16Array): void;
 }
 
 function createPeer(options: PeerOptions): DeepgramPeer {
@@ -161,6 +166,9 @@ function createPeer(options: PeerOptions): DeepgramPeer {
     if (isBinary) {
       peer.audioBytes += data.length;
       peer.chunkBytes.push(data.length);
+      const pcm = new Int16Array(data.length >> 1);
+      Buffer.from(pcm.buffer).set(data.subarray(0, pcm.byteLength));
+      options.hear(peer, pcm);
     } else {
       const { type } = JSON.parse(data.toString()) as { type: string };
       peer.controls.push(type);

@@ -10,6 +10,7 @@ import { createEmbeddedVoices, espeakMissing } from "./embedded/embedded-voices.
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
+import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
@@ -42,7 +43,10 @@ export interface SpeechConfig {
 }
 
 export interface Engines {
-  /** Throw a ProviderError for a code they cannot serve. */
+  /**
+   * Throw a ProviderError for a code they cannot serve. Where the engine fails in the middle of a
+   * call, the others that are set up go on.
+   */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;
   speechToSpeech(): SpeechToSpeech;
@@ -165,10 +169,29 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
 }
 
 async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
-  const { log } = options;
-  const { deepgram, sherpa, transcription } = config;
   const vad = await createVad();
-  const synthesizer = openSynthesizers(config, options);
+  const speaking = openSynthesizers(config, options);
+  options.log.info({ vad: vad.name }, "speech engines are open");
+  return {
+    synthesizer: enduringSynthesizers(
+      speaking, (language) => usable(SYNTHESIZERS, config, language), options),
+    transcriber: enduringTranscribers(
+      openTranscribers(config, options),
+      (language) => usable(TRANSCRIBERS, config, language), options),
+    speechToSpeech: realtimeModel(config, options),
+    vad,
+    noiseFilter: createNoiseFilter(options.log),
+    speak: (text, rate, ready) => {
+      const wanted = { ...CLEAR_VOICE, rate };
+      speakWhole(speaking("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));
+    },
+  };
+}
+
+function openTranscribers(
+  { deepgram, sherpa, transcription }: SpeechConfig, options: OpenOptions,
+): (code: string) => Transcriber {
+  const { log } = options;
   const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
   if (deepgram) {
     const create = deepgram.model.startsWith("flux") ? createDeepgramFlux : createDeepgram;
@@ -180,21 +203,10 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     });
   }
   if (sherpa) transcribers["sherpa-onnx"] = createSherpa(sherpa, log);
-  log.info({ vad: vad.name }, "speech engines are open");
-  return {
-    synthesizer,
-    transcriber: (code) => {
-      const found = transcribers[code];
-      if (!found) throw missing(code);
-      return found;
-    },
-    speechToSpeech: realtimeModel(config, options),
-    vad,
-    noiseFilter: createNoiseFilter(log),
-    speak: (text, rate, ready) => {
-      const wanted = { ...CLEAR_VOICE, rate };
-      speakWhole(synthesizer("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));
-    },
+  return (code) => {
+    const found = transcribers[code];
+    if (!found) throw missing(code);
+    return found;
   };
 }
 
@@ -219,11 +231,11 @@ export function openSynthesizers(
   };
   if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
-  return (code) => {
+  return remembered((code) => {
     const found = synthesizers[code];
     if (!found) throw missing(code);
     return saidAsWritten(found, "words");
-  };
+  });
 }
 
 /** Speaks a whole line; null when the engine has failed. */

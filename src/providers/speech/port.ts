@@ -31,10 +31,17 @@ export type TranscriptEvent =
    * detect turns.
    */
   | { kind: "end_of_turn" }
+  /** Another engine goes on with the stream, which may differ from the first in this. */
+  | { kind: "replaced"; detectsTurns: boolean }
   /** The stream is over; nothing follows. */
   | { kind: "failed"; error: ProviderError };
 
 export interface TranscriberStream {
+  /**
+   * How much of what was written is in final texts, while the newest is being reported; absent: the
+   * engine does not say.
+   */
+  readonly coveredMs?: number;
   /** Any number of samples; the array is not kept. */
   write(pcm: Pcm): void;
   /**

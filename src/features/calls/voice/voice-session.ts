@@ -22,6 +22,7 @@ export class VoiceSession implements CallSession {
   #settings: VoiceSettings;
   #synthesizer: Synthesizer;
   #transcriber: Transcriber;
+  #detectsTurns: boolean;
   #turnSettings: TurnSettings;
   /** Null until the call is answered. */
   #input: SpeechInput | null = null;
@@ -41,6 +42,7 @@ export class VoiceSession implements CallSession {
     this.#settings = options.settings;
     this.#synthesizer = options.synthesizer;
     this.#transcriber = options.transcriber;
+    this.#detectsTurns = this.#transcriber.detectsTurns;
     this.#turnSettings = this.#turnSettingsOf(options.settings);
     this.channel = new Channel<Speech>(options, {
       answered: () => this.#answered(),
@@ -66,7 +68,7 @@ export class VoiceSession implements CallSession {
       ...timerSettingsOf(settings, durationMaxMs),
       hasFillers: settings.fillers !== null,
       hasGreeting: greeting.trim() !== "",
-      detectsTurns: this.#transcriber.detectsTurns,
+      detectsTurns: this.#detectsTurns,
     };
   }
 
@@ -114,6 +116,7 @@ export class VoiceSession implements CallSession {
     this.#settings = settings;
     this.#synthesizer = synthesizer ?? this.#synthesizer;
     this.#transcriber = transcriber ?? this.#transcriber;
+    if (hasOtherInput) this.#detectsTurns = this.#transcriber.detectsTurns;
     this.#turnSettings = this.#turnSettingsOf(settings);
     if (hasOtherInput && this.#input) {
       this.#input.close();
@@ -153,6 +156,9 @@ export class VoiceSession implements CallSession {
         return this.channel.scribe?.customerIsSaying(this.#unanswered());
       case "end_of_turn":
         return this.#feed({ kind: "end_of_turn" });
+      case "replaced":
+        this.#detectsTurns = event.detectsTurns;
+        return void (this.#turnSettings = this.#turnSettingsOf(this.#settings));
       case "failed":
         this.#options.log.warn({ err: event.error }, "speech recognition failed");
         return this.channel.hangUp("speech_failed");

@@ -3,13 +3,14 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Timer } from "#core/system.ts";
-import {
-  boundedHints, createComplaints, DeepgramLink, type DeepgramOptions,
-} from "./deepgram-link.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
+import {
+  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+} from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
+import { CLOSE_STREAM, DEEPGRAM_NEWS, keyHeader } from "./deepgram.ts";
 
 /** What Flux is made for. */
 const CHUNK_MS = 80;
@@ -27,12 +28,13 @@ const TurnInfo = Type.Object({
     Type.Literal("EndOfTurn"),
   ]),
   transcript: Type.String(),
+  audio_window_end: Type.Optional(Type.Number({ minimum: 0 })),
   languages: Type.Optional(Type.Array(Type.String())),
 });
 type TurnInfo = Static<typeof TurnInfo>;
 const turnInfoCheck = TypeCompiler.Compile(TurnInfo);
 
-export function createDeepgramFlux(args: DeepgramOptions): Transcriber {
+export function createDeepgramFlux(args: RecogniserOptions): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
@@ -42,7 +44,7 @@ export function createDeepgramFlux(args: DeepgramOptions): Transcriber {
   };
 }
 
-function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOptions): URL {
+function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
   const query: [string, string][] = [
     ["model", model],
     ["encoding", "linear16"],
@@ -59,40 +61,45 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
 }
 
 class FluxStream implements TranscriberStream {
-  readonly #args: DeepgramOptions;
+  readonly #args: RecogniserOptions;
   readonly #publish: (event: TranscriptEvent) => void;
-  readonly #link: DeepgramLink;
-  readonly #chunk: Pcm;
+  readonly #link: RecognitionLink;
+  readonly #silence: Pcm;
   readonly #stalls: Timer;
-  #filled = 0;
   #writtenMs: number;
   #isOpen = true;
   #inTurn = false;
   #partial = "";
   /** Words of the turn that were reported as final. */
   #wordsTold = 0;
+  /** Where the audio ends that the newest message speaks of. */
+  #windowEndS = 0;
+  coveredMs = 0;
 
   constructor(
-    args: DeepgramOptions, options: TranscriptionOptions, publish: (event: TranscriptEvent) => void,
+    args: RecogniserOptions, options: TranscriptionOptions,
+    publish: (event: TranscriptEvent) => void,
   ) {
     this.#args = args;
     this.#publish = publish;
-    const complain = createComplaints(args);
-    this.#chunk = new Int16Array((options.rate * CHUNK_MS) / 1000);
+    const complain = createComplaints(args, "Deepgram", DEEPGRAM_NEWS);
+    this.#silence = new Int16Array((options.rate * CHUNK_MS) / 1000);
     this.#writtenMs = args.system.monotonicMs();
     this.#stalls = args.system.every(STALL_MS, () => this.#fillStall());
-    this.#link = new DeepgramLink({
+    this.#link = new RecognitionLink({
       ...args,
+      vendor: "Deepgram",
       rate: options.rate,
       listenUrl: listenUrl(args, options),
+      headers: keyHeader(args.key),
+      chunkMs: CHUNK_MS,
+      farewell: CLOSE_STREAM,
       keepAlive: { afterMs: KEEP_ALIVE_MS, send: () => this.#sendSilence(1) },
       onMessage: (message) => {
         if (turnInfoCheck.Check(message)) this.#turn(message);
         else complain(message);
       },
-      onLost: () => this.#lost(),
       onFailed: (error) => {
-        this.#lost();
         if (this.#end()) this.#publish({ kind: "failed", error });
       },
     });
@@ -101,33 +108,27 @@ class FluxStream implements TranscriberStream {
   write(pcm: Pcm): void {
     if (!this.#isOpen) return;
     this.#writtenMs = this.#args.system.monotonicMs();
-    for (let at = 0; at < pcm.length;) {
-      const take = Math.min(this.#chunk.length - this.#filled, pcm.length - at);
-      this.#chunk.set(pcm.subarray(at, at + take), this.#filled);
-      this.#filled += take;
-      at += take;
-      if (this.#filled === this.#chunk.length) this.#flush();
-    }
+    this.#link.audio(pcm);
   }
 
   /** Flux cannot be asked to finish: what it has understood by now closes the piece. */
   finalize(): void {
     if (!this.#isOpen) return;
-    this.#flush();
+    this.#link.flush();
     this.#closePiece(this.#partial);
   }
 
   close(): void {
-    this.#flush();
     this.#end();
     this.#link.close();
   }
 
-  #turn({ event, transcript, languages }: TurnInfo): void {
+  #turn({ event, transcript, languages, audio_window_end: endS }: TurnInfo): void {
+    this.#windowEndS = Math.min(endS ?? this.#link.positionS, this.#link.positionS);
     const text = transcript.slice(0, TEXT_CHARS_MAX);
     const isStart = !this.#inTurn && event !== "EndOfTurn";
     // A turn whose end got lost.
-    if (event === "StartOfTurn" && this.#inTurn) this.#lost();
+    if (event === "StartOfTurn" && this.#inTurn) this.#turnLost();
     if (event === "StartOfTurn" || (isStart && text !== "")) {
       this.#inTurn = true;
       this.#wordsTold = 0;
@@ -148,8 +149,8 @@ class FluxStream implements TranscriberStream {
     if (isHeard && this.#isOpen) this.#publish({ kind: "end_of_turn" });
   }
 
-  /** The next connection knows nothing of the turn: what was understood of it is kept. */
-  #lost(): void {
+  /** What was understood of a turn that has no end is kept. */
+  #turnLost(): void {
     this.#inTurn = false;
     if (this.#partial !== "") this.#closePiece(this.#partial);
     this.#wordsTold = 0;
@@ -157,6 +158,7 @@ class FluxStream implements TranscriberStream {
 
   #closePiece(text: string, language?: string): void {
     this.#partial = "";
+    this.coveredMs = this.#windowEndS * 1000;
     this.#wordsTold += wordsOf(text).length;
     this.#publish({ kind: "final", text, ...(language ? { language } : {}) });
   }
@@ -167,14 +169,8 @@ class FluxStream implements TranscriberStream {
   }
 
   #sendSilence(chunks: number): void {
-    this.#flush();
-    const silence = new Int16Array(this.#chunk.length);
-    for (let count = 0; count < chunks; count += 1) this.#link.audio(silence);
-  }
-
-  #flush(): void {
-    if (this.#filled > 0) this.#link.audio(this.#chunk.subarray(0, this.#filled));
-    this.#filled = 0;
+    this.#link.flush();
+    for (let count = 0; count < chunks; count += 1) this.#link.audio(this.#silence);
   }
 
   /** False when it is over already. */

@@ -3,12 +3,12 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Timer } from "#core/system.ts";
-import {
-  boundedHints, createComplaints, DeepgramLink, type DeepgramOptions,
-} from "./deepgram-link.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
+import {
+  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+} from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
 /** Deepgram hangs up after 10 s without audio or a sign of life. */
@@ -43,11 +43,20 @@ const Results = Type.Object({
 type Results = Static<typeof Results>;
 const resultsCheck = TypeCompiler.Compile(Results);
 
+/** What both interfaces say beside transcripts. */
+export const DEEPGRAM_NEWS: ReadonlySet<string> = new Set([
+  "Metadata", "SpeechStarted", "UtteranceEnd", "Connected", "ConfigureSuccess", "ConfigureFailure",
+]);
+export const CLOSE_STREAM = JSON.stringify({ type: "CloseStream" });
+
+export const keyHeader = (key: string | null): Record<string, string> =>
+  key === null ? {} : { authorization: `Token ${key}` };
+
 /** Whether the model follows a speaker from one language into another. */
 export const deepgramHearsSeveral = (model: string): boolean =>
   /^nova-3|^flux-.*-multi$/.test(model);
 
-export function createDeepgram(args: DeepgramOptions): Transcriber {
+export function createDeepgram(args: RecogniserOptions): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
@@ -57,7 +66,7 @@ export function createDeepgram(args: DeepgramOptions): Transcriber {
   };
 }
 
-function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOptions): URL {
+function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
   // Before nova-3 hints had another name.
   const hintName = /^(nova-3|flux)/.test(model) ? "keyterm" : "keywords";
   const hearsSeveral = options.languages.length > 1 && deepgramHearsSeveral(model);
@@ -82,9 +91,9 @@ function listenUrl({ url, model }: DeepgramOptions, options: TranscriptionOption
 }
 
 class DeepgramStream implements TranscriberStream {
-  readonly #args: DeepgramOptions;
+  readonly #args: RecogniserOptions;
   readonly #publish: (event: TranscriptEvent) => void;
-  readonly #link: DeepgramLink;
+  readonly #link: RecognitionLink;
   #isOpen = true;
   #partial = "";
   #partialEndS = 0;
@@ -97,29 +106,37 @@ class DeepgramStream implements TranscriberStream {
   #timer: Timer | null = null;
 
   constructor(
-    args: DeepgramOptions, options: TranscriptionOptions, publish: (event: TranscriptEvent) => void,
+    args: RecogniserOptions, options: TranscriptionOptions,
+    publish: (event: TranscriptEvent) => void,
   ) {
     this.#args = args;
     this.#publish = publish;
-    const complain = createComplaints(args);
-    const link = new DeepgramLink({
+    const complain = createComplaints(args, "Deepgram", DEEPGRAM_NEWS);
+    const link = new RecognitionLink({
       ...args,
+      vendor: "Deepgram",
       rate: options.rate,
       listenUrl: listenUrl(args, options),
-      keepAlive: { afterMs: KEEP_ALIVE_MS, send: () => link.control("KeepAlive") },
+      headers: keyHeader(args.key),
+      chunkMs: 0,
+      farewell: CLOSE_STREAM,
+      keepAlive: { afterMs: KEEP_ALIVE_MS, send: () => link.control(controlOf("KeepAlive")) },
       onMessage: (message) => {
         if (resultsCheck.Check(message)) this.#result(message);
         else complain(message);
       },
-      onLost: () => this.#lost(),
       onFailed: (error) => {
-        this.#lost();
+        this.#settle(this.#asked);
         if (!this.#isOpen) return;
         this.#isOpen = false;
         this.#publish({ kind: "failed", error });
       },
     });
     this.#link = link;
+  }
+
+  get coveredMs(): number {
+    return this.#coveredS * 1000;
   }
 
   write(pcm: Pcm): void {
@@ -137,7 +154,7 @@ class DeepgramStream implements TranscriberStream {
     }
     this.#asked += 1;
     this.#timer ??= this.#args.system.after(FINALIZE_WAIT_MS, () => this.#giveUp());
-    this.#link.control("Finalize");
+    this.#link.control(controlOf("Finalize"));
   }
 
   close(): void {
@@ -188,16 +205,6 @@ class DeepgramStream implements TranscriberStream {
     this.#closePiece(this.#partial);
   }
 
-  /** What the connection had not finished is lost; what it had understood is kept. */
-  #lost(): void {
-    const isDue = this.#asked > 0 || this.#partial !== "";
-    this.#settle(this.#asked);
-    this.#givenUp = 0;
-    this.#coveredS = 0;
-    this.#askedAtS = 0;
-    if (isDue) this.#closePiece(this.#partial);
-  }
-
   #settle(answered: number): void {
     if (answered === 0) return;
     this.#asked -= answered;
@@ -212,6 +219,8 @@ class DeepgramStream implements TranscriberStream {
     this.#publish({ kind: "final", text, ...(language ? { language } : {}) });
   }
 }
+
+const controlOf = (type: "Finalize" | "KeepAlive"): string => JSON.stringify({ type });
 
 /** What a result says of audio behind `coveredS`. */
 function freshText({ start, duration, channel }: Results, coveredS: number): string {

@@ -1,0 +1,187 @@
+// The connection of one recognition to a vendor: gathers audio into messages, keeps what is to be
+// sent until it is open, and counts what went over it. When it dies the stream has failed: going on
+// is for fallback/transcriber-fallback.ts. Used by the adaptors that recognise over a WebSocket.
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { ProviderError } from "#core/faults.ts";
+import { jsonOf } from "#core/values.ts";
+import { errorText, recordOf } from "#providers/models/openai-reply.ts";
+import type { Pcm } from "./port.ts";
+import { VendorSocket, type VendorSocketLimits } from "./vendor-socket.ts";
+
+/** Audio kept while there is no connection; older audio is dropped. What is replayed fits in. */
+export const BACKLOG_MS = 40_000;
+const BACKLOG_ENTRIES_MAX = 4000;
+const MESSAGE_BYTES_MAX = 256 * 1024;
+/** All of the backlog at once, at the highest rate. */
+const SEND_BYTES_MAX = 4 * 1024 * 1024;
+const HINTS_MAX = 100;
+const HINT_CHARS_MAX = 100;
+
+/** What every recogniser of a vendor is made from. */
+export interface RecogniserOptions {
+  /** Base such as `wss://api.deepgram.com`; `https:` means the same. */
+  url: string;
+  /** Null: the server asks for none. */
+  key: string | null;
+  model: string;
+  system: System;
+  log: Logger;
+  limits?: Partial<VendorSocketLimits>;
+}
+
+interface RecognitionLinkOptions extends Omit<RecogniserOptions, "model" | "url"> {
+  /** As messages for operators call it. */
+  vendor: string;
+  /** Where to listen, with the query. */
+  listenUrl: URL;
+  headers: Record<string, string>;
+  rate: number;
+  /** Audio is gathered into messages of this length; 0: it is sent as it comes. */
+  chunkMs: number;
+  /** Sent first; absent: audio is. */
+  hello?: string;
+  /** Sent last; null: the socket is closed without a word. */
+  farewell: string | null;
+  /** Absent: the vendor needs no sign of life. Nothing was sent for `afterMs`. */
+  keepAlive?: { afterMs: number; send(): void };
+  onMessage(message: unknown): void;
+  /** The connection could not be had or died. Nothing follows. */
+  onFailed(error: ProviderError): void;
+}
+
+export class RecognitionLink {
+  readonly #options: RecognitionLinkOptions;
+  readonly #socket: VendorSocket;
+  readonly #chunk: Pcm;
+  #filled = 0;
+  /** What is to be sent once the connection is open, in order. */
+  #backlog: (Pcm | string)[] = [];
+  #backlogSamples = 0;
+  #sentSamples = 0;
+  #isClosed = false;
+
+  constructor(options: RecognitionLinkOptions) {
+    this.#options = options;
+    this.#chunk = new Int16Array((options.rate * options.chunkMs) / 1000);
+    this.#socket = this.#connect();
+  }
+
+  /** The end of the audio given to the connection. */
+  get positionS(): number {
+    return (this.#sentSamples + this.#backlogSamples + this.#filled) / this.#options.rate;
+  }
+
+  audio(pcm: Pcm): void {
+    if (this.#chunk.length === 0) return this.#give(pcm);
+    for (let at = 0; at < pcm.length;) {
+      const take = Math.min(this.#chunk.length - this.#filled, pcm.length - at);
+      this.#chunk.set(pcm.subarray(at, at + take), this.#filled);
+      this.#filled += take;
+      at += take;
+      if (this.#filled === this.#chunk.length) this.flush();
+    }
+  }
+
+  /** Sends what is gathered. */
+  flush(): void {
+    const gathered = this.#chunk.subarray(0, this.#filled);
+    this.#filled = 0;
+    if (gathered.length > 0) this.#give(gathered);
+  }
+
+  /** After all audio given before. */
+  control(message: string): void {
+    this.flush();
+    this.#give(message);
+  }
+
+  /** Idempotent; nothing is reported afterwards. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.flush();
+    this.#isClosed = true;
+    if (this.#options.farewell !== null) this.#socket.send(this.#options.farewell);
+    this.#socket.close();
+    this.#backlog = [];
+  }
+
+  #connect(): VendorSocket {
+    const { headers, keepAlive, key, limits, listenUrl, onMessage, system, vendor } = this.#options;
+    return new VendorSocket({
+      vendor,
+      url: listenUrl,
+      headers,
+      key,
+      system,
+      ...(keepAlive ? { keepAlive } : {}),
+      limits: { messageBytesMax: MESSAGE_BYTES_MAX, sendBytesMax: SEND_BYTES_MAX, ...limits },
+    }, {
+      onOpen: () => this.#opened(),
+      onText: (text) => {
+        if (!this.#isClosed) onMessage(jsonOf(text));
+      },
+      onClose: (error) => this.fail(error),
+    });
+  }
+
+  #opened(): void {
+    const { hello } = this.#options;
+    if (hello !== undefined) this.#socket.send(hello);
+    const waiting = this.#backlog;
+    this.#backlog = [];
+    this.#backlogSamples = 0;
+    for (const entry of waiting) this.#send(entry);
+  }
+
+  /** The vendor has said so itself, or the connection is gone. */
+  fail(error: ProviderError): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#socket.close();
+    this.#backlog = [];
+    this.#options.onFailed(error);
+  }
+
+  #give(entry: Pcm | string): void {
+    if (this.#isClosed) return;
+    if (this.#socket.isOpen) this.#send(entry);
+    else this.#keep(entry);
+  }
+
+  #send(entry: Pcm | string): void {
+    if (typeof entry === "string") return this.#socket.send(entry);
+    this.#sentSamples += entry.length;
+    this.#socket.send(new Uint8Array(entry.buffer, entry.byteOffset, entry.byteLength));
+  }
+
+  #keep(entry: Pcm | string): void {
+    this.#backlog.push(typeof entry === "string" ? entry : entry.slice());
+    if (typeof entry !== "string") this.#backlogSamples += entry.length;
+    const samplesMax = (this.#options.rate * BACKLOG_MS) / 1000;
+    while (this.#backlogSamples > samplesMax || this.#backlog.length > BACKLOG_ENTRIES_MAX) {
+      const dropped = this.#backlog.shift();
+      if (dropped === undefined) return;
+      if (typeof dropped !== "string") this.#backlogSamples -= dropped.length;
+    }
+  }
+}
+
+/** Hints as vendors take them: few and short. */
+export const boundedHints = (hints: string[]): string[] =>
+  hints.slice(0, HINTS_MAX).map((hint) => hint.trim().slice(0, HINT_CHARS_MAX))
+    .filter((hint) => hint !== "");
+
+/** For messages that are no transcripts: the vendor's complaints go to the log, once. */
+export function createComplaints(
+  { key, log }: Pick<RecogniserOptions, "key" | "log">, vendor: string, news: ReadonlySet<string>,
+): (message: unknown) => void {
+  let hasWarned = false;
+  return (message) => {
+    const record = recordOf(message);
+    if (hasWarned || (typeof record?.type === "string" && news.has(record.type))) return;
+    hasWarned = true;
+    const complaint = errorText(record?.description ?? record, key);
+    log.warn({ vendor, complaint }, "recognition was sent what it does not understand");
+  };
+}
