@@ -1,7 +1,7 @@
 // Whether an answering machine has answered a call whose model hears by itself, and when the
 // message is left with it. The same signs as in turn-taker.ts, from what the vendor reports of
 // the speech. Used by realtime-session.ts.
-import { MACHINE_BUDGET_MS, MACHINE_RUN_MS, MACHINE_SILENCE_MS } from "./turn-taker.ts";
+import { MACHINE_BUDGET_MS, MACHINE_RUN_MS, MACHINE_SILENCE_MS } from "./answering-machines.ts";
 import { soundsLikeMachine } from "./wording.ts";
 
 export class MachineWatch {

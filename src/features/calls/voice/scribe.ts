@@ -129,6 +129,13 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.latencies.push(turn);
   }
 
+  /** The customer had not finished: this was no turn. */
+  replyIsOff(): void {
+    const { turn } = this.#latency ?? {};
+    this.#latency = null;
+    if (turn && turn.heardMs === null && this.latencies.at(-1) === turn) this.latencies.pop();
+  }
+
   /** The first time counts. */
   stage(stage: Stage): void {
     const latency = this.#latency;

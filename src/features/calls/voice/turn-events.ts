@@ -44,8 +44,8 @@ export type TurnAction =
   | { kind: "greet" }
   /** The recogniser is to give its final text for what was said. */
   | { kind: "finalize" }
-  /** The customer has said `text`; answer it. */
-  | { kind: "reply"; text: string }
+  /** The customer has said `text`; answer it. `hasVoice`: heard, and so how long ago is known. */
+  | { kind: "reply"; text: string; hasVoice: boolean }
   /** The reply under way is not wanted: the customer goes on talking. */
   | { kind: "cancel_reply" }
   /** Stop the audio but keep it: it may go on. */
@@ -73,11 +73,15 @@ export interface TurnState {
   readonly isTalking: boolean;
   /** The customer has said something that is not answered yet. */
   readonly hasTurn: boolean;
+  /** A voice was heard saying it, not only words recognised. */
+  readonly hasVoice: boolean;
   readonly lastVoiceMs: number;
   readonly finals: string;
   readonly partial: string;
-  /** When the final text was asked for and has not come; null: nothing is due. */
-  readonly finalDueMs: number | null;
+  /** When the final text was asked for that has not come; null: none is owed. */
+  readonly finalAskedMs: number | null;
+  /** Words of the piece the recogniser has not closed that are dealt with. */
+  readonly spentWords: number;
   /** What the reply under way answers; joined with what follows when it is cancelled. */
   readonly answering: string;
   readonly isPaused: boolean;

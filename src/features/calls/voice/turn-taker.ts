@@ -1,21 +1,27 @@
-// Who speaks when: a pure reducer over what is heard, recognised, played and counted. It does no IO
-// and reads no clock; the same events at the same times always give the same actions, so a call can
-// be replayed from its events. voice-session.ts feeds it and carries out what it decides; silence,
-// keys and the length of the call are call-timers.ts's, which it asks.
+// Who speaks when: a pure reducer over what is heard, recognised, played and counted. It does no
+// IO and reads no clock; the same events at the same times always give the same actions, so a call
+// can be replayed from its events. voice-session.ts feeds it and carries out what it decides. What
+// takes the floor is barge-in.ts's, who has answered answering-machines.ts's; silence, keys and the
+// length of the call are call-timers.ts's, which it asks.
 import type { EndReason } from "#features/calls/records.ts";
 import {
-  reduceTimers, TIMERS_START, type TimerAction, type TimerEvent,
-} from "./call-timers.ts";
+  judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
+} from "./answering-machines.ts";
+import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
+import { TIMERS_START } from "./call-timers.ts";
+import {
+  askFinal, FINAL_LATEST_MS, forgetTurn, hangUp, isFinalDue, joined, said, think, timers, written,
+  type Draft,
+} from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
 } from "./turn-events.ts";
-import {
-  fillerTone, interrupts, isBackchannel, patienceAfter, soundsLikeMachine,
-} from "./wording.ts";
+import { fillerTone, patienceAfter, sameWords, soundsLikeMachine } from "./wording.ts";
 
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
-  hasTurn: false, lastVoiceMs: 0, finals: "", partial: "", finalDueMs: null, answering: "",
+  hasTurn: false, hasVoice: false, lastVoiceMs: 0, finals: "", partial: "", finalAskedMs: null,
+  spentWords: 0, answering: "",
   isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, functionRunning: false,
   ending: null, listener: "unknown", runMs: 0, messageLeft: false,
 };
@@ -26,26 +32,10 @@ const LISTEN_CONFIRM_MS = 60;
 const WORD_GAP_MS = 100;
 /** After this much silence the recogniser is asked for its final text. */
 const FINALIZE_AFTER_MS = 200;
-const FINAL_WAIT_MS = 2000;
 const ENDPOINT_SHORTEST_MS = 300;
 const ENDPOINT_LONGEST_MS = 2500;
-const BACKCHANNEL_SILENCE_MS = 500;
-const FALSE_INTERRUPTION_MS = 2000;
 const FILLER_AFTER_MS = 700;
-/** A person who answers does not speak as long as this without a breath. */
-export const MACHINE_RUN_MS = 3500;
-/** After the greeting of a machine. */
-export const MACHINE_SILENCE_MS = 1500;
-export const MACHINE_BUDGET_MS = 20_000;
 const HUMAN_SILENCE_MS = 500;
-
-/** A draft of the next state with the actions it leads to; lives for one event. */
-interface Draft {
-  state: { -readonly [K in keyof TurnState]: TurnState[K] };
-  actions: TurnAction[];
-  settings: TurnSettings;
-  nowMs: number;
-}
 
 const NOTHING: readonly TurnAction[] = [];
 
@@ -63,13 +53,6 @@ export function reduceTurn(
   return { state: draft.state, actions: draft.actions };
 }
 
-function timers(draft: Draft, event: TimerEvent): TimerAction | null {
-  const { settings, nowMs } = draft;
-  const { state, action } = reduceTimers(settings, draft.state.timers, event, nowMs);
-  draft.state.timers = state;
-  return action;
-}
-
 function receive(draft: Draft, event: TurnEvent): void {
   const { state, nowMs } = draft;
   switch (event.kind) {
@@ -80,13 +63,9 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "voice":
       return receiveFrame(draft, event.probability, event.frameMs);
     case "partial":
-      state.partial = event.text;
-      return receiveWords(draft);
+      return receivePartial(draft, event.text);
     case "final":
-      state.finals = joined(state.finals, event.text);
-      state.partial = "";
-      state.finalDueMs = null;
-      return receiveWords(draft);
+      return receiveFinal(draft, event.text);
     case "end_of_turn":
       if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
       return;
@@ -96,11 +75,7 @@ function receive(draft: Draft, event: TurnEvent): void {
       state.phase = "speaking";
       return;
     case "saying":
-      state.phase = "thinking";
-      state.answering = "";
-      state.thinkingMs = nowMs;
-      state.fillerPlayed = true;
-      return;
+      return think(draft);
     case "played_out":
       return playedOut(draft);
     case "reply_empty":
@@ -126,11 +101,6 @@ function receive(draft: Draft, event: TurnEvent): void {
   }
 }
 
-const joined = (one: string, other: string): string =>
-  [one.trim(), other.trim()].filter((text) => text !== "").join(" ");
-
-const said = ({ state }: Draft): string => joined(state.finals, state.partial);
-
 function answered(draft: Draft): void {
   const { state, settings, nowMs } = draft;
   if (state.phase !== "dialling") return;
@@ -141,18 +111,9 @@ function answered(draft: Draft): void {
   if (!settings.waitForCustomer && settings.hasGreeting) greet(draft);
 }
 
-function greet({ state, actions, nowMs }: Draft): void {
-  actions.push({ kind: "greet" });
-  state.phase = "thinking";
-  state.thinkingMs = nowMs;
-  state.fillerPlayed = true;
-  state.answering = "";
-}
-
-function hangUp({ state, actions }: Draft, reason: EndReason): void {
-  if (state.phase === "over") return;
-  state.phase = "over";
-  actions.push({ kind: "hang_up", reason });
+function greet(draft: Draft): void {
+  draft.actions.push({ kind: "greet" });
+  think(draft);
 }
 
 const isAssistants = (phase: Phase): boolean => phase === "speaking" || phase === "thinking";
@@ -183,21 +144,17 @@ function receiveFrame(draft: Draft, probability: number, frameMs: number): void 
   }
   if (!state.isTalking || state.unvoicedMs < FINALIZE_AFTER_MS) return;
   state.isTalking = false;
-  state.finalDueMs = nowMs;
-  draft.actions.push({ kind: "finalize" });
+  askFinal(draft);
 }
 
 function speechBegan(draft: Draft): void {
-  const { state, settings, actions, nowMs } = draft;
+  const { state } = draft;
   state.isTalking = true;
   state.hasTurn = true;
+  state.hasVoice = true;
   timers(draft, { kind: "customer_spoke" });
   if (state.phase === "thinking") return goOnListening(draft);
-  const mayPause = settings.interrupt.allowed && settings.interrupt.wordsMin === 0;
-  if (state.phase !== "speaking" || state.isPaused || !mayPause) return;
-  state.isPaused = true;
-  state.pausedMs = nowMs;
-  actions.push({ kind: "pause" });
+  voiceOver(draft);
 }
 
 /** The customer had not finished after all: the answer is dropped, the words are kept. */
@@ -211,20 +168,44 @@ function goOnListening(draft: Draft): void {
   state.answering = "";
 }
 
-function receiveWords(draft: Draft): void {
-  const { state, settings, actions } = draft;
+function receivePartial(draft: Draft, text: string): void {
+  const fresh = freshWords(draft, text);
+  if (fresh === draft.state.partial) return;
+  receiveWords(draft, () => (draft.state.partial = fresh));
+}
+
+function receiveFinal(draft: Draft, text: string): void {
+  const { state } = draft;
+  const fresh = freshWords(draft, text);
+  receiveWords(draft, () => {
+    state.finals = joined(state.finals, fresh);
+    state.partial = "";
+  });
+  state.finalAskedMs = null;
+  state.spentWords = 0;
+}
+
+/** Less what was answered of the piece already: all of it, where no voice was heard since then. */
+function freshWords({ state: { spentWords, hasVoice } }: Draft, text: string): string {
+  if (spentWords === 0) return text;
+  return hasVoice ? written(text).slice(spentWords).join(" ") : "";
+}
+
+function receiveWords(draft: Draft, take: () => void): void {
+  const { state, settings, nowMs } = draft;
+  const before = said(draft);
+  take();
   const text = said(draft);
   if (text === "" || state.phase === "dialling") return;
+  // The recogniser has heard what the voice detector has not (yet): silence begins anew.
+  if (!state.isTalking && state.finalAskedMs === null && !sameWords(before, text)) {
+    state.lastVoiceMs = nowMs;
+    state.unvoicedMs = 0;
+  }
   state.hasTurn = true;
   timers(draft, { kind: "customer_spoke" });
   if (settings.voicemail.detects && soundsLikeMachine(text)) judge(draft, "machine");
-  if (draft.state.listener === "machine") return;
-  if (state.phase !== "speaking" || !settings.interrupt.allowed || state.ending !== null) return;
-  if (!interrupts(text, settings.interrupt.wordsMin, state.partial !== "")) return;
-  actions.push({ kind: "interrupt" });
-  state.phase = "listening";
-  state.isPaused = false;
-  state.answering = "";
+  if (draft.state.listener !== "machine") wordsOver(draft);
 }
 
 // What follows from the time that has passed
@@ -236,9 +217,7 @@ function settle(draft: Draft): void {
   const mayLeave = state.ending === null && state.listener !== "machine";
   const due = timers(draft, { kind: "check_duration", mayLeave });
   if (due?.kind === "hang_up") return hangUp(draft, due.reason);
-  if (state.finalDueMs !== null && nowMs - state.finalDueMs >= FINAL_WAIT_MS) {
-    state.finalDueMs = null;
-  }
+  settleFinal(draft);
   if (state.listener === "machine") return settleMachine(draft);
   if (state.listener === "unknown") {
     if (state.runMs >= MACHINE_RUN_MS) return judge(draft, "machine");
@@ -252,37 +231,23 @@ function settle(draft: Draft): void {
   if (state.phase === "listening" || state.phase === "waiting") settleSilence(draft);
 }
 
-function sayGoodbye({ state, actions, nowMs }: Draft, reason: EndReason): void {
+/** Words nobody was heard saying come without an end of theirs: it is asked for all the same. */
+function settleFinal(draft: Draft): void {
+  const { state, nowMs } = draft;
+  if (state.finalAskedMs !== null && nowMs - state.finalAskedMs >= FINAL_LATEST_MS) {
+    state.finalAskedMs = null;
+    state.spentWords = 0;
+  }
+  if (state.partial === "" || state.isTalking || state.finalAskedMs !== null) return;
+  if (state.unvoicedMs >= FINALIZE_AFTER_MS) askFinal(draft);
+}
+
+function sayGoodbye(draft: Draft, reason: EndReason): void {
+  const { state, actions } = draft;
   actions.push({ kind: "interrupt" }, { kind: "say_goodbye", reason });
   state.ending = reason;
-  state.phase = "thinking";
-  state.thinkingMs = nowMs;
-  state.fillerPlayed = true;
-  state.answering = "";
+  think(draft);
   state.isPaused = false;
-}
-
-/** Was it an interruption? Its words say so; without any the assistant goes on. */
-function settlePause(draft: Draft): void {
-  const { state, actions } = draft;
-  if (state.isTalking) return;
-  const text = said(draft);
-  const isOver = state.unvoicedMs >= BACKCHANNEL_SILENCE_MS && state.finalDueMs === null;
-  const isStale = state.unvoicedMs >= FALSE_INTERRUPTION_MS;
-  if (!isOver && !isStale) return;
-  if (text !== "" && !isBackchannel(text)) return;
-  if (text !== "") actions.push({ kind: "note", text });
-  forgetTurn(state);
-  state.isPaused = false;
-  timers(draft, { kind: "activity" });
-  actions.push({ kind: "resume" });
-}
-
-function forgetTurn(state: Draft["state"]): void {
-  state.hasTurn = false;
-  state.finals = "";
-  state.partial = "";
-  state.finalDueMs = null;
 }
 
 function patienceMs({ settings: { endpoint, detectsTurns } }: Draft, text: string): number {
@@ -296,12 +261,12 @@ function patienceMs({ settings: { endpoint, detectsTurns } }: Draft, text: strin
 function settleTurn(draft: Draft): void {
   const { state } = draft;
   if (!state.hasTurn || state.isTalking) return;
-  if (state.finalDueMs !== null) return;
+  if (isFinalDue(draft)) return;
   const text = said(draft);
   if (state.unvoicedMs < patienceMs(draft, text) && text !== "") return;
   if (text === "") {
     // Noise, or words nobody understood.
-    forgetTurn(state);
+    forgetTurn(draft);
     return;
   }
   takeTurn(draft);
@@ -312,12 +277,13 @@ function takeTurn(draft: Draft): void {
   const text = said(draft);
   if (text === "") return;
   const wasWaiting = state.phase === "waiting";
-  forgetTurn(state);
+  const { hasVoice } = state;
+  forgetTurn(draft);
   if (wasWaiting && settings.hasGreeting) {
     actions.push({ kind: "note", text });
     return greet(draft);
   }
-  actions.push({ kind: "reply", text });
+  actions.push({ kind: "reply", text, hasVoice });
   state.phase = "thinking";
   state.answering = text;
   state.thinkingMs = nowMs;
@@ -360,52 +326,11 @@ function playedOut(draft: Draft): void {
 }
 
 function settleSilence(draft: Draft): void {
-  const { state, actions, nowMs } = draft;
+  const { state, actions } = draft;
   const isBusy = state.hasTurn || state.isTalking || state.functionRunning;
   const due = timers(draft, { kind: "check_silence", isBusy });
   if (due?.kind === "hang_up") return hangUp(draft, due.reason);
   if (due?.kind !== "reengage") return;
-  state.phase = "thinking";
-  state.thinkingMs = nowMs;
-  state.fillerPlayed = true;
-  state.answering = "";
+  think(draft);
   actions.push({ kind: "reengage" });
-}
-
-// Answering machines
-
-function judge(draft: Draft, by: "human" | "machine" | null): void {
-  const { state, settings, actions, nowMs } = draft;
-  // A machine's greeting may begin like a person's; nobody becomes a machine later on.
-  const isLate = state.messageLeft || nowMs - state.timers.answeredMs > MACHINE_BUDGET_MS;
-  if (state.listener === "machine" || (state.listener === "human" && (by !== "machine" || isLate))) {
-    return;
-  }
-  state.listener = by ?? "human";
-  actions.push({ kind: "answered_by", by: by ?? "unknown" });
-  if (by !== "machine") return;
-  actions.push({ kind: state.phase === "speaking" ? "interrupt" : "cancel_reply" });
-  state.isPaused = false;
-  state.phase = "listening";
-  state.answering = "";
-  if (settings.voicemail.message === null) hangUp(draft, "voicemail");
-}
-
-/** The message is left when the greeting of the machine has ended. */
-function settleMachine(draft: Draft): void {
-  const { state } = draft;
-  if (state.messageLeft || state.isTalking) return;
-  if (state.unvoicedMs >= MACHINE_SILENCE_MS) leaveMessage(draft);
-}
-
-function leaveMessage(draft: Draft): void {
-  const { state, actions, nowMs } = draft;
-  if (state.messageLeft) return;
-  if (said(draft) !== "") actions.push({ kind: "note", text: said(draft) });
-  forgetTurn(state);
-  state.messageLeft = true;
-  state.phase = "thinking";
-  state.thinkingMs = nowMs;
-  state.fillerPlayed = true;
-  actions.push({ kind: "leave_message" });
 }

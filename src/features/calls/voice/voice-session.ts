@@ -188,7 +188,7 @@ export class VoiceSession implements CallSession {
       case "finalize":
         return this.#input?.finalize();
       case "reply":
-        return this.#reply(action.text);
+        return this.#reply(action.text, action.hasVoice);
       case "cancel_reply":
         return this.#cancelReply();
       case "pause":
@@ -216,9 +216,9 @@ export class VoiceSession implements CallSession {
     }
   }
 
-  #reply(text: string): void {
+  #reply(text: string, hasVoice: boolean): void {
     this.channel.scribe?.customerSaid(text, this.#state.lastVoiceMs);
-    this.#beginReply(this.#state.lastVoiceMs);
+    this.#beginReply(hasVoice ? this.#state.lastVoiceMs : null);
     this.#options.brain.reply(this.#turn, text, this.#heardLanguage);
     this.#heardLanguage = null;
   }
@@ -293,6 +293,7 @@ export class VoiceSession implements CallSession {
     this.#speech = null;
     this.#dropFiller();
     speech?.cancel();
+    this.channel.scribe?.replyIsOff();
     if (speech && speech.turn !== null) this.#options.brain.cancel(speech.turn);
   }
 

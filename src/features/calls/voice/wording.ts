@@ -31,7 +31,11 @@ const MACHINE_PHRASES = [
 const normal = (text: string): string =>
   text.toLowerCase().replaceAll(/[^\p{L}\p{N}'\s-]/gu, " ").replaceAll(/\s+/g, " ").trim();
 
-const wordsOf = (text: string): string[] => (normal(text) === "" ? [] : normal(text).split(" "));
+const wordsOf = (text: string): string[] =>
+  normal(text) === "" ? [] : normal(text).split(" ");
+
+/** Apart from how they are written. */
+export const sameWords = (one: string, other: string): boolean => normal(one) === normal(other);
 
 const countIn = (list: Set<string>, words: string[], at: number): number => {
   const [one = "", two] = [words[at], words[at + 1]];

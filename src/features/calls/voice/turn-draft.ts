@@ -1,0 +1,73 @@
+// What the parts of the turn taker share: the draft of the next state, and what several of them do
+// to it. Part of the pure reducer in turn-taker.ts; barge-in.ts and answering-machines.ts are the
+// others.
+import type { EndReason } from "#features/calls/records.ts";
+import { reduceTimers, type TimerAction, type TimerEvent } from "./call-timers.ts";
+import type { TurnAction, TurnSettings, TurnState } from "./turn-events.ts";
+
+/** How long a turn waits for the final text of what was said. */
+const FINAL_WAIT_MS = 2000;
+/** A final that has not come by then will not come. */
+export const FINAL_LATEST_MS = 15_000;
+
+/** A draft of the next state with the actions it leads to; lives for one event. */
+export interface Draft {
+  state: { -readonly [K in keyof TurnState]: TurnState[K] };
+  actions: TurnAction[];
+  settings: TurnSettings;
+  nowMs: number;
+}
+
+export function timers(draft: Draft, event: TimerEvent): TimerAction | null {
+  const { settings, nowMs } = draft;
+  const { state, action } = reduceTimers(settings, draft.state.timers, event, nowMs);
+  draft.state.timers = state;
+  return action;
+}
+
+export const joined = (one: string, other: string): string =>
+  [one.trim(), other.trim()].filter((text) => text !== "").join(" ");
+
+export const written = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
+
+export const said = ({ state }: Draft): string => joined(state.finals, state.partial);
+
+/** The recogniser is to close the piece it is in. */
+export function askFinal({ state, actions, nowMs }: Draft): void {
+  state.finalAskedMs = nowMs;
+  actions.push({ kind: "finalize" });
+}
+
+/** The final text was asked for and can still be waited for. */
+export const isFinalDue = ({ state: { finalAskedMs }, nowMs }: Draft): boolean =>
+  finalAskedMs !== null && nowMs - finalAskedMs < FINAL_WAIT_MS;
+
+/**
+ * Whatever was said is dealt with. Words of a piece that is not closed yet will come again with its
+ * final, however late that is, and are not to be answered again then.
+ */
+export function forgetTurn(draft: Draft): void {
+  const { state } = draft;
+  if (state.partial !== "") {
+    state.spentWords += written(state.partial).length;
+    if (state.finalAskedMs === null) askFinal(draft);
+  }
+  state.hasTurn = false;
+  state.hasVoice = false;
+  state.finals = "";
+  state.partial = "";
+}
+
+/** Something of the assistant's own is to be said, which is no reply. */
+export function think({ state, nowMs }: Draft): void {
+  state.phase = "thinking";
+  state.thinkingMs = nowMs;
+  state.fillerPlayed = true;
+  state.answering = "";
+}
+
+export function hangUp({ state, actions }: Draft, reason: EndReason): void {
+  if (state.phase === "over") return;
+  state.phase = "over";
+  actions.push({ kind: "hang_up", reason });
+}
