@@ -18,7 +18,7 @@ const { body } = await server.call("POST", "/user/tools", {
   },
 });
 const { tools, invokeTool } = server.app.features;
-const tool = tools.find(server.accountId, (body.data as { id: number }).id);
+const tool = await tools.find(server.accountId, (body.data as { id: number }).id);
 if (!tool) throw new Error("the tool is gone");
 
 async function timed(run: () => Promise<unknown>): Promise<number> {

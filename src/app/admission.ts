@@ -38,8 +38,8 @@ function createLimiters({ config, system }: AdmissionOptions) {
 }
 
 /** As the key is now: a ticket dies with it. One that a session asked for only reads. */
-function callerOfTicket(accounts: Accounts, issued: Caller | null): Caller | null {
-  const identity = accounts.identityOf(issued?.keyId ?? 0);
+async function callerOfTicket(accounts: Accounts, issued: Caller | null): Promise<Caller | null> {
+  const identity = await accounts.identityOf(issued?.keyId ?? 0);
   return identity && issued?.session
     ? { ...identity, scopes: identity.scopes.filter((scope) => scope === "read"), session: true }
     : identity;

@@ -46,7 +46,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const parts: Parts = { ...options, storage, features, server, draining: () => isDraining };
   const mounted = mount(parts);
-  const timers = startTimers(parts);
+  const timers = await startTimers(parts);
 
   let stopping: Promise<void> | null = null;
   return {
@@ -60,17 +60,30 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
 }
 
-/** Work that comes round by the clock. */
-function startTimers({ config, log, system, storage, features }: Parts): Timer[] {
+interface Timers {
+  cancel(): void;
+  /** Resolves once nothing of it is under way any more. */
+  settled(): Promise<void>;
+}
+
+/** Work that comes round by the clock, each kind of it once at a time. */
+async function startTimers({ config, log, system, storage, features }: Parts): Promise<Timers> {
   const { accounts, bus, calls, conversations, delivery, phoneNumbers } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
+  const underWay = new Map<string, Promise<void>>();
   const every = (ms: number, what: string, run: () => Promise<unknown>): Timer =>
     system.every(ms, () => {
-      if (storage.failure()) return;
-      run().catch((error: unknown) => log.error({ err: error }, `${what} failed`));
+      if (storage.failure() || underWay.has(what)) return;
+      const work = run().then(
+        () => void underWay.delete(what),
+        (error: unknown) => {
+          underWay.delete(what);
+          log.error({ err: error }, `${what} failed`);
+        });
+      underWay.set(what, work);
     });
-  return [
+  const timers = [
     every(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     every(LIMITS.retentionSweepMs, "event retention", () =>
@@ -79,8 +92,13 @@ function startTimers({ config, log, system, storage, features }: Parts): Timer[]
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     every(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
     every(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
-    watchForeignCommits({ events: storage.events, bus, system }),
+    every(LIMITS.foreignCommitPollMs, "a look for others' commits",
+      await watchForeignCommits({ events: storage.events, bus })),
   ];
+  return {
+    cancel: () => timers.forEach((timer) => timer.cancel()),
+    settled: async () => void await Promise.all(underWay.values()),
+  };
 }
 
 /** Takes requests and calls, then up what an earlier process left. */
@@ -93,7 +111,7 @@ async function start(
     ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, port);
   const sip = await features.voice.listen();
   mounted.connectCarriers();
-  features.knowledge.processor.start();
+  await features.knowledge.processor.start();
   features.dialler.start();
   features.delivery.start(url);
   features.phoneNumbers.sweep().catch((error: unknown) =>
@@ -103,9 +121,9 @@ async function start(
   return { port, sipPort: sip?.port ?? null, url };
 }
 
-async function stop({ system, storage, features, server }: Parts, timers: Timer[]): Promise<void> {
+async function stop({ system, storage, features, server }: Parts, timers: Timers): Promise<void> {
   server.stopListening();
-  for (const timer of timers) timer.cancel();
+  timers.cancel();
   await features.dialler.close();
   await Promise.all([
     features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
@@ -120,7 +138,7 @@ async function stop({ system, storage, features, server }: Parts, timers: Timer[
   server.close();
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
-    features.phoneNumbers.close(),
+    features.phoneNumbers.close(), timers.settled(),
   ]);
   await features.modelCatalog.close();
   await storage.close();

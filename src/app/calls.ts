@@ -2,7 +2,8 @@
 // them to the features below. Called by features.ts.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Assistants } from "#features/assistants/assistants.ts";
+import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
+import type { Warning } from "#features/assistants/warnings.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
 import { createCalls, type Calls } from "#features/calls/calls.ts";
 import { createLines, type Lines } from "#features/calls/lines.ts";
@@ -27,7 +28,7 @@ import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
 interface CallRecordsOptions {
   config: Config;
   storage: Pick<Storage, "calls">;
-  planOf(accountId: number): Plan;
+  planOf(accountId: number): Promise<Plan>;
   recordings: Recordings;
   bus: EventBus;
   system: System;
@@ -42,7 +43,7 @@ export function createCallRecords(options: CallRecordsOptions): Calls {
       perMinute: config.PARLEY_RATE_LIMITS ? config.PARLEY_DIAL_RATE_PER_MINUTE : null,
     },
     priceMicrosPerMinute: config.PARLEY_CALL_PRICE ?? 0,
-    parallelMax: (accountId) => planOf(accountId).parallel_calls,
+    parallelMax: async (accountId) => (await planOf(accountId)).parallel_calls,
   });
 }
 
@@ -50,14 +51,15 @@ interface VoiceOptions
   extends Pick<
     CallingOptions,
     | "askInbound" | "calls" | "evaluate" | "languagesOf" | "limits" | "log" | "recordings"
-    | "resolveTurn" | "sourcesOf" | "system" | "warningsOf"
-  >, Pick<VoiceChoiceOptions, "catalogs" | "titlesOf"> {
+    | "resolveTurn" | "sourcesOf" | "system" | "titlesOf"
+  >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
   storage: Pick<Storage, "phoneNumbers">;
   speech: SpeechConfig;
   capabilities: VoiceChoiceOptions["can"];
   modelCatalog: Pick<VoiceChoiceOptions, "realtimeName">;
   assistants: Pick<Assistants, "find">;
+  warningsOf(assistant: Assistant): Promise<readonly Warning[]>;
   phoneNumbers: { sipTrunks: SipTrunks; routeInbound: RouteInbound };
   /** Milliseconds a tick of the media clock came late by. */
   observeLateness(ms: number): void;
@@ -102,6 +104,7 @@ export function createVoice(options: VoiceOptions): Voice {
   const calling = createCalling({
     ...options, media, voiceOf, whyCannotTalk, lineOf, routeInbound,
     findAssistant: assistants.find,
+    factsOf: factsFrom(options),
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
   });
   return {
@@ -115,6 +118,20 @@ export function createVoice(options: VoiceOptions): Voice {
       await Promise.all([...hosted.values()].map((one) => one.close()));
       await media.close();
     },
+  };
+}
+
+function factsFrom(
+  { titlesOf, warningsOf, sourcesOf }: VoiceOptions,
+): CallingOptions["factsOf"] {
+  return async (assistant) => {
+    // Only what is offered counts: the sources of a call's turns are made for each turn.
+    const turn = { assistant, scope: "call:0.0", variables: {}, endConversation: () => undefined };
+    const [titles, warnings, sources] = await Promise.all([
+      titlesOf(assistant), warningsOf(assistant),
+      assistant.mode === "pipeline" ? [] : sourcesOf(turn),
+    ]);
+    return { titles, warnings, functions: sources.flatMap(({ offered }) => offered) };
   };
 }
 

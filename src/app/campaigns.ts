@@ -19,7 +19,7 @@ interface CampaigningOptions {
   bus: EventBus;
   system: System;
   log: Logger;
-  planOf(accountId: number): Plan;
+  planOf(accountId: number): Promise<Plan>;
   assistants: Assistants;
   calls: Calls;
   voice: { calling: Pick<Calling, "dial">; whyCannotCall: Lines["whyCannotCall"] };
@@ -49,7 +49,7 @@ export function createCampaigning(options: CampaigningOptions) {
     campaigns: createCampaigns({
       store, bus, system, callers,
       terms: calls.terms,
-      campaignsMax: (accountId) => planOf(accountId).campaigns,
+      campaignsMax: async (accountId) => (await planOf(accountId)).campaigns,
       onChange: () => dialler.wake(),
     }),
   };

@@ -35,7 +35,7 @@ const PREVIEW_RATE = 24_000;
 export function createCapabilities(options: CapabilityOptions): ServerCapabilities {
   const { speech, catalogs, modelCatalog, storage } = options;
   const can = remembering({
-    hasAssistant: (accountId, id) => storage.assistants.find(accountId, id) !== null,
+    hasAssistant: async (accountId, id) => await storage.assistants.find(accountId, id) !== null,
     whyModelMissing: modelCatalog.whyMissing,
     whyRealtimeMissing: () => (speech.realtime === null ? NO_REALTIME : null),
     whySynthesizerMissing: (code, language) => whySynthesizerMissing(speech, { code, language }),

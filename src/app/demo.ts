@@ -25,7 +25,7 @@ export async function seedDemo(
     Features, "accounts" | "assistants" | "conversations"
   >,
 ): Promise<Demo | null> {
-  if (accounts.list().length > 0) return null;
+  if ((await accounts.list()).length > 0) return null;
   const account = await accounts.create("Demo", "demo@example.org");
   await accounts.credit(account.id, DEMO_BALANCE_MICROS, "demo:opening-balance");
   const { token } = await accounts.createKey(account.id, "demo");

@@ -69,7 +69,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const { config, log, system, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
   const accounts = createAccounts({ store: storage.accounts, system, bus });
-  const planOf = (id: number): Plan => catalogs.plan(accounts.find(id)?.plan ?? "");
+  const planOf = async (id: number): Promise<Plan> =>
+    catalogs.plan((await accounts.find(id))?.plan ?? "");
   const assistants = createAssistants({
     store: storage.assistants, phoneNumbers: storage.phoneNumbers,
     references: referencesOf(storage, modelCatalog),
@@ -83,13 +84,13 @@ export function createFeatures(options: AppOptions, storage: Storage) {
 
   const { languagesOf } = catalogs;
   const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelIdOf(assistant));
-  const sourcesOf = (turn: TurnContext): FunctionSource[] => [
-    tooling.toolFunctions(turn), retrieval.functionsOf(turn), calendarFunctions(calendars, turn),
-    tooling.calcomFunctions(turn),
+  const sourcesOf = async (turn: TurnContext): Promise<FunctionSource[]> => [
+    await tooling.toolFunctions(turn), retrieval.functionsOf(turn),
+    calendarFunctions(calendars, turn), tooling.calcomFunctions(turn),
   ];
   const resolveTurn: ResolveTurn = async (turn, question) => ({
     model: resolveModel(turn.assistant),
-    functions: sourcesOf(turn),
+    functions: await sourcesOf(turn),
     languages: languagesOf(turn.assistant),
     reference: question === null ? null : await retrieval.referenceFor(turn.assistant, question),
   });
@@ -99,7 +100,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     limits: chatLimits(config),
     observe: observeTurns(metrics),
   });
-  const streams: Streams = createStreams({ bus, system });
+  const streams: Streams = createStreams({ bus, system, log });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = createRecordings({
@@ -139,8 +140,8 @@ const referencesOf = (
 ): Parameters<typeof createAssistants>[0]["references"] => ({
   model: (id, type) => modelCatalog.has(id, type),
   defaultModel: (type) => modelCatalog.list(type)[0]?.id ?? null,
-  tool: (accountId, id) => storage.tools.find(accountId, id) !== null,
-  knowledgebase: (accountId, id) => storage.knowledgebases.find(accountId, id) !== null,
+  tool: async (accountId, id) => await storage.tools.find(accountId, id) !== null,
+  knowledgebase: async (accountId, id) => await storage.knowledgebases.find(accountId, id) !== null,
 });
 
 /** What bounds one reply, written or spoken. */

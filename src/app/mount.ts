@@ -105,10 +105,12 @@ function whyNotReady(storage: Storage, draining: () => boolean): string | null {
   return draining() ? "the server is stopping" : null;
 }
 
-function serveAccounts({ storage, features, system }: Parts, { api, tickets }: Admission): Served {
+function serveAccounts(
+  { storage, features, system, log }: Parts, { api, tickets }: Admission,
+): Served {
   const { accounts, sessions, streams } = features;
   const options = {
-    accounts, tickets, sessions, streams,
+    accounts, tickets, sessions, streams, log,
     events: storage.events,
     overview: createOverview({ store: storage.overview, system }),
     statements: createStatements({ store: storage.statements, system }),
@@ -131,7 +133,8 @@ function serveResources({ features, system }: Parts): Served {
     ...knowledgebaseRoutes(knowledge),
     ...leadRoutes({ leads: features.leads, uploadsDir: knowledge.uploadsDir }),
     ...campaignRoutes({
-      campaigns, callers, parallelMax: (accountId) => planOf(accountId).parallel_calls,
+      campaigns, callers,
+      parallelMax: async (accountId) => (await planOf(accountId)).parallel_calls,
     }),
     ...calendarRoutes({
       calendars: features.calendars,
@@ -147,7 +150,7 @@ function serveConversations(
   { features, system, log }: Parts, { api, access, generateReply }: Admission,
 ): Served {
   const { assistants, bus, catalogs, conversations, streams, voice } = features;
-  const turnStreams = createTurnStreams({ bus, system });
+  const turnStreams = createTurnStreams({ bus, system, log });
   const uiMessages = createUiMessages(turnStreams);
   const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
   const routes = [
@@ -203,9 +206,9 @@ function serveCalls(
       calls, calling, whyCannotCall, whyCannotTalk, recordingUrl, log,
       findAssistant: assistants.find,
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
-      numberOf: ({ accountId, phoneNumberId }) => phoneNumberId === null
+      numberOf: async ({ accountId, phoneNumberId }) => phoneNumberId === null
         ? null
-        : storage.phoneNumbers.find(accountId, phoneNumberId)?.phoneNumber ?? null,
+        : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null,
     }),
   ];
   return { routes, sockets: [web.socket, callSocket(live), listenSocket(live)] };

@@ -19,7 +19,7 @@ interface ToolingOptions {
   config: Config;
   storage: Pick<Storage, "tools" | "toolJournal">;
   box: SecretBox;
-  planOf(accountId: number): Plan;
+  planOf(accountId: number): Promise<Plan>;
   calcomKey: Assistants["calcomKey"];
   metrics: Metrics;
   system: System;
@@ -39,7 +39,8 @@ export function createTooling(options: ToolingOptions) {
     observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
   };
   const tools = createTools({
-    store: storage.tools, box, system, toolsMax: (accountId) => planOf(accountId).tools,
+    store: storage.tools, box, system,
+    toolsMax: async (accountId) => (await planOf(accountId)).tools,
   });
   const invokeTool = createInvokeTool({ ...sending, journal });
   return {

@@ -76,7 +76,7 @@ export function createDelivery(options: DeliveryOptions) {
     close: async () => {
       unwatch();
       const closed = relay.close();
-      evaluations.close();
+      await evaluations.close();
       await closed;
       await outbound.close();
     },

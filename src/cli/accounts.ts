@@ -81,8 +81,8 @@ const listAccounts: Command = {
   summary: "List accounts",
   options: {},
   run: ({ config }) =>
-    withStorage(config, (_storage, accounts) => {
-      const rows = accounts.list();
+    withStorage(config, async (_storage, accounts) => {
+      const rows = await accounts.list();
       const lines = rows.map((row) => [
         row.id, row.name, row.plan, formatMicros(row.balanceMicros),
       ]);
@@ -99,7 +99,7 @@ const setPlan: Command = {
   run: ({ config, values, positionals: [given] }) => {
     const plan = readPlan(config, given);
     return withStorage(config, async (_storage, accounts) => {
-      const { id } = chooseAccount(accounts, values);
+      const { id } = await chooseAccount(accounts, values);
       if (!await accounts.setPlan(id, plan)) throw new Error(`there is no account ${id}`);
       return { value: { account_id: id, plan }, text: `account ${id} has the plan ${plan}` };
     });
@@ -118,7 +118,7 @@ const createKey: Command = {
   },
   run: ({ config, values }) =>
     withStorage(config, async (_storage, accounts) => {
-      const owner = chooseAccount(accounts, values);
+      const owner = await chooseAccount(accounts, values);
       const options = { scopes: readScopes(values), expiresAt: readExpiry(values) };
       const { key, token } = await accounts.createKey(owner.id, text(values, "name") ?? "cli", options);
       const value = { account_id: owner.id, key_id: key.id, api_key: token };
@@ -132,8 +132,9 @@ const listKeys: Command = {
   summary: "List the API keys in force",
   options: account,
   run: ({ config, values }) =>
-    withStorage(config, (_storage, accounts) => {
-      const rows = accounts.listKeys(chooseAccount(accounts, values).id).map((key) => ({
+    withStorage(config, async (_storage, accounts) => {
+      const { id } = await chooseAccount(accounts, values);
+      const rows = (await accounts.listKeys(id)).map((key) => ({
         key_id: key.id,
         name: key.name,
         scopes: key.scopes,
@@ -155,10 +156,10 @@ const revokeKey: Command = {
     withStorage(config, async (storage, accounts) => {
       const keyId = Number((positionals[0] ?? "").split("|")[0]);
       if (!Number.isSafeInteger(keyId) || keyId <= 0) throw new UsageError("KEY_ID is a number");
-      const key = storage.accounts.findKey(keyId);
+      const key = await storage.accounts.findKey(keyId);
       const owner = values.account === undefined
         ? key?.accountId
-        : chooseAccount(accounts, values).id;
+        : (await chooseAccount(accounts, values)).id;
       const revoked = owner !== undefined && (await accounts.revokeKey(owner, keyId));
       if (!revoked) throw new Error(`there is no key ${keyId} in force`);
       return { value: { key_id: keyId, revoked: true }, text: `key ${keyId} is revoked` };
@@ -174,7 +175,7 @@ const addBalance: Command = {
     const micros = readAmount(positionals[0] ?? text(values, "amount"), "AMOUNT");
     if (micros === 0) throw new UsageError("AMOUNT may not be zero");
     return withStorage(config, async (_storage, accounts) => {
-      const owner = chooseAccount(accounts, values);
+      const owner = await chooseAccount(accounts, values);
       const reference = text(values, "reference");
       const outcome = await accounts.credit(
         owner.id, micros, reference === undefined ? undefined : `credit:${reference}`);
@@ -196,8 +197,8 @@ const showBalance: Command = {
   summary: "Show what an account has and what is reserved of it",
   options: account,
   run: ({ config, values }) =>
-    withStorage(config, (_storage, accounts) => {
-      const row = chooseAccount(accounts, values);
+    withStorage(config, async (_storage, accounts) => {
+      const row = await chooseAccount(accounts, values);
       const lines = [
         ["balance", formatMicros(row.balanceMicros)], ["reserved", formatMicros(row.reservedMicros)],
       ];

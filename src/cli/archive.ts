@@ -192,7 +192,7 @@ export async function restoreArchive(
       await unpack(source, folder);
       assertSecret(folder, config.PARLEY_SECRET, readContents(folder).secret_mark);
     }
-    const problems = inspectDatabase(join(folder, database));
+    const problems = await inspectDatabase(join(folder, database));
     if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
     chmodSync(join(folder, database), 0o600);
     for (const suffix of ["-wal", "-shm"]) rmSync(join(folder, database + suffix), { force: true });

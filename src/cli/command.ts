@@ -70,12 +70,14 @@ export function readAmount(given: string | undefined, what: string): Micros {
 }
 
 /** The account named by --account; the only one there is when the option is left out. */
-export function chooseAccount(accounts: Accounts, values: Invocation["values"]): Account {
+export async function chooseAccount(
+  accounts: Accounts, values: Invocation["values"],
+): Promise<Account> {
   const given = text(values, "account");
-  const all = accounts.list();
+  const all = await accounts.list();
   if (given === undefined && all.length === 1 && all[0]) return all[0];
   if (given === undefined) throw new UsageError("--account ID is required");
-  const account = /^\d+$/.test(given) ? accounts.find(Number(given)) : null;
+  const account = /^\d+$/.test(given) ? await accounts.find(Number(given)) : null;
   if (!account) throw new Error(`there is no account ${given}`);
   return account;
 }

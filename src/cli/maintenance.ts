@@ -18,10 +18,10 @@ const verifyLedger: Command = {
   takes: "",
   summary: "Recompute every balance and hash from the ledger",
   options: {},
-  run: ({ config }) => {
+  run: async ({ config }) => {
     if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
     const db = openForInspection(databasePath(config.PARLEY_DATA_DIR));
-    const { accounts, entries, problems } = auditDatabase(db);
+    const { accounts, entries, problems } = await auditDatabase(db);
     db.close();
     const ok = problems.length === 0;
     const summary = `${accounts} accounts, ${entries} ledger entries`;
@@ -88,7 +88,7 @@ interface Finding {
   detail: string;
 }
 
-function examineData(config: Config): Finding[] {
+async function examineData(config: Config): Promise<Finding[]> {
   const dataDir = config.PARLEY_DATA_DIR;
   const lock = lockDataDir(dataDir);
   lock?.release();
@@ -102,7 +102,7 @@ function examineData(config: Config): Finding[] {
   if (!databaseExists(dataDir)) {
     return [...findings, { check: "database", ok: true, detail: "none yet; the first start makes it" }];
   }
-  const problems = inspectDatabase(databasePath(dataDir));
+  const problems = await inspectDatabase(databasePath(dataDir));
   const detail = problems.length > 0 ? problems.join("; ") : "sound, ledger right";
   return [
     ...findings, { check: "database", ok: problems.length === 0, detail }, examineSecret(config),
@@ -154,7 +154,7 @@ const doctor: Command = {
     const models = loadModels(config);
     const findings: Finding[] = [
       { check: "node", ok: true, detail: process.version },
-      ...examineData(config),
+      ...await examineData(config),
       {
         check: "model catalog",
         ok: models.kind === "ok",

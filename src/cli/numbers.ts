@@ -94,8 +94,8 @@ const listNumbers: Command = {
   summary: "List your own numbers and who has bought them",
   options: {},
   run: ({ config }) =>
-    withStorage(config, ({ numberInventory }) => {
-      const rows = numberInventory.list();
+    withStorage(config, async ({ numberInventory }) => {
+      const rows = await numberInventory.list();
       const value = rows.map((row) => ({
         phone_number: row.phoneNumber,
         country_code: row.countryCode,

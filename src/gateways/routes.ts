@@ -26,9 +26,9 @@ import type { MessageProtocol } from "#features/conversations/message-protocol.t
 interface ProtocolOptions {
   conversations: Conversations;
   assistants: {
-    find(accountId: number, assistantId: number): Assistant | null;
-    findByUuid(uuid: string): Assistant | null;
-    listAll(accountId: number): Assistant[];
+    find(accountId: number, assistantId: number): Promise<Assistant | null>;
+    findByUuid(uuid: string): Promise<Assistant | null>;
+    listAll(accountId: number): Promise<Assistant[]>;
   };
   access: Access;
   streams: TurnStreams;
@@ -36,7 +36,7 @@ interface ProtocolOptions {
   /** Throws Fault 429 when too many watch. */
   assertRoom: Streams["assertRoom"];
   /** The bearer key's owner; throws Fault 401. */
-  identify(http: HttpRequest): Caller;
+  identify(http: HttpRequest): Promise<Caller>;
   /** Null switches the limit off. */
   takeRate: ((caller: Caller) => RateDecision) | null;
 }
@@ -62,18 +62,22 @@ const seconds = (instant: number): number => Math.floor(instant / 1_000_000);
 const modelOf = ({ uuid, name, createdAt }: Assistant) =>
   ({ id: uuid, object: "model", created: seconds(createdAt), owned_by: "parley", name });
 
-function admit(options: ProtocolOptions, http: HttpRequest, scope: "read" | "write"): Caller {
-  const caller = options.identify(http);
+async function admit(
+  options: ProtocolOptions, http: HttpRequest, scope: "read" | "write",
+): Promise<Caller> {
+  const caller = await options.identify(http);
   const decision = options.takeRate?.(caller);
   if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
   if (caller.scopes.includes(scope)) return caller;
   throw new Fault(403, "Your API key does not have permission for this resource");
 }
 
-function getModel({ assistants }: ProtocolOptions, caller: Caller, model: string): Assistant {
+async function getModel(
+  { assistants }: ProtocolOptions, caller: Caller, model: string,
+): Promise<Assistant> {
   const own = isUuid(model.toLowerCase())
-    ? assistants.findByUuid(model.toLowerCase())
-    : /^\d{1,15}$/.test(model) ? assistants.find(caller.accountId, Number(model)) : null;
+    ? await assistants.findByUuid(model.toLowerCase())
+    : /^\d{1,15}$/.test(model) ? await assistants.find(caller.accountId, Number(model)) : null;
   if (own?.accountId === caller.accountId) return own;
   const name = model.slice(0, 64);
   throw new Fault(404, `The model ${name} does not exist: models are your assistants' uuids.`, {
@@ -112,9 +116,9 @@ async function complete(
   body: CompletionBody,
   http: HttpRequest,
 ): Promise<Reply> {
-  const caller = admit(options, http, "write");
+  const caller = await admit(options, http, "write");
   const given = readCompletion(body);
-  const assistant = getModel(options, caller, body.model);
+  const assistant = await getModel(options, caller, body.model);
   const { conversation, sent } = await beginCompletion(options.conversations, {
     assistant,
     given,
@@ -158,9 +162,9 @@ function modelRoutes(options: ProtocolOptions): Route[] {
           }),
         },
       },
-      handle: ({ http }) => {
-        const { accountId } = admit(options, http, "read");
-        const data = options.assistants.listAll(accountId)
+      handle: async ({ http }) => {
+        const { accountId } = await admit(options, http, "read");
+        const data = (await options.assistants.listAll(accountId))
           .filter(({ status }) => status === "active")
           .map(modelOf);
         return json(200, { object: "list", data });
@@ -176,8 +180,10 @@ function modelRoutes(options: ProtocolOptions): Route[] {
         200: { description: "The assistant", schema: MODEL },
         404: NO_MODEL,
       },
-      handle: ({ uuid, http }) =>
-        json(200, modelOf(getModel(options, admit(options, http, "read"), uuid))),
+      handle: async ({ uuid, http }) => {
+        const caller = await admit(options, http, "read");
+        return json(200, modelOf(await getModel(options, caller, uuid)));
+      },
     }),
   ];
 }
@@ -206,8 +212,8 @@ function rejoinRoute(options: ProtocolOptions): Route {
       204: { description: "No reply is being written" },
       429: { description: "Too many watch the conversation" },
     },
-    handle: ({ uuid }) => {
-      conversations.get(uuid);
+    handle: async ({ uuid }) => {
+      await conversations.get(uuid);
       const live = conversations.live(uuid);
       if (!live) return { status: 204, contentType: "text/plain", content: "" };
       const stream = access.streamOf(uuid);

@@ -3,6 +3,7 @@
 import type { Watched } from "#features/conversations/message-protocol.ts";
 import type { TurnResult } from "#features/conversations/records.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { FunctionCall, ReplyFailure } from "#events/events.ts";
@@ -86,7 +87,13 @@ const replyOf = (headers: HeaderMap, stream: (stream: ByteStream) => void): Repl
   stream,
 });
 
-export function createTurnStreams({ bus, system }: { bus: EventBus; system: System }): TurnStreams {
+interface TurnStreamsOptions {
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+export function createTurnStreams({ bus, system, log }: TurnStreamsOptions): TurnStreams {
   const start = (
     source: StreamSource,
     { turnId, fromSequence, events }: Watched,
@@ -105,8 +112,10 @@ export function createTurnStreams({ bus, system }: { bus: EventBus; system: Syst
       },
     };
     const session = new Session({
-      source, sink, bus, system,
-      position: { sequence: fromSequence, chars: 0 }, untilTurn: turnId, backlog: events,
+      source, sink, bus, system, log,
+      start: { position: { sequence: fromSequence, chars: 0 }, begins: "here" },
+      untilTurn: turnId,
+      backlog: events,
     });
     const heartbeat = system.every(LIMITS.heartbeatMs, () => void stream.write(": beat\n\n"));
     stream.onDrain(() => session.drained());

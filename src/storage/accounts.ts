@@ -2,9 +2,8 @@
 import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey, Trouble } from "#features/accounts/accounts.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createLedger } from "./ledger.ts";
-import type { Sql } from "./sql.ts";
+import type { Reader, Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
 
@@ -123,25 +122,25 @@ export function accountCommands(sql: Sql) {
   };
 }
 
-export function createAccountStore(db: Db, writer: Writer): AccountStore {
-  const list = db.prepare<[], AccountRow>(`SELECT ${ACCOUNT} FROM accounts ORDER BY id`);
-  const find = db.prepare<[object], AccountRow>(
+export function createAccountStore(reader: Reader, writer: Writer): AccountStore {
+  const list = reader.prepare<object, AccountRow>(`SELECT ${ACCOUNT} FROM accounts ORDER BY id`);
+  const find = reader.prepare<object, AccountRow>(
     `SELECT ${ACCOUNT} FROM accounts WHERE id = @accountId`);
-  const keys = db.prepare<[object], KeyRow>(`
+  const keys = reader.prepare<object, KeyRow>(`
     SELECT ${KEY} FROM api_keys WHERE account_id = @accountId AND revoked_at IS NULL ORDER BY id`);
-  const key = db.prepare<[object], KeyRow>(`SELECT ${KEY} FROM api_keys WHERE id = @keyId`);
+  const key = reader.prepare<object, KeyRow>(`SELECT ${KEY} FROM api_keys WHERE id = @keyId`);
   return {
     createAccount: (args) => writer.write("accounts.create", args),
     setPlan: (args) => writer.write("accounts.setPlan", args),
-    listAccounts: () => list.all().map(accountFromRow),
-    findAccount: (accountId) => {
-      const row = find.get({ accountId });
+    listAccounts: async () => (await list.all({})).map(accountFromRow),
+    findAccount: async (accountId) => {
+      const row = await find.get({ accountId });
       return row ? accountFromRow(row) : null;
     },
     createKey: (args) => writer.write("accounts.createKey", args),
-    listKeys: (accountId) => keys.all({ accountId }).map(keyFromRow),
-    findKey: (keyId): StoredKey | null => {
-      const row = key.get({ keyId });
+    listKeys: async (accountId) => (await keys.all({ accountId })).map(keyFromRow),
+    findKey: async (keyId): Promise<StoredKey | null> => {
+      const row = await key.get({ keyId });
       return row ? { ...keyFromRow(row), secretHash: row.secret_hash } : null;
     },
     revokeKey: (args) => writer.write("accounts.revokeKey", args),

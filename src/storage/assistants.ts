@@ -9,8 +9,7 @@ import type {
   AssistantSettings, AssistantStatus, AssistantType, Mode,
 } from "#features/assistants/settings.ts";
 import type { Instant } from "#core/system.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import type { Exists, Sql } from "./sql.ts";
+import { perSession, together, type Exists, type Reader, type Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface AssistantRow {
@@ -233,13 +232,13 @@ type Version = Pick<AssistantRow, "id" | "account_id" | "updated_at">;
  * Assistants as they were read, good for as long as `updated_at` stays what it was: every chat
  * message looks one up, and parsing its settings costs more than everything else.
  */
-function createMemo(read: (version: Version) => Assistant | null) {
+function createMemo(read: (version: Version) => Promise<Assistant | null>) {
   const kept = new Map<number, Assistant>();
-  return (version: Version | undefined): Assistant | null => {
+  return async (version: Version | undefined): Promise<Assistant | null> => {
     if (!version) return null;
     const known = kept.get(version.id);
     if (known?.updatedAt === version.updated_at) return known;
-    const fresh = read(version);
+    const fresh = await read(version);
     kept.delete(version.id);
     if (!fresh) return null;
     kept.set(fresh.id, fresh);
@@ -249,88 +248,109 @@ function createMemo(read: (version: Version) => Assistant | null) {
   };
 }
 
-function createOriginReader(db: Db): () => OriginLists {
+const ORIGIN_PAGE_ROWS = 200;
+
+function createOriginReader(reader: Reader): () => Promise<OriginLists> {
   const own = '%"allowed_origins":[%';
-  const naming = db.prepare<[object], { settings: string }>(
-    "SELECT settings FROM assistants WHERE deleted_at IS NULL AND settings LIKE @own");
-  const other = db.prepare(
+  const naming = reader.prepare<object, { id: number; settings: string }>(`
+    SELECT id, settings FROM assistants
+    WHERE id > +@after AND deleted_at IS NULL AND settings LIKE @own
+    ORDER BY id LIMIT (@rows + 0)`);
+  const other = reader.prepare<object, Exists>(
     "SELECT 1 FROM assistants WHERE deleted_at IS NULL AND settings NOT LIKE @own LIMIT 1");
-  return () => {
+  return async () => {
     const origins = new Set<string>();
-    let someUseDefault = other.get({ own }) !== undefined;
-    for (const { settings } of naming.iterate({ own })) {
-      // What looked like the setting may be a value of the same name elsewhere.
-      const { allowed_origins: list } = JSON.parse(settings) as Partial<AssistantSettings>;
-      for (const origin of list ?? []) origins.add(origin);
-      if (!list) someUseDefault = true;
+    let someUseDefault = await other.get({ own }) !== undefined;
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page: { id: number; settings: string }[] =
+        await naming.all({ own, after, rows: ORIGIN_PAGE_ROWS });
+      for (const { settings } of page) {
+        // What looked like the setting may be a value of the same name elsewhere.
+        const { allowed_origins: list } = JSON.parse(settings) as Partial<AssistantSettings>;
+        for (const origin of list ?? []) origins.add(origin);
+        if (!list) someUseDefault = true;
+      }
+      after = page.length < ORIGIN_PAGE_ROWS ? undefined : page.at(-1)?.id;
     }
     return { origins, someUseDefault };
   };
 }
 
-export function createAssistantStore(db: Db, writer: Writer): AssistantStore {
-  const find = db.prepare<[object], Version>(`
-    SELECT id, account_id, updated_at FROM assistants
-    WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
-  const findById = db.prepare<[object], Version>(`
-    SELECT id, account_id, updated_at FROM assistants
-    WHERE id = @assistantId AND deleted_at IS NULL`);
-  const findByUuid = db.prepare<[object], Version>(`
-    SELECT id, account_id, updated_at FROM assistants
-    WHERE uuid = @uuid AND deleted_at IS NULL`);
-  const full = db.prepare<[object], AssistantRow>(`
+const wholeReads = perSession((sql) => ({
+  full: sql.prepare<object, AssistantRow>(`
     SELECT ${COLUMNS} FROM assistants
-    WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
-  const labels = db.prepare<[object], { id: number }>(`
+    WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`),
+  labels: sql.prepare<object, { id: number }>(`
     SELECT l.id FROM assistant_labels al JOIN labels l ON l.id = al.label_id
-    WHERE al.assistant_id = @assistantId AND l.account_id = @accountId ORDER BY l.id`);
-  const page = db.prepare<[object], AssistantRow>(`
+    WHERE al.assistant_id = @assistantId AND l.account_id = @accountId ORDER BY l.id`),
+  page: sql.prepare<object, AssistantRow>(`
     SELECT ${COLUMNS} FROM assistants
     WHERE account_id = @accountId AND deleted_at IS NULL
       AND (CAST(@type AS TEXT) IS NULL OR type = @type)
-    ORDER BY id LIMIT @limit OFFSET @offset`);
-  const count = db.prepare<[object], { count: number }>(`
+    ORDER BY id LIMIT @limit OFFSET @offset`),
+  count: sql.prepare<object, { count: number }>(`
     SELECT count(*) AS count FROM assistants
     WHERE account_id = @accountId AND deleted_at IS NULL
-      AND (CAST(@type AS TEXT) IS NULL OR type = @type)`);
-  const folder = db.prepare("SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");
-  const label = db.prepare("SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
-  const inbound = db.prepare<[object], { id: number }>(`
+      AND (CAST(@type AS TEXT) IS NULL OR type = @type)`),
+}));
+
+async function wholeOf(sql: Sql, row: AssistantRow): Promise<Assistant> {
+  const labels = await wholeReads(sql).labels.all({
+    assistantId: row.id, accountId: row.account_id,
+  });
+  return assistantFromRow(row, labels.map(({ id }) => id));
+}
+
+const wholesOf = (sql: Sql, rows: AssistantRow[]): Promise<Assistant[]> =>
+  Promise.all(rows.map((row) => wholeOf(sql, row)));
+
+export function createAssistantStore(reader: Reader, writer: Writer): AssistantStore {
+  const find = reader.prepare<object, Version>(`
+    SELECT id, account_id, updated_at FROM assistants
+    WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
+  const findById = reader.prepare<object, Version>(`
+    SELECT id, account_id, updated_at FROM assistants
+    WHERE id = @assistantId AND deleted_at IS NULL`);
+  const findByUuid = reader.prepare<object, Version>(`
+    SELECT id, account_id, updated_at FROM assistants
+    WHERE uuid = @uuid AND deleted_at IS NULL`);
+  const folder = reader.prepare<object, Exists>("SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");
+  const label = reader.prepare<object, Exists>("SELECT 1 FROM labels WHERE id = @id AND account_id = @accountId");
+  const inbound = reader.prepare<object, { id: number }>(`
     SELECT id FROM assistants WHERE account_id = @accountId AND phone_number_id = @phoneNumberId
       AND type = 'inbound' AND deleted_at IS NULL`);
 
-  const keyed = db.prepare<[], Pick<AssistantRow, "id" | "account_id" | "uuid" | "settings">>(`
+  const keyed = reader.prepare<object, Pick<AssistantRow, "id" | "account_id" | "uuid" | "settings">>(`
     SELECT id, account_id, uuid, settings FROM assistants
     WHERE settings LIKE '%"calcom_api_key"%'`);
 
-  const whole = (row: AssistantRow): Assistant => {
-    const owned = labels.all({ assistantId: row.id, accountId: row.account_id });
-    return assistantFromRow(row, owned.map(({ id }) => id));
-  };
-  const one = createMemo(({ id, account_id }) => {
-    const row = full.get({ assistantId: id, accountId: account_id });
-    return row ? whole(row) : null;
+  const one = createMemo(async ({ id, account_id }) => {
+    const row = await wholeReads(reader).full.get({ assistantId: id, accountId: account_id });
+    return row ? wholeOf(reader, row) : null;
   });
   return {
     create: (args) => writer.write("assistants.create", args),
     update: (args) => writer.write("assistants.update", args),
     remove: (args) => writer.write("assistants.remove", args),
-    find: (accountId, assistantId) => one(find.get({ accountId, assistantId })),
-    findById: (assistantId) => one(findById.get({ assistantId })),
-    findByUuid: (uuid) => one(findByUuid.get({ uuid })),
-    list: (accountId, type) =>
-      page.all({ accountId, type, limit: Number.MAX_SAFE_INTEGER, offset: 0 }).map(whole),
-    page: (accountId, { type, page: number, perPage }) => ({
-      items: page.all({ accountId, type, limit: perPage, offset: (number - 1) * perPage })
-        .map(whole),
-      total: count.get({ accountId, type })?.count ?? 0,
+    find: async (accountId, assistantId) => one(await find.get({ accountId, assistantId })),
+    findById: async (assistantId) => one(await findById.get({ assistantId })),
+    findByUuid: async (uuid) => one(await findByUuid.get({ uuid })),
+    list: (accountId, type) => reader.snapshot(async (sql) => wholesOf(sql, await wholeReads(sql)
+      .page.all({ accountId, type, limit: Number.MAX_SAFE_INTEGER, offset: 0 }))),
+    page: (accountId, { type, page: number, perPage }) => reader.snapshot(async (sql) => {
+      const { page, count } = wholeReads(sql);
+      const [rows, counted] = await together(
+        page.all({ accountId, type, limit: perPage, offset: (number - 1) * perPage }),
+        count.get({ accountId, type }),
+      );
+      return { items: await wholesOf(sql, rows), total: counted?.count ?? 0 };
     }),
-    ownsFolder: (accountId, id) => folder.get({ accountId, id }) !== undefined,
-    ownsLabel: (accountId, id) => label.get({ accountId, id }) !== undefined,
-    inboundAssistantOn: (accountId, phoneNumberId) =>
-      inbound.get({ accountId, phoneNumberId })?.id ?? null,
-    ownOriginLists: createOriginReader(db),
-    withCalcomKeys: () => keyed.all().map((row) => ({
+    ownsFolder: async (accountId, id) => await folder.get({ accountId, id }) !== undefined,
+    ownsLabel: async (accountId, id) => await label.get({ accountId, id }) !== undefined,
+    inboundAssistantOn: async (accountId, phoneNumberId) =>
+      (await inbound.get({ accountId, phoneNumberId }))?.id ?? null,
+    ownOriginLists: createOriginReader(reader),
+    withCalcomKeys: async () => (await keyed.all({})).map((row) => ({
       assistantId: row.id, accountId: row.account_id, uuid: row.uuid,
       tools: (JSON.parse(row.settings) as AssistantSettings).tools,
     })),

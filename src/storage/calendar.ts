@@ -5,8 +5,7 @@ import type {
 } from "#features/calendar/calendar.ts";
 import type { Period, WorkingHours } from "#features/calendar/slots.ts";
 import { MINUTE_MICROS, type Instant } from "#core/system.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import type { Exists, Sql } from "./sql.ts";
+import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface CalendarRow {
@@ -126,43 +125,43 @@ export function calendarCommands(sql: Sql) {
   };
 }
 
-export function createCalendarStore(db: Db, writer: Writer): CalendarStore {
-  const find = db.prepare<[object], CalendarRow>(FIND_CALENDAR);
-  const findBooking = db.prepare<[object], AppointmentRow>(FIND_BOOKING);
-  const findByFeed = db.prepare<[object], CalendarRow>(
+export function createCalendarStore(reader: Reader, writer: Writer): CalendarStore {
+  const find = reader.prepare<object, CalendarRow>(FIND_CALENDAR);
+  const findBooking = reader.prepare<object, AppointmentRow>(FIND_BOOKING);
+  const findByFeed = reader.prepare<object, CalendarRow>(
     "SELECT * FROM calendars WHERE feed_uuid = @feedUuid");
   // A day more on either side covers any buffer.
-  const busy = db.prepare<[object], { start: number; end: number }>(`
+  const busy = reader.prepare<object, { start: number; end: number }>(`
     SELECT starts_at AS start, ends_at AS end FROM appointments
     WHERE assistant_id = @assistantId AND state = 'booked'
       AND starts_at < @end + 86400000000 AND ends_at > @start - 86400000000 ORDER BY starts_at`);
-  const list = db.prepare<[object], AppointmentRow>(`
+  const list = reader.prepare<object, AppointmentRow>(`
     SELECT * FROM appointments WHERE assistant_id = @assistantId
       AND starts_at >= @start AND starts_at < @end ORDER BY starts_at, id LIMIT @rows`);
-  const latest = db.prepare<[object], AppointmentRow>(`
+  const latest = reader.prepare<object, AppointmentRow>(`
     SELECT * FROM appointments WHERE assistant_id = @assistantId
       AND starts_at >= @start AND starts_at < @end ORDER BY starts_at DESC, id DESC LIMIT @rows`);
   return {
-    find: (assistantId) => {
-      const row = find.get({ assistantId });
+    find: async (assistantId) => {
+      const row = await find.get({ assistantId });
       return row ? calendarFromRow(row) : null;
     },
-    findByFeed: (feedUuid) => {
-      const row = findByFeed.get({ feedUuid });
+    findByFeed: async (feedUuid) => {
+      const row = await findByFeed.get({ feedUuid });
       return row ? calendarFromRow(row) : null;
     },
     create: (calendar, now) => writer.write("calendars.create", { calendar, now }),
     save: (args) => writer.write("calendars.save", args),
-    findBooking: (assistantId, bookingKey) => {
-      const row = findBooking.get({ assistantId, bookingKey });
+    findBooking: async (assistantId, bookingKey) => {
+      const row = await findBooking.get({ assistantId, bookingKey });
       return row ? appointmentFromRow(row) : null;
     },
     book: (appointment) => writer.write("calendars.book", appointment),
     cancel: (args) => writer.write("calendars.cancel", args),
-    busy: (assistantId, within: Period) => busy.all({ assistantId, ...within }),
-    list: (assistantId, within, rows) =>
-      list.all({ assistantId, ...within, rows }).map(appointmentFromRow),
-    latest: (assistantId, within, rows) =>
-      latest.all({ assistantId, ...within, rows }).map(appointmentFromRow).reverse(),
+    busy: async (assistantId, within: Period) => busy.all({ assistantId, ...within }),
+    list: async (assistantId, within, rows) =>
+      (await list.all({ assistantId, ...within, rows })).map(appointmentFromRow),
+    latest: async (assistantId, within, rows) =>
+      (await latest.all({ assistantId, ...within, rows })).map(appointmentFromRow).reverse(),
   };
 }

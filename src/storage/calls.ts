@@ -1,15 +1,13 @@
 // Calls in SQLite: reads on the main thread. The commands are in call-commands.ts.
-import { strict as assert } from "node:assert";
 import { isFinal, isLive } from "#features/calls/status.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import type {
-  AnsweredBy, Call, CallFilter, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
-  TurnLatency,
+  AnsweredBy, Call, CallFilter, CallSnapshot, CallStore, CallType, EndReason, Hearing,
+  TranscriptEntry, TurnLatency,
 } from "#features/calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
-import { LIMITS } from "#core/limits.ts";
 import type { FunctionCall } from "#events/events.ts";
-import type { Db } from "./engines/sqlite/database.ts";
+import { perSession, together, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
 
@@ -141,65 +139,70 @@ const parametersOf = (accountId: number, filter: CallFilter) => ({
   to: filter.to ?? null,
 });
 
-const PLACES = Array.from({ length: LIMITS.pageSizeMax }, (_, place) => place);
+const ENTRIES = "SELECT * FROM call_entries WHERE call_id = @callId ORDER BY number";
 
-export function createCallStore(db: Db, writer: Writer): CallStore {
-  const find = db.prepare<[object], CallRow>(`${CALL} WHERE c.id = @callId`);
-  const list = db.prepare<[object], CallRow>(
+const snapshotReads = perSession((sql) => ({
+  find: sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId`),
+  entries: sql.prepare<object, EntryRow>(ENTRIES),
+  live: sql.prepare<object, CallRow>(
+    `${CALL} WHERE c.account_id = @accountId AND c.${IS_LIVE} ORDER BY c.id`),
+  sequence: sql.prepare<object, { sequence: number }>(
+    "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId"),
+}));
+
+async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
+  const entries = await snapshotReads(sql).entries.all({ callId: row.id });
+  return { call: callFromRow(row), entries: entries.map(entryFromRow) };
+}
+
+export function createCallStore(reader: Reader, writer: Writer): CallStore {
+  const { find, live, entries } = snapshotReads(reader);
+  const list = reader.prepare<object, CallRow>(
     `${CALL} WHERE ${MATCHES} ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const count = db.prepare<[object], { calls: number }>(
+  const count = reader.prepare<object, { calls: number }>(
     `SELECT count(*) AS calls FROM calls c WHERE ${MATCHES}`);
-  const live = db.prepare<[object], CallRow>(
-    `${CALL} WHERE c.account_id = @accountId AND c.${IS_LIVE} ORDER BY c.id`);
-  const entries = db.prepare<[object], EntryRow>(
-    "SELECT * FROM call_entries WHERE call_id = @callId ORDER BY number");
-  // So many places, whatever the page has: the statement is prepared once.
-  const ofPage = db.prepare<(number | null)[], EntryRow & { call_id: number }>(`
-    SELECT * FROM call_entries WHERE call_id IN (${PLACES.map(() => "?").join(", ")})
+  const ofPage = reader.prepare<object, EntryRow & { call_id: number }>(`
+    SELECT * FROM call_entries WHERE ${reader.dialect.among("call_id", "@callIds")}
     ORDER BY call_id, number`);
-  const sequence = db.prepare<[object], { sequence: number }>(
-    "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId");
-  const transcript = (callId: number): TranscriptEntry[] =>
-    entries.all({ callId }).map(entryFromRow);
-  const transcripts = (callIds: readonly number[]): Map<number, TranscriptEntry[]> => {
-    assert(callIds.length <= PLACES.length, "more calls than a page has");
-    const found = new Map<number, TranscriptEntry[]>();
-    for (const row of ofPage.all(...PLACES.map((place) => callIds[place] ?? null))) {
-      const entries = found.get(row.call_id);
-      if (entries) entries.push(entryFromRow(row));
-      else found.set(row.call_id, [entryFromRow(row)]);
-    }
-    return found;
-  };
-  const findById = (callId: number): Call | null => {
-    const row = find.get({ callId });
+  const findById = async (callId: number): Promise<Call | null> => {
+    const row = await find.get({ callId });
     return row ? callFromRow(row) : null;
   };
   return {
     create: (args) => writer.write("calls.create", args),
     findById,
-    find: (accountId, callId) => {
-      const call = findById(callId);
+    find: async (accountId, callId) => {
+      const call = await findById(callId);
       return call?.accountId === accountId ? call : null;
     },
-    list: (accountId, filter, offset, rows) =>
-      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(callFromRow),
-    count: (accountId, filter) => count.get(parametersOf(accountId, filter))?.calls ?? 0,
-    live: (accountId) => live.all({ accountId }).map(callFromRow),
-    transcript,
-    transcripts,
-    // The writer commits in another thread: only a transaction sees one moment.
-    snapshot: db.transaction((callId: number) => {
-      const call = findById(callId);
-      return call ? { call, entries: transcript(callId) } : null;
+    list: async (accountId, filter, offset, rows) =>
+      (await list.all({ ...parametersOf(accountId, filter), offset, rows })).map(callFromRow),
+    count: async (accountId, filter) =>
+      (await count.get(parametersOf(accountId, filter)))?.calls ?? 0,
+    live: async (accountId) => (await live.all({ accountId })).map(callFromRow),
+    transcript: async (callId) => (await entries.all({ callId })).map(entryFromRow),
+    transcripts: async (callIds) => {
+      const found = new Map<number, TranscriptEntry[]>();
+      for (const row of await ofPage.all({ callIds })) {
+        const entries = found.get(row.call_id);
+        if (entries) entries.push(entryFromRow(row));
+        else found.set(row.call_id, [entryFromRow(row)]);
+      }
+      return found;
+    },
+    snapshot: (callId) => reader.snapshot(async (sql) => {
+      const row = await snapshotReads(sql).find.get({ callId });
+      return row ? snapshotOf(sql, row) : null;
     }),
-    liveSnapshot: db.transaction((accountId: number) => ({
-      sequence: sequence.get({ accountId })?.sequence ?? 0,
-      calls: live.all({ accountId }).map((row) => {
-        const call = callFromRow(row);
-        return { call, entries: transcript(call.id) };
-      }),
-    })),
+    liveSnapshot: (accountId) => reader.snapshot(async (sql) => {
+      const reads = snapshotReads(sql);
+      const [account, rows] = await together(
+        reads.sequence.get({ accountId }), reads.live.all({ accountId }));
+      return {
+        sequence: account?.sequence ?? 0,
+        calls: await Promise.all(rows.map((row) => snapshotOf(sql, row))),
+      };
+    }),
     change: (args) => writer.write("calls.change", args),
     setVariables: (args) => writer.write("calls.setVariables", args),
     addTransfer: (args) => writer.write("calls.addTransfer", args),
@@ -207,17 +210,17 @@ export function createCallStore(db: Db, writer: Writer): CallStore {
     addTranscript: (args) => writer.write("calls.addTranscript", args),
     end: (args) => writer.write("calls.end", args),
     finish: (args) => writer.write("calls.finish", args),
-    ...createCallSweeps(db, writer),
+    ...createCallSweeps(reader, writer),
     delete: (args) => writer.write("calls.delete", args),
   };
 }
 
 function createCallSweeps(
-  db: Db, writer: Writer,
+  reader: Reader, writer: Writer,
 ): Pick<CallStore, "beat" | "recover" | "expireRecordings"> {
-  const unfinished = db.prepare<[], { accountId: number }>(
+  const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls WHERE ${IS_UNFINISHED} ORDER BY 1`);
-  const expired = db.prepare<[object], { accountId: number; file: string }>(`
+  const expired = reader.prepare<object, { accountId: number; file: string }>(`
     SELECT account_id AS "accountId", recording_file AS file FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
   return {
@@ -226,7 +229,7 @@ function createCallSweeps(
         writer.write("calls.beat", { accountId, callIds: own.map(({ id }) => id), now }));
     },
     recover: async ({ now }) => {
-      const recovered = await perAccount(unfinished.all(), (accountId) =>
+      const recovered = await perAccount(await unfinished.all({}), (accountId) =>
         writer.write("calls.recover", { accountId, now }));
       return {
         events: recovered.flatMap(({ events }) => events),
@@ -235,7 +238,7 @@ function createCallSweeps(
       };
     },
     expireRecordings: async (args) => {
-      const rows = expired.all(args);
+      const rows = await expired.all(args);
       await perAccount(rows, (accountId, own) => writer.write("calls.forgetRecordings", {
         accountId, files: own.map(({ file }) => file),
       }));

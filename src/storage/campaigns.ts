@@ -2,7 +2,7 @@
 import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaigns/campaigns.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
 import { IS_FINAL } from "./calls.ts";
-import type { Db } from "./engines/sqlite/database.ts";
+import type { Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 export interface CampaignRow {
@@ -57,19 +57,20 @@ export function campaignFromRow(row: CampaignRow): Campaign {
   };
 }
 
-export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
-  const find = db.prepare<[object], CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
-  const list = db.prepare<[object], CampaignRow>(
+export function createCampaignStore(reader: Reader, writer: Writer): CampaignStore {
+  const find = reader.prepare<object, CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
+  const list = reader.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE account_id = @accountId ORDER BY id");
-  const running = db.prepare<[], CampaignRow>(
+  const running = reader.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE status = 'in-progress' ORDER BY id");
-  const counts = db.prepare<[object], { status: LeadStatus; leads: number }>(`
+  const counts = reader.prepare<object, { status: LeadStatus; leads: number }>(`
     SELECT status, count(*) AS leads FROM leads
     WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status`);
-  const unsettled = db.prepare<[], { accountId: number; leadId: number }>(`
-    SELECT l.account_id AS "accountId", l.id AS "leadId" FROM leads l LEFT JOIN calls c ON c.id = l.call_id
+  const unsettled = reader.prepare<object, { accountId: number; leadId: number }>(`
+    SELECT l.account_id AS "accountId", l.id AS "leadId"
+    FROM leads l LEFT JOIN calls c ON c.id = l.call_id
     WHERE l.status = 'processing' AND (c.id IS NULL OR c.${IS_FINAL}) ORDER BY l.id`);
-  const calling = db.prepare<[], { id: number }>(
+  const calling = reader.prepare<object, { id: number }>(
     "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
   return {
     create: (args) => writer.write("campaigns.create", args),
@@ -79,15 +80,15 @@ export function createCampaignStore(db: Db, writer: Writer): CampaignStore {
     remove: (args) => writer.write("campaigns.remove", args),
     claim: (args) => writer.write("campaigns.claim", args),
     settle: (args) => writer.write("campaigns.settle", args),
-    findById: (campaignId) => {
-      const row = find.get({ campaignId });
+    findById: async (campaignId) => {
+      const row = await find.get({ campaignId });
       return row ? campaignFromRow(row) : null;
     },
-    list: (accountId) => list.all({ accountId }).map(campaignFromRow),
-    leadCounts: (campaignId) => Object.fromEntries(
-      counts.all({ campaignId }).map(({ status, leads }) => [status, leads])),
-    running: () => running.all().map(campaignFromRow),
-    unsettled: () => unsettled.all(),
-    callingAccounts: () => calling.all().map(({ id }) => id),
+    list: async (accountId) => (await list.all({ accountId })).map(campaignFromRow),
+    leadCounts: async (campaignId) => Object.fromEntries(
+      (await counts.all({ campaignId })).map(({ status, leads }) => [status, leads])),
+    running: async () => (await running.all({})).map(campaignFromRow),
+    unsettled: async () => unsettled.all({}),
+    callingAccounts: async () => (await calling.all({})).map(({ id }) => id),
   };
 }

@@ -2,9 +2,8 @@
 import type { Evaluated, EvaluationStore } from "#features/conversations/evaluations.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
-import type { Sql } from "./sql.ts";
+import type { Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface EndingRow {
@@ -35,24 +34,24 @@ function isWanted({ type, settings, was_written: wasWritten }: EndingRow): boole
   return type !== "test" && wasWritten === 1 && isOn === true && (fields ?? []).length > 0;
 }
 
-export function createEvaluationStore(db: Db, writer: Writer): EvaluationStore {
-  const due = db.prepare<[object], {
+export function createEvaluationStore(reader: Reader, writer: Writer): EvaluationStore {
+  const due = reader.prepare<object, {
     id: number; uuid: string; account_id: number; assistant_id: number; evaluation_due: number;
   }>(`
     SELECT id, uuid, account_id, assistant_id, evaluation_due FROM conversations
     WHERE evaluation_due IS NOT NULL ORDER BY id LIMIT (@rows + 0)`);
-  const find = db.prepare<[object], { evaluation: string | null; evaluation_due: number | null }>(
+  const find = reader.prepare<object, { evaluation: string | null; evaluation_due: number | null }>(
     "SELECT evaluation, evaluation_due FROM conversations WHERE uuid = @uuid");
   return {
-    due: (rows) => due.all({ rows }).map((row) => ({
+    due: async (rows) => (await due.all({ rows })).map((row) => ({
       id: row.id,
       uuid: row.uuid,
       accountId: row.account_id,
       assistantId: row.assistant_id,
       endedAt: row.evaluation_due,
     })),
-    find: (uuid) => {
-      const row = find.get({ uuid });
+    find: async (uuid) => {
+      const row = await find.get({ uuid });
       return {
         isDue: row !== undefined && row.evaluation_due !== null,
         values: JSON.parse(row?.evaluation ?? "{}") as Record<string, unknown>,

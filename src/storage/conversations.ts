@@ -9,7 +9,7 @@ import type {
   Message,
 } from "#features/conversations/records.ts";
 import type { FailureClass, FunctionCall } from "#events/events.ts";
-import type { Db } from "./engines/sqlite/database.ts";
+import type { Reader } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { OpenTurn } from "./turns.ts";
 import type { Writer } from "./writer.ts";
@@ -106,15 +106,15 @@ function summaryFromRow(row: SummaryRow): ConversationSummary {
   };
 }
 
-export function createConversationStore(db: Db, writer: Writer): ConversationStore {
-  const find = db.prepare<[object], ConversationRow>(
+export function createConversationStore(reader: Reader, writer: Writer): ConversationStore {
+  const find = reader.prepare<object, ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
-  const history = db.prepare<[object], MessageRow>(
+  const history = reader.prepare<object, MessageRow>(
     `SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId ORDER BY id`);
-  const recent = db.prepare<[object], MessageRow>(`
+  const recent = reader.prepare<object, MessageRow>(`
     SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
     ORDER BY id DESC LIMIT (@rows + 0)`);
-  const failures = db.prepare<[object], FailureRow>(`
+  const failures = reader.prepare<object, FailureRow>(`
     SELECT id, failure, error, finished_at FROM turns
     WHERE conversation_id = @conversationId AND state = 'failed' ORDER BY id DESC LIMIT (@rows + 0)`);
   const summaries = `
@@ -122,9 +122,9 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
       c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
       c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
-  const summary = db.prepare<[object], SummaryRow>(`
+  const summary = reader.prepare<object, SummaryRow>(`
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
-  const list = db.prepare<[object], SummaryRow>(`
+  const list = reader.prepare<object, SummaryRow>(`
     ${summaries}
     WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
       AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
@@ -134,25 +134,26 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
 
   return {
     create: (args) => writer.write("conversations.create", args),
-    find: (uuid) => {
-      const row = find.get({ uuid });
+    find: async (uuid) => {
+      const row = await find.get({ uuid });
       return row ? conversationFromRow(row) : null;
     },
-    history: (conversationId) => history.all({ conversationId }).map(messageFromRow),
-    recent: (conversationId, rows) => recent.all({ conversationId, rows }).map(messageFromRow),
-    failedReplies: (conversationId, rows) =>
-      failures.all({ conversationId, rows }).map((row) => ({
+    history: async (conversationId) => (await history.all({ conversationId })).map(messageFromRow),
+    recent: async (conversationId, rows) =>
+      (await recent.all({ conversationId, rows })).map(messageFromRow),
+    failedReplies: async (conversationId, rows) =>
+      (await failures.all({ conversationId, rows })).map((row) => ({
         turnId: row.id,
         failure: row.failure,
         error: row.error ?? "",
         failedAt: row.finished_at ?? 0,
       })),
-    summary: (accountId, uuid) => {
-      const row = summary.get({ accountId, uuid });
+    summary: async (accountId, uuid) => {
+      const row = await summary.get({ accountId, uuid });
       return row ? summaryFromRow(row) : null;
     },
-    list: (accountId, filter: ConversationFilter, before, rows) =>
-      list
+    list: async (accountId, filter: ConversationFilter, before, rows) =>
+      (await list
         .all({
           accountId,
           before,
@@ -160,14 +161,14 @@ export function createConversationStore(db: Db, writer: Writer): ConversationSto
           type: filter.type ?? null,
           assistantId: filter.assistantId ?? null,
           externalIdentifier: filter.externalIdentifier ?? null,
-        })
+        }))
         .map(summaryFromRow),
     beginTurn: (args) => writer.write("turns.begin", args),
     completeTurn: (args) => writer.write("turns.complete", args),
     failTurn: (args) => writer.write("turns.fail", args),
     tellRefused: (args) => writer.write("conversations.tellRefused", args),
     setAi: (args) => writer.write("conversations.setAi", args),
-    ...createConversationSweeps(db, writer),
+    ...createConversationSweeps(reader, writer),
   };
 }
 
@@ -186,18 +187,18 @@ const openTurnFromRow = (row: OpenTurnRow): OpenTurn => ({
 });
 
 function createConversationSweeps(
-  db: Db, writer: Writer,
+  reader: Reader, writer: Writer,
 ): Pick<ConversationStore, "endInactive" | "recover"> {
-  const due = db.prepare<[object], { id: number; accountId: number }>(`
+  const due = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId" FROM conversations
     WHERE state = 'open' AND check_at <= @now ORDER BY check_at LIMIT (@rows + 0)`);
-  const open = db.prepare<[], OpenTurnRow>(`
+  const open = reader.prepare<object, OpenTurnRow>(`
     SELECT t.id AS turn_id, c.id, c.uuid, c.account_id, c.assistant_id
     FROM turns t JOIN conversations c ON c.id = t.conversation_id
     WHERE t.state = 'open' ORDER BY t.id`);
   return {
     endInactive: async ({ now, rows }) => {
-      const looked = due.all({ now, rows });
+      const looked = await due.all({ now, rows });
       const events = await perAccount(looked, (accountId, own) =>
         writer.write("conversations.endInactive", {
           accountId, ids: own.map(({ id }) => id), now,
@@ -205,7 +206,7 @@ function createConversationSweeps(
       return { looked: looked.length, events: events.flat() };
     },
     recover: async ({ now }) => {
-      const events = await perAccount(open.all().map(openTurnFromRow), (accountId, turns) =>
+      const events = await perAccount((await open.all({})).map(openTurnFromRow), (accountId, turns) =>
         writer.write("turns.recover", { accountId, turns, now }));
       return events.flat();
     },

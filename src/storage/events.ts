@@ -3,8 +3,7 @@
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import type { Instant } from "#core/system.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import { chain, type Awaitable, type Sql } from "./sql.ts";
+import { chain, type Awaitable, type Reader, type Sql } from "./sql.ts";
 import { createEnqueue } from "./webhook-outbox.ts";
 
 interface EventRow {
@@ -110,33 +109,34 @@ export function eventCommands(sql: Sql) {
 const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
   e.created_at, c.uuid AS conversation_uuid FROM events e LEFT JOIN conversations c ON c.id = e.conversation_id`;
 
-export function createEventLog(db: Db): EventLog {
-  const ofConversation = db.prepare<[object], EventRow>(`${EVENT}
+export function createEventLog(reader: Reader): EventLog {
+  const ofConversation = reader.prepare<object, EventRow>(`${EVENT}
     WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = @uuid)
       AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
-  const ofAccount = db.prepare<[object], EventRow>(`${EVENT}
+  const ofAccount = reader.prepare<object, EventRow>(`${EVENT}
     WHERE e.account_id = +@accountId AND e.account_sequence > @after
     ORDER BY e.account_sequence LIMIT (@rows + 0)`);
-  const ofCall = db.prepare<[object], EventRow>(`${EVENT}
+  const ofCall = reader.prepare<object, EventRow>(`${EVENT}
     WHERE e.call_id = +@callId AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
-  const since = db.prepare<[object], EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
-  const conversation = db.prepare<[object], { sequence: number }>(
+  const since = reader.prepare<object, EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
+  const conversation = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM conversations WHERE uuid = @uuid");
-  const account = db.prepare<[object], { sequence: number }>(
+  const account = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId");
-  const call = db.prepare<[object], { sequence: number }>(
+  const call = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM calls WHERE id = @callId");
-  const newest = db.prepare<[], { id: number | null }>("SELECT max(id) AS id FROM events");
+  const newest = reader.prepare<object, { id: number | null }>("SELECT max(id) AS id FROM events");
   return {
-    ofConversation: (uuid, after, rows) =>
-      ofConversation.all({ uuid, after, rows }).map(eventFromRow),
-    ofAccount: (accountId, after, rows) =>
-      ofAccount.all({ accountId, after, rows }).map(eventFromRow),
-    ofCall: (callId, after, rows) => ofCall.all({ callId, after, rows }).map(eventFromRow),
-    newestOfCall: (callId) => call.get({ callId })?.sequence ?? 0,
-    newestOfConversation: (uuid) => conversation.get({ uuid })?.sequence ?? 0,
-    newestOfAccount: (accountId) => account.get({ accountId })?.sequence ?? 0,
-    since: (id, rows) => since.all({ id, rows }).map(eventFromRow),
-    newestId: () => newest.get()?.id ?? 0,
+    ofConversation: async (uuid, after, rows) =>
+      (await ofConversation.all({ uuid, after, rows })).map(eventFromRow),
+    ofAccount: async (accountId, after, rows) =>
+      (await ofAccount.all({ accountId, after, rows })).map(eventFromRow),
+    ofCall: async (callId, after, rows) =>
+      (await ofCall.all({ callId, after, rows })).map(eventFromRow),
+    newestOfCall: async (callId) => (await call.get({ callId }))?.sequence ?? 0,
+    newestOfConversation: async (uuid) => (await conversation.get({ uuid }))?.sequence ?? 0,
+    newestOfAccount: async (accountId) => (await account.get({ accountId }))?.sequence ?? 0,
+    since: async (id, rows) => (await since.all({ id, rows })).map(eventFromRow),
+    newestId: async () => (await newest.get({}))?.id ?? 0,
   };
 }

@@ -5,8 +5,7 @@ import type {
 } from "#features/assistants/groups.ts";
 import type { Instant } from "#core/system.ts";
 import { TOUCHED } from "./assistants.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import type { Sql } from "./sql.ts";
+import { perSession, together, type Reader, type Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface GroupRow {
@@ -127,28 +126,35 @@ export function groupCommands(sql: Sql) {
   };
 }
 
-function createStore(db: Db, writer: Writer, kind: Kind): GroupStore {
+function createStore(reader: Reader, writer: Writer, kind: Kind): GroupStore {
   const { table } = kind;
-  const page = db.prepare<[object], GroupRow>(`
-    SELECT ${groupColumns(kind)} FROM ${table} g
-    WHERE g.account_id = @accountId ORDER BY g.id LIMIT @limit OFFSET @offset`);
-  const total = db.prepare<[object], { count: number }>(
-    `SELECT count(*) AS count FROM ${table} WHERE account_id = @accountId`);
+  const reads = perSession((sql) => ({
+    page: sql.prepare<object, GroupRow>(`
+      SELECT ${groupColumns(kind)} FROM ${table} g
+      WHERE g.account_id = @accountId ORDER BY g.id LIMIT @limit OFFSET @offset`),
+    total: sql.prepare<object, { count: number }>(
+      `SELECT count(*) AS count FROM ${table} WHERE account_id = @accountId`),
+  }));
   return {
     create: (args) => writer.write(`${table}.create`, args),
     update: (args) => writer.write(`${table}.update`, args),
     remove: (args) => writer.write(`${table}.remove`, args),
-    page: (accountId, { page: number, perPage }) => ({
-      items: page.all({ accountId, limit: perPage, offset: (number - 1) * perPage })
-        .map(groupFromRow),
-      total: total.get({ accountId })?.count ?? 0,
+    page: (accountId, { page: number, perPage }) => reader.snapshot(async (sql) => {
+      const { page, total } = reads(sql);
+      const [rows, counted] = await together(
+        page.all({ accountId, limit: perPage, offset: (number - 1) * perPage }),
+        total.get({ accountId }),
+      );
+      return { items: rows.map(groupFromRow), total: counted?.count ?? 0 };
     }),
   };
 }
 
 export function createGroupStores(
-  db: Db,
+  reader: Reader,
   writer: Writer,
 ): { folders: GroupStore; labels: GroupStore } {
-  return { folders: createStore(db, writer, FOLDERS), labels: createStore(db, writer, LABELS) };
+  return {
+    folders: createStore(reader, writer, FOLDERS), labels: createStore(reader, writer, LABELS),
+  };
 }

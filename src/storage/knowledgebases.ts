@@ -13,10 +13,9 @@ import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createDetacher } from "./assistants.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { bytesOf, type IndexedChunk, type SearchCommands, type SearchIndex } from "./search.ts";
-import type { Sql, Statement } from "./sql.ts";
+import { together, type Reader, type Sql, type Statement } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface KnowledgebaseRow {
@@ -353,10 +352,10 @@ function fused(rankings: number[][]): number[] {
 }
 
 function createPassages(
-  db: Db, index: SearchIndex,
+  reader: Reader, index: SearchIndex,
 ): Pick<KnowledgebaseStore, "search" | "passages"> {
-  const one = db.prepare<[object], PassageRow>(`${PASSAGE} WHERE c.id = @id`);
-  const passages = db.prepare<[object], PassageRow>(`${PASSAGE}
+  const one = reader.prepare<object, PassageRow>(`${PASSAGE} WHERE c.id = @id`);
+  const passages = reader.prepare<object, PassageRow>(`${PASSAGE}
     WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
     ORDER BY c.document_id, c.position LIMIT @rows`);
   return {
@@ -365,52 +364,52 @@ function createPassages(
         index.words(knowledgebaseId, query, LIMITS.rankingRows),
         meaning ? index.meaning(knowledgebaseId, meaning, LIMITS.rankingRows) : [],
       ]);
-      return fused(rankings).slice(0, rows)
-        .map((id) => one.get({ id }))
-        .filter((row) => row !== undefined)
-        .map(passageFromRow);
+      const ids = fused(rankings).slice(0, rows);
+      const found = await together(...ids.map((id) => one.get({ id })));
+      return found.filter((row) => row !== undefined).map(passageFromRow);
     },
-    passages: (knowledgebaseId, rows) =>
-      passages.all({ knowledgebaseId, rows }).map(passageFromRow),
+    passages: async (knowledgebaseId, rows) =>
+      (await passages.all({ knowledgebaseId, rows })).map(passageFromRow),
   };
 }
 
 export function createKnowledgebaseStore(
-  db: Db, writer: Writer, index: SearchIndex,
+  reader: Reader, writer: Writer, index: SearchIndex,
 ): KnowledgebaseStore {
-  const find = db.prepare<[object], KnowledgebaseRow>(
+  const find = reader.prepare<object, KnowledgebaseRow>(
     `${KNOWLEDGEBASE} WHERE k.id = @knowledgebaseId AND k.account_id = @accountId`);
-  const list = db.prepare<[object], KnowledgebaseRow>(
+  const list = reader.prepare<object, KnowledgebaseRow>(
     `${KNOWLEDGEBASE} WHERE k.account_id = @accountId ORDER BY k.id`);
-  const findDocument = db.prepare<[object], DocumentRow>(`
+  const findDocument = reader.prepare<object, DocumentRow>(`
     SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId
       AND knowledgebase_id = @knowledgebaseId`);
-  const documents = db.prepare<[object], DocumentRow>(
+  const documents = reader.prepare<object, DocumentRow>(
     "SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId ORDER BY id");
-  const unread = db.prepare<[], DocumentRow>(
+  const unread = reader.prepare<object, DocumentRow>(
     "SELECT * FROM documents WHERE status = 'processing' ORDER BY id");
   return {
     create: (args) => writer.write("knowledgebases.create", args),
     update: (args) => writer.write("knowledgebases.update", args),
     remove: (args) => writer.write("knowledgebases.remove", args),
-    find: (accountId, knowledgebaseId) => {
-      const row = find.get({ accountId, knowledgebaseId });
+    find: async (accountId, knowledgebaseId) => {
+      const row = await find.get({ accountId, knowledgebaseId });
       return row ? knowledgebaseFromRow(row) : null;
     },
-    list: (accountId) => list.all({ accountId }).map(knowledgebaseFromRow),
+    list: async (accountId) => (await list.all({ accountId })).map(knowledgebaseFromRow),
     createDocument: (args) => writer.write("documents.create", args),
     updateDocument: (args) => writer.write("documents.update", args),
     removeDocument: (args) => writer.write("documents.remove", args),
-    findDocument: (accountId, knowledgebaseId, documentId) => {
-      const row = findDocument.get({ accountId, knowledgebaseId, documentId });
+    findDocument: async (accountId, knowledgebaseId, documentId) => {
+      const row = await findDocument.get({ accountId, knowledgebaseId, documentId });
       return row ? documentFromRow(row) : null;
     },
-    documents: (knowledgebaseId) => documents.all({ knowledgebaseId }).map(documentFromRow),
-    unread: () => unread.all().map(documentFromRow),
+    documents: async (knowledgebaseId) =>
+      (await documents.all({ knowledgebaseId })).map(documentFromRow),
+    unread: async () => (await unread.all({})).map(documentFromRow),
     beginReading: (args) => writer.write("documents.beginReading", args),
     addChunks: (args) => writer.write("documents.addChunks", args),
     addVectors: (args) => writer.write("documents.addVectors", args),
     finishReading: (args) => writer.write("documents.finishReading", args),
-    ...createPassages(db, index),
+    ...createPassages(reader, index),
   };
 }

@@ -3,7 +3,7 @@
 import type {
   BlockedNumber, Lead, LeadFilter, LeadStatus, LeadStore, Variables, WholeLead,
 } from "#features/leads/leads.ts";
-import type { Db } from "./engines/sqlite/database.ts";
+import type { Exists, Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 export interface LeadRow {
@@ -72,25 +72,25 @@ type WholeRow = LeadRow & { campaign_name: string };
 const LEAD = `SELECT l.*, k.name AS campaign_name
   FROM leads l JOIN campaigns k ON k.id = l.campaign_id`;
 
-export function createLeadStore(db: Db, writer: Writer): LeadStore {
-  const find = db.prepare<[object], WholeRow>(`${LEAD} WHERE l.id = @leadId`);
-  const contacts = db.prepare<[object], LeadRow>(
+export function createLeadStore(reader: Reader, writer: Writer): LeadStore {
+  const find = reader.prepare<object, WholeRow>(`${LEAD} WHERE l.id = @leadId`);
+  const contacts = reader.prepare<object, LeadRow>(
     "SELECT * FROM leads WHERE main_id = @leadId ORDER BY position");
-  const list = db.prepare<[object], WholeRow>(
+  const list = reader.prepare<object, WholeRow>(
     `${LEAD} WHERE ${MATCHES} ORDER BY l.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const count = db.prepare<[object], { leads: number }>(
+  const count = reader.prepare<object, { leads: number }>(
     `SELECT count(*) AS leads FROM leads l WHERE ${MATCHES}`);
-  const campaign = db.prepare(
+  const campaign = reader.prepare<object, Exists>(
     "SELECT 1 FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
-  const blocked = db.prepare<[object], BlockedRow>(`
+  const blocked = reader.prepare<object, BlockedRow>(`
     SELECT * FROM blocked_numbers WHERE account_id = +@accountId
     ORDER BY created_at DESC, phone_number LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const countBlocked = db.prepare<[object], { numbers: number }>(
+  const countBlocked = reader.prepare<object, { numbers: number }>(
     "SELECT count(*) AS numbers FROM blocked_numbers WHERE account_id = @accountId");
-  const whole = (row: WholeRow): WholeLead => ({
+  const whole = async (row: WholeRow): Promise<WholeLead> => ({
     ...leadFromRow(row),
     campaignName: row.campaign_name,
-    contacts: contacts.all({ leadId: row.id }).map(leadFromRow),
+    contacts: (await contacts.all({ leadId: row.id })).map(leadFromRow),
   });
   return {
     add: (args) => writer.write("leads.add", args),
@@ -98,16 +98,18 @@ export function createLeadStore(db: Db, writer: Writer): LeadStore {
     remove: (args) => writer.write("leads.remove", args),
     block: (args) => writer.write("leads.block", args),
     unblock: (args) => writer.write("leads.unblock", args),
-    find: (accountId, leadId) => {
-      const row = find.get({ leadId });
+    find: async (accountId, leadId) => {
+      const row = await find.get({ leadId });
       return row?.account_id === accountId ? whole(row) : null;
     },
-    list: (accountId, filter, offset, rows) =>
-      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(whole),
-    count: (accountId, filter) => count.get(parametersOf(accountId, filter))?.leads ?? 0,
-    ownsCampaign: (accountId, campaignId) => campaign.get({ accountId, campaignId }) !== undefined,
-    blocked: (accountId, offset, rows) =>
-      blocked.all({ accountId, offset, rows }).map(blockedFromRow),
-    countBlocked: (accountId) => countBlocked.get({ accountId })?.numbers ?? 0,
+    list: async (accountId, filter, offset, rows) => Promise.all(
+      (await list.all({ ...parametersOf(accountId, filter), offset, rows })).map(whole)),
+    count: async (accountId, filter) =>
+      (await count.get(parametersOf(accountId, filter)))?.leads ?? 0,
+    ownsCampaign: async (accountId, campaignId) =>
+      await campaign.get({ accountId, campaignId }) !== undefined,
+    blocked: async (accountId, offset, rows) =>
+      (await blocked.all({ accountId, offset, rows })).map(blockedFromRow),
+    countBlocked: async (accountId) => (await countBlocked.get({ accountId }))?.numbers ?? 0,
   };
 }

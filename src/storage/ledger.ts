@@ -5,9 +5,10 @@ import type { EntryFilter, StatementStore } from "#features/accounts/statements.
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import type { Db } from "./engines/sqlite/database.ts";
 import { createEventAppender } from "./events.ts";
-import { chain, together, type Awaitable, type Sql } from "./sql.ts";
+import {
+  chain, perSession, together, type Awaitable, type Reader, type Sql,
+} from "./sql.ts";
 
 interface AccountRow {
   balance_micros: number;
@@ -203,12 +204,14 @@ const totalsFromRow = (accountId: number, row: AccountRow): AccountTotals => ({
 });
 
 export interface LedgerReader {
-  /** Everything `auditAccount` needs, account by account, from one consistent snapshot. */
+  /** Everything `auditAccount` needs, account by account, all of one moment. */
   audit(
-    visit: (totals: AccountTotals, entries: Iterable<LedgerEntry>, openMicros: Micros) => void,
-  ): void;
+    visit: (
+      totals: AccountTotals, entries: AsyncIterable<LedgerEntry>, openMicros: Micros,
+    ) => Promise<void>,
+  ): Promise<void>;
   /** Entries that name a turn which is not billed, and billed turns without an entry. */
-  strayReferences(): string[];
+  strayReferences(): Promise<string[]>;
 }
 
 const BILLED_TURNS = `WITH billed AS MATERIALIZED (
@@ -232,29 +235,47 @@ const UNENTERED_TURNS = `${BILLED_TURNS}
 const OPEN = `SELECT coalesce(sum(amount_micros), 0) AS micros FROM reservations
   WHERE account_id = @accountId`;
 
-export function createLedgerReader(db: Db): LedgerReader {
-  const accounts = db.prepare<[], AccountRow & { id: number }>(`
-    SELECT id, balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
-    FROM accounts ORDER BY id`);
-  const entries = db.prepare<[object], LedgerRow>(
-    "SELECT * FROM ledger WHERE account_id = @accountId ORDER BY number");
-  const open = db.prepare<[object], { micros: number }>(OPEN);
-  const unbilled = db.prepare<[], { reference: string }>(UNBILLED_ENTRIES);
-  const unentered = db.prepare<[], { reference: string }>(UNENTERED_TURNS);
+const ENTRIES = `SELECT * FROM ledger
+  WHERE account_id = +@accountId AND number > +@after AND number <= +@last
+  ORDER BY number LIMIT (@rows + 0)`;
+const AUDIT_PAGE_ROWS = 1000;
 
-  function* entriesOf(accountId: number): Iterable<LedgerEntry> {
-    for (const row of entries.iterate({ accountId })) yield entryFromRow(row);
+const auditReads = perSession((sql) => ({
+  accounts: sql.prepare<object, AccountRow & { id: number }>(`
+    SELECT id, balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts ORDER BY id`),
+  entries: sql.prepare<object, LedgerRow>(ENTRIES),
+  open: sql.prepare<object, { micros: number }>(OPEN),
+}));
+
+async function* entriesOf(sql: Sql, accountId: number): AsyncIterable<LedgerEntry> {
+  const { entries } = auditReads(sql);
+  const last = Number.MAX_SAFE_INTEGER;
+  for (let after = 0; ;) {
+    const page = await entries.all({ accountId, after, last, rows: AUDIT_PAGE_ROWS });
+    for (const row of page) yield entryFromRow(row);
+    const end = page.at(-1);
+    if (!end || page.length < AUDIT_PAGE_ROWS) return;
+    after = end.number;
   }
+}
+
+export function createLedgerReader(reader: Reader): LedgerReader {
+  const unbilled = reader.prepare<object, { reference: string }>(UNBILLED_ENTRIES);
+  const unentered = reader.prepare<object, { reference: string }>(UNENTERED_TURNS);
   return {
-    audit: db.transaction((visit) => {
-      for (const row of accounts.all()) {
-        const openMicros = open.get({ accountId: row.id })?.micros ?? 0;
-        visit(totalsFromRow(row.id, row), entriesOf(row.id), openMicros);
+    audit: (visit) => reader.snapshot(async (sql) => {
+      const { accounts, open } = auditReads(sql);
+      for (const row of await accounts.all({})) {
+        const openMicros = (await open.get({ accountId: row.id }))?.micros ?? 0;
+        await visit(totalsFromRow(row.id, row), entriesOf(sql, row.id), openMicros);
       }
     }),
-    strayReferences: () => [
-      ...unbilled.all().map((row) => `${row.reference} is in the ledger, but nothing like it was completed`),
-      ...unentered.all().map((row) => `${row.reference} was completed, but is not in the ledger`),
+    strayReferences: async () => [
+      ...(await unbilled.all({})).map(({ reference }) =>
+        `${reference} is in the ledger, but nothing like it was completed`),
+      ...(await unentered.all({})).map(({ reference }) =>
+        `${reference} was completed, but is not in the ledger`),
     ],
   };
 }
@@ -276,41 +297,51 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
   to: to ?? null,
 });
 
-export function createStatementStore(db: Db): StatementStore {
-  const list = db.prepare<[object], LedgerRow>(`
+const statementReads = perSession((sql) => ({
+  list: sql.prepare<object, LedgerRow>(`
     SELECT * FROM ledger WHERE ${MATCHES}
-    ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const count = db.prepare<[object], { entries: number }>(
-    `SELECT count(*) AS entries FROM ledger WHERE ${MATCHES}`);
-  const account = db.prepare<[object], AccountRow>(`
+    ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`),
+  count: sql.prepare<object, { entries: number }>(
+    `SELECT count(*) AS entries FROM ledger WHERE ${MATCHES}`),
+  account: sql.prepare<object, AccountRow>(`
     SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
-    FROM accounts WHERE id = @accountId`);
-  const open = db.prepare<[object], { micros: number }>(OPEN);
-  const newest = db.prepare<[object], { number: number | null }>(
-    "SELECT max(number) AS number FROM ledger WHERE account_id = @accountId");
-  const entries = db.prepare<[object], LedgerRow>(`
-    SELECT * FROM ledger WHERE account_id = +@accountId AND number > +@after AND number <= +@last
-    ORDER BY number LIMIT (@rows + 0)`);
+    FROM accounts WHERE id = @accountId`),
+  open: sql.prepare<object, { micros: number }>(OPEN),
+  newest: sql.prepare<object, { number: number | null }>(
+    "SELECT max(number) AS number FROM ledger WHERE account_id = @accountId"),
+}));
+
+export function createStatementStore(reader: Reader): StatementStore {
+  const entries = reader.prepare<object, LedgerRow>(ENTRIES);
   return {
-    list: (accountId, filter, offset, rows) =>
-      list.all({ ...parametersOf(accountId, filter), offset, rows }).map(entryFromRow),
-    count: (accountId, filter) => {
+    page: (accountId, filter, offset, rows) => reader.snapshot(async (sql) => {
+      const { list, count, account } = statementReads(sql);
+      const parameters = parametersOf(accountId, filter);
       // All of them are counted already; the commonest request should not do it again.
-      const row = Object.keys(filter).length === 0 ? account.get({ accountId }) : undefined;
-      return row?.ledger_entries ?? count.get(parametersOf(accountId, filter))?.entries ?? 0;
-    },
-    // The writer commits in another thread: only a transaction sees one moment.
-    claims: db.transaction((accountId: number) => {
-      const row = account.get({ accountId });
+      const isAll = Object.keys(filter).length === 0;
+      const [items, counted] = await together(
+        list.all({ ...parameters, offset, rows }),
+        isAll ? undefined : count.get(parameters),
+      );
+      const total = counted?.entries ?? (await account.get({ accountId }))?.ledger_entries ?? 0;
+      return { items: items.map(entryFromRow), total };
+    }),
+    claims: (accountId) => reader.snapshot(async (sql) => {
+      const reads = statementReads(sql);
+      const [row, open, newest] = await together(
+        reads.account.get({ accountId }),
+        reads.open.get({ accountId }),
+        reads.newest.get({ accountId }),
+      );
       return row
         ? {
             totals: totalsFromRow(accountId, row),
-            openMicros: open.get({ accountId })?.micros ?? 0,
-            newest: newest.get({ accountId })?.number ?? 0,
+            openMicros: open?.micros ?? 0,
+            newest: newest?.number ?? 0,
           }
         : null;
     }),
-    entries: (accountId, after, last, rows) =>
-      entries.all({ accountId, after, last, rows }).map(entryFromRow),
+    entries: async (accountId, after, last, rows) =>
+      (await entries.all({ accountId, after, last, rows })).map(entryFromRow),
   };
 }

@@ -8,7 +8,7 @@ import type {
 import type { Purchase, PurchaseState, PurchaseStore } from "#features/phone-numbers/purchases.ts";
 import type { RenewalStore } from "#features/phone-numbers/renewals.ts";
 import type { NumberStatus } from "#features/phone-numbers/billing.ts";
-import type { Db } from "./engines/sqlite/database.ts";
+import type { Exists, Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 export interface PhoneNumberRow {
@@ -93,97 +93,100 @@ function purchaseFromRow(row: PurchaseRow): Purchase {
 
 export type PhoneNumbersStorage = OwnedNumberStore & RenewalStore & PurchaseStore & InboundStore;
 
-export function createPhoneNumberStore(db: Db, writer: Writer): PhoneNumbersStorage {
-  const find = db.prepare<[object], PhoneNumberRow>(
+export function createPhoneNumberStore(reader: Reader, writer: Writer): PhoneNumbersStorage {
+  const find = reader.prepare<object, PhoneNumberRow>(
     "SELECT * FROM phone_numbers WHERE id = @phoneNumberId AND account_id = @accountId");
-  const list = db.prepare<[object], PhoneNumberRow>(
+  const list = reader.prepare<object, PhoneNumberRow>(
     "SELECT * FROM phone_numbers WHERE account_id = @accountId ORDER BY id");
-  const due = db.prepare<[object], { accountId: number; phoneNumberId: number }>(`
+  const due = reader.prepare<object, { accountId: number; phoneNumberId: number }>(`
     SELECT account_id AS "accountId", id AS "phoneNumberId" FROM phone_numbers
     WHERE due_at <= @now ORDER BY due_at, id LIMIT (@rows + 0)`);
-  const findOwned = (accountId: number, phoneNumberId: number): PhoneNumber | null => {
-    const row = find.get({ accountId, phoneNumberId });
+  const findOwned = async (
+    accountId: number, phoneNumberId: number,
+  ): Promise<PhoneNumber | null> => {
+    const row = await find.get({ accountId, phoneNumberId });
     return row ? phoneNumberFromRow(row) : null;
   };
-  const listOwned = (accountId: number): PhoneNumber[] =>
-    list.all({ accountId }).map(phoneNumberFromRow);
+  const listOwned = async (accountId: number): Promise<PhoneNumber[]> =>
+    (await list.all({ accountId })).map(phoneNumberFromRow);
   return {
-    ...createPurchaseReads(db, writer),
-    ...createInboundReads(db),
-    find: (accountId, phoneNumberId) => {
-      const number = findOwned(accountId, phoneNumberId);
+    ...createPurchaseReads(reader, writer),
+    ...createInboundReads(reader),
+    find: async (accountId, phoneNumberId) => {
+      const number = await findOwned(accountId, phoneNumberId);
       return number?.status === "suspended" ? null : number;
     },
-    list: (accountId) => listOwned(accountId).filter(({ status }) => status !== "suspended"),
+    list: async (accountId) =>
+      (await listOwned(accountId)).filter(({ status }) => status !== "suspended"),
     findOwned,
     listOwned,
     rename: (args) => writer.write("phoneNumbers.rename", args),
     release: (args) => writer.write("phoneNumbers.release", args),
-    due: (now, rows) => due.all({ now, rows }),
+    due: async (now, rows) => due.all({ now, rows }),
     renew: (args) => writer.write("phoneNumbers.renew", args),
   };
 }
 
-function createInboundReads(db: Db): InboundStore {
-  const provided = db.prepare<[object], PhoneNumberRow>(`
+function createInboundReads(reader: Reader): InboundStore {
+  const provided = reader.prepare<object, PhoneNumberRow>(`
     SELECT * FROM phone_numbers
     WHERE phone_number = @phoneNumber AND provider IS NOT NULL AND status <> 'suspended'`);
   // What is bought at a carrier is at that carrier.
-  const hosted = db.prepare<[object], { account_id: number; carrier: HostedAccount }>(`
+  const hosted = reader.prepare<object, { account_id: number; carrier: HostedAccount }>(`
     SELECT * FROM (
       SELECT p.account_id,
         CASE p.provider WHEN 'inventory' THEN i.carrier ELSE p.provider END AS carrier
       FROM phone_numbers p LEFT JOIN number_inventory i ON i.phone_number = p.phone_number
       WHERE p.phone_number = @phoneNumber AND p.provider IS NOT NULL AND p.status <> 'suspended'
     ) AS held WHERE carrier IS NOT NULL`);
-  const holder = db.prepare<[object], { id: number; status: string }>(`
+  const holder = reader.prepare<object, { id: number; status: string }>(`
     SELECT id, status FROM assistants WHERE phone_number_id = @phoneNumberId
       AND type = 'inbound' AND deleted_at IS NULL`);
   return {
-    findProvided: (phoneNumber) => {
-      const row = provided.get({ phoneNumber });
+    findProvided: async (phoneNumber) => {
+      const row = await provided.get({ phoneNumber });
       return row ? phoneNumberFromRow(row) : null;
     },
-    findHosted: (phoneNumber) => {
-      const row = hosted.get({ phoneNumber });
+    findHosted: async (phoneNumber) => {
+      const row = await hosted.get({ phoneNumber });
       return row ? { accountId: row.account_id, carrier: row.carrier } : null;
     },
-    assistantOn: (phoneNumberId) => {
-      const row = holder.get({ phoneNumberId });
+    assistantOn: async (phoneNumberId) => {
+      const row = await holder.get({ phoneNumberId });
       return row ? { id: row.id, isActive: row.status === "active" } : null;
     },
   };
 }
 
-function createPurchaseReads(db: Db, writer: Writer): PurchaseStore {
-  const credited = db.prepare(
+function createPurchaseReads(reader: Reader, writer: Writer): PurchaseStore {
+  const credited = reader.prepare<object, Exists>(
     "SELECT 1 FROM ledger WHERE account_id = @accountId AND amount_micros > 0 LIMIT 1");
-  const inUse = db.prepare(`
+  const inUse = reader.prepare<object, Exists>(`
     SELECT 1 FROM phone_numbers WHERE phone_number = @phoneNumber AND provider IS NOT NULL
     UNION ALL SELECT 1 FROM number_purchases
     WHERE phone_number = @phoneNumber AND state IN ('ordered', 'lost') LIMIT 1`);
-  const find = db.prepare<[object], PurchaseRow>(
+  const find = reader.prepare<object, PurchaseRow>(
     "SELECT * FROM number_purchases WHERE uuid = @uuid");
-  const findByKey = db.prepare<[object], PurchaseRow>(`
+  const findByKey = reader.prepare<object, PurchaseRow>(`
     SELECT * FROM number_purchases
     WHERE account_id = @accountId AND idempotency_key = @idempotencyKey`);
-  const open = db.prepare<[object], PurchaseRow>(`
+  const open = reader.prepare<object, PurchaseRow>(`
     SELECT * FROM number_purchases WHERE state IN ('ordered', 'lost')
     ORDER BY id LIMIT (@rows + 0)`);
-  const returns = db.prepare<[object], { id: number; provider: string; sid: string }>(`
+  const returns = reader.prepare<object, { id: number; provider: string; sid: string }>(`
     SELECT id, provider, provider_sid AS sid FROM number_returns ORDER BY id LIMIT (@rows + 0)`);
   const orNull = (row: PurchaseRow | undefined) => (row ? purchaseFromRow(row) : null);
   return {
-    hasPaymentMethod: (accountId) => credited.get({ accountId }) !== undefined,
-    isInUse: (phoneNumber) => inUse.get({ phoneNumber }) !== undefined,
-    findPurchase: (uuid) => orNull(find.get({ uuid })),
-    findPurchaseByKey: (accountId, idempotencyKey) =>
-      orNull(findByKey.get({ accountId, idempotencyKey })),
-    openPurchases: (rows) => open.all({ rows }).map(purchaseFromRow),
+    hasPaymentMethod: async (accountId) => await credited.get({ accountId }) !== undefined,
+    isInUse: async (phoneNumber) => await inUse.get({ phoneNumber }) !== undefined,
+    findPurchase: async (uuid) => orNull(await find.get({ uuid })),
+    findPurchaseByKey: async (accountId, idempotencyKey) =>
+      orNull(await findByKey.get({ accountId, idempotencyKey })),
+    openPurchases: async (rows) => (await open.all({ rows })).map(purchaseFromRow),
     order: (args) => writer.write("phoneNumbers.order", args),
     complete: (args) => writer.write("phoneNumbers.complete", args),
     fail: (args) => writer.write("phoneNumbers.fail", args),
-    returns: (rows) => returns.all({ rows }),
+    returns: async (rows) => returns.all({ rows }),
     finishReturn: (id) => writer.write("phoneNumbers.finishReturn", { id }),
   };
 }
@@ -213,25 +216,25 @@ const STOCK = `SELECT i.phone_number, i.country_code, i.sms_capable, i.price_mic
   FROM number_inventory i LEFT JOIN number_purchases p ON p.uuid = i.purchase_uuid`;
 const FREE = "i.purchase_uuid IS NULL";
 
-export function createNumberInventory(db: Db, writer: Writer): NumberInventory {
-  const free = db.prepare<[object], StockRow>(`${STOCK}
+export function createNumberInventory(reader: Reader, writer: Writer): NumberInventory {
+  const free = reader.prepare<object, StockRow>(`${STOCK}
     WHERE ${FREE} AND i.country_code = @countryCode AND i.phone_number LIKE '%' || @contains || '%'
     ORDER BY i.phone_number LIMIT (@most + 0)`);
-  const freeNumber = db.prepare<[object], StockRow>(
+  const freeNumber = reader.prepare<object, StockRow>(
     `${STOCK} WHERE ${FREE} AND i.phone_number = @phoneNumber`);
-  const taken = db.prepare("SELECT 1 FROM number_inventory WHERE purchase_uuid = @purchaseUuid");
-  const all = db.prepare<[], StockRow>(`${STOCK} ORDER BY i.phone_number`);
+  const taken = reader.prepare<object, Exists>("SELECT 1 FROM number_inventory WHERE purchase_uuid = @purchaseUuid");
+  const all = reader.prepare<object, StockRow>(`${STOCK} ORDER BY i.phone_number`);
   return {
-    findFree: (countryCode, contains, most) =>
-      free.all({ countryCode, contains, most }).map(stockFromRow),
-    findFreeNumber: (phoneNumber) => {
-      const row = freeNumber.get({ phoneNumber });
+    findFree: async (countryCode, contains, most) =>
+      (await free.all({ countryCode, contains, most })).map(stockFromRow),
+    findFreeNumber: async (phoneNumber) => {
+      const row = await freeNumber.get({ phoneNumber });
       return row ? stockFromRow(row) : null;
     },
     take: (args) => writer.write("phoneNumbers.take", args),
-    isTaken: (purchaseUuid) => taken.get({ purchaseUuid }) !== undefined,
+    isTaken: async (purchaseUuid) => await taken.get({ purchaseUuid }) !== undefined,
     putBack: (purchaseUuid) => writer.write("phoneNumbers.putBack", { purchaseUuid }),
     stock: (args) => writer.write("phoneNumbers.stock", args),
-    list: () => all.all().map(stockFromRow),
+    list: async () => (await all.all({})).map(stockFromRow),
   };
 }

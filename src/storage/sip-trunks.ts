@@ -5,8 +5,7 @@ import type {
   CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
 } from "#features/phone-numbers/sip-trunks.ts";
 import type { Instant } from "#core/system.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import type { Exists, Sql } from "./sql.ts";
+import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface SipTrunkRow {
@@ -172,23 +171,24 @@ function createApprovals(sql: Sql) {
   };
 }
 
-export function createSipTrunkStore(db: Db, writer: Writer): SipTrunkStore {
-  const find = db.prepare<[object], SipTrunkRow>(
+export function createSipTrunkStore(reader: Reader, writer: Writer): SipTrunkStore {
+  const find = reader.prepare<object, SipTrunkRow>(
     `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
-  const list = db.prepare<[object], SipTrunkRow>(
+  const list = reader.prepare<object, SipTrunkRow>(
     `${TRUNK} WHERE n.account_id = @accountId ORDER BY n.id`);
-  const all = db.prepare<[], SipTrunkRow>(`${TRUNK} ORDER BY n.id`);
-  const approval = db.prepare<[object], { account_id: number }>(APPROVAL);
+  const all = reader.prepare<object, SipTrunkRow>(`${TRUNK} ORDER BY n.id`);
+  const approval = reader.prepare<object, { account_id: number }>(APPROVAL);
   return {
     create: (trunk, trunksMax) => writer.write("sipTrunks.create", { trunk, trunksMax }),
     update: (trunk) => writer.write("sipTrunks.update", trunk),
-    find: (accountId, id) => {
-      const row = find.get({ accountId, id });
+    find: async (accountId, id) => {
+      const row = await find.get({ accountId, id });
       return row ? trunkFromRow(row) : null;
     },
-    list: (accountId) => list.all({ accountId }).map(trunkFromRow),
-    all: () => all.all().map(trunkFromRow),
+    list: async (accountId) => (await list.all({ accountId })).map(trunkFromRow),
+    all: async () => (await all.all({})).map(trunkFromRow),
     approve: (args) => writer.write("sipTrunks.approve", args),
-    approvedAccount: (phoneNumber) => approval.get({ phoneNumber })?.account_id ?? null,
+    approvedAccount: async (phoneNumber) =>
+      (await approval.get({ phoneNumber }))?.account_id ?? null,
   };
 }

@@ -31,6 +31,27 @@ export interface Sql {
   };
 }
 
+/** Reads outside the writer. A read sees every commit that was answered before it was asked for. */
+export interface Reader extends Sql {
+  /**
+   * Several reads of one moment, whatever is committed meanwhile. Statements are prepared over the
+   * `sql` handed in (`perSession`). Snapshots wait for one another: one inside another never ends.
+   */
+  snapshot<T>(read: (sql: Sql) => Promise<T>): Promise<T>;
+}
+
+/** What is prepared once for each session it is asked for. */
+export function perSession<T>(prepare: (sql: Sql) => T): (sql: Sql) => T {
+  const prepared = new WeakMap<Sql, T>();
+  return (sql) => {
+    const known = prepared.get(sql);
+    if (known !== undefined) return known;
+    const fresh = prepare(sql);
+    prepared.set(sql, fresh);
+    return fresh;
+  };
+}
+
 /** Whether a row is there; the statement selects `1`. */
 export type Exists = { readonly 1: number };
 

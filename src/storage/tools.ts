@@ -3,8 +3,7 @@ import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts"
 import type { StoredTool, ToolParameter, ToolStore } from "#features/tools/tools.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import type { Sql } from "./sql.ts";
+import type { Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface ToolRow {
@@ -125,20 +124,20 @@ function journalCommands(sql: Sql) {
   };
 }
 
-export function createToolStore(db: Db, writer: Writer): ToolStore {
-  const find = db.prepare<[object], ToolRow>(
+export function createToolStore(reader: Reader, writer: Writer): ToolStore {
+  const find = reader.prepare<object, ToolRow>(
     "SELECT * FROM tools WHERE id = @toolId AND account_id = @accountId");
-  const list = db.prepare<[object], ToolRow>(
+  const list = reader.prepare<object, ToolRow>(
     "SELECT * FROM tools WHERE account_id = @accountId ORDER BY id");
   return {
     create: (tool, toolsMax) => writer.write("tools.create", { tool, toolsMax }),
     update: (tool) => writer.write("tools.update", tool),
     remove: (args) => writer.write("tools.remove", args),
-    find: (accountId, toolId) => {
-      const row = find.get({ accountId, toolId });
+    find: async (accountId, toolId) => {
+      const row = await find.get({ accountId, toolId });
       return row ? toolFromRow(row) : null;
     },
-    list: (accountId) => list.all({ accountId }).map(toolFromRow),
+    list: async (accountId) => (await list.all({ accountId })).map(toolFromRow),
   };
 }
 

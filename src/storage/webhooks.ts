@@ -3,8 +3,7 @@
 import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
-import type { Db } from "./engines/sqlite/database.ts";
-import type { Sql } from "./sql.ts";
+import { perSession, together, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import { endpointsChanged } from "./webhook-outbox.ts";
 import type { Writer } from "./writer.ts";
@@ -103,55 +102,63 @@ const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   callId: filter.callId ?? null,
 });
 
-export function createWebhookStore(db: Db, writer: Writer): WebhookStore {
-  const endpoint = db.prepare<[object], EndpointRow>(
+const waitingReads = perSession((sql) => ({
+  waiting: sql.prepare<object, { endpoint_id: number }>(`
+    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`),
+  newest: sql.prepare<object, { id: number | null }>(
+    "SELECT max(id) AS id FROM webhook_deliveries"),
+}));
+
+export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore {
+  const endpoint = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId");
-  const endpoints = db.prepare<[object], EndpointRow>(
+  const endpoints = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE account_id = @accountId ORDER BY id");
-  const byId = db.prepare<[object], EndpointRow>(
+  const byId = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE id = @endpointId");
-  const delivery = db.prepare<[object], DeliveryRow>(
+  const delivery = reader.prepare<object, DeliveryRow>(
     `${DELIVERY} WHERE d.id = @deliveryId AND d.account_id = @accountId`);
-  const deliveries = db.prepare<[object], DeliveryRow>(
+  const deliveries = reader.prepare<object, DeliveryRow>(
     `${DELIVERY} WHERE ${MATCHES} ORDER BY d.id DESC LIMIT @rows OFFSET @offset`);
-  const count = db.prepare<[object], { total: number }>(
+  const count = reader.prepare<object, { total: number }>(
     `SELECT count(*) AS total FROM webhook_deliveries d WHERE ${MATCHES}`);
-  const waiting = db.prepare<[object], { endpoint_id: number }>(`
-    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
-  const newest = db.prepare<[], { id: number | null }>("SELECT max(id) AS id FROM webhook_deliveries");
-  const finished = db.prepare<[object], { id: number; accountId: number }>(`
+  const finished = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId" FROM webhook_deliveries
     WHERE finished_at IS NOT NULL
       AND finished_at < CASE WHEN state = 'delivered' THEN @deliveredBefore ELSE @deadBefore END
     ORDER BY finished_at LIMIT (@rows + 0)`);
-  const head = db.prepare<[object], DeliveryRow>(`
+  const head = reader.prepare<object, DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
   return {
-    endpoint: (accountId, endpointId) => {
-      const row = endpoint.get({ accountId, endpointId });
+    endpoint: async (accountId, endpointId) => {
+      const row = await endpoint.get({ accountId, endpointId });
       return row ? endpointFromRow(row) : null;
     },
-    endpoints: (accountId) => endpoints.all({ accountId }).map(endpointFromRow),
+    endpoints: async (accountId) => (await endpoints.all({ accountId })).map(endpointFromRow),
     createEndpoint: (args) => writer.write("webhooks.createEndpoint", args),
     assistantEndpoint: (args) => writer.write("webhooks.assistantEndpoint", args),
     updateEndpoint: (args) => writer.write("webhooks.updateEndpoint", args),
     deleteEndpoint: (args) => writer.write("webhooks.deleteEndpoint", args),
-    delivery: (accountId, deliveryId) => {
-      const row = delivery.get({ accountId, deliveryId });
+    delivery: async (accountId, deliveryId) => {
+      const row = await delivery.get({ accountId, deliveryId });
       return row ? deliveryFromRow(row) : null;
     },
-    deliveries: (accountId, filter, offset, rows) =>
-      deliveries.all({ ...parametersOf(accountId, filter), offset, rows }).map(deliveryFromRow),
-    countDeliveries: (accountId, filter) => count.get(parametersOf(accountId, filter))?.total ?? 0,
+    deliveries: async (accountId, filter, offset, rows) => {
+      const found = await deliveries.all({ ...parametersOf(accountId, filter), offset, rows });
+      return found.map(deliveryFromRow);
+    },
+    countDeliveries: async (accountId, filter) =>
+      (await count.get(parametersOf(accountId, filter)))?.total ?? 0,
     replay: (args) => writer.write("webhooks.replay", args),
     enqueue: (args) => writer.write("webhooks.enqueue", args),
-    waiting: (afterId) => ({
-      endpointIds: waiting.all({ afterId }).map(({ endpoint_id: id }) => id),
-      newestId: newest.get()?.id ?? 0,
+    waiting: (afterId) => reader.snapshot(async (sql) => {
+      const { waiting, newest } = waitingReads(sql);
+      const [rows, last] = await together(waiting.all({ afterId }), newest.get({}));
+      return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId: last?.id ?? 0 };
     }),
-    head: (endpointId) => {
-      const row = head.get({ endpointId });
-      const found = row && byId.get({ endpointId });
+    head: async (endpointId) => {
+      const row = await head.get({ endpointId });
+      const found = row && await byId.get({ endpointId });
       return row && found
         ? { delivery: deliveryFromRow(row), endpoint: endpointFromRow(found) }
         : null;
@@ -159,7 +166,7 @@ export function createWebhookStore(db: Db, writer: Writer): WebhookStore {
     record: (attempt) => writer.write("webhooks.record", attempt),
     prepared: (args) => writer.write("webhooks.prepared", args),
     trim: async (args) => {
-      const trimmed = await perAccount(finished.all(args), (accountId, own) =>
+      const trimmed = await perAccount(await finished.all(args), (accountId, own) =>
         writer.write("webhooks.trim", { accountId, ids: own.map(({ id }) => id) }));
       return trimmed.reduce((sum, rows) => sum + rows, 0);
     },

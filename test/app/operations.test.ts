@@ -60,7 +60,7 @@ test("[OP2] when the disk fails a commit nothing is acknowledged and charging st
   child.kill("SIGKILL");
   await exited;
   const db = openForInspection(databasePath(dataDir));
-  const audit = auditDatabase(db);
+  const audit = await auditDatabase(db);
   db.close();
   assert.deepEqual(audit, { accounts: 1, entries: 2, problems: [] });
   rmSync(dataDir, { recursive: true });
@@ -130,7 +130,7 @@ test("[OP5] SIGTERM lets a reply in flight finish, refuses new ones and tells wa
   assert.match(await kept.text(), /two.*event: reconnect/s);
   assert.deepEqual(await exited, [0, null]);
   const db = openForInspection(databasePath(dataDir));
-  assert.deepEqual(auditDatabase(db), { accounts: 1, entries: 2, problems: [] });
+  assert.deepEqual(await auditDatabase(db), { accounts: 1, entries: 2, problems: [] });
   db.close();
   await model.close();
   rmSync(dataDir, { recursive: true });

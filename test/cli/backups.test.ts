@@ -125,7 +125,7 @@ test("[CL30] doctor tries the secret on all that is sealed, and names what it do
   const everything = /\(headers of tool 1, static fields of tool 1, password of SIP trunk \+4930901820999, Cal\.com key of assistant 1\): another one/;
   assert.match(wrong.detail, everything);
   // The newest tool opens; an older thing of another kind does not.
-  const trunks = again.app.features.phoneNumbers.sipTrunks.all();
+  const trunks = await again.app.features.phoneNumbers.sipTrunks.all();
   await again.close();
   writeFileSync(join(dataDir, "secret"), "another secret of 16\n");
   const later = await startTestServer({ dataDir });

@@ -61,11 +61,11 @@ function change(dataDir: string, sql: string): void {
 }
 
 /** Nothing is wrong with the books, and this many messages were charged. */
-function assertCharged(dataDir: string, count: number): void {
+async function assertCharged(dataDir: string, count: number): Promise<void> {
   const db = openForInspection(databasePath(dataDir));
   const charged = db.prepare("SELECT count(*) FROM ledger WHERE kind = 'message'").pluck().get();
   const held = db.prepare("SELECT count(*) FROM reservations").pluck().get();
-  assert.deepEqual([auditDatabase(db).problems, charged, held], [[], count, 0]);
+  assert.deepEqual([(await auditDatabase(db)).problems, charged, held], [[], count, 0]);
   db.close();
 }
 
@@ -88,7 +88,7 @@ test("[PR87] killed before its turn began, a completion is tried again by its ke
   assert.equal((await client.list(server)).length, 1);
   await end(server, "SIGKILL");
   change(dataDir, "DROP TRIGGER no_turn");
-  assertCharged(dataDir, 0);
+  await assertCharged(dataDir, 0);
 
   server = await startProcess(dataDir, env);
   const answer = await client.complete(server, "k");
@@ -102,7 +102,7 @@ test("[PR87] killed before its turn began, a completion is tried again by its ke
   assert.deepEqual([conversation?.message_count, conversation?.total_cost], [2, 0.01]);
   assert.equal(conversation?.variables, null, "what tells requests apart is not the owner's");
   await end(server, "SIGTERM");
-  assertCharged(dataDir, 1);
+  await assertCharged(dataDir, 1);
   await model.close();
   rmSync(dataDir, { recursive: true });
 });
@@ -130,7 +130,7 @@ test("[PR88] killed in the middle of its reply, a completion is tried again by i
   assert.equal(answers.filter(({ replayed }) => replayed === null).length, 1);
   assert.equal((await client.list(server))[0]?.message_count, 2);
   await end(server, "SIGTERM");
-  assertCharged(dataDir, 1);
+  await assertCharged(dataDir, 1);
   await model.close();
   rmSync(dataDir, { recursive: true });
 });
@@ -154,7 +154,7 @@ test("[PR89] SIGTERM waits for completions under way, and for who joined them by
   assert.deepEqual(answers.map(({ replayed }) => replayed), [null, "true", null]);
   assert.equal(answers[1]?.id, answers[0]?.id);
   assert.deepEqual(await exited, [0, null]);
-  assertCharged(dataDir, 2);
+  await assertCharged(dataDir, 2);
   await model.close();
   rmSync(dataDir, { recursive: true });
 });
@@ -180,7 +180,7 @@ test("[PR90] a key that was used before turns kept the hash of their request hol
   assert.deepEqual([other.status, other.param], [400, "idempotency_key"]);
   assert.equal((await client.list(server))[0]?.variables, null);
   await end(server, "SIGTERM");
-  assertCharged(dataDir, 1);
+  await assertCharged(dataDir, 1);
   await model.close();
   rmSync(dataDir, { recursive: true });
 });

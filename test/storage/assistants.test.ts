@@ -30,8 +30,8 @@ const mine = await storage.accounts.createAccount({ name: "", email: "", plan: "
 const references: References = {
   model: () => true,
   defaultModel: () => null,
-  tool: (accountId, id) => accountId === mine.id && id <= 9,
-  knowledgebase: (accountId, id) => accountId === mine.id && id <= 9,
+  tool: async (accountId, id) => accountId === mine.id && id <= 9,
+  knowledgebase: async (accountId, id) => accountId === mine.id && id <= 9,
 };
 const box = createSecretBox("secret", system);
 const assistants = createAssistants({
@@ -41,8 +41,8 @@ const assistants = createAssistants({
 const given = (changes: Given = {}): Given => ({ ...assistantBody(), ...changes });
 const created = (changes?: Given) => assistants.create(mine.id, given(changes));
 
-const numbersOf = (id: number) => assistants.findById(id)!.settings.tools.map((tool) =>
-  (tool.type === "warm_call_transfer" ? tool.outbound_phone_id : undefined));
+const numbersOf = async (id: number) =>
+  (await assistants.findById(id))!.settings.tools.map((tool) => (tool.type === "warm_call_transfer" ? tool.outbound_phone_id : undefined));
 
 async function errorsOf(promise: Promise<unknown>): Promise<string[]> {
   const fault = await promise.then(() => null, (error: unknown) => error);
@@ -52,21 +52,21 @@ async function errorsOf(promise: Promise<unknown>): Promise<string[]> {
 
 test("[AS31] a change made by another process is seen at the next read", async () => {
   const { id, uuid } = await created();
-  assert.equal(assistants.findByUuid(uuid)?.settings.system_prompt, "You are helpful.");
+  assert.equal((await assistants.findByUuid(uuid))?.settings.system_prompt, "You are helpful.");
   assert.equal(
-    assistants.findByUuid(uuid)?.settings.variables, assistants.findById(id)?.settings.variables,
+    (await assistants.findByUuid(uuid))?.settings.variables,
+    (await assistants.findById(id))?.settings.variables,
     "settings are parsed once");
   foreign.prepare(`UPDATE assistants SET updated_at = updated_at + 1,
     settings = replace(settings, 'You are helpful.', 'You are rude.') WHERE id = ?`).run(id);
-  for (const found of [
+  const findAll = () => Promise.all([
     assistants.findByUuid(uuid), assistants.findById(id), assistants.find(mine.id, id),
-  ]) {
+  ]);
+  for (const found of await findAll()) {
     assert.equal(found?.settings.system_prompt, "You are rude.");
   }
   foreign.prepare("UPDATE assistants SET deleted_at = 1 WHERE id = ?").run(id);
-  assert.deepEqual(
-    [assistants.findByUuid(uuid), assistants.findById(id), assistants.find(mine.id, id)],
-    [null, null, null]);
+  assert.deepEqual(await findAll(), [null, null, null]);
 });
 
 test("[AS32] an account has a bounded number of assistants", async () => {
@@ -92,17 +92,17 @@ test("[AS33] what is deleted elsewhere is taken from the account's assistants an
   const { id } = await created({ knowledgebase_id: 3, tool_ids: [1, 2] });
   const kept = await created({ knowledgebase_id: 4, tool_ids: [1] });
   const detach = createDetacher(createSql(foreign));
-  const before = assistants.findById(id)!;
+  const before = (await assistants.findById(id))!;
   assert.equal(before.settings.knowledgebase_mode, "function_call", "the default beside one");
   await detach.knowledgebase(mine.id + 1, 3, system.now());
   await detach.tool(mine.id + 1, 2, system.now());
-  assert.deepEqual(assistants.findById(id), before);
+  assert.deepEqual(await assistants.findById(id), before);
   await detach.knowledgebase(mine.id, 3, 5);
   await detach.tool(mine.id, 2, 5);
-  const after = assistants.findById(id)!;
+  const after = (await assistants.findById(id))!;
   assert.deepEqual([after.settings.knowledgebase_id, after.settings.tool_ids], [null, [1]]);
   assert.equal(after.updatedAt, before.updatedAt + 2, "updated_at grows though the clock stood");
-  assert.deepEqual(assistants.findById(kept.id), kept);
+  assert.deepEqual(await assistants.findById(kept.id), kept);
 });
 
 test("[AS98] a number that is gone leaves the transfers placed from it; the rest stays", async () => {
@@ -115,20 +115,20 @@ test("[AS98] a number that is gone leaves the transfers placed from it; the rest
     await storage.assistants.setTools({
       accountId: mine.id, assistantId: id, tools, now: system.now(),
     });
-    return assistants.findById(id)!;
+    return (await assistants.findById(id))!;
   };
   const { id } = await holding(transfer(21), transfer(22), { type: "end_call" });
   const kept = await holding(transfer(22));
   const detach = createDetacher(createSql(foreign));
   await detach.phoneNumber(mine.id + 1, 21, system.now());
-  assert.equal(numbersOf(id)[0], 21, "another account's number of that id");
+  assert.equal((await numbersOf(id))[0], 21, "another account's number of that id");
   await detach.phoneNumber(mine.id, 21, system.now());
-  assert.deepEqual(numbersOf(id), [null, 22, undefined]);
-  const [left] = assistants.findById(id)!.settings.tools;
+  assert.deepEqual(await numbersOf(id), [null, 22, undefined]);
+  const [left] = (await assistants.findById(id))!.settings.tools;
   assert.deepEqual(left, { ...transfer(21), outbound_phone_id: null });
-  assert.deepEqual(assistants.findById(kept.id), kept);
+  assert.deepEqual(await assistants.findById(kept.id), kept);
   assert.equal((await assistants.update(mine.id, id, { name: "Still" })).name, "Still");
-  const { tools } = assistants.findById(id)!.settings;
+  const { tools } = (await assistants.findById(id))!.settings;
   assert.deepEqual(
     await errorsOf(assistants.update(mine.id, id, { tools })),
     ["tools.0.outbound_phone_id", "tools.1.outbound_phone_id"]);
@@ -141,7 +141,7 @@ test("[AS34] a setting that is newer than the row has its default", async () => 
   const { ringing_time: _, widget_settings: __, ...older } = JSON.parse(row.settings);
   foreign.prepare("UPDATE assistants SET settings = ?, updated_at = updated_at + 1 WHERE id = ?")
     .run(JSON.stringify(older), id);
-  const found = assistants.findById(id)!;
+  const found = (await assistants.findById(id))!;
   const { max_duration: kept, ringing_time: newer, widget_settings: widget } = found.settings;
   assert.deepEqual([kept, newer, widget.theme], [50, 30, "modern"]);
   assert.equal((await assistants.update(mine.id, id, { name: "B" })).settings.ringing_time, 30);
@@ -149,7 +149,7 @@ test("[AS34] a setting that is newer than the row has its default", async () => 
 
 test("[AS35] tools and knowledgebases must be the account's own", async () => {
   const { id } = await created({ tool_ids: [1, 9, 1], knowledgebase_id: 9 });
-  assert.deepEqual(assistants.findById(id)?.settings.tool_ids, [1, 9]);
+  assert.deepEqual((await assistants.findById(id))?.settings.tool_ids, [1, 9]);
   const wrong = { tool_ids: [1, 10, 11], knowledgebase_id: 10 };
   assert.deepEqual(
     await errorsOf(assistants.update(mine.id, id, wrong)),
@@ -165,7 +165,7 @@ test("[AS36] what is no longer there does not stand in the way of other changes"
   const narrow = createAssistants({
     store: storage.assistants, phoneNumbers: storage.phoneNumbers, catalogs: loadCatalogs(),
     references: {
-      ...references, tool: () => false, knowledgebase: () => false, model: () => false,
+      ...references, tool: async () => false, knowledgebase: async () => false, model: () => false,
     },
     system, box,
   });

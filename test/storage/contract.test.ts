@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditAccount, type LedgerEntry } from "#features/accounts/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { BeginTurn, CompleteTurn, Conversation } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { openReader } from "#storage/engines/sqlite/database.ts";
+import { createReader } from "#storage/engines/sqlite/reader.ts";
 import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { createGuardedWriter } from "#support/guarded-writer.ts";
@@ -28,7 +28,7 @@ const ENGINES: Engine[] = [
     name: "SQLite, each command held to its account",
     open: (place) => {
       const writer = createGuardedWriter(place);
-      return Promise.resolve(storageOver(openReader(place), writer));
+      return Promise.resolve(storageOver(createReader(place), writer));
     },
   },
 ];
@@ -90,14 +90,14 @@ function createWorld(storage: Storage) {
     fail: (turnId: number, conversation: Conversation) => storage.conversations.failTurn({
       turnId, conversation, reason: "failed", error: "No.", cause: null, now: system.now(),
     }),
-    said: ({ id }: Conversation) =>
-      storage.conversations.history(id).map(({ content }) => content),
+    said: async ({ id }: Conversation) =>
+      (await storage.conversations.history(id)).map(({ content }) => content),
     /** Balance and what is set aside; everything the ledger says must agree with them. */
-    money: (accountId: number): [balance: number, reserved: number] => {
-      const claims = storage.statements.claims(accountId);
+    money: async (accountId: number): Promise<[balance: number, reserved: number]> => {
+      const claims = await storage.statements.claims(accountId);
       assert.ok(claims);
-      const entries = storage.statements.entries(accountId, 0, claims.newest, 10_000);
-      assert.deepEqual(auditAccount(claims.totals, entries, claims.openMicros), []);
+      const entries = await storage.statements.entries(accountId, 0, claims.newest, 10_000);
+      assert.deepEqual(await auditAccount(claims.totals, entries, claims.openMicros), []);
       return [claims.totals.balanceMicros, claims.totals.reservedMicros];
     },
   };
@@ -117,14 +117,14 @@ for (const engine of ENGINES) {
     const { accountId } = conversation;
     const { turnId, priceMicros, events } = await world.started(conversation);
     assert.deepEqual([priceMicros, typesOf(events)], [PRICE, ["message_added"]]);
-    assert.deepEqual(world.money(accountId), [25_000, PRICE]);
+    assert.deepEqual(await world.money(accountId), [25_000, PRICE]);
     assert.deepEqual(typesOf(await world.complete(turnId, conversation)),
       ["message_added", "balance_changed"]);
-    assert.deepEqual(world.money(accountId), [15_000, 0]);
+    assert.deepEqual(await world.money(accountId), [15_000, 0]);
     await assert.rejects(world.complete(turnId, conversation), /not open/);
     assert.deepEqual(await world.fail(turnId, conversation), [], "what was charged stays");
-    assert.deepEqual(world.money(accountId), [15_000, 0]);
-    assert.deepEqual(world.said(conversation), ["When?", "At nine."]);
+    assert.deepEqual(await world.money(accountId), [15_000, 0]);
+    assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
   test(`[SO2] ${engine.name}: a turn that failed gives back what was set aside, once`, async () => {
@@ -133,8 +133,8 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.begin(conversation), { kind: "balance_too_low" });
     assert.deepEqual(typesOf(await world.fail(turnId, conversation)), ["reply_failed"]);
     assert.deepEqual(await world.fail(turnId, conversation), []);
-    assert.deepEqual(world.money(conversation.accountId), [PRICE, 0]);
-    assert.deepEqual(world.said(conversation), ["When?"], "a refused message is not stored");
+    assert.deepEqual(await world.money(conversation.accountId), [PRICE, 0]);
+    assert.deepEqual(await world.said(conversation), ["When?"], "a refused message is not stored");
   });
 
   test(`[SO3] ${engine.name}: a key answers with what came of its first send`, async () => {
@@ -151,8 +151,8 @@ for (const engine of ENGINES) {
     assert.equal(repeated.reply?.content, "At nine.");
     assert.deepEqual(
       await world.begin(conversation, { ...keyed, requestHash: "b" }), { kind: "key_reused" });
-    assert.deepEqual(world.money(conversation.accountId), [40_000, 0]);
-    assert.deepEqual(world.said(conversation), ["When?", "At nine."]);
+    assert.deepEqual(await world.money(conversation.accountId), [40_000, 0]);
+    assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
   test(`[SO4] ${engine.name}: a daily cap, a full conversation and one that is gone refuse before anything is written`, async () => {
@@ -166,8 +166,8 @@ for (const engine of ENGINES) {
       await world.begin(conversation, { messagesMax: 3 }), { kind: "conversation_full" });
     assert.deepEqual(
       await world.begin(conversation, { conversationUuid: system.uuid() }), { kind: "not_found" });
-    assert.deepEqual(world.money(conversation.accountId), [50_000, PRICE]);
-    assert.deepEqual(world.said(conversation), ["When?", "When?"]);
+    assert.deepEqual(await world.money(conversation.accountId), [50_000, PRICE]);
+    assert.deepEqual(await world.said(conversation), ["When?", "When?"]);
   });
 
   test(`[SO5] ${engine.name}: of commands asked for at once, one that throws undoes itself and no other`, async () => {
@@ -183,9 +183,10 @@ for (const engine of ENGINES) {
     ]);
     assert.deepEqual(outcomes.map(({ status }) => status),
       ["fulfilled", "rejected", "fulfilled", "fulfilled"]);
-    assert.deepEqual(world.said(one), ["When?", "At nine."]);
-    assert.deepEqual(world.said(two), ["When?", "At nine."]);
-    assert.deepEqual([world.money(one.accountId), world.money(two.accountId)], [[0, 0], [5, 0]]);
+    assert.deepEqual(await world.said(one), ["When?", "At nine."]);
+    assert.deepEqual(await world.said(two), ["When?", "At nine."]);
+    assert.deepEqual(
+      [await world.money(one.accountId), await world.money(two.accountId)], [[0, 0], [5, 0]]);
   });
 
   test(`[SO6] ${engine.name}: of turns begun at once, as many start as can be paid`, async () => {
@@ -195,7 +196,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(
       [kinds.filter((kind) => kind === "started").length,
         kinds.filter((kind) => kind === "balance_too_low").length], [3, 7]);
-    assert.deepEqual(world.money(conversation.accountId), [3 * PRICE, 3 * PRICE]);
+    assert.deepEqual(await world.money(conversation.accountId), [3 * PRICE, 3 * PRICE]);
   });
 
   test(`[SO7] ${engine.name}: events of an account and of a conversation are numbered without holes, in the order of what they report`, async () => {
@@ -207,16 +208,16 @@ for (const engine of ENGINES) {
     }));
     const { turnId } = await world.started(conversation);
     await world.complete(turnId, conversation, { ends: true });
-    const told = storage.events.ofAccount(accountId, 0, 100);
+    const told = await storage.events.ofAccount(accountId, 0, 100);
     assert.deepEqual(
       told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
-    assert.equal(storage.events.newestOfAccount(accountId), told.length);
+    assert.equal(await storage.events.newestOfAccount(accountId), told.length);
     assert.deepEqual(typesOf(told).slice(-4),
       ["message_added", "message_added", "balance_changed", "conversation_ended"]);
-    const own = storage.events.ofConversation(uuid, 0, 100);
+    const own = await storage.events.ofConversation(uuid, 0, 100);
     assert.deepEqual(own.map(({ sequence }) => sequence), own.map((_, index) => index + 1));
-    assert.equal(storage.events.newestOfConversation(uuid), own.length);
-    assert.deepEqual(storage.events.ofConversation(uuid, own.length - 1, 100), own.slice(-1));
+    assert.equal(await storage.events.newestOfConversation(uuid), own.length);
+    assert.deepEqual(await storage.events.ofConversation(uuid, own.length - 1, 100), own.slice(-1));
     assert.deepEqual(told.filter(({ conversationId }) => conversationId === uuid), own);
   });
 
@@ -270,18 +271,21 @@ for (const engine of ENGINES) {
     const journaled = await storage.toolJournal.begin(
       { scope: own.uuid, callKey: "k", accountId, toolId: 0, now });
     assert.ok(journaled.kind === "started");
-    const seen = () => ({
-      money: [accountId, stranger].map(world.money),
-      newest: [accountId, stranger].map((id) => storage.events.newestOfAccount(id)),
-      call: storage.calls.snapshot(callId),
-      documents: storage.knowledgebases.documents(knowledgebaseId),
-      passages: storage.knowledgebases.passages(knowledgebaseId, 9),
-      deliveries: storage.webhooks.deliveries(accountId, {}, 0, 9),
-      endpoints: storage.webhooks.endpoints(accountId),
-      said: world.said(own),
-      assistant: storage.assistants.findById(own.assistantId),
+    const seen = async () => ({
+      money: [await world.money(accountId), await world.money(stranger)],
+      newest: [
+        await storage.events.newestOfAccount(accountId),
+        await storage.events.newestOfAccount(stranger),
+      ],
+      call: await storage.calls.snapshot(callId),
+      documents: await storage.knowledgebases.documents(knowledgebaseId),
+      passages: await storage.knowledgebases.passages(knowledgebaseId, 9),
+      deliveries: await storage.webhooks.deliveries(accountId, {}, 0, 9),
+      endpoints: await storage.webhooks.endpoints(accountId),
+      said: await world.said(own),
+      assistant: await storage.assistants.findById(own.assistantId),
     });
-    const before = seen();
+    const before = await seen();
     const call = { accountId: stranger, callId, now };
     const entry = {
       speaker: "customer" as const, text: "x", startMs: 0, endMs: 1, interrupted: false,
@@ -319,7 +323,7 @@ for (const engine of ENGINES) {
     await assert.rejects(world.fail(turnId, foreign));
     assert.equal(await storage.conversations.setAi(
       { accountId: stranger, uuid: own.uuid, enabled: false, now }), null);
-    assert.deepEqual(seen(), before);
+    assert.deepEqual(await seen(), before);
     assert.deepEqual(await storage.toolJournal.begin(
       { scope: own.uuid, callKey: "k", accountId, toolId: 0, now }), { kind: "unknown" });
     await world.complete(turnId, own);
@@ -334,13 +338,44 @@ for (const engine of ENGINES) {
     await dying.close();
     const next = await engine.open(left);
     const world = createWorld(next);
-    assert.deepEqual(world.money(conversation.accountId), [PRICE, PRICE]);
+    assert.deepEqual(await world.money(conversation.accountId), [PRICE, PRICE]);
     const events = await next.conversations.recover({ now: system.now() });
     assert.deepEqual(typesOf(events), ["reply_failed"]);
-    assert.deepEqual(world.money(conversation.accountId), [PRICE, 0]);
+    assert.deepEqual(await world.money(conversation.accountId), [PRICE, 0]);
     const again = await world.started(conversation, { idempotencyKey: "k" });
     assert.equal(again.turnId, turnId);
     await next.close();
     rmSync(left, { recursive: true });
+  });
+
+  test(`[SO16] ${engine.name}: what is read as of one moment stays of it, whatever is written meanwhile`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const credit = (count: number) => storage.accounts.credit({
+      accountId, amountMicros: PRICE, reference: `moment:${accountId}.${count}`, now: system.now(),
+    });
+    const balance = async () => (await storage.accounts.findAccount(accountId))?.balanceMicros;
+    let seen: unknown = null;
+    await storage.ledger.audit(async (totals, entries, open) => {
+      if (totals.accountId !== accountId) return;
+      await credit(1);
+      const before = await balance();
+      await credit(2);
+      const found: LedgerEntry[] = [];
+      for await (const entry of entries) found.push(entry);
+      assert.deepEqual(await auditAccount(totals, found, open), []);
+      seen = [before, found.length, await balance()];
+    });
+    assert.deepEqual(seen, [2 * PRICE, 1, 3 * PRICE], "other reads go on meanwhile");
+  });
+
+  test(`[SO17] ${engine.name}: reads that are asked for after the end reject`, async () => {
+    const place = testDataDir();
+    const ended = await engine.open(place);
+    await ended.close();
+    await assert.rejects(ended.accounts.listAccounts());
+    await assert.rejects(ended.conversations.find("x"));
+    await assert.rejects(ended.statements.claims(1));
+    await ended.close();
+    rmSync(place, { recursive: true });
   });
 }

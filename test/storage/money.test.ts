@@ -11,9 +11,9 @@ import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
 } from "#support/server.ts";
 
-function audit(dataDir: string) {
+async function audit(dataDir: string) {
   const db = openForInspection(databasePath(dataDir));
-  const result = auditDatabase(db);
+  const result = await auditDatabase(db);
   const charged = db.prepare<[], { count: number }>(
     "SELECT count(*) AS count FROM ledger WHERE kind = 'message'").get()?.count;
   const open = db.prepare<[], { count: number }>(
@@ -45,7 +45,7 @@ test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succee
   assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 0);
   await server.close();
   await model.close();
-  assert.deepEqual(audit(dataDir), { problems: [], charged: 100, open: 0 });
+  assert.deepEqual(await audit(dataDir), { problems: [], charged: 100, open: 0 });
   rmSync(dataDir, { recursive: true });
 });
 
@@ -65,7 +65,7 @@ test("[BL208] PARLEY_MESSAGE_PRICE is what an answered message costs", async () 
   assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 0.05);
   await server.close();
   await model.close();
-  assert.deepEqual(audit(dataDir), { problems: [], charged: 1, open: 0 });
+  assert.deepEqual(await audit(dataDir), { problems: [], charged: 1, open: 0 });
   rmSync(dataDir, { recursive: true });
 });
 
@@ -89,10 +89,10 @@ test("[BL209] a price of 0 switches billing off: no balance is needed, nothing i
   });
   assert.equal(sent.status, 200, JSON.stringify(sent.body));
   const ended = Promise.withResolvers<number>();
-  server.app.features.bus.watch(() => {
-    const [call] = server.app.features.calls.page(accountId, {}, { page: 1, perPage: 1 }).items;
-    if (call?.status === "ended_by_customer") ended.resolve(call.totalCostMicros);
-  });
+  const { bus, calls } = server.app.features;
+  bus.watch(() => void calls.page(accountId, {}, { page: 1, perPage: 1 }).then(({ items }) => {
+    if (items[0]?.status === "ended_by_customer") ended.resolve(items[0].totalCostMicros);
+  }));
   const made = await server.call("POST", "/user/try_call", {
     key, body: { assistant_id: assistant.id, lines: ["Hello."] },
   });
@@ -102,7 +102,7 @@ test("[BL209] a price of 0 switches billing off: no balance is needed, nothing i
   assert.equal((await server.call("GET", "/user/ledger", { key })).body.total, 0);
   await server.close();
   await model.close();
-  assert.deepEqual(audit(dataDir), { problems: [], charged: 0, open: 0 });
+  assert.deepEqual(await audit(dataDir), { problems: [], charged: 0, open: 0 });
   rmSync(dataDir, { recursive: true });
 });
 
@@ -202,7 +202,7 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
   });
   await model.close();
   const charged = CLIENTS * SENDS_PER_CLIENT;
-  assert.deepEqual(audit(dataDir), { problems: [], charged, open: 0 });
+  assert.deepEqual(await audit(dataDir), { problems: [], charged, open: 0 });
   rmSync(dataDir, { recursive: true });
 });
 
@@ -258,6 +258,6 @@ test("[BL230] killed in the middle with billing off: nothing is charged, no mess
     },
   });
   await model.close();
-  assert.deepEqual(audit(dataDir), { problems: [], charged: 0, open: 0 });
+  assert.deepEqual(await audit(dataDir), { problems: [], charged: 0, open: 0 });
   rmSync(dataDir, { recursive: true });
 });

@@ -88,7 +88,7 @@ export async function createWorld(options: WorldOptions) {
       evaluation: { reached: fate === "goal" }, evaluationError: null,
     });
   };
-  const dial = (call: Call): void => {
+  const dial = async (call: Call): Promise<void> => {
     const entry: Dialled = {
       callId: call.id, leadId: call.leadId ?? 0, campaignId: call.campaignId ?? 0,
       number: call.customerPhone ?? "", from: call.assistantPhone, at: system.now(), endedAt: null,
@@ -126,7 +126,7 @@ export async function createWorld(options: WorldOptions) {
       readyAssistant: ({ assistantId }) => assistants.find(accountId, assistantId),
       terms: calls.terms,
       secondsFor: calls.secondsFor,
-      numbersOf: ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
+      numbersOf: async ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
       giveUp: (call, reason) => calls.change(call, "failed", { reason }),
     });
     kill = () => {
@@ -190,5 +190,5 @@ export async function createWorld(options: WorldOptions) {
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-export const campaignOf = (world: World, campaignId: number): Campaign =>
+export const campaignOf = (world: World, campaignId: number): Promise<Campaign> =>
   world.features.campaigns.get(world.accountId, campaignId);

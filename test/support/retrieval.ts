@@ -45,11 +45,11 @@ async function fill(server: TestServer, siteUrl: string): Promise<number> {
   }
   const read = Promise.withResolvers<void>();
   const { bus, knowledge } = server.app.features;
-  const look = (): void => {
-    if (knowledge.knowledgebases.get(server.accountId, id).status === "active") read.resolve();
+  const look = async (): Promise<void> => {
+    if ((await knowledge.knowledgebases.get(server.accountId, id)).status === "active") read.resolve();
   };
-  const stop = bus.subscribe(`account:${server.accountId}`, look);
-  look();
+  const stop = bus.subscribe(`account:${server.accountId}`, () => void look());
+  await look();
   await read.promise;
   stop();
   return id;

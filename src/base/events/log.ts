@@ -1,19 +1,19 @@
 // The port through which committed events are read back, by sequence number.
 import type { CommittedEvent } from "./events.ts";
 
-/** Reads are synchronous and see everything committed before the call. */
+/** Reads see everything committed before the call. */
 export interface EventLog {
   /** Events of the conversation after `sequence`, oldest first, at most `rows`. */
-  ofConversation(conversationUuid: string, after: number, rows: number): CommittedEvent[];
+  ofConversation(conversationUuid: string, after: number, rows: number): Promise<CommittedEvent[]>;
   /** Events of the account after `sequence`, oldest first, at most `rows`. */
-  ofAccount(accountId: number, after: number, rows: number): CommittedEvent[];
+  ofAccount(accountId: number, after: number, rows: number): Promise<CommittedEvent[]>;
   /** Events of the call after `sequence`, oldest first, at most `rows`. */
-  ofCall(callId: number, after: number, rows: number): CommittedEvent[];
+  ofCall(callId: number, after: number, rows: number): Promise<CommittedEvent[]>;
   /** Newest sequence of each topic; 0 when nothing has happened. */
-  newestOfConversation(conversationUuid: string): number;
-  newestOfCall(callId: number): number;
-  newestOfAccount(accountId: number): number;
+  newestOfConversation(conversationUuid: string): Promise<number>;
+  newestOfCall(callId: number): Promise<number>;
+  newestOfAccount(accountId: number): Promise<number>;
   /** Events of any topic committed after the event `id`, whoever wrote them. */
-  since(id: number, rows: number): CommittedEvent[];
-  newestId(): number;
+  since(id: number, rows: number): Promise<CommittedEvent[]>;
+  newestId(): Promise<number>;
 }

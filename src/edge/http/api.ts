@@ -20,11 +20,11 @@ export interface ApiOptions {
   server: HttpServer;
   log: Logger;
   /** Null for anything but a key in force. */
-  authenticate(token: string): Caller | null;
+  authenticate(token: string): Promise<Caller | null>;
   /** The caller a stream ticket was issued to; null for anything but a valid ticket. */
-  redeemTicket(ticket: string): Caller | null;
+  redeemTicket(ticket: string): Promise<Caller | null>;
   /** Who reads with the token of a dashboard session; null for any other token. */
-  findSession(token: string): Caller | null;
+  findSession(token: string): Promise<Caller | null>;
   failures: FailedAuthentications;
   /** Counts a request of the caller; null switches limits off. */
   takeRate: ((caller: Caller) => RateDecision) | null;
@@ -35,9 +35,9 @@ export interface ApiOptions {
   /** Called for what strangers may ask for, so that their first request adds no series. */
   expect(method: string, path: string): void;
   /** Whether pages of this origin may use the conversation; asked for routes with a `{uuid}`. */
-  allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): boolean;
+  allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): Promise<boolean>;
   /** Whether a preflight of this path may name the page's origin; "" where there is no uuid. */
-  allowsPreflight(path: string, uuid: string, http: HttpRequest): boolean;
+  allowsPreflight(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
   /** True while the server is stopping: nothing new is taken on. */
   draining(): boolean;
   system: System;
@@ -130,8 +130,8 @@ const bodyOf = (http: HttpRequest): unknown =>
 /** Whether the caller may upload at all is asked before a byte of it is stored. */
 function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {
   if (!route.upload || route.auth !== "key") return {};
-  const admit = (http: HttpRequest): void =>
-    assertScope(identify(options, http, false, path), route);
+  const admit = async (http: HttpRequest): Promise<void> =>
+    assertScope(await identify(options, http, false, path), route);
   return { upload: { ...route.upload, admit } };
 }
 
@@ -148,16 +148,18 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
 
   const isPublic = route.auth === "public";
   if (isPublic) options.expect(route.method, path);
-  const handle = (
+  const handle = async (
     http: HttpRequest, extraHeaders: HeaderMap, onKnown: () => void,
-  ): Reply | Promise<Reply> => {
+  ): Promise<Reply> => {
     if (options.draining()) {
       throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
     }
-    const caller = route.auth === "key" ? authorize(options, route, path, http, extraHeaders) : null;
+    const caller = route.auth === "key"
+      ? await authorize(options, route, path, http, extraHeaders)
+      : null;
     onKnown();
     const target = readTarget(prepared, http);
-    if (route.auth === "public") assertOrigin(options, target.uuid, http);
+    if (route.auth === "public") await assertOrigin(options, target.uuid, http);
     const request: RouteRequest<unknown, unknown> = {
       ...target,
       query: prepared.query ? prepared.query(parseQuery(http.query)) : {},
@@ -176,7 +178,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
     refuse: (error, http) => render(error, http, headersFor(http)),
     ...uploadOf(options, prepared),
-    handle: (http) => {
+    handle: async (http) => {
       const startedMs = options.system.monotonicMs();
       const headers = headersFor(http);
       let isKnown = isPublic;
@@ -186,28 +188,26 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
         else options.observe(NOBODY, NOBODY, reply.status, seconds);
         return { ...reply, headers: { ...headers, ...reply.headers } };
       };
-      const refuse = (error: unknown): Reply => finish(render(error, http, headers));
       try {
-        const reply = handle(http, headers, () => (isKnown = true));
-        return reply instanceof Promise ? reply.then(finish, refuse) : finish(reply);
+        return finish(await handle(http, headers, () => (isKnown = true)));
       } catch (error) {
-        return refuse(error);
+        return finish(render(error, http, headers));
       }
     },
   });
 }
 
-function authorize(
+async function authorize(
   options: ApiOptions,
   route: KeyRoute,
   path: string,
   http: HttpRequest,
   headers: HeaderMap,
-): Caller {
+): Promise<Caller> {
   const session = scopeOf(route) === "read"
-    ? options.findSession(bearerToken(http.headers.authorization) ?? "")
+    ? await options.findSession(bearerToken(http.headers.authorization) ?? "")
     : null;
-  const caller = session ?? identify(options, http, route.acceptsTicket ?? false, path);
+  const caller = session ?? await identify(options, http, route.acceptsTicket ?? false, path);
   const decision = options.takeRate?.(caller);
   if (decision) {
     Object.assign(headers, rateHeaders(decision, options.system));
@@ -218,17 +218,17 @@ function authorize(
 }
 
 /** The bearer key's owner, or where allowed the ticket's; throws Fault 401, or 429 after many. */
-export function identify(
+export async function identify(
   options: Pick<ApiOptions, "authenticate" | "redeemTicket" | "failures">,
   http: HttpRequest,
   acceptsTicket: boolean,
   path = http.path,
-): Caller {
+): Promise<Caller> {
   const token = bearerToken(http.headers.authorization);
   const ticket = acceptsTicket ? parseQuery(http.query).ticket : undefined;
   const caller = token !== null
-    ? options.authenticate(token)
-    : ticket === undefined ? null : options.redeemTicket(ticket);
+    ? await options.authenticate(token)
+    : ticket === undefined ? null : await options.redeemTicket(ticket);
   if (caller) return caller;
   if (token !== null || ticket !== undefined) {
     const kind = token === null ? "stream_ticket" : "api_key";
@@ -245,10 +245,12 @@ export function originFault(): Fault {
   return new Fault(403, "This origin may not use this assistant.", { code: ORIGIN_REFUSED });
 }
 
-function assertOrigin(options: ApiOptions, uuid: string, http: HttpRequest): void {
+async function assertOrigin(
+  options: ApiOptions, uuid: string, http: HttpRequest,
+): Promise<void> {
   const { origin } = http.headers;
   if (origin === undefined || uuid === "") return;
-  if (!options.allowsOrigin(origin, uuid, http)) throw originFault();
+  if (!await options.allowsOrigin(origin, uuid, http)) throw originFault();
 }
 
 /** What a browser needs before it shows a public reply to the page that asked. */
@@ -275,11 +277,11 @@ function mountPreflight(options: ApiOptions, routes: Route[]): void {
       method: "OPTIONS",
       pattern: patternOf(path),
       bodyBytesMax: 0,
-      handle: (http) => {
+      handle: async (http) => {
         const uuid = (http.params[0] ?? "").toLowerCase();
         const isSane = !path.includes("{uuid}") || isUuid(uuid);
         if (http.headers.origin === undefined || !isSane
-          || !options.allowsPreflight(path, uuid, http)) {
+          || !await options.allowsPreflight(path, uuid, http)) {
           return {
             status: 403, contentType: "text/plain", content: "", headers: { Vary: "Origin" },
           };

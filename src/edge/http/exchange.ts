@@ -68,7 +68,7 @@ export interface HttpRoute {
   bodyBytesMax: number;
   handle: Handler;
   /** Takes multipart/form-data beside what else it takes; the file goes to this folder. */
-  upload?: { folder: string; fileBytesMax: number; admit(request: HttpRequest): void };
+  upload?: { folder: string; fileBytesMax: number; admit(request: HttpRequest): Promise<void> };
   /** What is refused before the handler runs; absent: as `{message}`. Must not throw. */
   refuse?(error: unknown, request: HttpRequest | null): Reply;
 }
@@ -96,5 +96,5 @@ export interface SocketRoute {
   /** Shape of the HTTP refusal of an upgrade. */
   errorShape: "message" | "conversation";
   /** Runs before the upgrade; throws a Fault to refuse. What it returns is called at the open. */
-  accept(request: HttpRequest): (socket: Socket) => SocketHandlers;
+  accept(request: HttpRequest): Promise<(socket: Socket) => SocketHandlers>;
 }

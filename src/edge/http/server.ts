@@ -119,14 +119,40 @@ function readBody(
 
 let uploadsUnderWay = 0;
 
+type Take = (chunk: Buffer, isLast: boolean) => void;
+
+/**
+ * Hands on the body once its sender is admitted. What has arrived by then waits in memory, which is
+ * what came in one packet with the headers: the connection is not read meanwhile.
+ */
+function readOnceAdmitted(
+  raw: RawResponse, exchange: Exchange, admitted: Promise<void>, begin: () => Take,
+): void {
+  const early: Parameters<Take>[] = [];
+  let take: Take | null = null;
+  raw.onData((chunk, isLast) => {
+    if (exchange.finished) return;
+    // The chunk's memory is taken back when this callback returns.
+    const copy = Buffer.from(Buffer.from(chunk));
+    if (take) take(copy, isLast);
+    else early.push([copy, isLast]);
+  });
+  raw.pause();
+  admitted.then(() => {
+    if (exchange.finished) return;
+    take = begin();
+    for (const part of early.splice(0)) take(...part);
+    if (!exchange.finished) raw.resume();
+  }).catch((error: unknown) => exchange.fail(error, { close: "after" }));
+}
+
 /** Like `readBody`, for forms with a file: what arrives goes to disk, not into memory. */
 function readForm(
-  raw: RawResponse,
   exchange: Exchange,
   contentType: string,
   upload: NonNullable<HttpRoute["upload"]>,
   options: { newName(): string; done(form: MultipartForm): void },
-): void {
+): Take {
   const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
   if (uploadsUnderWay >= LIMITS.uploadsAtOnceMax) {
     throw new Fault(503, "Too many files are being uploaded.", { retryAfterS: 2 });
@@ -139,7 +165,7 @@ function readForm(
   });
   let bytes = 0;
   let refused = false;
-  raw.onData((chunk, isLast) => {
+  return (chunk, isLast) => {
     if (refused || exchange.finished) return;
     bytes += chunk.byteLength;
     if (bytes > bytesMax) {
@@ -147,10 +173,10 @@ function readForm(
       reader.abort();
       return exchange.fail(tooLargeFile(upload.fileBytesMax), { close: "after" });
     }
-    reader.write(Buffer.from(Buffer.from(chunk)));
+    reader.write(chunk);
     if (!isLast) return;
     reader.end().then(options.done, (error: unknown) => exchange.fail(error));
-  });
+  };
 }
 
 export function tooLargeFile(bytesMax: number): Fault {
@@ -237,11 +263,12 @@ function createOpener(
         if (!expectsBody) return run(exchange, request, route.handle, underWay);
         const contentType = request.headers["content-type"] ?? "";
         if (route.upload && /^multipart\/form-data\b/i.test(contentType)) {
-          route.upload.admit(request);
-          return readForm(raw, exchange, contentType, route.upload, {
-            newName: options.newRequestId,
-            done: (form) => run(exchange, { ...request, form }, route.handle, underWay),
-          });
+          const { upload } = route;
+          return readOnceAdmitted(raw, exchange, upload.admit(request), () =>
+            readForm(exchange, contentType, upload, {
+              newName: options.newRequestId,
+              done: (form) => run(exchange, { ...request, form }, route.handle, underWay),
+            }));
         }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
           throw new Fault(413, "The request body is too large.");

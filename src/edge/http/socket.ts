@@ -69,11 +69,14 @@ export function mountSocket(
     idleTimeout: 60,
     upgrade: (raw, req, context) => {
       const exchange = new Exchange(raw, options);
-      try {
-        const request = readRequest(raw, req, paramCount);
-        exchange.request = request;
-        const open = route.accept(request);
-        const { headers } = request;
+      const refuse = (error: unknown): void => {
+        const fault = toFault(error, options.log, exchange.request);
+        exchange.reply(
+          renderFault(fault, route.errorShape), isFramingFault(fault) ? { close: "at once" } : {});
+      };
+      const upgrade = ({ headers }: HttpRequest, open: SocketState["open"]): void => {
+        // The client may have gone while it was looked up who it is.
+        if (exchange.finished) return;
         raw.cork(() =>
           raw.upgrade<SocketState>(
             { open, handlers: null, socket: null },
@@ -82,10 +85,14 @@ export function mountSocket(
             headers["sec-websocket-extensions"] ?? "",
             context,
           ));
+      };
+      try {
+        // Read whole before the first await: uWebSockets.js takes the request back.
+        const request = readRequest(raw, req, paramCount);
+        exchange.request = request;
+        void route.accept(request).then((open) => upgrade(request, open)).catch(refuse);
       } catch (error) {
-        const fault = toFault(error, options.log, exchange.request);
-        exchange.reply(
-          renderFault(fault, route.errorShape), isFramingFault(fault) ? { close: "at once" } : {});
+        refuse(error);
       }
     },
     open: (raw) =>

@@ -1,7 +1,10 @@
 // One watcher of one topic, whatever the transport. It holds a position and pulls: committed
 // events from the log, the reply in flight from its live text. Nothing is queued for a slow
 // reader; when it has caught up with what was written, it pulls again from where it stands.
+// One step at a time: what is heard while the log is being read is taken up in its order.
+import { assertNever } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { EventBus, Notice } from "#events/bus.ts";
 import type { CommittedEvent, Topic } from "#events/events.ts";
@@ -10,18 +13,35 @@ import { committedFrame, eventData, makeFrame, type Frame, type Position } from 
 
 export interface StreamSource {
   topic: Topic;
-  newest(): number;
-  after(sequence: number, rows: number): CommittedEvent[];
+  newest(): Promise<number>;
+  after(sequence: number, rows: number): Promise<CommittedEvent[]>;
   sequenceOf(event: CommittedEvent): number;
   /** The reply in flight; null where there is none. */
   live(): LiveReplyView | null;
-  /** False once the watcher may see nothing more, e.g. its key was revoked. */
-  allowed(): boolean;
+  /** False once the watcher may see nothing more: its key was revoked; absent: it always may. */
+  allowed?(): Promise<boolean>;
   /**
    * The whole state as of one sequence number, for watchers who begin without a position or have
    * missed more than the log keeps; absent: they begin at the present. Null: it is gone.
    */
-  snapshot?(): { sequence: number; members: object } | null;
+  snapshot?(): Promise<{ sequence: number; members: object } | null>;
+}
+
+/** Where a watcher begins; `ahead`: it named a position that the log has not reached. */
+export interface Start {
+  position: Position;
+  begins: "here" | "with a snapshot" | "ahead";
+}
+
+/** A position of null: from now on, with the whole of a reply in flight. */
+export async function startFrom(source: StreamSource, position: Position | null): Promise<Start> {
+  const newest = { sequence: await source.newest(), chars: 0 };
+  if (position === null) {
+    return { position: newest, begins: source.snapshot ? "with a snapshot" : "here" };
+  }
+  // It comes from another database, or one restored: the client has to load the history anew.
+  if (position.sequence > newest.sequence) return { position: newest, begins: "ahead" };
+  return { position, begins: "here" };
 }
 
 /** `finished`: what was asked for is complete. `slow`, `restart`: come back. `denied`: do not. */
@@ -39,8 +59,8 @@ interface SessionOptions {
   sink: Sink;
   bus: EventBus;
   system: System;
-  /** Null: from now on, with the whole of a reply in flight. */
-  position: Position | null;
+  log: Logger;
+  start: Start;
   /** Close as `finished` after this turn's last event. */
   untilTurn?: number;
   /** Events right after `position` that the caller has at hand, so that the log is not read. */
@@ -51,26 +71,33 @@ interface SessionOptions {
 
 /** Frames gathered beyond this leave before more are read. */
 const GATHER_CHARS_MAX = 64 * 1024;
+/** Notices beyond this, heard while the log is read, are left to the next reading of it. */
+const HEARD_MAX = 256;
+
+type Resume = { kind: "resume"; position: Position; done: () => void };
+type Heard = Notice | { kind: "begin" } | { kind: "pump" } | Resume;
 
 export class Session {
   readonly #source: StreamSource;
   readonly #sink: Sink;
   readonly #system: System;
+  readonly #log: Logger;
   readonly #untilTurn: number | null;
   readonly #skipsFailures: boolean;
   readonly #unsubscribe: () => void;
-  /** The first frame is a snapshot. */
-  readonly #beginsAnew: boolean;
-  /** The client named a position that the log has not reached. */
-  #isAhead = false;
+  #begins: Start["begins"];
   #backlog: CommittedEvent[];
   #position: Position;
+  #heard: Heard[] = [];
+  #isTaking = false;
   /** The turn whose `reply_start` and calls this session has sent. */
   #startedTurn: number | null = null;
   #callsSent = 0;
   #frames: Frame[] = [];
   #framesChars = 0;
   #congested = false;
+  /** What was asked for has been gathered. */
+  #finished = false;
   #stallTimer: Timer | null = null;
   #closed = false;
 
@@ -78,15 +105,15 @@ export class Session {
     this.#source = options.source;
     this.#sink = options.sink;
     this.#system = options.system;
+    this.#log = options.log;
     this.#untilTurn = options.untilTurn ?? null;
     this.#skipsFailures = options.skipsFailures ?? false;
     this.#backlog = options.backlog ?? [];
-    this.#position = this.#backlog.length > 0 && options.position
-      ? options.position
-      : this.#startFrom(options.position);
-    this.#beginsAnew = options.position === null && options.source.snapshot !== undefined;
-    this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) =>
-      this.#notice(notice));
+    this.#position = options.start.position;
+    this.#begins = options.start.begins;
+    this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) => {
+      if (!this.#congested) this.#hear(notice);
+    });
   }
 
   get position(): Position {
@@ -95,20 +122,15 @@ export class Session {
 
   /** Sends what the watcher has missed; call once the sink can take frames. */
   start(): void {
-    if (this.#beginsAnew) this.#gatherSnapshot();
-    const backlog = this.#backlog.splice(0);
-    if (backlog.length === 0) return this.#pump();
-    for (const event of backlog) this.#gatherCommitted(event);
-    this.#gatherLive();
-    this.#flush();
+    this.#hear({ kind: "begin" });
   }
 
-  /** Goes back (or ahead) to the position a client names on an open connection. */
-  resume(position: Position): void {
-    this.#startedTurn = null;
-    this.#callsSent = 0;
-    this.#position = this.#startFrom(position);
-    this.#pump();
+  /**
+   * Goes back (or ahead) to the position a client names on an open connection; resolves once it has
+   * what there is from there on.
+   */
+  resume(position: Position): Promise<void> {
+    return new Promise((done) => this.#hear({ kind: "resume", position, done }));
   }
 
   /** The client has read what was written. */
@@ -116,87 +138,156 @@ export class Session {
     this.#congested = false;
     this.#stallTimer?.cancel();
     this.#stallTimer = null;
-    this.#pump();
+    this.#hear({ kind: "pump" });
   }
 
   /** For heartbeats: closes a watcher that may see nothing more. */
-  check(): void {
-    if (!this.#closed && !this.#source.allowed()) this.close("denied");
+  async check(): Promise<void> {
+    try {
+      if (!this.#closed && await this.#source.allowed?.() === false) this.close("denied");
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
-  close(reason: CloseReason): void {
+  close(reason: Exclude<CloseReason, "finished">): void {
     if (this.#closed) return;
     this.end();
-    const frames = reason === "denied" ? [] : this.#frames;
-    this.#frames = [];
-    this.#sink.close(reason, frames);
+    // What is gathered and not sent is read again by who comes back.
+    this.#sink.close(reason, []);
   }
 
   /** The transport is gone: stop without touching it. Idempotent. */
   end(): void {
     this.#closed = true;
+    this.#forget();
     this.#unsubscribe();
     this.#stallTimer?.cancel();
   }
 
-  #startFrom(position: Position | null): Position {
-    const newest = this.#source.newest();
-    if (position === null) return { sequence: newest, chars: 0 };
-    if (position.sequence > newest) {
-      // It comes from another database, or one restored: the client has to load the history anew.
-      this.#isAhead = true;
-      return { sequence: newest, chars: 0 };
+  #hear(heard: Heard): void {
+    this.#heard.push(heard);
+    if (this.#closed) return this.#forget();
+    if (this.#heard.length > HEARD_MAX) {
+      const last = this.#heard.findLast((one) => one.kind === "resume");
+      this.#forget(last);
+      this.#heard = [...last ? [last] : [], { kind: "pump" }];
     }
-    return { ...position };
+    if (!this.#isTaking) void this.#takeAll();
   }
 
-  #notice(notice: Notice): void {
-    if (this.#closed || this.#congested) return;
-    if (notice.kind === "committed") {
-      const sequence = this.#source.sequenceOf(notice.event);
-      if (sequence <= this.#position.sequence) return;
-      if (sequence > this.#position.sequence + 1) return this.#pump();
-      this.#gatherCommitted(notice.event);
-    } else if (notice.kind === "passing") this.#gather(makeFrame(notice.type, null, notice.members));
-    else this.#gatherLive();
-    this.#flush();
+  #forget(kept?: Heard): void {
+    for (const one of this.#heard.splice(0)) if (one.kind === "resume" && one !== kept) one.done();
+  }
+
+  /** Never rejects. Goes on within the caller's turn as far as nothing has to be read. */
+  async #takeAll(): Promise<void> {
+    this.#isTaking = true;
+    try {
+      for (let next = this.#heard.shift(); next; next = this.#heard.shift()) {
+        const reading = this.#take(next);
+        if (reading) await reading;
+      }
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#isTaking = false;
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#log.error({ err: error, topic: this.#source.topic }, "a stream could not be read");
+    this.close("restart");
+  }
+
+  #take(heard: Heard): Promise<void> | void {
+    if (heard.kind === "resume") return this.#resume(heard).finally(heard.done);
+    if (this.#congested) return;
+    switch (heard.kind) {
+      case "begin":
+        return this.#begin();
+      case "pump":
+        return this.#pump();
+      case "committed": {
+        const sequence = this.#source.sequenceOf(heard.event);
+        if (sequence <= this.#position.sequence) return;
+        if (sequence > this.#position.sequence + 1) return this.#pump();
+        this.#gatherCommitted(heard.event);
+        return this.#flush();
+      }
+      case "passing":
+        this.#gather(makeFrame(heard.type, null, heard.members));
+        return this.#flush();
+      case "live":
+        this.#gatherLive();
+        return this.#flush();
+      default:
+        return assertNever(heard);
+    }
+  }
+
+  #begin(): Promise<void> | void {
+    const backlog = this.#backlog.splice(0);
+    if (backlog.length === 0) return this.#pump();
+    for (const event of backlog) this.#gatherCommitted(event);
+    // Nothing in flight: what came of it may have been committed before this session listened.
+    if (!this.#source.live()) return this.#pump();
+    this.#gatherLive();
+    return this.#flush();
+  }
+
+  async #resume({ position }: Resume): Promise<void> {
+    const { position: from, begins } = await startFrom(this.#source, position);
+    this.#startedTurn = null;
+    this.#callsSent = 0;
+    this.#position = from;
+    this.#begins = begins;
+    await this.#pump();
+  }
+
+  get #isOver(): boolean {
+    return this.#closed || this.#congested || this.#finished;
   }
 
   /** Brings the watcher from its position to the present, a page at a time. */
-  #pump(): void {
-    if (this.#isAhead) this.#gatherReset();
-    while (!this.#closed && !this.#congested) {
-      const newest = this.#source.newest();
-      const events = this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
+  async #pump(): Promise<void> {
+    if (this.#begins !== "here") await this.#gatherBeginning();
+    while (!this.#isOver) {
+      // Read before the events: what is committed in between is then no gap.
+      const newest = await this.#source.newest();
+      const events = await this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
       const oldest = events[0] ? this.#source.sequenceOf(events[0]) : newest + 1;
       if (oldest > this.#position.sequence + 1) {
         // What came between is past its retention: the client has to load the history anew.
-        if (this.#gatherSnapshot()) continue;
+        if (await this.#gatherSnapshot()) continue;
         const sequence = oldest - 1;
         this.#position = { sequence, chars: 0 };
         this.#gather(makeFrame("stream_reset", this.#position, {}));
       }
       for (const event of events) {
-        if (this.#closed || this.#congested) return;
+        if (this.#isOver) break;
         this.#gatherCommitted(event);
-        if (this.#framesChars > GATHER_CHARS_MAX) this.#flush();
+        if (this.#framesChars > GATHER_CHARS_MAX) await this.#flush();
       }
-      if (events.length < LIMITS.replayPageRows) break;
-      this.#flush();
+      if (this.#position.sequence >= newest) break;
+      await this.#flush();
     }
-    if (this.#closed || this.#congested) return;
-    this.#gatherLive();
-    this.#flush();
+    if (!this.#isOver) this.#gatherLive();
+    // What passed while the log was read may be older than what was found there.
+    this.#heard = this.#heard.filter(({ kind }) => kind !== "passing");
+    if (!this.#congested) await this.#flush();
   }
 
-  #gatherReset(): void {
-    this.#isAhead = false;
-    if (!this.#gatherSnapshot()) this.#gather(makeFrame("stream_reset", this.#position, {}));
+  async #gatherBeginning(): Promise<void> {
+    const isAhead = this.#begins === "ahead";
+    this.#begins = "here";
+    if (await this.#gatherSnapshot() || !isAhead) return;
+    this.#gather(makeFrame("stream_reset", this.#position, {}));
   }
 
   /** False when the source has none. */
-  #gatherSnapshot(): boolean {
-    const snapshot = this.#source.snapshot?.();
+  async #gatherSnapshot(): Promise<boolean> {
+    const snapshot = await this.#source.snapshot?.();
     if (!snapshot) return false;
     this.#position = { sequence: snapshot.sequence, chars: 0 };
     this.#gather(makeFrame("snapshot", this.#position, snapshot.members));
@@ -213,11 +304,7 @@ export class Session {
     const isPast = this.#skipsFailures && event.type === "reply_failed";
     if (isPast && turnId === this.#untilTurn) return;
     this.#gather(committedFrame(event, sequence));
-    if (turnId !== null && turnId === this.#untilTurn) this.#finish();
-  }
-
-  #finish(): void {
-    this.close(this.#source.allowed() ? "finished" : "denied");
+    if (turnId !== null && turnId === this.#untilTurn) this.#finished = true;
   }
 
   /**
@@ -271,7 +358,7 @@ export class Session {
     this.#gatherText(live, live.shown);
     if (live.failure) {
       this.#gather(makeFrame("reply_failed", null, { turn_id: live.turnId, ...live.failure }));
-      if (live.turnId === this.#untilTurn) this.#finish();
+      if (live.turnId === this.#untilTurn) this.#finished = true;
     }
   }
 
@@ -289,12 +376,26 @@ export class Session {
     this.#framesChars += frame.json.length;
   }
 
-  #flush(): void {
-    if (this.#frames.length === 0 || this.#closed) return;
-    if (!this.#source.allowed()) return this.close("denied");
+  #flush(): Promise<void> | void {
+    if (this.#closed || (this.#frames.length === 0 && !this.#finished)) return;
+    return this.#source.allowed ? this.#sendIfAllowed(this.#source.allowed()) : this.#send();
+  }
+
+  async #sendIfAllowed(allowed: Promise<boolean>): Promise<void> {
+    const isAllowed = await allowed;
+    if (this.#closed) return;
+    if (isAllowed) this.#send();
+    else this.close("denied");
+  }
+
+  #send(): void {
     const frames = this.#frames;
     this.#frames = [];
     this.#framesChars = 0;
+    if (this.#finished) {
+      this.end();
+      return this.#sink.close("finished", frames);
+    }
     if (this.#sink.send(frames)) return;
     this.#congested = true;
     this.#stallTimer ??= this.#system.after(LIMITS.stalledReaderMs, () => this.close("slow"));

@@ -2,12 +2,15 @@
 // the server stops. One per process; made in app/features.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { ByteStream, Reply, Socket } from "#http/exchange.ts";
 import { encodeSse, formatPosition, makeFrame, parsePosition, type Position } from "./frames.ts";
-import { Session, type CloseReason, type Sink, type StreamSource } from "./session.ts";
+import {
+  Session, startFrom, type CloseReason, type Sink, type Start, type StreamSource,
+} from "./session.ts";
 
 export interface StreamRequest {
   source: StreamSource;
@@ -25,9 +28,9 @@ export interface StreamRequest {
 
 export interface Streams {
   /** An SSE reply. Throws Fault 429 when too many watch the topic. */
-  openSse(request: StreamRequest): Reply;
-  /** A session over an upgraded socket. */
-  openSocket(request: StreamRequest, socket: Socket): SocketSession;
+  openSse(request: StreamRequest): Promise<Reply>;
+  /** Before the upgrade; the result is called with the socket. Throws Fault 429 like `openSse`. */
+  openSocket(request: StreamRequest): Promise<(socket: Socket) => SocketSession>;
   assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
   /** Tells every client to come back. */
   closeAll(): void;
@@ -36,7 +39,8 @@ export interface Streams {
 }
 
 export interface SocketSession {
-  resume(position: Position): void;
+  /** Resolves once the client has what there is from there on. */
+  resume(position: Position): Promise<void>;
   /** Sends one frame outside the log: answers and errors of the socket's own commands. */
   answer(type: string, members: object): void;
   drained(): void;
@@ -65,14 +69,17 @@ export function readPosition(
   return position;
 }
 
+/** A request whose beginning is known. */
+type Begun = StreamRequest & { start: Start };
+
 type BeginSession = (
-  request: StreamRequest,
+  request: Begun,
   sink: Sink,
   transport: "sse" | "websocket",
   beat: () => void,
 ) => { session: Session; end: () => void };
 
-function startSse(begin: BeginSession, request: StreamRequest, stream: ByteStream): void {
+function startSse(begin: BeginSession, request: Begun, stream: ByteStream): void {
   const sink: Sink = {
     send: (frames) => stream.write(frames.map(encodeSse).join("")),
     close: (reason, frames) => {
@@ -94,7 +101,7 @@ function startSse(begin: BeginSession, request: StreamRequest, stream: ByteStrea
 
 function startSocket(
   begin: BeginSession,
-  request: StreamRequest,
+  request: Begun,
   socket: Socket,
 ): SocketSession {
   const sink: Sink = {
@@ -119,19 +126,40 @@ function startSocket(
   };
 }
 
-export function createStreams({ bus, system }: { bus: EventBus; system: System }): Streams {
+interface StreamsOptions {
+  bus: EventBus;
+  system: System;
+  log: Logger;
+}
+
+export function createStreams({ bus, system, log }: StreamsOptions): Streams {
   const open = new Map<Session, "sse" | "websocket">();
 
-  const assertRoom: Streams["assertRoom"] = ({ source, sessionsMax }) => {
-    if (bus.listeners(source.topic) >= sessionsMax) {
+  const hasRoom = ({ source, sessionsMax }: Parameters<Streams["assertRoom"]>[0]): boolean =>
+    bus.listeners(source.topic) < sessionsMax;
+  const assertRoom: Streams["assertRoom"] = (request) => {
+    if (!hasRoom(request)) {
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
     }
   };
+  /** Nothing is read for a request that brings its first events along. */
+  const begin = async (request: StreamRequest): Promise<Begun> => {
+    assertRoom(request);
+    const { source, position, backlog = [] } = request;
+    return {
+      ...request,
+      start: position && backlog.length > 0
+        ? { position, begins: "here" }
+        : await startFrom(source, position),
+    };
+  };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
-    const session = new Session({ ...request, sink, bus, system });
+    // Others may have taken the last places while this one's beginning was looked up.
+    const isTooMany = !hasRoom(request);
+    const session = new Session({ ...request, sink, bus, system, log });
     open.set(session, transport);
     const heartbeat: Timer = system.every(LIMITS.heartbeatMs, () => {
-      session.check();
+      void session.check();
       beat();
     });
     const end = (): void => {
@@ -139,21 +167,25 @@ export function createStreams({ bus, system }: { bus: EventBus; system: System }
       open.delete(session);
       session.end();
     };
+    if (isTooMany) session.close("slow");
     return { session, end };
   };
 
   return {
     assertRoom,
-    openSse: (request) => {
-      assertRoom(request);
+    openSse: async (request) => {
+      const begun = await begin(request);
       return {
         status: 200,
         contentType: "text/event-stream; charset=utf-8",
         headers: { "Cache-Control": "no-store", "X-Accel-Buffering": "no" },
-        stream: (stream) => startSse(beginSession, request, stream),
+        stream: (stream) => startSse(beginSession, begun, stream),
       };
     },
-    openSocket: (request, socket) => startSocket(beginSession, request, socket),
+    openSocket: async (request) => {
+      const begun = await begin(request);
+      return (socket) => startSocket(beginSession, begun, socket);
+    },
     closeAll: () => {
       for (const session of [...open.keys()]) session.close("restart");
     },

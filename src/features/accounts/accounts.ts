@@ -67,12 +67,12 @@ export interface AccountStore {
   }): Promise<Account>;
   /** False when there is no such account. */
   setPlan(args: { accountId: number; plan: string }): Promise<boolean>;
-  listAccounts(): Account[];
-  findAccount(accountId: number): Account | null;
+  listAccounts(): Promise<Account[]>;
+  findAccount(accountId: number): Promise<Account | null>;
   createKey(args: NewKey): Promise<ApiKey>;
   /** Keys of the account that are not revoked, oldest first. */
-  listKeys(accountId: number): ApiKey[];
-  findKey(keyId: number): StoredKey | null;
+  listKeys(accountId: number): Promise<ApiKey[]>;
+  findKey(keyId: number): Promise<StoredKey | null>;
   /** False when the account has no such key in force. */
   revokeKey(args: { accountId: number; keyId: number; now: Instant }): Promise<boolean>;
   /** Records when keys were last used; keys that are gone are passed over. */
@@ -106,22 +106,22 @@ export interface Accounts {
   create(name: string, email?: string, plan?: string): Promise<Account>;
   /** False when there is no such account. */
   setPlan(accountId: number, plan: string): Promise<boolean>;
-  list(): Account[];
-  find(accountId: number): Account | null;
+  list(): Promise<Account[]>;
+  find(accountId: number): Promise<Account | null>;
   /** The token is in no store: show it now or never. */
   createKey(
     accountId: number,
     name: string,
     options?: { scopes?: Scope[]; expiresAt?: Instant | null },
   ): Promise<{ key: ApiKey; token: string }>;
-  listKeys(accountId: number): ApiKey[];
+  listKeys(accountId: number): Promise<ApiKey[]>;
   revokeKey(accountId: number, keyId: number): Promise<boolean>;
   /** Null for anything but the token of a key in force. */
-  authenticate(token: string): Identity | null;
+  authenticate(token: string): Promise<Identity | null>;
   /** Null once the key is revoked or expired. */
-  identityOf(keyId: number): Identity | null;
+  identityOf(keyId: number): Promise<Identity | null>;
   /** False once the key is revoked or expired. */
-  isInForce(keyId: number): boolean;
+  isInForce(keyId: number): Promise<boolean>;
   credit(accountId: number, amountMicros: Micros, reference?: string): Promise<CreditOutcome>;
   /** Writes down key uses gathered since the last call. */
   flushKeyUses(): Promise<void>;
@@ -183,20 +183,20 @@ export function createAccounts({
     },
     listKeys: (accountId) => store.listKeys(accountId),
     revokeKey: (accountId, keyId) => store.revokeKey({ accountId, keyId, now: system.now() }),
-    authenticate: (token) => {
+    authenticate: async (token) => {
       const parts = splitToken(token);
-      const key = parts && store.findKey(parts.keyId);
+      const key = parts && await store.findKey(parts.keyId);
       if (!parts || !inForce(key)) return null;
       const given = Buffer.from(hashSecret(parts.secret), "hex");
       if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return null;
       uses.set(key.id, { accountId: key.accountId, keyId: key.id, at: system.now() });
       return { accountId: key.accountId, keyId: key.id, scopes: key.scopes };
     },
-    identityOf: (keyId) => {
-      const key = store.findKey(keyId);
+    identityOf: async (keyId) => {
+      const key = await store.findKey(keyId);
       return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
     },
-    isInForce: (keyId) => inForce(store.findKey(keyId)),
+    isInForce: async (keyId) => inForce(await store.findKey(keyId)),
     credit: async (accountId, amountMicros, reference = `credit:${system.uuid()}`) => {
       const outcome = await store.credit({ accountId, amountMicros, reference, now: system.now() });
       if (outcome.kind === "entered") bus.publishCommitted(outcome.events);

@@ -92,9 +92,9 @@ function listRoute(statements: Statements): Route {
     description: "What came in and what was billed, in pages, newest first.",
     query: ListQuery,
     responses: { 200: { description: "A page", schema: PageSchema(EntrySchema) } },
-    handle: ({ caller, query, http, baseUrl }) => {
+    handle: async ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
-      const { items, total } = statements.page(
+      const { items, total } = await statements.page(
         caller.accountId, filterOf(query), { page, perPage });
       const path = `${baseUrl}/user/ledger`;
       return json(200, pageEnvelope(

@@ -95,14 +95,14 @@ export function createAudit() {
  * Recomputes one account from its entries (oldest first) and open reservations; returns every
  * disagreement found, in words. An empty list means the account is right to the micro-dollar.
  */
-export function auditAccount(
+export async function auditAccount(
   totals: AccountTotals,
-  entries: Iterable<LedgerEntry>,
+  entries: AsyncIterable<LedgerEntry> | Iterable<LedgerEntry>,
   openReservationsMicros: Micros,
-): string[] {
+): Promise<string[]> {
   const audit = createAudit();
   const problems: LedgerProblem[] = [];
-  for (const entry of entries) problems.push(...audit.take(entry));
+  for await (const entry of entries) problems.push(...audit.take(entry));
   problems.push(...audit.end(totals, openReservationsMicros));
   return problems.map(({ what }) => `account ${totals.accountId}: ${what}`);
 }

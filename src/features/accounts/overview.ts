@@ -39,20 +39,20 @@ export interface OverviewStore {
    * The account, its live calls and the figures of the range as of one moment, with the number of
    * the newest event that is in them. Null: no such account.
    */
-  present(accountId: number, range: Range): {
+  present(accountId: number, range: Range): Promise<{
     balanceMicros: Micros;
     reservedMicros: Micros;
     sequence: number;
     liveCalls: number;
     figures: DayFigures;
-  } | null;
-  figures(accountId: number, range: Range): DayFigures;
+  } | null>;
+  figures(accountId: number, range: Range): Promise<DayFigures>;
   /** The turns of each answered call begun in the range, newest call first, at most `calls`. */
-  callTurns(accountId: number, range: Range, calls: number): TurnTimes[][];
+  callTurns(accountId: number, range: Range, calls: number): Promise<TurnTimes[][]>;
   /** Conversations begun in the range, newest first, at most `rows`. */
-  conversations(accountId: number, range: Range, rows: number): number[];
+  conversations(accountId: number, range: Range, rows: number): Promise<number[]>;
   /** Milliseconds from a user's message to its reply, of the conversation's newest messages. */
-  replyTimes(conversationId: number, messages: number): number[];
+  replyTimes(conversationId: number, messages: number): Promise<number[]>;
 }
 
 /** Latency is that of the newest calls and conversations: so many at most are looked at. */
@@ -113,7 +113,7 @@ export function createOverview({ store, system }: OverviewOptions): ReadOverview
   return async (accountId, days) => {
     const asOf = system.now();
     const today = dayOf(asOf);
-    const present = store.present(accountId, today);
+    const present = await store.present(accountId, today);
     if (!present) return null;
     const measure = createMeasure(store, accountId);
     const measured: Measured[] = [await measure(today, present.figures)];
@@ -121,7 +121,7 @@ export function createOverview({ store, system }: OverviewOptions): ReadOverview
     for (let before = 1; before < days; before += 1) {
       await nextTurn();
       const range = earlier(today, before);
-      measured.unshift(await measure(range, store.figures(accountId, range)));
+      measured.unshift(await measure(range, await store.figures(accountId, range)));
     }
     const shown: Day[] = [];
     for (const { range, figures, turns, replies } of measured) {
@@ -159,15 +159,15 @@ function createMeasure(store: OverviewStore, accountId: number) {
     const replies: number[] = [];
     if (callsLeft > 0 && figures.calls.some(({ answered }) => answered > 0)) {
       await nextTurn();
-      const calls = store.callTurns(accountId, range, callsLeft);
+      const calls = await store.callTurns(accountId, range, callsLeft);
       callsLeft -= calls.length;
       for (const call of calls) turns.push(...call);
     }
     if (conversationsLeft > 0 && figures.conversations > 0) {
       await nextTurn();
-      const ids = store.conversations(accountId, range, conversationsLeft);
+      const ids = await store.conversations(accountId, range, conversationsLeft);
       conversationsLeft -= ids.length;
-      for (const id of ids) replies.push(...store.replyTimes(id, LATENCY_MESSAGES_MAX));
+      for (const id of ids) replies.push(...await store.replyTimes(id, LATENCY_MESSAGES_MAX));
     }
     return { range, figures, turns, replies };
   };

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
 import { about, Nullable } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
@@ -11,10 +12,13 @@ import {
   AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, MessageSchema, Moment, TICKET,
 } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
+import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { parseJsonObject, parseQuery } from "#http/validation.ts";
-import { readPosition, type StreamRequest, type Streams } from "#realtime/streams.ts";
+import {
+  readPosition, type SocketSession, type StreamRequest, type Streams,
+} from "#realtime/streams.ts";
 import { parsePosition } from "#realtime/frames.ts";
 import type { Accounts } from "./accounts.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
@@ -32,8 +36,9 @@ interface AccountRouteOptions {
   streams: Streams;
   overview: ReadOverview;
   statements: Statements;
+  log: Logger;
   /** Bearer key or ticket of a request; throws Fault 401. */
-  identify(http: HttpRequest): Caller;
+  identify(http: HttpRequest): Promise<Caller>;
 }
 
 const KEY = {
@@ -112,8 +117,8 @@ function meRoute({ accounts }: AccountRouteOptions): Route {
         }),
       },
     },
-    handle: ({ caller }) => {
-      const account = accounts.find(caller.accountId);
+    handle: async ({ caller }) => {
+      const account = await accounts.find(caller.accountId);
       if (!account) throw new Fault(404, "Account not found.");
       const { name, email, balanceMicros, trouble } = account;
       return json(200, {
@@ -179,9 +184,9 @@ function listKeysRoute({ accounts }: AccountRouteOptions): Route {
     responses: {
       200: { description: "The keys", schema: Type.Object({ api_keys: listOf(Key, "Every key in force.") }) },
     },
-    handle: ({ caller }) =>
+    handle: async ({ caller }) =>
       json(200, {
-        api_keys: accounts.listKeys(caller.accountId).map((key) => ({
+        api_keys: (await accounts.listKeys(caller.accountId)).map((key) => ({
           id: key.id,
           name: key.name,
           scopes: key.scopes,
@@ -234,7 +239,7 @@ function sessionRoute({ sessions }: AccountRouteOptions): Route {
         }),
       },
     },
-    handle: ({ caller }) => {
+    handle: async ({ caller }) => {
       if (caller.session) throw new Fault(403, "A session is opened with an API key.");
       const { token, expiresAt } = sessions.open(caller.keyId);
       return json(201, { token, expires_at: isoMicros(expiresAt) });
@@ -281,7 +286,7 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
           }),
         },
       },
-      handle: ({ caller }) => {
+      handle: async ({ caller }) => {
         const { ticket, expiresAt } = tickets.issue(caller);
         return json(201, { ticket, expires_at: isoMicros(expiresAt) });
       },
@@ -300,7 +305,7 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
           description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
         },
       },
-      handle: ({ caller, query, http }) => {
+      handle: async ({ caller, query, http }) => {
         const position = readPosition(query.after, http.headers["last-event-id"]);
         return streams.openSse({ ...streamOf(options, caller), position });
       },
@@ -310,30 +315,21 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
 
 /** WS /user/socket: the account's stream; commands: resume, ping. */
 export function accountSocket(options: AccountRouteOptions): SocketRoute {
-  const { streams, identify } = options;
+  const { streams, identify, log } = options;
   return {
     pattern: `${API_ROOT}/user/socket`,
     errorShape: "message",
-    accept: (http) => {
-      const caller = identify(http);
+    accept: async (http) => {
+      const caller = await identify(http);
       const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
-      const stream = streamOf(options, caller);
-      streams.assertRoom(stream);
+      const open = await streams.openSocket({ ...streamOf(options, caller), position });
       return (socket) => {
-        const session = streams.openSocket({ ...stream, position }, socket);
+        const session = open(socket);
+        // One after another, so that the answers come in the order of what was asked.
+        let last = Promise.resolve();
         return {
           message: (text) => {
-            try {
-              const command = parseJsonObject(Buffer.from(text));
-              if (command.type === "ping") return session.answer("pong", {});
-              const after = command.type === "resume" ? parsePosition(String(command.after)) : null;
-              if (!after) throw new Fault(422, "The type must be one of ping, resume.");
-              session.resume(after);
-              session.answer("resumed", {});
-            } catch (error) {
-              if (!(error instanceof Fault)) throw error;
-              session.answer("error", { status: error.status, error: error.message });
-            }
+            last = last.then(() => obey(session, text, log));
           },
           drained: () => session.drained(),
           closed: () => session.closed(),
@@ -341,4 +337,19 @@ export function accountSocket(options: AccountRouteOptions): SocketRoute {
       };
     },
   };
+}
+
+/** Never rejects: what a command threw is answered as an `error` frame. */
+async function obey(session: SocketSession, text: string, log: Logger): Promise<void> {
+  try {
+    const command = parseJsonObject(Buffer.from(text));
+    if (command.type === "ping") return session.answer("pong", {});
+    const after = command.type === "resume" ? parsePosition(String(command.after)) : null;
+    if (!after) throw new Fault(422, "The type must be one of ping, resume.");
+    await session.resume(after);
+    session.answer("resumed", {});
+  } catch (error) {
+    const fault = toFault(error, log, null);
+    session.answer("error", { status: fault.status, error: fault.message });
+  }
 }

@@ -11,7 +11,7 @@ import type { Accounts, Identity } from "./accounts.ts";
 export interface Sessions {
   open(keyId: number): { token: string; expiresAt: Instant };
   /** Null for anything but the token of a session whose key is in force. */
-  find(token: string): (Identity & { session: true }) | null;
+  find(token: string): Promise<(Identity & { session: true }) | null>;
 }
 
 const PLACE = "dashboard-session";
@@ -35,10 +35,10 @@ export function createSessions(
       const expiresAt = system.now() + LIMITS.dashboardSessionMs * 1000;
       return { token: PREFIX + box.seal(`${keyId} ${expiresAt}`, PLACE), expiresAt };
     },
-    find: (token) => {
+    find: async (token) => {
       const session = read(token);
       if (!session || session.expiresAt <= system.now()) return null;
-      const identity = accounts.identityOf(session.keyId);
+      const identity = await accounts.identityOf(session.keyId);
       return identity && { ...identity, session: true };
     },
   };

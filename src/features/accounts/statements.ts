@@ -16,13 +16,16 @@ export interface EntryFilter {
 }
 
 export interface StatementStore {
-  /** Newest first. */
-  list(accountId: number, filter: EntryFilter, offset: number, rows: number): LedgerEntry[];
-  count(accountId: number, filter: EntryFilter): number;
+  /** Entries newest first, with the number of all that match at that moment. */
+  page(
+    accountId: number, filter: EntryFilter, offset: number, rows: number,
+  ): Promise<{ items: LedgerEntry[]; total: number }>;
   /** What must agree, as of one moment; `newest` is the number of the newest entry there is. */
-  claims(accountId: number): { totals: AccountTotals; openMicros: Micros; newest: number } | null;
+  claims(
+    accountId: number,
+  ): Promise<{ totals: AccountTotals; openMicros: Micros; newest: number } | null>;
   /** Entries after `after` up to `last`, oldest first, at most `rows`. */
-  entries(accountId: number, after: number, last: number, rows: number): LedgerEntry[];
+  entries(accountId: number, after: number, last: number, rows: number): Promise<LedgerEntry[]>;
 }
 
 interface Verification {
@@ -39,7 +42,7 @@ interface Verification {
 export interface Statements {
   page(
     accountId: number, filter: EntryFilter, place: { page: number; perPage: number },
-  ): { items: LedgerEntry[]; total: number };
+  ): Promise<{ items: LedgerEntry[]; total: number }>;
   /**
    * Recomputes the account; null when there is none. Whoever asks while it runs gets the result of
    * the same run: it costs a hash an entry.
@@ -57,7 +60,7 @@ export function createStatements(
 
   const verify = async (accountId: number): Promise<Verification | null> => {
     const verifiedAt = system.now();
-    const claims = store.claims(accountId);
+    const claims = await store.claims(accountId);
     if (!claims) return null;
     const { totals, openMicros, newest } = claims;
     const audit = createAudit();
@@ -66,7 +69,7 @@ export function createStatements(
     let count = 0;
     // Entries never change, so those up to the newest are the same in every stretch.
     for (;;) {
-      const entries = store.entries(accountId, last, newest, ENTRIES_PER_STRETCH);
+      const entries = await store.entries(accountId, last, newest, ENTRIES_PER_STRETCH);
       for (const entry of entries) {
         const [found] = audit.take(entry);
         problem ??= found ?? null;
@@ -88,10 +91,8 @@ export function createStatements(
   };
 
   return {
-    page: (accountId, filter, { page, perPage }) => ({
-      items: store.list(accountId, filter, (page - 1) * perPage, perPage),
-      total: store.count(accountId, filter),
-    }),
+    page: (accountId, filter, { page, perPage }) =>
+      store.page(accountId, filter, (page - 1) * perPage, perPage),
     verify: (accountId) => {
       const other = running.get(accountId);
       if (other) return other;

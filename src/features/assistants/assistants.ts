@@ -93,25 +93,25 @@ export interface AssistantStore {
   update(args: AssistantChange): Promise<UpdateOutcome>;
   /** Gives the phone number free. False when the account has no such assistant. */
   remove(args: { accountId: number; assistantId: number; now: Instant }): Promise<boolean>;
-  find(accountId: number, assistantId: number): Assistant | null;
+  find(accountId: number, assistantId: number): Promise<Assistant | null>;
   /** Looks in all accounts: for ids that came from our own rows, never from a client. */
-  findById(assistantId: number): Assistant | null;
+  findById(assistantId: number): Promise<Assistant | null>;
   /** Looks in all accounts: the uuid is the capability. */
-  findByUuid(uuid: string): Assistant | null;
+  findByUuid(uuid: string): Promise<Assistant | null>;
   /** Oldest first. */
-  list(accountId: number, type: AssistantType | null): Assistant[];
+  list(accountId: number, type: AssistantType | null): Promise<Assistant[]>;
   page(
     accountId: number,
     args: { type: AssistantType | null; page: number; perPage: number },
-  ): { items: Assistant[]; total: number };
-  ownsFolder(accountId: number, folderId: number): boolean;
-  ownsLabel(accountId: number, labelId: number): boolean;
+  ): Promise<{ items: Assistant[]; total: number }>;
+  ownsFolder(accountId: number, folderId: number): Promise<boolean>;
+  ownsLabel(accountId: number, labelId: number): Promise<boolean>;
   /** The inbound assistant the number is assigned to. */
-  inboundAssistantOn(accountId: number, phoneNumberId: number): number | null;
+  inboundAssistantOn(accountId: number, phoneNumberId: number): Promise<number | null>;
   /** Reads every assistant of every account. */
-  ownOriginLists(): OriginLists;
+  ownOriginLists(): Promise<OriginLists>;
   /** Built-in tools of every assistant that has a key of Cal.com, deleted ones included. */
-  withCalcomKeys(): (Place & { assistantId: number; tools: BuiltInTool[] })[];
+  withCalcomKeys(): Promise<(Place & { assistantId: number; tools: BuiltInTool[] })[]>;
   setTools(args: {
     accountId: number; assistantId: number; tools: BuiltInTool[]; now: Instant;
   }): Promise<void>;
@@ -133,14 +133,14 @@ export interface Assistants {
   findById: AssistantStore["findById"];
   findByUuid: AssistantStore["findByUuid"];
   page: AssistantStore["page"];
-  listAll(accountId: number): Assistant[];
-  listOutbound(accountId: number): Assistant[];
+  listAll(accountId: number): Promise<Assistant[]>;
+  listOutbound(accountId: number): Promise<Assistant[]>;
   /** Null switches it off. */
   setWebhook(
     accountId: number, assistantId: number, kind: WebhookKind, url: string | null,
   ): Promise<Assistant>;
   /** With `inbound` only numbers a new inbound assistant could be given. */
-  assignableNumbers(accountId: number, type: AssistantType | null): AssignableNumber[];
+  assignableNumbers(accountId: number, type: AssistantType | null): Promise<AssignableNumber[]>;
   ownOriginLists: AssistantStore["ownOriginLists"];
   /** Null when it was sealed under another secret. */
   calcomKey(assistant: Assistant, tool: CalendarIntegration): string | null;
@@ -195,7 +195,7 @@ export function createAssistants(given: AssistantOptions): Assistants {
     assignableNumbers: (accountId, type) => assignableNumbers(options, accountId, type),
     calcomKey: keys.open,
     sealKeys: async () => {
-      for (const { assistantId, tools: open, ...place } of store.withCalcomKeys()) {
+      for (const { assistantId, tools: open, ...place } of await store.withCalcomKeys()) {
         const tools = keys.closed(place, open);
         if (!tools) continue;
         await store.setTools({
@@ -220,12 +220,12 @@ function withDefaults(store: AssistantStore): AssistantStore {
   const orNull = (assistant: Assistant | null) => assistant && complete(assistant);
   return {
     ...store,
-    find: (accountId, assistantId) => orNull(store.find(accountId, assistantId)),
-    findById: (assistantId) => orNull(store.findById(assistantId)),
-    findByUuid: (uuid) => orNull(store.findByUuid(uuid)),
-    list: (accountId, type) => store.list(accountId, type).map(complete),
-    page: (accountId, args) => {
-      const { items, total } = store.page(accountId, args);
+    find: async (accountId, assistantId) => orNull(await store.find(accountId, assistantId)),
+    findById: async (assistantId) => orNull(await store.findById(assistantId)),
+    findByUuid: async (uuid) => orNull(await store.findByUuid(uuid)),
+    list: async (accountId, type) => (await store.list(accountId, type)).map(complete),
+    page: async (accountId, args) => {
+      const { items, total } = await store.page(accountId, args);
       return { items: items.map(complete), total };
     },
   };
@@ -257,15 +257,15 @@ function columnsOf(profile: Profile): AssistantColumns {
 }
 
 /** Returns the profile, now known to be whole, or throws naming every field at fault. */
-function judge(
+async function judge(
   { store, phoneNumbers, catalogs, references }: AssistantOptions,
   accountId: number,
   current: Assistant | null,
   next: Partial<Profile>,
   given: Given,
   schemaErrors: FieldErrors,
-): Profile {
-  const errors = findErrors(
+): Promise<Profile> {
+  const errors = await findErrors(
     {
       accountId,
       assistantId: current?.id ?? null,
@@ -276,7 +276,7 @@ function judge(
       owned: {
         folder: (id) => store.ownsFolder(accountId, id),
         label: (id) => store.ownsLabel(accountId, id),
-        assistant: (id) => store.find(accountId, id) !== null,
+        assistant: async (id) => await store.find(accountId, id) !== null,
         phoneNumber: (id) => phoneNumbers.find(accountId, id),
         inboundAssistantOn: (id) => store.inboundAssistantOn(accountId, id),
       },
@@ -319,7 +319,7 @@ async function createAssistant(
   // Required, so what holds without it is no default.
   const { initial_message: _, ...optional } = defaults();
   const next = { ...optional, ...normalized(given) };
-  const profile = judge(options, accountId, null, next, given, schemaErrors);
+  const profile = await judge(options, accountId, null, next, given, schemaErrors);
   const [uuid, now] = [system.uuid(), system.now()];
   const columns = columnsOf(profile);
   const settings = keptSettings(options, { accountId, uuid }, profile, []);
@@ -350,14 +350,14 @@ async function changeAssistant(
 ): Promise<Assistant> {
   const { store, system, references } = options;
   for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
-    const current = store.find(accountId, assistantId);
+    const current = await store.find(accountId, assistantId);
     if (!current) throw notFound();
     const before = profileOf(current);
     const reset = given.mode !== undefined && given.mode !== before.mode
       ? modeDefaults(given.mode, before, references)
       : {};
     const next = { ...before, ...reset, ...normalized(given) };
-    const profile = judge(options, accountId, current, next, given, schemaErrors);
+    const profile = await judge(options, accountId, current, next, given, schemaErrors);
     const columns = columnsOf(profile);
     const settings = given.tools === undefined
       ? settingsOf(profile)
@@ -393,15 +393,16 @@ function webhookChange(kind: WebhookKind, url: string | null): Given {
   }
 }
 
-function assignableNumbers(
+async function assignableNumbers(
   { store, phoneNumbers }: AssistantOptions,
   accountId: number,
   type: AssistantType | null,
-): AssignableNumber[] {
-  const numbers = phoneNumbers.list(accountId).map((number) => ({
+): Promise<AssignableNumber[]> {
+  const owned = await phoneNumbers.list(accountId);
+  const numbers = await Promise.all(owned.map(async (number) => ({
     ...number,
     isAvailable: takesInboundCalls(number.type)
-      && store.inboundAssistantOn(accountId, number.id) === null,
-  }));
+      && await store.inboundAssistantOn(accountId, number.id) === null,
+  })));
   return type === "inbound" ? numbers.filter(({ isAvailable }) => isAvailable) : numbers;
 }

@@ -15,7 +15,7 @@ export interface Capabilities {
   /** Code of the engine that speaks or understands the language; null: there is none. */
   synthesizerFor(language: string, code: string | null): string | null;
   transcriberFor(language: string, code: string | null): string | null;
-  hasAssistant(accountId: number, id: number): boolean;
+  hasAssistant(accountId: number, id: number): Promise<boolean>;
   /** What the engine of the code makes of settings. */
   synthesizerAbilities(code: string): { stability: boolean; emotion: boolean };
   transcriberAbilities(code: string): { hints: boolean; severalLanguages: boolean };

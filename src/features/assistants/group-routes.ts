@@ -58,9 +58,9 @@ function listRoute(kind: Kind): Route {
     summary: `List ${kind.noun.toLowerCase()}s in pages`,
     query: Type.Object(pageQuery()),
     responses: { 200: { description: "A page", schema: PageSchema(GroupSchema) } },
-    handle: ({ caller, query, http, baseUrl }) => {
+    handle: async ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
-      const { items, total } = useCases.page(caller.accountId, { page, perPage });
+      const { items, total } = await useCases.page(caller.accountId, { page, perPage });
       const path = `${baseUrl}${plural}`;
       return json(200, pageEnvelope(
         { items: items.map(groupWire), total }, { path, query: http.query, page, perPage }));

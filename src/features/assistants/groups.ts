@@ -40,7 +40,7 @@ export interface GroupStore {
   page(
     accountId: number,
     args: { page: number; perPage: number },
-  ): { items: Group[]; total: number };
+  ): Promise<{ items: Group[]; total: number }>;
 }
 
 export interface GroupUseCases {

@@ -118,12 +118,12 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
   return [
     keyRoute({
       ...lookup("languages", "List languages", Type.Object({}), LanguageItem),
-      handle: () =>
+      handle: async () =>
         json(200, catalogs.languages().map(({ id, name, iso_2 }) => ({ id, name, iso_2 }))),
     }),
     keyRoute({
       ...lookup("models", "List models of one type", ModelQuery, ModelItem),
-      handle: ({ query: { type = "llm" } }) => json(200, models(type).map((model) => {
+      handle: async ({ query: { type = "llm" } }) => json(200, models(type).map((model) => {
         const { id, name, code = "", missing } = model;
         const named = type === "llm" ? { id, name } : { id, name, code };
         return { ...named, ...availability(missing) };
@@ -131,7 +131,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     }),
     keyRoute({
       ...lookup("voices", "List voices", VoiceQuery, VoiceItem),
-      handle: ({ query, baseUrl }) => json(200, catalogs.voices(query).map((voice) => ({
+      handle: async ({ query, baseUrl }) => json(200, catalogs.voices(query).map((voice) => ({
         ...voiceWire(voice),
         preview_url: capabilities.previews.has(voice) ? previewUrl(baseUrl, voice.id) : null,
         ...availability(capabilities.whyVoiceMissing(voice)),
@@ -141,7 +141,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     keyRoute({
       ...lookup(
         "synthesizer-providers", "List who can speak (pipeline, dualplex)", LanguageQuery, ProviderItem),
-      handle: ({ query }) =>
+      handle: async ({ query }) =>
         json(200, catalogs.synthesizers(query.language_id).map((provider) => ({
           ...providerWire(provider),
           ...availability(capabilities.whyProviderMissing("synthesizer", provider)),
@@ -149,7 +149,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     }),
     keyRoute({
       ...lookup("transcriber-providers", "List who can listen (pipeline)", LanguageQuery, ProviderItem),
-      handle: ({ query }) =>
+      handle: async ({ query }) =>
         json(200, catalogs.transcribers(query.language_id).map((provider) => ({
           ...providerWire(provider),
           ...availability(capabilities.whyProviderMissing("transcriber", provider)),
@@ -162,8 +162,10 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
         NumberQuery,
         PhoneNumberItem,
       ),
-      handle: ({ caller, query: { type = null } }) =>
-        json(200, assistants.assignableNumbers(caller.accountId, type).map(phoneNumberWire)),
+      handle: async ({ caller, query: { type = null } }) => {
+        const numbers = await assistants.assignableNumbers(caller.accountId, type);
+        return json(200, numbers.map(phoneNumberWire));
+      },
     }),
   ];
 }

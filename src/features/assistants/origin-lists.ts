@@ -6,7 +6,7 @@ import type { AssistantStore, OriginLists } from "./assistants.ts";
 
 /** Forgets with each change through this store; changes by other processes show a little later. */
 export function withKeptOrigins(store: AssistantStore, system: System): AssistantStore {
-  let kept: { lists: OriginLists; untilMs: number } | null = null;
+  let kept: { lists: Promise<OriginLists>; untilMs: number } | null = null;
   const forgetting = <Args, Result>(write: (args: Args) => Promise<Result>) =>
     async (args: Args): Promise<Result> => {
       try {
@@ -20,10 +20,15 @@ export function withKeptOrigins(store: AssistantStore, system: System): Assistan
     create: forgetting(store.create),
     update: forgetting(store.update),
     remove: forgetting(store.remove),
+    // Kept while they are being read, too: a change meanwhile forgets them all the same.
     ownOriginLists: () => {
       const nowMs = system.monotonicMs();
       if (kept === null || nowMs >= kept.untilMs) {
-        kept = { lists: store.ownOriginLists(), untilMs: nowMs + LIMITS.originListsKeptMs };
+        const fresh = { lists: store.ownOriginLists(), untilMs: nowMs + LIMITS.originListsKeptMs };
+        kept = fresh;
+        fresh.lists.catch(() => {
+          if (kept === fresh) kept = null;
+        });
       }
       return kept.lists;
     },

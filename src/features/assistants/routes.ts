@@ -56,10 +56,11 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       summary: "List assistants in pages",
       query: ListQuery,
       responses: { 200: { description: "A page", schema: PageSchema(AssistantSchema) } },
-      handle: ({ caller, query, http, baseUrl }) => {
+      handle: async ({ caller, query, http, baseUrl }) => {
         const { page = 1, per_page: perPage = PER_PAGE_DEFAULT, type = null } = query;
-        const { items, total } = assistants.page(caller.accountId, { type, page, perPage });
-        const rows = items.map((assistant) => assistantWire(assistant, catalogs, capabilities));
+        const { items, total } = await assistants.page(caller.accountId, { type, page, perPage });
+        const rows = await Promise.all(
+          items.map((assistant) => assistantWire(assistant, catalogs, capabilities)));
         const path = `${baseUrl}/user/assistants/get`;
         return json(200, pageEnvelope(
           { items: rows, total }, { path, query: http.query, page, perPage }));
@@ -71,9 +72,11 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       path: "/user/assistants",
       summary: "List all assistants, without pages",
       responses: { 200: { description: "All of them", schema: listOf(AssistantSchema, "All of them.") } },
-      handle: ({ caller }) =>
-        json(200, assistants.listAll(caller.accountId).map((assistant) =>
-          assistantWire(assistant, catalogs, capabilities))),
+      handle: async ({ caller }) => {
+        const all = await assistants.listAll(caller.accountId);
+        return json(200, await Promise.all(
+          all.map((assistant) => assistantWire(assistant, catalogs, capabilities))));
+      },
     }),
     keyRoute({
       ...common,
@@ -81,8 +84,8 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       path: "/user/assistants/outbound",
       summary: "List all outbound assistants, active or not",
       responses: { 200: { description: "All of them", schema: listOf(OutboundSchema, "All of them.") } },
-      handle: ({ caller }) =>
-        json(200, assistants.listOutbound(caller.accountId).map(outboundWire)),
+      handle: async ({ caller }) =>
+        json(200, (await assistants.listOutbound(caller.accountId)).map(outboundWire)),
     }),
   ];
 }
@@ -100,7 +103,7 @@ function createRoute(options: AssistantRouteOptions): Route {
     responses: { 201: { description: "Created", schema: SavedSchema } },
     handle: async ({ caller, body }) => {
       const assistant = await assistants.create(caller.accountId, body, errorsOf(body));
-      const warnings = findWarnings(assistant, catalogs, capabilities);
+      const warnings = await findWarnings(assistant, catalogs, capabilities);
       return json(201, savedWire("Assistant created successfully", assistant, warnings));
     },
   });
@@ -115,10 +118,10 @@ function readRoute({ assistants, catalogs, capabilities }: AssistantRouteOptions
     notFound: NOT_FOUND,
     params,
     responses: { 200: { description: "The assistant", schema: AssistantSchema } },
-    handle: ({ caller, id }) => {
-      const assistant = assistants.find(caller.accountId, id);
+    handle: async ({ caller, id }) => {
+      const assistant = await assistants.find(caller.accountId, id);
       if (!assistant) throw new Fault(404, NOT_FOUND);
-      return json(200, assistantWire(assistant, catalogs, capabilities));
+      return json(200, await assistantWire(assistant, catalogs, capabilities));
     },
   });
 }
@@ -138,7 +141,7 @@ function changeRoute(options: AssistantRouteOptions, method: "PUT" | "PATCH"): R
     responses: { 200: { description: "Changed", schema: SavedSchema } },
     handle: async ({ caller, id, body }) => {
       const assistant = await assistants.update(caller.accountId, id, body, errorsOf(body));
-      const warnings = findWarnings(assistant, catalogs, capabilities);
+      const warnings = await findWarnings(assistant, catalogs, capabilities);
       return json(200, savedWire("Assistant updated successfully", assistant, warnings));
     },
   });

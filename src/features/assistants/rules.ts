@@ -4,7 +4,7 @@
 import type { FieldErrors } from "#core/faults.ts";
 import { microsFromDecimal } from "#core/money.ts";
 import { takesInboundCalls, type PhoneNumber } from "#features/phone-numbers/phone-numbers.ts";
-import { toolErrors, type BuiltInTool } from "./built-in-tools.ts";
+import { toolErrors } from "./built-in-tools.ts";
 import type { Catalogs, SpeechProvider } from "./catalogs.ts";
 import type { Field, Mode, Profile } from "./settings.ts";
 
@@ -15,18 +15,18 @@ export interface References {
   model(id: number, type: ModelType): boolean;
   /** The model an assistant gets that changes into a mode; null: none is offered. */
   defaultModel(type: ModelType): number | null;
-  tool(accountId: number, id: number): boolean;
-  knowledgebase(accountId: number, id: number): boolean;
+  tool(accountId: number, id: number): Promise<boolean>;
+  knowledgebase(accountId: number, id: number): Promise<boolean>;
 }
 
 /** Rows of the account; ids of anybody else's are as good as none. */
 interface Owned {
-  folder(id: number): boolean;
-  label(id: number): boolean;
-  assistant(id: number): boolean;
-  phoneNumber(id: number): PhoneNumber | null;
+  folder(id: number): Promise<boolean>;
+  label(id: number): Promise<boolean>;
+  assistant(id: number): Promise<boolean>;
+  phoneNumber(id: number): Promise<PhoneNumber | null>;
   /** The inbound assistant that answers the number. */
-  inboundAssistantOn(phoneNumberId: number): number | null;
+  inboundAssistantOn(phoneNumberId: number): Promise<number | null>;
 }
 
 interface Case {
@@ -42,7 +42,9 @@ interface Case {
   owned: Owned;
 }
 
-type Rule = (judged: Case, fault: (field: string, message: string) => void) => void;
+type Rule = (
+  judged: Case, fault: (field: string, message: string) => void,
+) => void | Promise<void>;
 
 export const NUMBER_TAKEN =
   "The selected phone number is already assigned to another inbound assistant.";
@@ -183,29 +185,31 @@ const modeBound: Rule = ({ sent, next }, fault) => {
   }
 };
 
-const ownedRows: Rule = ({ accountId, sent, next, references, owned }, fault) => {
-  const check = (field: Field, id: number | null | undefined, known: (id: number) => boolean) => {
-    if (sent(field) && typeof id === "number" && !known(id)) fault(field, invalid(field));
+const ownedRows: Rule = async ({ accountId, sent, next, references, owned }, fault) => {
+  type Known = (id: number) => Promise<boolean>;
+  const check = async (field: Field, id: number | null | undefined, known: Known) => {
+    if (sent(field) && typeof id === "number" && !await known(id)) fault(field, invalid(field));
   };
-  check("folder_id", next.folder_id, owned.folder);
-  check("knowledgebase_id", next.knowledgebase_id, (id) => references.knowledgebase(accountId, id));
-  const checkAll = (field: Field, ids: number[] = [], known: (id: number) => boolean): void => {
+  await check("folder_id", next.folder_id, owned.folder);
+  await check(
+    "knowledgebase_id", next.knowledgebase_id, (id) => references.knowledgebase(accountId, id));
+  const checkAll = async (field: Field, ids: number[] = [], known: Known): Promise<void> => {
     if (!sent(field)) return;
-    ids.forEach((id, index) => {
-      if (!known(id)) fault(`${field}.${index}`, invalid(`${field}.${index}`));
-    });
+    for (const [index, id] of ids.entries()) {
+      if (!await known(id)) fault(`${field}.${index}`, invalid(`${field}.${index}`));
+    }
   };
-  checkAll("label_ids", next.label_ids, owned.label);
-  checkAll("tool_ids", next.tool_ids, (id) => references.tool(accountId, id));
+  await checkAll("label_ids", next.label_ids, owned.label);
+  await checkAll("tool_ids", next.tool_ids, (id) => references.tool(accountId, id));
 };
 
-const phoneNumber: Rule = ({ assistantId, sent, next, owned }, fault) => {
+const phoneNumber: Rule = async ({ assistantId, sent, next, owned }, fault) => {
   const id = next.phone_number_id;
   if (!sent("phone_number_id", "type") || typeof id !== "number") return;
-  const number = owned.phoneNumber(id);
+  const number = await owned.phoneNumber(id);
   if (!number) return fault("phone_number_id", invalid("phone_number_id"));
   if (next.type !== "inbound") return;
-  const holder = owned.inboundAssistantOn(id);
+  const holder = await owned.inboundAssistantOn(id);
   if (!takesInboundCalls(number.type)) {
     fault("phone_number_id", "A caller ID number cannot be assigned to an inbound assistant.");
   } else if (holder !== null && holder !== assistantId) fault("phone_number_id", NUMBER_TAKEN);
@@ -233,9 +237,9 @@ const postCallSchema: Rule = ({ next }, fault) => {
   });
 };
 
-const builtInTools: Rule = ({ assistantId, sent, next, owned }, fault) => {
+const builtInTools: Rule = async ({ assistantId, sent, next, owned }, fault) => {
   if (!sent("tools")) return;
-  next.tools?.forEach((item: BuiltInTool, index) => {
+  for (const [index, item] of (next.tools ?? []).entries()) {
     for (const [member, message] of Object.entries(toolErrors(item))) {
       fault(`tools.${index}.${member}`, message);
     }
@@ -243,14 +247,14 @@ const builtInTools: Rule = ({ assistantId, sent, next, owned }, fault) => {
       const field = `tools.${index}.assistant_id`;
       if (item.assistant_id === assistantId) {
         fault(field, "An assistant cannot be transferred to itself.");
-      } else if (!owned.assistant(item.assistant_id)) fault(field, invalid(field));
+      } else if (!await owned.assistant(item.assistant_id)) fault(field, invalid(field));
     }
     if (item.type === "warm_call_transfer" && item.outbound_phone_id !== null
-      && !owned.phoneNumber(item.outbound_phone_id)) {
+      && !await owned.phoneNumber(item.outbound_phone_id)) {
       const field = `tools.${index}.outbound_phone_id`;
       fault(field, invalid(field));
     }
-  });
+  }
 };
 
 const RULES: readonly Rule[] = [
@@ -259,13 +263,15 @@ const RULES: readonly Rule[] = [
 ];
 
 /** What the schema found and what the rules find, by field; empty when nothing is at fault. */
-export function findErrors(judged: Case, schemaErrors: FieldErrors): FieldErrors {
+export async function findErrors(
+  judged: Case, schemaErrors: FieldErrors,
+): Promise<FieldErrors> {
   const errors: FieldErrors = { ...schemaErrors };
   const faulty = new Set(Object.keys(schemaErrors).map((field) => field.split(".")[0]));
   const fault = (field: string, message: string): void => {
     // A field whose value could not be read is at fault once.
     if (!faulty.has(field.split(".")[0])) errors[field] = [...(errors[field] ?? []), message];
   };
-  for (const rule of RULES) rule(judged, fault);
+  for (const rule of RULES) await rule(judged, fault);
   return errors;
 }

@@ -33,7 +33,9 @@ interface Case {
   iso: string;
 }
 
-type Rule = (judged: Case, warn: (field: string, message: string) => void) => void;
+type Rule = (
+  judged: Case, warn: (field: string, message: string) => void,
+) => void | Promise<void>;
 
 const GONE = "It is not in the catalog of this server any more.";
 
@@ -133,10 +135,10 @@ export const INERT: Partial<Record<BuiltInTool["type"], Record<string, string>>>
 
 const TO_NOBODY = "The caller is not handed over: that assistant is not there any more.";
 
-const builtInTools: Rule = ({ assistant, can }, warn) => {
-  assistant.settings.tools.forEach((tool, index) => {
+const builtInTools: Rule = async ({ assistant, can }, warn) => {
+  for (const [index, tool] of assistant.settings.tools.entries()) {
     if (tool.type === "assistant_transfer"
-      && !can.hasAssistant(assistant.accountId, tool.assistant_id)) {
+      && !await can.hasAssistant(assistant.accountId, tool.assistant_id)) {
       warn(`tools.${index}.assistant_id`, TO_NOBODY);
     }
     const inert = INERT[tool.type] ?? {};
@@ -148,18 +150,20 @@ const builtInTools: Rule = ({ assistant, can }, warn) => {
       const member = others.length === 0 ? `.${first?.[0]}` : "";
       warn(`tools.${index}${member}`, message);
     }
-  });
+  }
 };
 
 const RULES: readonly Rule[] = [models, voice, ears, unused, builtInTools];
 
-export function findWarnings(
+export async function findWarnings(
   assistant: Assistant, catalogs: Catalogs, can: Capabilities,
-): Warning[] {
+): Promise<Warning[]> {
   const language = catalogs.findLanguage(assistant.settings.language_id);
   if (!language) return [{ field: "language_id", message: GONE }];
   const warnings: Warning[] = [];
   const judged = { assistant, catalogs, can, iso: language.iso_2 };
-  for (const rule of RULES) rule(judged, (field, message) => warnings.push({ field, message }));
+  for (const rule of RULES) {
+    await rule(judged, (field, message) => void warnings.push({ field, message }));
+  }
   return warnings;
 }

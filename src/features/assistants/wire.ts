@@ -95,11 +95,11 @@ function respelled(settings: Settings, catalogs: Catalogs) {
   };
 }
 
-export function assistantWire(
+export async function assistantWire(
   assistant: Assistant,
   catalogs: Catalogs,
   capabilities: Capabilities,
-): Static<typeof AssistantSchema> {
+): Promise<Static<typeof AssistantSchema>> {
   const { settings } = assistant;
   return {
     id: assistant.id,
@@ -120,7 +120,7 @@ export function assistantWire(
     flows_platform_id: null,
     ...settings,
     ...respelled(settings, catalogs),
-    warnings: findWarnings(assistant, catalogs, capabilities),
+    warnings: await findWarnings(assistant, catalogs, capabilities),
     created_at: isoMicros(assistant.createdAt),
     updated_at: isoMicros(assistant.updatedAt),
     deleted_at: assistant.deletedAt === null ? null : isoMicros(assistant.deletedAt),

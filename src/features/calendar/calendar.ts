@@ -59,15 +59,15 @@ interface CalendarChanges extends Partial<CalendarSettings> {
 }
 
 export interface CalendarStore {
-  find(assistantId: number): Calendar | null;
-  findByFeed(feedUuid: string): Calendar | null;
+  find(assistantId: number): Promise<Calendar | null>;
+  findByFeed(feedUuid: string): Promise<Calendar | null>;
   /** Nothing happens when the assistant has one. */
   create(calendar: Calendar, now: Instant): Promise<void>;
   /** One transaction over the calendar as it is then, so that no other change is undone. */
   save(args: {
     accountId: number; assistantId: number; changes: CalendarChanges; now: Instant;
   }): Promise<Calendar>;
-  findBooking(assistantId: number, bookingKey: string): Appointment | null;
+  findBooking(assistantId: number, bookingKey: string): Promise<Appointment | null>;
   /**
    * One transaction: looks for the key, then for what is in the way, then books. What the key has
    * booked before when there is such; null when the time is taken.
@@ -75,11 +75,11 @@ export interface CalendarStore {
   book(appointment: NewAppointment): Promise<Appointment | null>;
   cancel(args: { accountId: number; appointmentId: number; now: Instant }): Promise<boolean>;
   /** Booked ones that touch the period, earliest first. */
-  busy(assistantId: number, within: Period): Period[];
+  busy(assistantId: number, within: Period): Promise<Period[]>;
   /** Those that begin in the period, cancelled ones too, earliest first, at most `rows`. */
-  list(assistantId: number, within: Period, rows: number): Appointment[];
+  list(assistantId: number, within: Period, rows: number): Promise<Appointment[]>;
   /** The last `rows` of those, earliest first. */
-  latest(assistantId: number, within: Period, rows: number): Appointment[];
+  latest(assistantId: number, within: Period, rows: number): Promise<Appointment[]>;
 }
 
 type BookOutcome =
@@ -124,11 +124,11 @@ function createBasis({ store, system }: { store: CalendarStore; system: System }
     zoneOf,
     /** Made with its defaults when it is first asked for. */
     open: async ({ id: assistantId, accountId }: Assistant): Promise<Calendar> => {
-      const known = store.find(assistantId);
+      const known = await store.find(assistantId);
       if (known) return known;
       const fresh = { ...CALENDAR_DEFAULTS, accountId, assistantId, feedUuid: system.uuid() };
       await store.create(fresh, system.now());
-      return store.find(assistantId) ?? fresh;
+      return await store.find(assistantId) ?? fresh;
     },
     rulesOf: (calendar: Calendar, assistant: Assistant): SlotRules => ({
       hours: calendar.workingHours,
@@ -166,7 +166,7 @@ function createBooking(
     const start = readLocal(text, rules.timeZone);
     if (start === null) return { kind: "invalid" };
     // Before the rules are asked: by now the time may be too near, or the hours others.
-    const earlier = store.findBooking(assistant.id, bookingKey);
+    const earlier = await store.findBooking(assistant.id, bookingKey);
     if (earlier) return earlierOutcome(earlier, start, person);
     const { start: soonest, end: latest } = horizon(calendar);
     if (start < soonest || start >= latest) return { kind: "closed" };
@@ -217,7 +217,7 @@ export function createCalendars(options: { store: CalendarStore; system: System 
         start: Math.max(soonest, startOfDay(first, timeZone) ?? latest),
         end: Math.min(latest, startOfDay(first, timeZone, days) ?? latest),
       };
-      const busy = store.busy(assistant.id, within);
+      const busy = await store.busy(assistant.id, within);
       const slots = within.start < within.end ? freeSlots(rules, within, busy, SLOTS_MAX) : [];
       return {
         timeZone,
@@ -234,17 +234,17 @@ export function createCalendars(options: { store: CalendarStore; system: System 
       const done = await store.cancel({ accountId, appointmentId, now: system.now() });
       if (!done) throw new Fault(404, "Appointment not found");
     },
-    list: (assistantId: number, within: Period): Appointment[] =>
+    list: (assistantId: number, within: Period): Promise<Appointment[]> =>
       store.list(assistantId, within, APPOINTMENTS_LISTED_MAX),
     /** What the feed shows: all that is to come goes before what has been. */
-    feed: (assistantId: number): Appointment[] => {
+    feed: async (assistantId: number): Promise<Appointment[]> => {
       const now = system.now();
       const yesterday = now - DAY_MICROS;
-      const ahead = store.list(
+      const ahead = await store.list(
         assistantId, { start: yesterday, end: now + FEED_AHEAD }, APPOINTMENTS_LISTED_MAX);
       const rows = APPOINTMENTS_LISTED_MAX - ahead.length;
       const past = { start: now - FEED_PAST, end: yesterday };
-      return [...store.latest(assistantId, past, rows), ...ahead];
+      return [...await store.latest(assistantId, past, rows), ...ahead];
     },
   };
 }

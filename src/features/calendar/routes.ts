@@ -97,7 +97,7 @@ const LISTED_DAYS = 90;
 
 interface CalendarRoutesOptions {
   calendars: Calendars;
-  findAssistant(accountId: number, id: number): Assistant | null;
+  findAssistant(accountId: number, id: number): Promise<Assistant | null>;
   system: System;
 }
 
@@ -165,8 +165,8 @@ const data = { 200: { description: "The calendar", schema: dataOf(CalendarSchema
 
 export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
   const { calendars } = options;
-  const assistantOf = (accountId: number, id: number): Assistant => {
-    const assistant = options.findAssistant(accountId, id);
+  const assistantOf = async (accountId: number, id: number): Promise<Assistant> => {
+    const assistant = await options.findAssistant(accountId, id);
     if (!assistant) throw new Fault(404, "Assistant not found");
     return assistant;
   };
@@ -179,7 +179,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       summary: "Read an assistant's calendar settings and the address of its feed",
       responses: data,
       handle: async ({ caller, id, baseUrl }) => {
-        const calendar = await calendars.open(assistantOf(caller.accountId, id));
+        const calendar = await calendars.open(await assistantOf(caller.accountId, id));
         return json(200, { data: wireCalendar(calendar, baseUrl, seesSecrets(caller)) });
       },
     }),
@@ -191,7 +191,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       body: ChangeBody,
       responses: data,
       handle: async ({ caller, id, body, baseUrl }) => {
-        const assistant = assistantOf(caller.accountId, id);
+        const assistant = await assistantOf(caller.accountId, id);
         const { rotate_feed: rotateFeed = false } = body;
         const calendar = await calendars.save(assistant, { ...changesOf(body), rotateFeed });
         return json(200, { data: wireCalendar(calendar, baseUrl, seesSecrets(caller)) });
@@ -228,7 +228,7 @@ function listedPeriod({ from, to }: Static<typeof ListQuery>, today: string, zon
 
 function appointmentRoutes(
   { calendars, system }: CalendarRoutesOptions,
-  assistantOf: (accountId: number, id: number) => Assistant,
+  assistantOf: (accountId: number, id: number) => Promise<Assistant>,
 ): Route[] {
   const path = "/user/assistants/{id}/appointments";
   return [
@@ -244,10 +244,10 @@ function appointmentRoutes(
         },
       },
       handle: async ({ caller, id, query }) => {
-        const assistant = assistantOf(caller.accountId, id);
+        const assistant = await assistantOf(caller.accountId, id);
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
         const within = listedPeriod(query, dateOf(system.now(), zone), zone);
-        const found = calendars.list(assistant.id, within);
+        const found = await calendars.list(assistant.id, within);
         return json(200, { data: found.map((one) => wireAppointment(one, zone)) });
       },
     }),
@@ -261,7 +261,7 @@ function appointmentRoutes(
       headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
       responses: { 201: { description: "Booked", schema: savedOf(AppointmentSchema) } },
       handle: async ({ caller, id, body, http }) => {
-        const assistant = assistantOf(caller.accountId, id);
+        const assistant = await assistantOf(caller.accountId, id);
         const { start, name, email = null, phone = null, notes = null } = body;
         const outcome = await calendars.book(assistant, {
           start, name, email, phone, notes, bookingKey: bookingKeyOf(http, system),
@@ -309,11 +309,12 @@ function feedRoute({ calendars, findAssistant }: CalendarRoutesOptions): Route {
       200: { description: "iCalendar", schema: FEED, contentType: "text/calendar" },
       304: { description: "As it was" },
     },
-    handle: ({ uuid, http }) => {
-      const calendar = calendars.findByFeed(uuid);
-      const assistant = calendar && findAssistant(calendar.accountId, calendar.assistantId);
+    handle: async ({ uuid, http }) => {
+      const calendar = await calendars.findByFeed(uuid);
+      const assistant = calendar
+        && await findAssistant(calendar.accountId, calendar.assistantId);
       if (!calendar || !assistant) throw new Fault(404, "Calendar not found");
-      const content = renderFeed(assistant.name, calendars.feed(assistant.id));
+      const content = renderFeed(assistant.name, await calendars.feed(assistant.id));
       const etag = `"${hash("sha256", content, "base64url")}"`;
       const headers = { ETag: etag, "Cache-Control": "private, no-cache" };
       const contentType = "text/calendar; charset=utf-8";

@@ -13,13 +13,13 @@ import { fillTemplate } from "#engine/template.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
-import { conclude, finish, neverOpened } from "./ending.ts";
+import { conclude, finish, neverOpened, sayGoodbye, takeLeave } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
 import { answerFunctionCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
 import type { Face } from "./face.ts";
 import { LOOPBACK_LINE, type Line } from "./lines.ts";
-import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
+import type { AssistantFacts, CallingOptions, Listener, LiveCall } from "./live-call.ts";
 import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
@@ -27,8 +27,8 @@ import type { FromMedia, LegSetup } from "./voice/protocol.ts";
 import type { Said } from "./voice/brain.ts";
 
 export interface Calling {
-  /** Places a call whose record has begun. */
-  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  /** Places a call whose record has begun; what cannot be placed has failed. Never rejects. */
+  dial(call: Call, assistant: Assistant, secondsMax: number): Promise<void>;
   /** Has the loopback caller ring; the record of the call has begun. */
   receive(call: Call, assistant: Assistant, secondsMax: number, lines: string[]): Promise<void>;
   /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
@@ -79,15 +79,18 @@ export function createCalling(options: CallingOptions): Calling {
     if (isStopping) takeLeave(options, entry);
     return entry;
   };
+  const neverPlaced = (call: Call, error: unknown): void => {
+    log.error({ err: error, call_id: call.id }, "a call could not be opened");
+    const known = neverOpened("speech_failed", error);
+    keep("call status", calls.change(call, "failed", known));
+  };
   /** Never throws: its record has begun, so what cannot be opened has failed. */
   const place: Place = (call, assistant, args) => {
     try {
       open(call, assistant, args);
       return true;
     } catch (error) {
-      log.error({ err: error, call_id: call.id }, "a call could not be opened");
-      const known = neverOpened("speech_failed", error);
-      keep("call status", calls.change(call, "failed", known));
+      neverPlaced(call, error);
       return false;
     }
   };
@@ -99,16 +102,25 @@ export function createCalling(options: CallingOptions): Calling {
   };
 
   return {
-    dial: (call, assistant, secondsMax) => {
-      const begun = { call, assistant, secondsMax };
-      const why = dial(options, begun, place);
-      if (why === null) return;
-      keep("call status", calls.change(call, "failed", neverOpened("carrier_failed", why)));
+    dial: async (call, assistant, secondsMax) => {
+      try {
+        const facts = await options.factsOf(assistant);
+        const why = await dial(options, { call, assistant, secondsMax, facts }, place);
+        if (why === null) return;
+        keep("call status", calls.change(call, "failed", neverOpened("carrier_failed", why)));
+      } catch (error) {
+        neverPlaced(call, error);
+      }
     },
     receive: async (call, assistant, secondsMax, lines) => {
-      const known = await withInboundVariables(options, call, assistant);
-      const leg = { ...legTo(call, assistant, LOOPBACK_LINE), lines };
-      place(known, assistant, { leg, face: null, secondsMax });
+      try {
+        const facts = await options.factsOf(assistant);
+        const known = await withInboundVariables(options, call, assistant);
+        const leg = { ...legTo(call, assistant, LOOPBACK_LINE), lines };
+        place(known, assistant, { leg, face: null, secondsMax, facts });
+      } catch (error) {
+        neverPlaced(call, error);
+      }
     },
     openWeb: createOpenWeb(options, open),
     receiveHosted: (hosted, arrival, join) =>
@@ -129,17 +141,18 @@ export function createCalling(options: CallingOptions): Calling {
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
 
 function createOpenWeb(
-  { calls, media, whyCannotTalk }: CallingOptions, open: Open,
+  { calls, factsOf, media, whyCannotTalk }: CallingOptions, open: Open,
 ): Calling["openWeb"] {
   return async ({ assistant, conversationUuid, variables, face, words }) => {
     // Before the record: a call nobody can hear is refused, not failed.
     const why = whyCannotTalk(assistant, words);
     if (why !== null) throw new Fault(422, why);
+    const facts = await factsOf(assistant);
     const { call, secondsMax } = await calls.begin({
       assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
     });
     const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
-    const { hearing } = open(call, assistant, { leg, face, secondsMax, words });
+    const { hearing } = open(call, assistant, { leg, face, secondsMax, words, facts });
     return {
       callId: call.id,
       hearing,
@@ -161,10 +174,10 @@ async function answerOffer(
     throw error;
   });
   if (typeof admitted === "string") return media.refuse(carrier, offer.id, admitted);
-  const { assistant, secondsMax } = admitted;
+  const { assistant, secondsMax, facts } = admitted;
   const call = await withInboundVariables(options, admitted.call, assistant);
   const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
-  place(call, assistant, { leg, face: null, secondsMax });
+  place(call, assistant, { leg, face: null, secondsMax, facts });
 }
 
 const partyOf = (
@@ -179,22 +192,24 @@ const partyOf = (
 });
 
 /** Why there is no way out; null: there is one. */
-function dial(options: CallingOptions, begun: Admitted, place: Place): string | null {
-  const { call, assistant, secondsMax } = begun;
-  const line = options.lineOf(call, assistant);
+async function dial(
+  options: CallingOptions, begun: Admitted, place: Place,
+): Promise<string | null> {
+  const { call, assistant, ...rest } = begun;
+  const line = await options.lineOf(call, assistant);
   if (typeof line === "string") return line;
   if (line.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
-  else place(call, assistant, { leg: legTo(call, assistant, line), face: null, secondsMax });
+  else place(call, assistant, { leg: legTo(call, assistant, line), face: null, ...rest });
   return null;
 }
 
 function dialHosted(
-  options: CallingOptions, hosted: Hosted, { call, assistant, secondsMax }: Admitted, place: Place,
+  options: CallingOptions, hosted: Hosted, { call, assistant, ...rest }: Admitted, place: Place,
 ): void {
   const { ringing_time: ringingS } = assistant.settings;
   const far = hosted.call(partyOf(options, call));
   const carrier = hosted.carrier.account;
-  if (!place(call, assistant, { leg: hosted.leg, carrier, face: far.face, secondsMax })) {
+  if (!place(call, assistant, { leg: hosted.leg, carrier, face: far.face, ...rest })) {
     return far.face.over("speech_failed");
   }
   far.dial({
@@ -210,10 +225,10 @@ async function answerHosted(
 ): ReturnType<Receive> {
   const admitted = await admit(options, { to, from, trunkId: null, sourceAddress: null });
   if (typeof admitted === "string") return admitted;
-  const { assistant, secondsMax } = admitted;
+  const { assistant, secondsMax, facts } = admitted;
   const call = await withInboundVariables(options, admitted.call, assistant);
   const face = join(partyOf(options, call));
-  return place(call, assistant, { leg, carrier, face, secondsMax }) ? null : "unavailable";
+  return place(call, assistant, { leg, carrier, face, secondsMax, facts }) ? null : "unavailable";
 }
 
 type MediaLine = Exclude<Line, { carrier: "hosted" }>;
@@ -276,6 +291,7 @@ interface OpenArgs {
   face: Face | null;
   secondsMax: number;
   words?: GivenWords | null;
+  facts: AssistantFacts;
 }
 
 /** The loopback caller's lines are known: nothing has to recognise them. */
@@ -298,11 +314,11 @@ function openCall(
   args: OpenArgs,
 ): LiveCall {
   const { system, media, recordings } = options;
-  const { leg, face, secondsMax } = args;
+  const { leg, face, secondsMax, facts } = args;
   const words = wordsOf(args);
   const isOutbound = call.type === "outbound";
   const { settings, engines, language, realtime, hearing } = demanded(
-    options.voiceOf(assistant, { isOutbound, words }));
+    options.voiceOf(assistant, { isOutbound, words, titles: facts.titles }));
   if (hearing === "browser" || hearing === "typed") {
     options.log.warn({ call_id: call.id, hearing, language: settings.language },
       "no recogniser of this server understands the language: the caller's own page gives the words");
@@ -322,7 +338,7 @@ function openCall(
     spoken: { current: settings.language, doubt: null },
     language: { name: language, among: settings.languages },
     carrierMicrosPerMinute: carrierRateOf(options, call, args),
-    isRealtime: realtime !== null, hearing, words, warnings: options.warningsOf(assistant),
+    isRealtime: realtime !== null, hearing, words, warnings: facts.warnings,
     rate: leg.rate, isAnswered: false, saidMs: 0,
     history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
@@ -338,31 +354,11 @@ function openCall(
       greeting: fillTemplate(assistant.settings.initial_message, variables),
       leg,
       engines,
-      realtime: realtime && realtimeOf(options, entry, realtime),
+      realtime: realtime && realtimeOf(options, entry, realtime, facts.functions),
       recordingPath: entry.recordingFile && join(recordings.folder, entry.recordingFile),
     },
   });
   return entry;
-}
-
-/** The server stops: whoever talks hears a goodbye first. */
-function takeLeave({ media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall): void {
-  if (isOver) return;
-  const reason = "server_restarted";
-  if (isAnswered) media.send({ kind: "end_after_speech", callId, reason, to: null });
-  else media.send({ kind: "hang_up", callId, reason });
-}
-
-async function sayGoodbye(
-  options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
-): Promise<void> {
-  for (const call of live.values()) takeLeave(options, call);
-  const late = wait(options.system, LIMITS.callGoodbyeMs).then(() => "late" as const);
-  // Until nobody is left: a call that was being opened is live by now.
-  while (live.size > 0) {
-    const all = Promise.all([...live.values()].map(({ done }) => done.promise));
-    if (await Promise.race([all, late]) === "late") return;
-  }
 }
 
 type Keep = (what: string, work: Promise<unknown>) => void;

@@ -19,7 +19,7 @@ interface CallsOptions {
   bus: EventBus;
   system: System;
   /** Calls of the account that may be live at a time. */
-  parallelMax(accountId: number): number;
+  parallelMax(accountId: number): Promise<number>;
   priceMicrosPerMinute: Micros;
   /** What bounds calls to telephones, of every account. */
   dialling: DialRules;
@@ -46,35 +46,35 @@ export type Calls = ReturnType<typeof createCalls>;
 function createReads(store: CallStore) {
   return {
     /** Throws Fault 404. */
-    get: (accountId: number, callId: number): Call => {
-      const call = store.find(accountId, callId);
+    get: async (accountId: number, callId: number): Promise<Call> => {
+      const call = await store.find(accountId, callId);
       if (!call) throw new Fault(404, "Call not found");
       return call;
     },
-    findById: (callId: number): Call | null => store.findById(callId),
-    page: (
+    findById: (callId: number): Promise<Call | null> => store.findById(callId),
+    page: async (
       accountId: number, filter: CallFilter, { page, perPage }: { page: number; perPage: number },
     ) => ({
-      items: store.list(accountId, filter, (page - 1) * perPage, perPage),
-      total: store.count(accountId, filter),
+      items: await store.list(accountId, filter, (page - 1) * perPage, perPage),
+      total: await store.count(accountId, filter),
     }),
-    live: (accountId: number): Call[] => store.live(accountId),
+    live: (accountId: number): Promise<Call[]> => store.live(accountId),
     snapshot: (callId: number) => store.snapshot(callId),
     liveSnapshot: (accountId: number) => store.liveSnapshot(accountId),
-    transcript: (callId: number): TranscriptEntry[] => store.transcript(callId),
+    transcript: (callId: number): Promise<TranscriptEntry[]> => store.transcript(callId),
     transcripts: (callIds: readonly number[]) => store.transcripts(callIds),
   };
 }
 
 /** What a call of the assistant is made under, whoever makes it. */
-const termsOf = (options: CallsOptions, { accountId, settings }: Assistant) => ({
+const termsOf = async (options: CallsOptions, { accountId, settings }: Assistant) => ({
   priceMicrosPerMinute: options.priceMicrosPerMinute,
   reserveMinMicros: costOf(0, options.priceMicrosPerMinute),
   reserveMaxMicros: costOf(settings.max_duration, options.priceMicrosPerMinute),
-  parallelMax: options.parallelMax(accountId),
+  parallelMax: await options.parallelMax(accountId),
   dialling: options.dialling,
 });
-export type CallTerms = ReturnType<typeof termsOf>;
+export type CallTerms = Awaited<ReturnType<typeof termsOf>>;
 
 /** How long what is set aside lasts. */
 const secondsFor = (reservedMicros: Micros, perMinute: Micros): number =>
@@ -95,7 +95,7 @@ function createBegin(options: CallsOptions) {
       ...rest,
       accountId: assistant.accountId,
       assistant: { id: assistant.id, uuid: assistant.uuid },
-      ...termsOf(options, assistant),
+      ...await termsOf(options, assistant),
       now: system.now(),
     });
     if (outcome.kind === "balance_too_low") {
@@ -144,7 +144,7 @@ export function createCalls(options: CallsOptions) {
     ...createReads(store),
     begin: createBegin(options),
     ...createNotes(options),
-    terms: (assistant: Assistant): CallTerms => termsOf(options, assistant),
+    terms: (assistant: Assistant): Promise<CallTerms> => termsOf(options, assistant),
     secondsFor: (reservedMicros: Micros): number =>
       secondsFor(reservedMicros, options.priceMicrosPerMinute),
     /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */

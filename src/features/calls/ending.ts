@@ -1,5 +1,7 @@
-// The end of a call: what it ends as, why, what it costs, and the work after it. Called by
-// calling.ts.
+// The end of a call: what it ends as, why, what it costs, and the work after it; and the goodbye of
+// calls that a stop of the server ends. Called by calling.ts.
+import { LIMITS } from "#core/limits.ts";
+import { wait } from "#core/system.ts";
 import { chargeOf, failureOf, type EndFacts } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./status.ts";
 import type { EndReason } from "./records.ts";
@@ -104,11 +106,31 @@ export async function finish(
   { calls, findAssistant, evaluate }: CallingOptions,
   callId: number,
 ): Promise<void> {
-  const call = calls.findById(callId);
+  const call = await calls.findById(callId);
   if (!call) return;
-  const assistant = findAssistant(call.accountId, call.assistantId);
+  const assistant = await findAssistant(call.accountId, call.assistantId);
   const { values, error } = assistant
-    ? await evaluate(assistant, calls.transcript(callId))
+    ? await evaluate(assistant, await calls.transcript(callId))
     : { values: {}, error: "The assistant was deleted." };
   await calls.finish(call, { evaluation: values, evaluationError: error });
+}
+
+/** The server stops: whoever talks hears a goodbye first. */
+export function takeLeave({ media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall): void {
+  if (isOver) return;
+  const reason = "server_restarted";
+  if (isAnswered) media.send({ kind: "end_after_speech", callId, reason, to: null });
+  else media.send({ kind: "hang_up", callId, reason });
+}
+
+export async function sayGoodbye(
+  options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
+): Promise<void> {
+  for (const call of live.values()) takeLeave(options, call);
+  const late = wait(options.system, LIMITS.callGoodbyeMs).then(() => "late" as const);
+  // Until nobody is left: a call that was being opened is live by now.
+  while (live.size > 0) {
+    const all = Promise.all([...live.values()].map(({ done }) => done.promise));
+    if (await Promise.race([all, late]) === "late") return;
+  }
 }

@@ -14,10 +14,13 @@ export interface CallActions {
   /** Null when the call has no keys. */
   sendDtmf: ((digits: string) => void) | null;
   /** A sentence says why not; null: it is done. */
-  handOver(assistantId: number, settings: { message: string; greets: boolean }): string | null;
+  handOver(
+    assistantId: number, settings: { message: string; greets: boolean },
+  ): Promise<string | null>;
 }
 
-type Call = (args: Record<string, unknown>) => Record<string, unknown>;
+type Result = Record<string, unknown>;
+type Call = (args: Record<string, unknown>) => Result | Promise<Result>;
 interface CallFunction {
   tool: ModelFunction;
   call: Call;
@@ -70,8 +73,8 @@ function functionOf(tool: BuiltIn, index: number, actions: CallActions): CallFun
       });
     case "assistant_transfer":
       return define(`transfer_to_assistant${suffix}`, tool.description
-        || "Hands the call over to another assistant.", {}, () => {
-        const error = actions.handOver(tool.assistant_id, {
+        || "Hands the call over to another assistant.", {}, async () => {
+        const error = await actions.handOver(tool.assistant_id, {
           message: tool.message_before_transfer ?? "", greets: tool.speak_transfer_greeting !== false,
         });
         return error === null ? { transferred: true } : { error };
@@ -115,7 +118,7 @@ export function callFunctions(assistant: Assistant, actions: CallActions): Funct
   }
   return {
     offered: [...functions.values()].map(({ tool }) => tool),
-    call: ({ name, arguments: args }) =>
-      Promise.resolve(functions.get(name)?.call(args) ?? { error: "There is no such function." }),
+    call: async ({ name, arguments: args }) =>
+      await functions.get(name)?.call(args) ?? { error: "There is no such function." },
   };
 }

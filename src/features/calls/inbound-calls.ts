@@ -7,10 +7,10 @@ import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { RefusalCause } from "#providers/carriers/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Call } from "./records.ts";
-import type { CallingOptions } from "./live-call.ts";
+import type { AssistantFacts, CallingOptions } from "./live-call.ts";
 
 interface InboundOptions
-  extends Pick<CallingOptions, "askInbound" | "findAssistant" | "whyCannotTalk"> {
+  extends Pick<CallingOptions, "askInbound" | "factsOf" | "findAssistant" | "whyCannotTalk"> {
   calls: Calls;
   routeInbound: RouteInbound;
   log: Logger;
@@ -29,9 +29,12 @@ export interface Admitted {
   call: Call;
   assistant: Assistant;
   secondsMax: number;
+  facts: AssistantFacts;
 }
 
-const REFUSALS: Record<Extract<ReturnType<RouteInbound>, { kind: "refused" }>["cause"], RefusalCause> = {
+type Refused = Extract<Awaited<ReturnType<RouteInbound>>, { kind: "refused" }>;
+
+const REFUSALS: Record<Refused["cause"], RefusalCause> = {
   unknown_number: "unknown_number",
   not_allowed: "not_allowed",
   tied: "not_allowed",
@@ -45,7 +48,7 @@ export async function admit(
 ): Promise<Admitted | RefusalCause> {
   const { calls, findAssistant, routeInbound, whyCannotTalk, log } = options;
   const { to, from, trunkId, sourceAddress } = arrival;
-  const route = routeInbound({ calledNumber: to, trunkId, sourceAddress });
+  const route = await routeInbound({ calledNumber: to, trunkId, sourceAddress });
   if (route.kind === "refused") {
     if (route.cause === "tied") {
       log.warn({ called: to, source: sourceAddress },
@@ -54,7 +57,7 @@ export async function admit(
     log.info({ cause: route.cause, source: sourceAddress }, "an inbound call was refused");
     return REFUSALS[route.cause];
   }
-  const assistant = findAssistant(route.accountId, route.assistantId);
+  const assistant = await findAssistant(route.accountId, route.assistantId);
   if (!assistant) return "unavailable";
   const refuse = (reason: string): void =>
     log.warn({ assistant_id: assistant.id, reason }, "an inbound call was refused");
@@ -64,12 +67,13 @@ export async function admit(
     refuse(why);
     return "unavailable";
   }
+  const facts = await options.factsOf(assistant);
   try {
     const { call, secondsMax } = await calls.begin({
       assistant, type: "inbound", conversationUuid: null, assistantPhone: route.number,
       customerPhone: from, variables: {},
     });
-    return { call, assistant, secondsMax };
+    return { call, assistant, secondsMax, facts };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     refuse(error.message);

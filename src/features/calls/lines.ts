@@ -31,9 +31,9 @@ interface LinesOptions {
 
 export interface Lines {
   /** A sentence: why there is no way out for the number the call is made from. */
-  lineOf(call: Call, assistant: Assistant): Line | string;
+  lineOf(call: Call, assistant: Assistant): Promise<Line | string>;
   /** The same before there is a call, or why nobody could talk in it; null: it can be placed. */
-  whyCannotCall(assistant: Assistant, phoneNumber: string | null): string | null;
+  whyCannotCall(assistant: Assistant, phoneNumber: string | null): Promise<string | null>;
 }
 
 const whyNoLine = (carrier: HostedAccount): string =>
@@ -42,20 +42,24 @@ const whyNoLine = (carrier: HostedAccount): string =>
 
 export function createLines(options: LinesOptions): Lines {
   const { trunks, hosted, findHosted, whyCannotTalk, hasSip, log } = options;
-  const trunksOf = (accountId: number, phoneNumber: string | null): SipTrunkRecord[] =>
-    trunks.all().filter((one) =>
+  const trunksOf = async (
+    accountId: number, phoneNumber: string | null,
+  ): Promise<SipTrunkRecord[]> =>
+    (await trunks.all()).filter((one) =>
       one.accountId === accountId && one.phoneNumber === phoneNumber);
-  const carrierOf = (accountId: number, phoneNumber: string | null): HostedAccount | null => {
-    const number = phoneNumber === null ? null : findHosted(phoneNumber);
+  const carrierOf = async (
+    accountId: number, phoneNumber: string | null,
+  ): Promise<HostedAccount | null> => {
+    const number = phoneNumber === null ? null : await findHosted(phoneNumber);
     return number?.accountId === accountId ? number.carrier : null;
   };
   return {
-    lineOf: ({ id, accountId, assistantPhone, customerPhone }, { phoneNumberId }) => {
-      const known = trunksOf(accountId, assistantPhone);
+    lineOf: async ({ id, accountId, assistantPhone, customerPhone }, { phoneNumberId }) => {
+      const known = await trunksOf(accountId, assistantPhone);
       // A number may be reached over several trunks: the assistant's own goes before the others.
       const trunk = known.find((one) => one.id === phoneNumberId) ?? known[0];
       if (!trunk) {
-        const carrier = carrierOf(accountId, assistantPhone);
+        const carrier = await carrierOf(accountId, assistantPhone);
         if (carrier === null) return LOOPBACK_LINE;
         const line = hosted.get(carrier);
         if (!line) log.warn({ call_id: id }, whyNoLine(carrier));
@@ -70,10 +74,10 @@ export function createLines(options: LinesOptions): Lines {
         rate: rateOfCodec(trunk.codecs[0]),
       };
     },
-    whyCannotCall: (assistant, phoneNumber) => {
+    whyCannotCall: async (assistant, phoneNumber) => {
       const { accountId } = assistant;
-      if (trunksOf(accountId, phoneNumber).length > 0) return whyCannotTalk(assistant, null);
-      const carrier = carrierOf(accountId, phoneNumber);
+      if ((await trunksOf(accountId, phoneNumber)).length > 0) return whyCannotTalk(assistant, null);
+      const carrier = await carrierOf(accountId, phoneNumber);
       // The far end of the loopback carrier follows a script.
       if (carrier === null) return whyCannotTalk(assistant, "script");
       return hosted.has(carrier) ? whyCannotTalk(assistant, null) : whyNoLine(carrier);

@@ -13,6 +13,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import type { ResolveTurn, TurnContext } from "#features/assistants/turn-context.ts";
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
 import type { Evaluate } from "./evaluation.ts";
@@ -27,12 +28,14 @@ import type { MediaThread } from "./voice/protocol.ts";
 export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   calls: Calls;
   media: MediaThread;
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   resolveTurn: ResolveTurn;
-  /** The settings of the assistant that have no effect on this server. */
-  warningsOf(assistant: Assistant): readonly Warning[];
+  /** Looked up before a call is opened: opening it is one step. */
+  factsOf(assistant: Assistant): Promise<AssistantFacts>;
+  /** Titles of what the assistant knows. */
+  titlesOf(assistant: Assistant): Promise<string[]>;
   /** Functions of the assistant, for a model that speaks by itself. */
-  sourcesOf(context: TurnContext): FunctionSource[];
+  sourcesOf(context: TurnContext): Promise<FunctionSource[]>;
   languagesOf(assistant: Assistant): Languages;
   /** What an assistant's inbound webhook says about a caller; never rejects. */
   askInbound(facts: {
@@ -47,6 +50,15 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   system: System;
   log: Logger;
   limits: TurnLimits;
+}
+
+export interface AssistantFacts {
+  /** Titles of what it knows. */
+  titles: string[];
+  /** Its settings that have no effect on this server. */
+  warnings: readonly Warning[];
+  /** What a model that speaks by itself may call; empty for one that does not. */
+  functions: readonly ModelFunction[];
 }
 
 /** Somebody who listens in. */
@@ -82,7 +94,7 @@ export interface LiveCall {
   history: HistoryMessage[];
   turn: { number: number; abort: AbortController } | null;
   /** What the newest turn of a model that speaks by itself may call. */
-  resolved: { turn: number; assistant: Assistant; functions: TurnFunctions } | null;
+  resolved: { turn: number; assistant: Assistant; functions: Promise<TurnFunctions> } | null;
   /** The functions of turns whose words are not on record yet. */
   functionCalls: Map<number, FunctionCall[]>;
   recordingFile: string | null;

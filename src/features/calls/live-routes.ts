@@ -28,8 +28,8 @@ interface LiveCallOptions {
   events: EventLog;
   recordingUrl: Recordings["urlOf"];
   /** False once the key is revoked. */
-  isInForce(keyId: number): boolean;
-  identify(http: HttpRequest): Caller;
+  isInForce(keyId: number): Promise<boolean>;
+  identify(http: HttpRequest): Promise<Caller>;
   /** The API as who asks sees it. */
   baseUrlOf(http: HttpRequest): string;
   log: Logger;
@@ -83,11 +83,11 @@ const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) =
   };
 };
 
-function streamOf(
+async function streamOf(
   options: LiveCallOptions, { accountId, keyId }: Caller, callId: number, baseUrl: string,
-): Pick<StreamRequest, "source" | "sessionsMax"> {
+): Promise<Pick<StreamRequest, "source" | "sessionsMax">> {
   const { calls, events, recordingUrl, isInForce } = options;
-  calls.get(accountId, callId);
+  await calls.get(accountId, callId);
   return {
     sessionsMax: LIMITS.streamsPerAccountMax,
     source: {
@@ -97,8 +97,8 @@ function streamOf(
       sequenceOf: (event) => event.sequence,
       live: () => null,
       allowed: () => isInForce(keyId),
-      snapshot: () => {
-        const snapshot = calls.snapshot(callId);
+      snapshot: async () => {
+        const snapshot = await calls.snapshot(callId);
         return snapshot && {
           sequence: snapshot.call.eventSequence,
           members: { call: stateOf(snapshot, recordingUrl(snapshot.call, baseUrl)) },
@@ -130,8 +130,8 @@ function watchRoutes(options: LiveCallOptions): Route[] {
           }),
         },
       },
-      handle: ({ caller, baseUrl }) => {
-        const { sequence, calls: live } = calls.liveSnapshot(caller.accountId);
+      handle: async ({ caller, baseUrl }) => {
+        const { sequence, calls: live } = await calls.liveSnapshot(caller.accountId);
         return json(200, {
           id: String(sequence),
           calls: live.map((one) => stateOf(one, recordingUrl(one.call, baseUrl))),
@@ -153,9 +153,9 @@ function watchRoutes(options: LiveCallOptions): Route[] {
           description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
         },
       },
-      handle: ({ caller, id, query, http, baseUrl }) => {
+      handle: async ({ caller, id, query, http, baseUrl }) => {
         const position = readPosition(query.after, http.headers["last-event-id"]);
-        return streams.openSse({ ...streamOf(options, caller, id, baseUrl), position });
+        return streams.openSse({ ...await streamOf(options, caller, id, baseUrl), position });
       },
     }),
   ];
@@ -178,8 +178,8 @@ function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
       responses: {
         200: { description: "`ok`: the call is live", schema: Done },
       },
-      handle: ({ caller, id, body: given }) => {
-        calls.get(caller.accountId, id);
+      handle: async ({ caller, id, body: given }) => {
+        await calls.get(caller.accountId, id);
         return json(200, { ok: run(id, given as Static<Body>) });
       },
     });
@@ -194,18 +194,20 @@ function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
       params,
       responses: { 200: { description: "`ok`: it was live", schema: Done } },
       handle: async ({ caller, id }) => {
-        calls.get(caller.accountId, id);
+        await calls.get(caller.accountId, id);
         return json(200, { ok: await calling.control.end(id) });
       },
     }),
   ];
 }
 
-function callOf(options: LiveCallOptions, http: HttpRequest): { caller: Caller; callId: number } {
-  const caller = options.identify(http);
+async function callOf(
+  options: LiveCallOptions, http: HttpRequest,
+): Promise<{ caller: Caller; callId: number }> {
+  const caller = await options.identify(http);
   const id = http.params[0] ?? "";
   if (!/^\d{1,15}$/.test(id)) throw new Fault(404, NOT_FOUND);
-  options.calls.get(caller.accountId, Number(id));
+  await options.calls.get(caller.accountId, Number(id));
   return { caller, callId: Number(id) };
 }
 
@@ -215,15 +217,19 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
   return {
     pattern: `${API_ROOT}/user/calls/:id/socket`,
     errorShape: "message",
-    accept: (http) => {
-      const { caller, callId } = callOf(options, http);
+    accept: async (http) => {
+      const { caller, callId } = await callOf(options, http);
       const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
-      const stream = streamOf(options, caller, callId, options.baseUrlOf(http));
-      streams.assertRoom(stream);
+      const stream = await streamOf(options, caller, callId, options.baseUrlOf(http));
+      const open = await streams.openSocket({ ...stream, position });
       return (socket) => {
-        const session = streams.openSocket({ ...stream, position }, socket);
+        const session = open(socket);
+        // One after another: the key is looked up for each.
+        let last = Promise.resolve();
         return {
-          message: (text) => void handle(options, caller, callId, session, text, log),
+          message: (text) => {
+            last = last.then(() => handle(options, caller, callId, session, text, log));
+          },
           drained: () => session.drained(),
           closed: () => session.closed(),
         };
@@ -245,7 +251,7 @@ async function handle(
   try {
     const command = validateCommand(parseJsonObject(Buffer.from(text)));
     if (command.request_id !== undefined) echo = { request_id: command.request_id };
-    if (!isInForce(caller.keyId)) throw new Fault(401, "Unauthenticated.");
+    if (!await isInForce(caller.keyId)) throw new Fault(401, "Unauthenticated.");
     if (command.type !== "ping" && command.type !== "resume" && !caller.scopes.includes("write")) {
       throw new Fault(403, "Your API key does not have permission for this resource");
     }
@@ -256,7 +262,7 @@ async function handle(
       case "resume": {
         const position = parsePosition(command.after ?? "");
         if (!position) throw new Fault(422, "The after is not a position of this stream.");
-        session.resume(position);
+        await session.resume(position);
         return session.answer("resumed", echo);
       }
       case "say":
@@ -278,8 +284,8 @@ export function listenSocket(options: LiveCallOptions): SocketRoute {
   return {
     pattern: `${API_ROOT}/user/calls/:id/listen`,
     errorShape: "message",
-    accept: (http) => {
-      const { callId } = callOf(options, http);
+    accept: async (http) => {
+      const { callId } = await callOf(options, http);
       return (socket) => {
         let congested = 0;
         let isTold = false;

@@ -32,7 +32,7 @@ export interface Lateness {
 interface MediaThreadOptions {
   data: MediaWorkerData;
   /** All there are, with their passwords. */
-  trunks(): TrunkSetup[];
+  trunks(): Promise<TrunkSetup[]>;
   onLateness(ms: number): void;
   system: System;
   log: Logger;
@@ -51,12 +51,13 @@ export function createMediaThread(options: MediaThreadOptions): MediaThread {
     refuse: (carrier, offerId, cause) => toCarrier({ kind: "refuse", carrier, offerId, cause }),
     listen: async () => {
       if (!data.sip) return null;
+      await thread.loadTrunks();
       thread.start();
       const ports = await thread.listening.promise;
       thread.isKept = true;
       return ports;
     },
-    trunksChanged: () => thread.sendTrunks(),
+    trunksChanged: () => thread.loadTrunks(),
     close: async () => {
       thread.isKept = false;
       if (data.sip) {
@@ -81,6 +82,9 @@ class RunningThread {
   /** Calls it has been given and has not ended. */
   readonly #open = new Set<number>();
   #worker: Worker | null = null;
+  /** As last read; null: not yet. */
+  #trunks: TrunkSetup[] | null = null;
+  #loading = Promise.resolve();
 
   constructor(options: MediaThreadOptions) {
     this.#options = options;
@@ -106,7 +110,7 @@ class RunningThread {
     worker.on("exit", () => this.#lost(worker));
     worker.unref();
     this.#worker = worker;
-    this.sendTrunks();
+    this.#sendTrunks();
     return worker;
   }
 
@@ -128,9 +132,23 @@ class RunningThread {
     this.#worker?.postMessage(message);
   }
 
-  sendTrunks(): void {
-    const { data, trunks } = this.#options;
-    if (data.sip && this.#worker) this.sendToCarrier({ kind: "trunks", trunks: trunks() });
+  /** Resolves once the thread has the trunks as they are now; never rejects. */
+  loadTrunks(): Promise<void> {
+    if (!this.#options.data.sip) return Promise.resolve();
+    // One reading after another: an older one may not arrive last.
+    this.#loading = this.#loading.then(async () => {
+      try {
+        this.#trunks = await this.#options.trunks();
+        this.#sendTrunks();
+      } catch (error) {
+        this.#options.log.error({ err: error }, "the SIP trunks could not be read");
+      }
+    });
+    return this.#loading;
+  }
+
+  #sendTrunks(): void {
+    if (this.#trunks) this.sendToCarrier({ kind: "trunks", trunks: this.#trunks });
   }
 
   #receive(message: FromMedia | FromCarrier | Lateness): void {

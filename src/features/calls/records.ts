@@ -170,19 +170,19 @@ export type CallRef = Pick<Call, "id" | "accountId">;
 
 export interface CallStore {
   create(call: NewCall): Promise<CreateCallOutcome>;
-  find(accountId: number, callId: number): Call | null;
-  findById(callId: number): Call | null;
-  list(accountId: number, filter: CallFilter, offset: number, rows: number): Call[];
-  count(accountId: number, filter: CallFilter): number;
+  find(accountId: number, callId: number): Promise<Call | null>;
+  findById(callId: number): Promise<Call | null>;
+  list(accountId: number, filter: CallFilter, offset: number, rows: number): Promise<Call[]>;
+  count(accountId: number, filter: CallFilter): Promise<number>;
   /** Live calls of the account, oldest first. */
-  live(accountId: number): Call[];
-  transcript(callId: number): TranscriptEntry[];
+  live(accountId: number): Promise<Call[]>;
+  transcript(callId: number): Promise<TranscriptEntry[]>;
   /** Those of at most a page of calls, by call; a call nothing was said in is missing. */
-  transcripts(callIds: readonly number[]): Map<number, TranscriptEntry[]>;
+  transcripts(callIds: readonly number[]): Promise<Map<number, TranscriptEntry[]>>;
   /** Call and transcript as of one moment. */
-  snapshot(callId: number): CallSnapshot | null;
+  snapshot(callId: number): Promise<CallSnapshot | null>;
   /** Live calls of the account as of one moment, with the account's newest event number. */
-  liveSnapshot(accountId: number): { sequence: number; calls: CallSnapshot[] };
+  liveSnapshot(accountId: number): Promise<{ sequence: number; calls: CallSnapshot[] }>;
   /**
    * One transition; no events when the table of status.ts has none from where the call is. A call
    * that ends unanswered gives its reservation back in the same transaction.

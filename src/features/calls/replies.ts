@@ -5,12 +5,13 @@ import { personaOf, type TurnContext } from "#features/assistants/turn-context.t
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import { driveTurn, type TurnMaterial } from "#engine/drive.ts";
-import { joinFunctions, type TurnFunctions } from "#engine/functions.ts";
+import { joinFunctions, NO_FUNCTIONS, type TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables, languageNote, type Languages } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
 import { parseArguments, type TurnEvent } from "#engine/turn.ts";
 import type { FunctionCall } from "#events/events.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
 import { languageAfter } from "./languages.ts";
 import type { Transfer } from "./transfers.ts";
@@ -92,12 +93,14 @@ const contextOf = ({ id, assistant, variables }: LiveCall, turn: number): TurnCo
   ({ assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined });
 
 /** Those of a model that speaks by itself, resolved once for a turn. */
-function functionsOf(options: CallingOptions, call: LiveCall, turn: number): TurnFunctions {
+function functionsOf(
+  options: CallingOptions, call: LiveCall, turn: number,
+): Promise<TurnFunctions> {
   const { assistant, resolved } = call;
   // Another assistant may have taken over in the middle of the turn.
   if (resolved?.turn === turn && resolved.assistant === assistant) return resolved.functions;
-  const sources = options.sourcesOf(contextOf(call, turn));
-  const functions = joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...sources]);
+  const functions = options.sourcesOf(contextOf(call, turn)).then((sources) =>
+    joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...sources]));
   call.resolved = { turn, assistant, functions };
   return functions;
 }
@@ -111,7 +114,7 @@ export async function answerFunctionCall(
   call.face?.functionCall(name, "start");
   const result = given === null
     ? { error: "The arguments are not a JSON object." }
-    : await functionsOf(options, call, turn).call(
+    : await (await functionsOf(options, call, turn)).call(
         { callId: functionCallId, name, arguments: given }, new AbortController().signal);
   const made = { name, arguments: given ?? {}, result };
   call.functionCalls.set(turn, [...call.functionCalls.get(turn) ?? [], made]);
@@ -123,12 +126,16 @@ export async function answerFunctionCall(
 /** What a model that hears by itself receives before the call. */
 export function realtimeOf(
   options: CallingOptions, call: LiveCall, chosen: NonNullable<ChosenVoice["realtime"]>,
+  functions: readonly ModelFunction[],
 ): NonNullable<CallSetup["realtime"]> {
   const { settings } = call.assistant;
+  const offered = { ...NO_FUNCTIONS, offered: functions };
   return {
     ...chosen,
     instructions: instructionsOf(options, call),
-    functions: functionsOf(options, call, 0).offered,
+    functions: joinFunctions([
+      callFunctions(call.assistant, actionsOf(options, call)), offered,
+    ]).offered,
     temperature: Number(settings.llm_temperature),
     silenceMs: REALTIME_SILENCE_MS,
     threshold: settings.turn_detection_threshold ?? REALTIME_THRESHOLD,
@@ -157,25 +164,27 @@ export async function followLanguage(
   call.spoken = await languageAfter(call.spoken, turn, among);
   const { current } = call.spoken;
   if (current === before || call.isOver) return;
-  const chosen = chosenOrWhyNot(options, call, call.assistant, current);
+  const chosen = await chosenOrWhyNot(options, call, call.assistant, current);
+  if (call.isOver) return;
   if (typeof chosen === "string") {
     call.spoken = { current: before, doubt: null };
     return options.log.warn({ call_id: call.id, why: chosen }, "a language could not be followed");
   }
-  become(options, call, chosen, "");
+  await become(options, call, chosen, "");
 }
 
 /** The call goes on with this voice, under the instructions of its assistant. */
-function become(
+async function become(
   options: CallingOptions, call: LiveCall, chosen: ChosenVoice, greeting: string,
-): void {
+): Promise<void> {
   const { settings, engines, language } = chosen;
+  const functions = call.isRealtime ? (await functionsOf(options, call, 0)).offered : [];
   call.spoken = { current: settings.language, doubt: null };
   call.language = { name: language, among: settings.languages };
   options.media.send({
     kind: "become", callId: call.id, settings, greeting, engines,
     instructions: instructionsOf(options, call),
-    functions: call.isRealtime ? functionsOf(options, call, 0).offered : [],
+    functions,
   });
 }
 
@@ -199,13 +208,14 @@ function show(
   }
 }
 
-function chosenOrWhyNot(
-  { voiceOf }: CallingOptions, call: LiveCall, assistant: Assistant, language: string,
-): ChosenVoice | string {
+async function chosenOrWhyNot(
+  { titlesOf, voiceOf }: CallingOptions, call: LiveCall, assistant: Assistant, language: string,
+): Promise<ChosenVoice | string> {
   const { isRealtime, isOutbound } = call;
   // A page that sends sound is not asked for words in the middle of the call.
   const words = call.hearing === "server" ? null : call.words;
-  return voiceOf(assistant, { isOutbound, isRealtime, language, words });
+  const titles = await titlesOf(assistant);
+  return voiceOf(assistant, { isOutbound, isRealtime, language, words, titles });
 }
 
 /** On record before the call goes on: writes are committed in the order they are asked for. */
@@ -237,10 +247,10 @@ function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
         }
       : null,
     sendDtmf: call.hasLine ? (digits) => media.send({ kind: "send_dtmf", callId, digits }) : null,
-    handOver: (assistantId, { message, greets }) => {
-      const next = options.findAssistant(call.accountId, assistantId);
+    handOver: async (assistantId, { message, greets }) => {
+      const next = await options.findAssistant(call.accountId, assistantId);
       const chosen = next
-        ? chosenOrWhyNot(options, call, next, call.spoken.current)
+        ? await chosenOrWhyNot(options, call, next, call.spoken.current)
         : "That assistant is not there any more.";
       const why = typeof chosen === "string" ? chosen : null;
       noteTransfer(options, call, {
@@ -255,7 +265,7 @@ function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
       });
       if (message !== "") media.send({ kind: "say", callId, text: message });
       const greeting = greets ? fillTemplate(next.settings.initial_message, call.variables) : "";
-      become(options, call, chosen, greeting);
+      await become(options, call, chosen, greeting);
       return null;
     },
   };

@@ -27,12 +27,12 @@ interface CallRouteOptions {
   calling: Calling;
   log: Logger;
   recordingUrl: Recordings["urlOf"];
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
-  findAssistantByUuid(uuid: string): Assistant | null;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
+  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
   whyCannotCall: Lines["whyCannotCall"];
   /** The number an assistant calls from; null: the carrier's own. */
-  numberOf(assistant: Assistant): string | null;
+  numberOf(assistant: Assistant): Promise<string | null>;
 }
 
 const NOT_FOUND = "Call not found";
@@ -106,7 +106,7 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
     summary: "List calls in pages, newest first",
     query: ListQuery,
     responses: { 200: { description: "A page", schema: PageSchema(CallSchema) } },
-    handle: ({ caller, query, http, baseUrl }) => {
+    handle: async ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
       const filter: CallFilter = {
         ...(query.status === undefined ? {} : { status: query.status }),
@@ -119,8 +119,8 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
         ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
         ...dayRange(query),
       };
-      const { items, total } = calls.page(caller.accountId, filter, { page, perPage });
-      const said = calls.transcripts(items.map(({ id }) => id));
+      const { items, total } = await calls.page(caller.accountId, filter, { page, perPage });
+      const said = await calls.transcripts(items.map(({ id }) => id));
       const rows = items.map((call) => wireCall(
         call, said.get(call.id) ?? [], recordingUrl(call, baseUrl)));
       const path = `${baseUrl}/user/calls`;
@@ -139,9 +139,9 @@ function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
     notFound: NOT_FOUND,
     params,
     responses: { 200: { description: "The call", schema: CallSchema } },
-    handle: ({ caller, id, baseUrl }) => {
-      const call = calls.get(caller.accountId, id);
-      return json(200, wireCall(call, calls.transcript(id), recordingUrl(call, baseUrl)));
+    handle: async ({ caller, id, baseUrl }) => {
+      const call = await calls.get(caller.accountId, id);
+      return json(200, wireCall(call, await calls.transcript(id), recordingUrl(call, baseUrl)));
     },
   });
 }
@@ -182,12 +182,12 @@ function numberFrom(text: string): string {
 }
 
 /** The active assistant with this id or uuid. */
-function activeAssistant(
+async function activeAssistant(
   options: CallRouteOptions, accountId: number, id: number | string,
-): Assistant {
+): Promise<Assistant> {
   const assistant = /^\d{1,15}$/.test(String(id))
-    ? options.findAssistant(accountId, Number(id))
-    : options.findAssistantByUuid(String(id));
+    ? await options.findAssistant(accountId, Number(id))
+    : await options.findAssistantByUuid(String(id));
   if (assistant?.accountId !== accountId) {
     throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
   }
@@ -214,14 +214,14 @@ function makeCallRoute(options: CallRouteOptions): Route {
     responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
       const number = numberFrom(body.phone_number);
-      const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
-      const assistantPhone = options.numberOf(assistant);
-      assertPossible(options.whyCannotCall(assistant, assistantPhone));
+      const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
+      const assistantPhone = await options.numberOf(assistant);
+      assertPossible(await options.whyCannotCall(assistant, assistantPhone));
       const { call, secondsMax } = await calls.begin({
         assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
         variables: variablesFrom(body.variables),
       });
-      calling.dial(call, assistant, secondsMax);
+      await calling.dial(call, assistant, secondsMax);
       return made(call, "Call initiated successfully");
     },
   });
@@ -239,11 +239,11 @@ function tryCallRoute(options: CallRouteOptions): Route {
     responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
       const number = numberFrom(body.phone_number ?? CALLER);
-      const assistant = activeAssistant(options, caller.accountId, body.assistant_id);
+      const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
       assertPossible(options.whyCannotTalk(assistant, "script"));
       const { call, secondsMax } = await calls.begin({
         assistant, type: "inbound", conversationUuid: null,
-        assistantPhone: options.numberOf(assistant), customerPhone: number,
+        assistantPhone: await options.numberOf(assistant), customerPhone: number,
         variables: variablesFrom(body.variables),
       });
       calling.receive(call, assistant, secondsMax, body.lines ?? LINES).catch((error: unknown) =>

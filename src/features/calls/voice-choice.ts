@@ -31,9 +31,15 @@ interface Wanted {
   words: GivenWords | null;
 }
 
+interface Call extends Wanted {
+  isOutbound: boolean;
+  /** Titles of what the assistant knows. */
+  titles: string[];
+}
+
 export interface VoiceChoice {
   /** A sentence: why nothing can speak or understand the assistant's language. */
-  voiceOf(assistant: Assistant, call: Wanted & { isOutbound: boolean }): ChosenVoice | string;
+  voiceOf(assistant: Assistant, call: Call): ChosenVoice | string;
   /** The same sentence before there is a call; null: the assistant can talk. */
   whyCannotTalk(assistant: Assistant, words: GivenWords | null): string | null;
 }
@@ -49,8 +55,6 @@ export interface VoiceChoiceOptions {
   >;
   /** What a server of realtime models calls the model; null: that server's default. */
   realtimeName(modelId: number | null): string | null;
-  /** Titles of what the assistant knows. */
-  titlesOf(assistant: Assistant): string[];
 }
 
 /** Throws Fault 422 with the sentence. */
@@ -65,7 +69,7 @@ export function createVoiceChoice(options: VoiceChoiceOptions): VoiceChoice {
       const engines = enginesFor(options, assistant, call);
       return typeof engines === "string"
         ? engines
-        : voiceWith(options, assistant, engines, call.isOutbound);
+        : voiceWith(options, assistant, engines, call);
     },
     whyCannotTalk: (assistant, words) => {
       const engines = enginesFor(options, assistant, { words });
@@ -119,10 +123,10 @@ function enginesFor(
 const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
 
 function voiceWith(
-  { can, realtimeName, titlesOf }: VoiceChoiceOptions,
+  { can, realtimeName }: VoiceChoiceOptions,
   assistant: Assistant,
   { known, language, voice, hearing, synthesizer, transcriber }: Chosen,
-  isOutbound: boolean,
+  { isOutbound, titles }: Call,
 ): ChosenVoice {
   // A browser listens in one language; who gives the words in writing may change it.
   const follows = transcriber === null
@@ -133,7 +137,7 @@ function voiceWith(
     settings: voiceSettingsOf(assistant, {
       language,
       languages: follows ? [...new Set(known.map(({ iso_2: code }) => code))] : [language.iso_2],
-      hints: hintsOf(assistant, titlesOf(assistant)),
+      hints: hintsOf(assistant, titles),
       voice: { voice: voiceCodeOf(voice, synthesizer), gender: voice.gender },
       isOutbound,
     }),

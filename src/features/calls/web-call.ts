@@ -28,10 +28,10 @@ interface WebCallOptions {
   conversations: Conversations;
   /** Who may talk, as in the conversation's own routes. */
   access: {
-    originAllowedFor(conversationUuid: string, http: HttpRequest): boolean;
+    originAllowedFor(conversationUuid: string, http: HttpRequest): Promise<boolean>;
     assertMaySend(conversationUuid: string): void;
   };
-  findAssistant(assistantId: number): Assistant | null;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
   /** Seconds from the last sound sent to its being heard. */
   observePlayout(seconds: number): void;
@@ -73,8 +73,8 @@ const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
 export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
   const { conversations, access } = options;
   const tickets = createTickets<string>(options.system, { singleUse: true });
-  const assistantOf = (uuid: string): Assistant => {
-    const assistant = options.findAssistant(conversations.get(uuid).assistantId);
+  const assistantOf = async (uuid: string): Promise<Assistant> => {
+    const assistant = await options.findAssistant((await conversations.get(uuid)).assistantId);
     if (!assistant) throw new Fault(404, "Assistant not found");
     return assistant;
   };
@@ -92,9 +92,9 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       422: { description: "Nothing can speak or understand the language" },
       429: { description: "Too many messages and calls" },
     },
-    handle: ({ uuid, http }) => {
-      const assistant = assistantOf(uuid);
-      if (!access.originAllowedFor(uuid, http)) throw originFault();
+    handle: async ({ uuid, http }) => {
+      const assistant = await assistantOf(uuid);
+      if (!await access.originAllowedFor(uuid, http)) throw originFault();
       access.assertMaySend(uuid);
       assertCanTalk(options, assistant, "typed");
       const { ticket } = tickets.issue(uuid);
@@ -104,11 +104,11 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
   const socket: SocketRoute = {
     pattern: `${API_ROOT}/conversations/:uuid/call`,
     errorShape: "conversation",
-    accept: (http) => {
+    accept: async (http) => {
       const uuid = (http.params[0] ?? "").toLowerCase();
       if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
-      const assistant = assistantOf(uuid);
-      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      const assistant = await assistantOf(uuid);
+      if (!await access.originAllowedFor(uuid, http)) throw originFault();
       if (tickets.redeem(parseQuery(http.query).ticket ?? "") !== uuid) {
         throw new Fault(401, "The ticket is not valid.");
       }
@@ -144,7 +144,7 @@ function createFace(
   const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
     assertCanTalk(options, assistant, offer);
-    const { variables } = conversations.get(uuid);
+    const { variables } = await conversations.get(uuid);
     const call = await calling.openWeb({
       assistant, conversationUuid: uuid, variables, face, words: offer,
     });

@@ -5,44 +5,44 @@ import type { Lines } from "#features/calls/lines.ts";
 import type { Campaign } from "./campaigns.ts";
 
 interface CallersOptions {
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
-  findNumber(accountId: number, phoneNumberId: number): { phoneNumber: string } | null;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
+  findNumber(accountId: number, phoneNumberId: number): Promise<{ phoneNumber: string } | null>;
   whyCannotCall: Lines["whyCannotCall"];
 }
 
 export interface Callers {
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
-  ownsNumber(accountId: number, phoneNumberId: number): boolean;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
+  ownsNumber(accountId: number, phoneNumberId: number): Promise<boolean>;
   /** The campaign's numbers that the account still has; none: the assistant's own. */
-  numbersOf(campaign: Campaign, assistant: Assistant): string[];
+  numbersOf(campaign: Campaign, assistant: Assistant): Promise<string[]>;
   /** A sentence; null: the assistant can call. The first of the numbers stands for all of them. */
-  whyCannotCall(assistant: Assistant, campaign: Campaign): string | null;
+  whyCannotCall(assistant: Assistant, campaign: Campaign): Promise<string | null>;
   /** The assistant of the campaign; null: it was deleted, or may not call. */
-  readyAssistant(campaign: Campaign): Assistant | null;
+  readyAssistant(campaign: Campaign): Promise<Assistant | null>;
 }
 
 export function createCallers(options: CallersOptions): Callers {
   const { findAssistant, findNumber } = options;
-  const numberOf = (accountId: number, id: number | null): string[] => {
-    const number = id === null ? null : findNumber(accountId, id);
+  const numberOf = async (accountId: number, id: number | null): Promise<string[]> => {
+    const number = id === null ? null : await findNumber(accountId, id);
     return number ? [number.phoneNumber] : [];
   };
-  const numbersOf: Callers["numbersOf"] = (
+  const numbersOf: Callers["numbersOf"] = async (
     { accountId, phoneNumberIds }, { phoneNumberId },
   ) => {
-    const own = phoneNumberIds.flatMap((id) => numberOf(accountId, id));
-    return own.length > 0 ? own : numberOf(accountId, phoneNumberId);
+    const own = await Promise.all(phoneNumberIds.map((id) => numberOf(accountId, id)));
+    return own.flat().length > 0 ? own.flat() : numberOf(accountId, phoneNumberId);
   };
-  const whyCannotCall: Callers["whyCannotCall"] = (assistant, campaign) =>
-    options.whyCannotCall(assistant, numbersOf(campaign, assistant)[0] ?? null);
+  const whyCannotCall: Callers["whyCannotCall"] = async (assistant, campaign) =>
+    options.whyCannotCall(assistant, (await numbersOf(campaign, assistant))[0] ?? null);
   return {
     findAssistant,
-    ownsNumber: (accountId, id) => findNumber(accountId, id) !== null,
+    ownsNumber: async (accountId, id) => await findNumber(accountId, id) !== null,
     numbersOf,
     whyCannotCall,
-    readyAssistant: (campaign) => {
-      const assistant = findAssistant(campaign.accountId, campaign.assistantId);
-      return assistant?.status === "active" && whyCannotCall(assistant, campaign) === null
+    readyAssistant: async (campaign) => {
+      const assistant = await findAssistant(campaign.accountId, campaign.assistantId);
+      return assistant?.status === "active" && await whyCannotCall(assistant, campaign) === null
         ? assistant
         : null;
     },

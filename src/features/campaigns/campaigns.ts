@@ -89,13 +89,13 @@ export interface CampaignStore {
   remove(args: { accountId: number; campaignId: number; now: Instant }):
     Promise<CommittedEvent[] | null>;
   /** Looks in all accounts: the contract distinguishes a stranger's campaign from none. */
-  findById(campaignId: number): Campaign | null;
+  findById(campaignId: number): Promise<Campaign | null>;
   /** Oldest first. */
-  list(accountId: number): Campaign[];
+  list(accountId: number): Promise<Campaign[]>;
   /** Its leads, without their secondary contacts; states that none is in are absent. */
-  leadCounts(campaignId: number): Partial<Record<LeadStatus, number>>;
+  leadCounts(campaignId: number): Promise<Partial<Record<LeadStatus, number>>>;
   /** The running campaigns of all accounts. */
-  running(): Campaign[];
+  running(): Promise<Campaign[]>;
   /**
    * Takes one lead whose time has come, in hours, within the limits and not blocked: it is
    * `processing` with one try more, and the record of its call exists with its money set aside. So
@@ -103,9 +103,9 @@ export interface CampaignStore {
    */
   claim(args: ClaimArgs): Promise<ClaimOutcome>;
   /** Leads `processing` whose calls are over, or gone. */
-  unsettled(): { accountId: number; leadId: number }[];
+  unsettled(): Promise<{ accountId: number; leadId: number }[]>;
   /** Accounts that have leads `processing`. */
-  callingAccounts(): number[];
+  callingAccounts(): Promise<number[]>;
   /** Gives such a lead the state the end of its call means; nothing when it has that already. */
   settle(args: { accountId: number; leadId: number; now: Instant }): Promise<CommittedEvent[]>;
 }
@@ -115,8 +115,8 @@ interface CampaignsOptions {
   bus: EventBus;
   system: System;
   callers: Pick<Callers, "findAssistant" | "whyCannotCall">;
-  terms(assistant: Assistant): CallTerms;
-  campaignsMax(accountId: number): number;
+  terms(assistant: Assistant): Promise<CallTerms>;
+  campaignsMax(accountId: number): Promise<number>;
   /** Called after every change of who may be called. */
   onChange(): void;
 }
@@ -128,36 +128,40 @@ const failed = (status: number, message: string, data?: object): Fault =>
   new Fault(status, message, { extra: { success: false, ...(data ? { data } : {}) } });
 
 /** Throws Fault 422 for one that may not call. */
-function readyAssistant({ callers }: CampaignsOptions, campaign: Campaign): Assistant {
-  const assistant = callers.findAssistant(campaign.accountId, campaign.assistantId);
+async function readyAssistant(
+  { callers }: CampaignsOptions, campaign: Campaign,
+): Promise<Assistant> {
+  const assistant = await callers.findAssistant(campaign.accountId, campaign.assistantId);
   if (!assistant) throw failed(422, "The assistant was deleted.");
   if (assistant.status !== "active") throw failed(422, "The assistant is not active.");
-  const why = callers.whyCannotCall(assistant, campaign);
+  const why = await callers.whyCannotCall(assistant, campaign);
   if (why !== null) throw new Fault(422, why);
   return assistant;
 }
 
 export function createCampaigns(options: CampaignsOptions) {
   const { store, bus, system, onChange } = options;
-  const get = (accountId: number, campaignId: number): Campaign => {
-    const campaign = store.findById(campaignId);
+  const get = async (accountId: number, campaignId: number): Promise<Campaign> => {
+    const campaign = await store.findById(campaignId);
     if (campaign?.accountId !== accountId) throw notFound();
     return campaign;
   };
   /** Tells a stranger's campaign from none, as the contract does for its status. */
-  const own = (accountId: number, campaignId: number): Campaign => {
-    const campaign = store.findById(campaignId);
+  const own = async (accountId: number, campaignId: number): Promise<Campaign> => {
+    const campaign = await store.findById(campaignId);
     if (!campaign) throw failed(404, "Campaign not found.");
     if (campaign.accountId === accountId) return campaign;
     throw failed(403, "Access denied - Campaign does not belong to authenticated user.");
   };
   return {
     get,
-    list: (accountId: number): Campaign[] => store.list(accountId),
-    leadCounts: (accountId: number, campaignId: number): Partial<Record<LeadStatus, number>> =>
-      store.leadCounts(get(accountId, campaignId).id),
+    list: (accountId: number): Promise<Campaign[]> => store.list(accountId),
+    leadCounts: async (
+      accountId: number, campaignId: number,
+    ): Promise<Partial<Record<LeadStatus, number>>> =>
+      store.leadCounts((await get(accountId, campaignId)).id),
     create: async (accountId: number, fields: CampaignFields): Promise<Campaign> => {
-      const campaignsMax = options.campaignsMax(accountId);
+      const campaignsMax = await options.campaignsMax(accountId);
       const created = await store.create({ accountId, fields, campaignsMax, now: system.now() });
       if (created) return created;
       throw new Fault(
@@ -172,9 +176,9 @@ export function createCampaigns(options: CampaignsOptions) {
       return changed;
     },
     start: async (accountId: number, campaignId: number): Promise<void> => {
-      const campaign = own(accountId, campaignId);
-      const assistant = readyAssistant(options, campaign);
-      const { reserveMinMicros } = options.terms(assistant);
+      const campaign = await own(accountId, campaignId);
+      const assistant = await readyAssistant(options, campaign);
+      const { reserveMinMicros } = await options.terms(assistant);
       const data = { campaign_id: campaignId, status: campaign.status };
       const now = system.now();
       const outcome = await store.start({ accountId, campaignId, reserveMinMicros, now });
@@ -192,7 +196,7 @@ export function createCampaigns(options: CampaignsOptions) {
       }
     },
     stop: async (accountId: number, campaignId: number): Promise<void> => {
-      const { status } = own(accountId, campaignId);
+      const { status } = await own(accountId, campaignId);
       const now = system.now();
       const events = await store.stop({ accountId, campaignId, reason: "requested", now });
       if (!events) {

@@ -18,10 +18,10 @@ interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   bus: EventBus;
   system: System;
   log: Logger;
-  terms(assistant: Assistant): CallTerms;
+  terms(assistant: Assistant): Promise<CallTerms>;
   secondsFor(reservedMicros: Micros): number;
   /** Called once at most for every claim, after it is durable. */
-  dial(call: Call, assistant: Assistant, secondsMax: number): void;
+  dial(call: Call, assistant: Assistant, secondsMax: number): Promise<void>;
   /** Ends a call that was claimed and will not be dialled. */
   giveUp(call: CallRef, reason: EndReason): Promise<void>;
 }
@@ -128,14 +128,15 @@ async function pass(
   isOpen: () => boolean,
 ): Promise<Instant | null> {
   const { store, bus, system } = options;
-  const listened = store.running();
-  watch.keep(new Set([...listened.map(({ accountId }) => accountId), ...store.callingAccounts()]));
+  const listened = await store.running();
+  const calling = await store.callingAccounts();
+  watch.keep(new Set([...listened.map(({ accountId }) => accountId), ...calling]));
   const settled = await Promise.all(
-    store.unsettled().map((lead) => store.settle({ ...lead, now: system.now() })));
+    (await store.unsettled()).map((lead) => store.settle({ ...lead, now: system.now() })));
   bus.publishCommitted(settled.flat());
 
   let until: Instant | null = null;
-  let campaigns = store.running().toSorted(
+  let campaigns = (await store.running()).toSorted(
     (a, b) => (turns.get(a.id) ?? 0) - (turns.get(b.id) ?? 0));
   for (const id of turns.keys()) if (!campaigns.some((one) => one.id === id)) turns.delete(id);
   while (campaigns.length > 0 && isOpen()) {
@@ -159,7 +160,7 @@ async function claimOne(
 ): Promise<ClaimOutcome> {
   const { store, bus, system, log } = options;
   const { accountId } = campaign;
-  const assistant = options.readyAssistant(campaign);
+  const assistant = await options.readyAssistant(campaign);
   if (!assistant) {
     const events = await store.stop({
       accountId, campaignId: campaign.id, reason: "assistant_unavailable", now: system.now(),
@@ -171,8 +172,8 @@ async function claimOne(
     accountId,
     campaignId: campaign.id,
     assistant: { id: assistant.id, uuid: assistant.uuid },
-    numbers: options.numbersOf(campaign, assistant),
-    terms: options.terms(assistant),
+    numbers: await options.numbersOf(campaign, assistant),
+    terms: await options.terms(assistant),
     now: system.now(),
   });
   if ("events" in outcome) bus.publishCommitted(outcome.events);
@@ -183,7 +184,7 @@ async function claimOne(
     return outcome;
   }
   try {
-    options.dial(call, assistant, options.secondsFor(reservedMicros));
+    await options.dial(call, assistant, options.secondsFor(reservedMicros));
   } catch (error) {
     log.error({ err: error, call_id: call.id }, "a call of a campaign could not be dialled");
     await options.giveUp(call, "speech_failed");

@@ -17,7 +17,7 @@ interface CampaignRoutesOptions {
   campaigns: Campaigns;
   callers: Pick<Callers, "findAssistant" | "ownsNumber">;
   /** Calls the account's plan allows at a time. */
-  parallelMax(accountId: number): number;
+  parallelMax(accountId: number): Promise<number>;
 }
 
 const NAME_CHARS_MAX = 255;
@@ -202,16 +202,16 @@ function fieldsFrom(given: Given): Partial<CampaignFields> {
 }
 
 /** What was sent and what is wrong with it: the fields that stay are those of `before`. */
-function assertValid(
+async function assertValid(
   options: CampaignRoutesOptions, accountId: number, given: Given, before: CampaignFields,
-): Partial<CampaignFields> {
+): Promise<Partial<CampaignFields>> {
   const errors = { ...errorsOf(given) };
   const changes = fieldsFrom(given);
   const next = { ...before, ...changes };
-  const assistant = options.callers.findAssistant(accountId, next.assistantId);
+  const assistant = await options.callers.findAssistant(accountId, next.assistantId);
   const sent = (...names: (keyof CampaignFields)[]): boolean =>
     names.some((name) => changes[name] !== undefined);
-  const most = Math.min(PARALLEL_MAX, options.parallelMax(accountId));
+  const most = Math.min(PARALLEL_MAX, await options.parallelMax(accountId));
   if (sent("parallelMax") && next.parallelMax > most) {
     errors.max_calls_in_parallel = [`The max calls in parallel may not be greater than ${most}.`];
   }
@@ -229,7 +229,9 @@ function assertValid(
         "The goal completion variable must be a bool of the assistant's post call schema."];
     }
   }
-  if (changes.phoneNumberIds?.some((id) => !options.callers.ownsNumber(accountId, id))) {
+  const owned = await Promise.all(
+    (changes.phoneNumberIds ?? []).map((id) => options.callers.ownsNumber(accountId, id)));
+  if (owned.includes(false)) {
     errors.phone_number_ids = ["The selected phone number ids is invalid."];
   }
   if (Object.keys(errors).length > 0) throw new Fault(422, INVALID, { errors });
@@ -239,15 +241,15 @@ function assertValid(
   return changes;
 }
 
-function defaultsFor(
+async function defaultsFor(
   { callers, parallelMax }: CampaignRoutesOptions, accountId: number, given: Given,
-): CampaignFields {
-  const assistant = callers.findAssistant(accountId, given.assistant_id ?? 0);
+): Promise<CampaignFields> {
+  const assistant = await callers.findAssistant(accountId, given.assistant_id ?? 0);
   return {
     assistantId: 0,
     name: "",
     timeZone: assistant?.settings.timezone ?? "UTC",
-    parallelMax: Math.max(1, Math.min(PARALLEL_DEFAULT, parallelMax(accountId))),
+    parallelMax: Math.max(1, Math.min(PARALLEL_DEFAULT, await parallelMax(accountId))),
     startMinute: 0,
     endMinute: 24 * 60 - 1,
     days: [...WEEKDAYS] as Weekday[],
@@ -274,7 +276,8 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       path: "/user/campaigns",
       summary: "List the campaigns",
       responses: { 200: { description: "All", schema: listOf(CampaignSchema, "All.") } },
-      handle: ({ caller }) => json(200, campaigns.list(caller.accountId).map(wireCampaign)),
+      handle: async ({ caller }) =>
+        json(200, (await campaigns.list(caller.accountId)).map(wireCampaign)),
     }),
     keyRoute({
       ...COMMON,
@@ -290,8 +293,8 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       },
       handle: async ({ caller, body }) => {
         const { accountId } = caller;
-        const defaults = defaultsFor(options, accountId, body);
-        const changes = assertValid(options, accountId, body, defaults);
+        const defaults = await defaultsFor(options, accountId, body);
+        const changes = await assertValid(options, accountId, body, defaults);
         const created = await campaigns.create(accountId, { ...defaults, ...changes });
         return json(201, {
           message: "Campaign created successfully", data: wireCampaign(created),
@@ -346,7 +349,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       method: "GET",
       summary: "Read one campaign",
       responses: { 200: { description: "It", schema: CampaignSchema }, ...missing },
-      handle: ({ caller, id }) => json(200, wireCampaign(campaigns.get(caller.accountId, id))),
+      handle: async ({ caller, id }) =>
+        json(200, wireCampaign(await campaigns.get(caller.accountId, id))),
     }),
     keyRoute({
       ...COMMON,
@@ -355,8 +359,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       params,
       summary: "Count leads by state",
       responses: { 200: { description: "Every state", schema: CountsSchema }, ...missing },
-      handle: ({ caller, id }) => json(200, {
-        data: { ...NO_LEADS, ...campaigns.leadCounts(caller.accountId, id) },
+      handle: async ({ caller, id }) => json(200, {
+        data: { ...NO_LEADS, ...await campaigns.leadCounts(caller.accountId, id) },
       }),
     }),
     ...(["PUT", "PATCH"] as const).map((method) =>
@@ -368,7 +372,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
         responses: { 200: { description: "Changed", schema: SavedSchema }, ...missing },
         handle: async ({ caller, id, body }) => {
           const { accountId } = caller;
-          const changes = assertValid(options, accountId, body, campaigns.get(accountId, id));
+          const before = await campaigns.get(accountId, id);
+          const changes = await assertValid(options, accountId, body, before);
           const changed = await campaigns.update(accountId, id, changes);
           return json(200, {
             message: "Campaign updated successfully", data: wireCampaign(changed),

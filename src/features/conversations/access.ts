@@ -21,10 +21,10 @@ interface PublicLimiters {
 
 interface AccessOptions {
   conversations: Conversations;
-  findAssistant(assistantId: number): Assistant | null;
-  findAssistantByUuid(uuid: string): Assistant | null;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
+  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   /** What this server's assistants allow, of any account. */
-  ownOriginLists(): OriginLists;
+  ownOriginLists(): Promise<OriginLists>;
   events: EventLog;
   /** Null switches limits off. */
   limiters: PublicLimiters | null;
@@ -37,13 +37,13 @@ interface AccessOptions {
 export interface Access {
   originAllowed(assistant: Assistant, http: HttpRequest): boolean;
   /** False for a conversation that does not exist. */
-  originAllowedFor(conversationUuid: string, http: HttpRequest): boolean;
+  originAllowedFor(conversationUuid: string, http: HttpRequest): Promise<boolean>;
   /**
    * Whether a preflight may name the page's origin. Which assistant a new conversation is with is
    * said in a body no preflight has, so any assistant's origins will do there: the POST itself is
    * judged by its own.
    */
-  preflightAllowed(path: string, uuid: string, http: HttpRequest): boolean;
+  preflightAllowed(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
   assertMayCreate(http: HttpRequest): void;
   assertMaySend(conversationUuid: string): void;
   streamOf(conversationUuid: string): Pick<StreamRequest, "source" | "sessionsMax">;
@@ -57,16 +57,16 @@ export function createAccess(options: AccessOptions): Access {
     const allowed = assistant.settings.allowed_origins ?? options.defaultOrigins;
     return allowed.includes("*") || allowed.includes(origin);
   };
-  const anyAllows = (http: HttpRequest): boolean => {
+  const anyAllows = async (http: HttpRequest): Promise<boolean> => {
     const { origin = "" } = http.headers;
-    const { origins, someUseDefault } = options.ownOriginLists();
+    const { origins, someUseDefault } = await options.ownOriginLists();
     const names = (list: readonly string[]) => list.includes("*") || list.includes(origin);
     return origin === options.ownOrigin(http) || origins.has("*") || origins.has(origin)
       || (someUseDefault && names(options.defaultOrigins));
   };
-  const assistantOf = (uuid: string): Assistant | null => {
+  const assistantOf = async (uuid: string): Promise<Assistant | null> => {
     try {
-      return options.findAssistant(conversations.get(uuid).assistantId);
+      return await options.findAssistant((await conversations.get(uuid)).assistantId);
     } catch (error) {
       if (error instanceof Fault) return null;
       throw error;
@@ -74,16 +74,16 @@ export function createAccess(options: AccessOptions): Access {
   };
   return {
     originAllowed,
-    originAllowedFor: (uuid, http) => {
-      const assistant = assistantOf(uuid);
+    originAllowedFor: async (uuid, http) => {
+      const assistant = await assistantOf(uuid);
       // What is gone answers 404 to everybody; that is not the origin's fault.
       return assistant === null || originAllowed(assistant, http);
     },
-    preflightAllowed: (path, uuid, http) => {
+    preflightAllowed: async (path, uuid, http) => {
       if (path === "/conversations") return anyAllows(http);
       const isWidget = path.startsWith("/widget/");
       if (!isWidget && !path.startsWith("/conversations/")) return true;
-      const assistant = isWidget ? options.findAssistantByUuid(uuid) : assistantOf(uuid);
+      const assistant = await (isWidget ? options.findAssistantByUuid(uuid) : assistantOf(uuid));
       return assistant !== null && originAllowed(assistant, http);
     },
     assertMayCreate: (http) => {
@@ -102,7 +102,6 @@ export function createAccess(options: AccessOptions): Access {
         after: (sequence, rows) => events.ofConversation(uuid, sequence, rows),
         sequenceOf: (event) => event.sequence,
         live: () => conversations.live(uuid),
-        allowed: () => true,
       },
     }),
   };

@@ -21,7 +21,7 @@ import { LIMITS } from "#core/limits.ts";
 
 interface AccountConversationOptions {
   conversations: Conversations;
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   /** Replies per key; null switches the limit off. */
   replyLimiter: RateLimiter | null;
 }
@@ -130,7 +130,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
         }),
       },
     },
-    handle: ({ caller, query, baseUrl }) => {
+    handle: async ({ caller, query, baseUrl }) => {
       const perPage = query.per_page ?? PER_PAGE_DEFAULT;
       const before = decodeCursor(query.cursor);
       const filter: ConversationFilter = {
@@ -143,7 +143,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
       // No conversation here has a phone: those filters match nothing.
       const byPhone = query.customer_phone ?? query.whatsapp_sender_phone;
       const rows = byPhone === undefined
-        ? conversations.list(caller.accountId, filter, before, perPage + 1)
+        ? await conversations.list(caller.accountId, filter, before, perPage + 1)
         : [];
       const page = rows.slice(0, perPage);
       const last = page.at(-1);
@@ -168,8 +168,8 @@ function summaryRoute({ conversations }: AccountConversationOptions): Route {
     notFound: "Conversation not found",
     params,
     responses: { 200: { description: "The conversation", schema: dataOf(SUMMARY) } },
-    handle: ({ caller, uuid }) =>
-      json(200, { data: summaryItem(conversations.summary(caller.accountId, uuid)) }),
+    handle: async ({ caller, uuid }) =>
+      json(200, { data: summaryItem(await conversations.summary(caller.accountId, uuid)) }),
   });
 }
 
@@ -230,7 +230,7 @@ function generateRoute(options: AccountConversationOptions): Route {
           extra: { ...fault.extra, message: "Too Many Attempts." },
         });
       }
-      const assistant = options.findAssistant(caller.accountId, body.assistant_id);
+      const assistant = await options.findAssistant(caller.accountId, body.assistant_id);
       if (!assistant) {
         throw new Fault(404, "Assistant not found or does not belong to you", {
           code: "ASSISTANT_NOT_FOUND",

@@ -114,7 +114,7 @@ async function gather(
     endConversation: () => (live.endsConversation = true),
   };
   const history = given?.messages.map(asHistory).reverse()
-    ?? store.recent(conversation.id, LIMITS.historyMessagesMax);
+    ?? await store.recent(conversation.id, LIMITS.historyMessagesMax);
   const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
   return {
     ...resolved,

@@ -28,7 +28,7 @@ import type {
 export interface ConversationOptions extends AnswerOptions {
   store: ConversationStore;
   /** Null when it is deleted. */
-  findAssistant(assistantId: number): Assistant | null;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
   bus: EventBus;
   limits: AnswerOptions["limits"] & Prices;
   /** For metrics: one call per finished turn. */
@@ -48,18 +48,18 @@ interface Send {
 export interface Conversations {
   create(args: CreateArgs): Promise<Conversation>;
   /** Throws Fault 404. */
-  get(uuid: string): Conversation;
-  history(uuid: string): { conversation: Conversation; messages: Message[] };
+  get(uuid: string): Promise<Conversation>;
+  history(uuid: string): Promise<{ conversation: Conversation; messages: Message[] }>;
   /** For the owner, newest first: replies that failed and were not had since. */
-  failedReplies(conversationId: number, rows: number): FailedReply[];
+  failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
   /** As lists show it. Throws Fault 404. */
-  summary(accountId: number, uuid: string): ConversationSummary;
+  summary(accountId: number, uuid: string): Promise<ConversationSummary>;
   list(
     accountId: number,
     filter: ConversationFilter,
     before: number,
     rows: number,
-  ): ConversationSummary[];
+  ): Promise<ConversationSummary[]>;
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(message: Send): Promise<Sent>;
   /** True when a reply was being written, of this turn where one is named, and is now stopped. */
@@ -99,32 +99,36 @@ interface NewTurn {
   given: Given | null;
 }
 
-/** Waits in line, begins the turn, starts its answer; resolves once the message is stored. */
+/**
+ * Waits in line, begins the turn, starts its answer; resolves once the message is stored. In line
+ * before anything is read: messages are answered in the order they came.
+ */
 async function beginTurn(
   options: ConversationOptions,
   turns: Turns,
-  conversation: Conversation,
+  uuid: string,
   turn: NewTurn,
 ): Promise<Sent> {
   const { store, bus, system } = options;
-  const assistant = options.findAssistant(conversation.assistantId);
-  if (!assistant) throw new Fault(404, "Assistant not found");
   if (turns.draining) throw restarting();
   if (turns.queue.size() >= LIMITS.turnsInFlightMax) {
     throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
   }
   const { given, ...request } = turn;
-  const ahead = turns.running.get(conversation.uuid);
+  const ahead = turns.running.get(uuid);
   // Nobody waits where a client gives the talk: what is said before and after is not in it.
   if (ahead && (given !== null || ahead.isGiven)) throw busy();
-  const release = await turns.queue.enter(conversation.uuid);
+  const release = await turns.queue.enter(uuid);
   try {
+    const conversation = await getConversation(store, uuid);
+    const assistant = await options.findAssistant(conversation.assistantId);
+    if (!assistant) throw new Fault(404, "Assistant not found");
     if (turns.interrupted) throw restarting();
     const now = system.now();
     const outcome = await store.beginTurn({
       ...request,
       accountId: conversation.accountId,
-      conversationUuid: conversation.uuid,
+      conversationUuid: uuid,
       messagePriceMicros: options.limits.messagePriceMicros,
       dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),
       day: utcDay(now),
@@ -206,18 +210,22 @@ async function completeTurn(
   }
 }
 
+async function getConversation(store: ConversationStore, uuid: string): Promise<Conversation> {
+  const conversation = await store.find(uuid);
+  if (!conversation) throw notFound();
+  return conversation;
+}
+
 /** Sends, joining a retry to the send under the same key that is still under way. */
 function createSend(
   options: ConversationOptions,
   turns: Turns,
-  get: (uuid: string) => Conversation,
 ): Conversations["send"] {
   const underWay = new Map<string, { requestHash: string; sent: Promise<Sent> }>();
   return async ({ uuid, text, idempotencyKey, given = null, ...request }) => {
-    const conversation = get(uuid);
     const requestHash = request.requestHash ?? hash("sha256", text, "hex");
     const turn = { text, idempotencyKey, requestHash, given };
-    if (idempotencyKey === null) return beginTurn(options, turns, conversation, turn);
+    if (idempotencyKey === null) return beginTurn(options, turns, uuid, turn);
     const name = `${uuid} ${idempotencyKey}`;
     const first = underWay.get(name);
     if (first) {
@@ -225,7 +233,7 @@ function createSend(
       const sent = await first.sent;
       return sent.kind === "answering" ? { ...sent, replayed: true } : sent;
     }
-    const sent = beginTurn(options, turns, conversation, turn);
+    const sent = beginTurn(options, turns, uuid, turn);
     underWay.set(name, { requestHash, sent });
     const forget = (): void => void underWay.delete(name);
     sent.then((value) => {
@@ -248,29 +256,25 @@ export function createConversations(options: ConversationOptions): Conversations
     refusals: createRefusals(options),
   };
   const { running } = turns;
-  const get = (uuid: string): Conversation => {
-    const conversation = store.find(uuid);
-    if (!conversation) throw notFound();
-    return conversation;
-  };
+  const get = (uuid: string): Promise<Conversation> => getConversation(store, uuid);
 
   return {
     create: (args) => createConversation({ ...options, refusals: turns.refusals }, args),
     get,
-    history: (uuid) => {
-      const conversation = get(uuid);
-      return { conversation, messages: store.history(conversation.id) };
+    history: async (uuid) => {
+      const conversation = await get(uuid);
+      return { conversation, messages: await store.history(conversation.id) };
     },
     failedReplies: (conversationId, rows) => store.failedReplies(conversationId, rows),
-    summary: (accountId, uuid) => {
-      const found = store.summary(accountId, uuid);
+    summary: async (accountId, uuid) => {
+      const found = await store.summary(accountId, uuid);
       if (!found) throw new Fault(404, "Conversation not found");
       return found;
     },
     list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
-    send: createSend(options, turns, get),
+    send: createSend(options, turns),
     stop: async (uuid, turnId) => {
-      get(uuid);
+      await get(uuid);
       const turn = running.get(uuid);
       const isMeant = turnId === undefined || turn?.live.turnId === turnId;
       if (!turn || !isMeant || !turn.live.stop()) return false;

@@ -2,7 +2,7 @@
 // What is due is in the database, so a restart takes up what a crash left.
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Instant, System } from "#core/system.ts";
+import { nextTurn, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 
@@ -24,8 +24,8 @@ export type Evaluated = DueEvaluation & Result & { now: Instant };
 
 export interface EvaluationStore {
   /** At most `rows`, oldest conversation first. */
-  due(rows: number): DueEvaluation[];
-  find(uuid: string): { isDue: boolean; values: Record<string, unknown> };
+  due(rows: number): Promise<DueEvaluation[]>;
+  find(uuid: string): Promise<{ isDue: boolean; values: Record<string, unknown> }>;
   /** No events: the conversation has ended again, and waits for another. */
   evaluated(args: Evaluated): Promise<CommittedEvent[]>;
 }
@@ -43,6 +43,7 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
   const closing = new AbortController();
   let waiting: (() => void)[] = [];
   let isAwake = false;
+  let looking: Promise<void> | null = null;
 
   const tellWaiting = (): void => {
     const notified = waiting;
@@ -67,28 +68,37 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
         { err: error, conversation_id: due.uuid }, "an evaluation could not be stored"),
     ).finally(tellWaiting);
   };
-  const look = (): void => {
-    isAwake = false;
-    if (closing.signal.aborted) return;
-    for (const due of store.due(2 * LIMITS.evaluationsAtOnceMax)) {
-      if (working.size >= LIMITS.evaluationsAtOnceMax) return;
-      if (!working.has(due.id)) begin(due);
+  /** One look at a time, and another for what is asked meanwhile. */
+  const look = async (): Promise<void> => {
+    // Once for everything one turn of the loop brought.
+    await nextTurn();
+    while (isAwake && !closing.signal.aborted) {
+      isAwake = false;
+      for (const due of await store.due(2 * LIMITS.evaluationsAtOnceMax)) {
+        if (working.size >= LIMITS.evaluationsAtOnceMax || closing.signal.aborted) break;
+        if (!working.has(due.id)) begin(due);
+      }
     }
   };
   const wake = (): void => {
-    if (isAwake) return;
     isAwake = true;
-    // Once for everything one turn of the loop brought.
-    setImmediate(look);
+    if (looking || closing.signal.aborted) return;
+    looking = look()
+      .catch((error: unknown) => log.error({ err: error }, "evaluations could not be looked up"))
+      .finally(() => {
+        looking = null;
+        // Asked for after the last look and before this line.
+        if (isAwake) wake();
+      });
   };
   return {
     /** Takes up what waits from before. */
-    start: look,
+    start: wake,
     wake,
     /** The values, once none is due; null: the server stops first. */
     valuesOf: async (uuid: string): Promise<Record<string, unknown> | null> => {
       while (!closing.signal.aborted) {
-        const { isDue, values } = store.find(uuid);
+        const { isDue, values } = await store.find(uuid);
         if (!isDue) return values;
         await new Promise<void>((resolve) => {
           waiting.push(resolve);
@@ -97,9 +107,10 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
       }
       return null;
     },
-    close: (): void => {
+    close: async (): Promise<void> => {
       closing.abort(new Error("the server is stopping"));
       tellWaiting();
+      await looking;
     },
   };
 }

@@ -61,10 +61,10 @@ export function recordRoutes({ conversations }: { conversations: Conversations }
         }),
       },
     },
-    handle: ({ caller, uuid }) => {
-      const { id } = conversations.summary(caller.accountId, uuid);
-      const { messages } = conversations.history(uuid);
-      const failures = conversations.failedReplies(id, LIMITS.failuresShownMax);
+    handle: async ({ caller, uuid }) => {
+      const { id } = await conversations.summary(caller.accountId, uuid);
+      const { messages } = await conversations.history(uuid);
+      const failures = await conversations.failedReplies(id, LIMITS.failuresShownMax);
       return json(200, { data: messages.map(messageItem), failures: failures.map(failureItem) });
     },
   })];

@@ -188,22 +188,22 @@ export interface ConversationFilter {
  */
 export interface ConversationStore {
   create(args: NewConversation): Promise<CreateOutcome>;
-  find(uuid: string): Conversation | null;
+  find(uuid: string): Promise<Conversation | null>;
   /** Oldest first, the whole conversation. */
-  history(conversationId: number): Message[];
+  history(conversationId: number): Promise<Message[]>;
   /** Newest first, those that failed and were not had since, at most `rows`. */
-  failedReplies(conversationId: number, rows: number): FailedReply[];
+  failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
   /** Newest first, at most `rows`. */
-  recent(conversationId: number, rows: number): Message[];
+  recent(conversationId: number, rows: number): Promise<Message[]>;
   /** As lists show it; null: the account has no such conversation. */
-  summary(accountId: number, uuid: string): ConversationSummary | null;
+  summary(accountId: number, uuid: string): Promise<ConversationSummary | null>;
   /** Newest first; `before` is the id to continue below, 0 to start. */
   list(
     accountId: number,
     filter: ConversationFilter,
     before: number,
     rows: number,
-  ): ConversationSummary[];
+  ): Promise<ConversationSummary[]>;
   beginTurn(args: BeginTurn): Promise<BeginOutcome>;
   /** Stores the reply and posts the price. Throws when the turn is not open. */
   completeTurn(args: CompleteTurn): Promise<CommittedEvent[]>;

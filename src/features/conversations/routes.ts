@@ -30,7 +30,7 @@ import {
 
 interface ConversationRouteOptions {
   conversations: Conversations;
-  findAssistantByUuid(uuid: string): Assistant | null;
+  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   access: Access;
   streams: Streams;
   /** The AI SDK's way to send and to be answered. */
@@ -133,13 +133,13 @@ function createRoute(options: ConversationRouteOptions): Route {
     handle: async ({ body, http }) => {
       access.assertMayCreate(http);
       const uuid = body.assistant_id.toLowerCase();
-      const assistant = isUuid(uuid) ? options.findAssistantByUuid(uuid) : null;
+      const assistant = isUuid(uuid) ? await options.findAssistantByUuid(uuid) : null;
       if (!assistant) throw new Fault(404, "Assistant not found");
       if (!access.originAllowed(assistant, http)) throw originFault();
       const variables = variablesFrom(body.variables);
       const type = body.type ?? "widget";
       const conversation = await conversations.create({ assistant, type, variables });
-      const { messages } = conversations.history(conversation.uuid);
+      const { messages } = await conversations.history(conversation.uuid);
       const history = messages.map(historyItem);
       return json(200, { status: true, conversation_id: conversation.uuid, history });
     },
@@ -173,7 +173,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const key = readIdempotencyKey(http.headers["idempotency-key"]);
       const ui = uiMessages.read(http, body);
       const text = ui?.text ?? requiredText(body.message);
-      conversations.get(uuid);
+      await conversations.get(uuid);
       access.assertMaySend(uuid);
       const stream = access.streamOf(uuid);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
@@ -184,7 +184,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
         : first;
       if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
       return wantsEvents(http) && sent.kind !== "stored"
-        ? withReplay(sent, streams.openSse({
+        ? withReplay(sent, await streams.openSse({
             ...stream,
             position: { sequence: sent.fromSequence, chars: 0 },
             untilTurn: sent.turnId,
@@ -223,8 +223,8 @@ function readRoute({ conversations }: ConversationRouteOptions): Route {
     errorShape: "conversation",
     notFound: "Conversation not found",
     responses: { 200: { description: "The history", schema: HISTORY }, 404: NOT_FOUND },
-    handle: ({ uuid }) => {
-      const { conversation, messages } = conversations.history(uuid);
+    handle: async ({ uuid }) => {
+      const { conversation, messages } = await conversations.history(uuid);
       const { variables } = conversation;
       return json(200, {
         status: true,
@@ -252,8 +252,8 @@ function liveRoutes({ conversations, access, streams }: ConversationRouteOptions
       notFound: "Conversation not found",
       query: AFTER,
       responses: { 200: EVENTS, 404: NOT_FOUND, 429: BUSY },
-      handle: ({ uuid, query, http }) => {
-        conversations.get(uuid);
+      handle: async ({ uuid, query, http }) => {
+        await conversations.get(uuid);
         const position = readPosition(query.after, http.headers["last-event-id"]);
         return streams.openSse({ ...access.streamOf(uuid), position });
       },

@@ -42,16 +42,15 @@ export function conversationSocket(options: ConversationSocketOptions): SocketRo
   return {
     pattern: `${API_ROOT}/conversations/:uuid/socket`,
     errorShape: "conversation",
-    accept: (http) => {
+    accept: async (http) => {
       const uuid = (http.params[0] ?? "").toLowerCase();
       if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
-      conversations.get(uuid);
-      if (!access.originAllowedFor(uuid, http)) throw originFault();
+      await conversations.get(uuid);
+      if (!await access.originAllowedFor(uuid, http)) throw originFault();
       const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
-      const stream = access.streamOf(uuid);
-      streams.assertRoom(stream);
+      const open = await streams.openSocket({ ...access.streamOf(uuid), position });
       return (socket) => {
-        const session = streams.openSocket({ ...stream, position }, socket);
+        const session = open(socket);
         return {
           message: (text) => void obey(options, uuid, session, text, log),
           drained: () => session.drained(),
@@ -104,7 +103,7 @@ async function run(
     case "resume": {
       const position = parsePosition(command.after ?? "");
       if (!position) throw new Fault(422, "The after is not a position of this stream.");
-      session.resume(position);
+      await session.resume(position);
       return ["resumed", {}];
     }
     default: {

@@ -17,7 +17,7 @@ import type { Access } from "./access.ts";
 
 interface WidgetRouteOptions {
   access: Access;
-  findAssistantByUuid(uuid: string): Assistant | null;
+  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   /** A sentence when nothing can speak the assistant's language, or hear it but the words. */
   whyCannotTalk(assistant: Assistant, words: "typed" | null): string | null;
   /** ISO 639-1. */
@@ -58,8 +58,8 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
     errorShape: "conversation",
     notFound: "Assistant not found",
     responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
-    handle: ({ uuid, http }) => {
-      const assistant = options.findAssistantByUuid(uuid);
+    handle: async ({ uuid, http }) => {
+      const assistant = await options.findAssistantByUuid(uuid);
       if (!assistant) throw new Fault(404, "Assistant not found");
       if (!access.originAllowed(assistant, http)) throw originFault();
       const { initial_message: initial, widget_settings: widget } = assistant.settings;

@@ -97,8 +97,8 @@ export interface KnowledgebaseStore {
   remove(args: {
     accountId: number; knowledgebaseId: number; now: Instant;
   }): Promise<Document[] | null>;
-  find(accountId: number, knowledgebaseId: number): Knowledgebase | null;
-  list(accountId: number): Knowledgebase[];
+  find(accountId: number, knowledgebaseId: number): Promise<Knowledgebase | null>;
+  list(accountId: number): Promise<Knowledgebase[]>;
 
   createDocument(args: NewDocument): Promise<
     | { kind: "created"; document: Document; events: CommittedEvent[] }
@@ -111,11 +111,13 @@ export interface KnowledgebaseStore {
   removeDocument(
     args: { accountId: number; documentId: number; now: Instant },
   ): Promise<Document | null>;
-  findDocument(accountId: number, knowledgebaseId: number, documentId: number): Document | null;
-  documents(knowledgebaseId: number): Document[];
+  findDocument(
+    accountId: number, knowledgebaseId: number, documentId: number,
+  ): Promise<Document | null>;
+  documents(knowledgebaseId: number): Promise<Document[]>;
 
   /** Documents still to be read, oldest first, of all accounts. */
-  unread(): Document[];
+  unread(): Promise<Document[]>;
   /**
    * Removes what was stored by a server that ended while it read; false when the document is gone.
    * How often that happened does not count: a document can end an extractor, never the server.
@@ -141,7 +143,7 @@ export interface KnowledgebaseStore {
     knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
   ): Promise<Passage[]>;
   /** Every passage in order, at most `rows`. */
-  passages(knowledgebaseId: number, rows: number): Passage[];
+  passages(knowledgebaseId: number, rows: number): Promise<Passage[]>;
 }
 
 export interface Knowledgebases {
@@ -149,8 +151,8 @@ export interface Knowledgebases {
   /** The rest throw Fault 404 when the account has no such knowledgebase or document. */
   update(accountId: number, id: number, changes: Partial<Naming>): Promise<Knowledgebase>;
   remove(accountId: number, id: number): Promise<void>;
-  get(accountId: number, id: number): Knowledgebase;
-  list(accountId: number): Knowledgebase[];
+  get(accountId: number, id: number): Promise<Knowledgebase>;
+  list(accountId: number): Promise<Knowledgebase[]>;
   /** `upload`: where the file was put; it is moved away from there. */
   createDocument(args: Naming & {
     accountId: number;
@@ -162,8 +164,8 @@ export interface Knowledgebases {
     accountId: number, knowledgebaseId: number, id: number, changes: Partial<Naming>,
   ): Promise<Document>;
   removeDocument(accountId: number, knowledgebaseId: number, id: number): Promise<void>;
-  getDocument(accountId: number, knowledgebaseId: number, id: number): Document;
-  documents(accountId: number, knowledgebaseId: number): Document[];
+  getDocument(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
+  documents(accountId: number, knowledgebaseId: number): Promise<Document[]>;
 }
 
 const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
@@ -185,14 +187,16 @@ interface KnowledgebasesOptions {
 
 export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgebases {
   const { store, system } = options;
-  const get = (accountId: number, id: number): Knowledgebase => {
-    const found = store.find(accountId, id);
+  const get = async (accountId: number, id: number): Promise<Knowledgebase> => {
+    const found = await store.find(accountId, id);
     if (!found) throw knowledgebaseNotFound();
     return found;
   };
-  const getDocument = (accountId: number, knowledgebaseId: number, id: number): Document => {
-    get(accountId, knowledgebaseId);
-    const found = store.findDocument(accountId, knowledgebaseId, id);
+  const getDocument = async (
+    accountId: number, knowledgebaseId: number, id: number,
+  ): Promise<Document> => {
+    await get(accountId, knowledgebaseId);
+    const found = await store.findDocument(accountId, knowledgebaseId, id);
     if (!found) throw documentNotFound();
     return found;
   };
@@ -214,7 +218,7 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     list: (accountId) => store.list(accountId),
     createDocument: (args) => createDocument(options, args),
     updateDocument: async (accountId, knowledgebaseId, documentId, changes) => {
-      getDocument(accountId, knowledgebaseId, documentId);
+      await getDocument(accountId, knowledgebaseId, documentId);
       const saved = await store.updateDocument({
         ...changes, accountId, documentId, now: system.now(),
       });
@@ -222,14 +226,14 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
       return saved;
     },
     removeDocument: async (accountId, knowledgebaseId, documentId) => {
-      getDocument(accountId, knowledgebaseId, documentId);
+      await getDocument(accountId, knowledgebaseId, documentId);
       const gone = await store.removeDocument({ accountId, documentId, now: system.now() });
       if (!gone) throw documentNotFound();
       options.forget(gone);
     },
     getDocument,
-    documents: (accountId, knowledgebaseId) =>
-      store.documents(get(accountId, knowledgebaseId).id),
+    documents: async (accountId, knowledgebaseId) =>
+      store.documents((await get(accountId, knowledgebaseId)).id),
   };
 }
 

@@ -12,7 +12,7 @@ import type { Document, KnowledgebaseStore, ReadOutcome } from "./knowledgebases
 
 interface DocumentProcessor {
   /** Takes up what an earlier process left unread. */
-  start(): void;
+  start(): Promise<void>;
   enqueue(document: Document): void;
   /** Gives up reading it and removes its file. */
   forget(document: Document): void;
@@ -78,7 +78,13 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
     next();
   };
   return {
-    start: () => store.unread().forEach(enqueue),
+    start: async () => {
+      for (const document of await store.unread()) {
+        // One may have come while the others were looked up.
+        const isKnown = reading.has(document.id) || waiting.some(({ id }) => id === document.id);
+        if (!isKnown) enqueue(document);
+      }
+    },
     enqueue,
     forget: (document) => {
       const index = waiting.findIndex(({ id }) => id === document.id);

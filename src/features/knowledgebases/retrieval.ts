@@ -43,7 +43,7 @@ interface Retrieval {
    */
   referenceFor(reader: Reader, question: string): Promise<string | null>;
   /** Names of documents a reader has: what people who talk with it may say. */
-  titlesOf(reader: Reader): string[];
+  titlesOf(reader: Reader): Promise<string[]>;
 }
 
 const wirePassage = ({ documentId, document, chunk, headings, page, url, text }: Passage) => ({
@@ -87,7 +87,7 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
     store.search(
       knowledgebaseId, query, LIMITS.passagesPerSearchMax, await meaningOf(query));
   const search: Retrieval["search"] = async (accountId, knowledgebaseId, query) => {
-    const knowledgebase = store.find(accountId, knowledgebaseId);
+    const knowledgebase = await store.find(accountId, knowledgebaseId);
     if (!knowledgebase) return { error: "The knowledgebase is gone." };
     const found = await find(knowledgebase.id, query);
     return {
@@ -109,15 +109,16 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
             : { error: "The argument query is missing." },
       };
     },
-    titlesOf: ({ accountId, settings: { knowledgebase_id: id } }) =>
-      (id === null || store.find(accountId, id) === null
+    titlesOf: async ({ accountId, settings: { knowledgebase_id: id } }) =>
+      (id === null || await store.find(accountId, id) === null
         ? []
-        : store.documents(id).slice(0, LIMITS.recogniserHintsMax).map(({ name }) => name)),
+        : (await store.documents(id)).slice(0, LIMITS.recogniserHintsMax).map(({ name }) => name)),
     referenceFor: async ({ accountId, settings }, question) => {
       const { knowledgebase_id: id, knowledgebase_mode: mode } = settings;
-      const knowledgebase = id === null || mode !== "prompt" ? null : store.find(accountId, id);
+      if (id === null || mode !== "prompt") return null;
+      const knowledgebase = await store.find(accountId, id);
       if (!knowledgebase) return null;
-      const whole = store.passages(knowledgebase.id, LIMITS.passagesInPromptMax + 1);
+      const whole = await store.passages(knowledgebase.id, LIMITS.passagesInPromptMax + 1);
       const fits = whole.length <= LIMITS.passagesInPromptMax
         && estimateTokens(asText(whole)) <= LIMITS.knowledgeTokensMax;
       const chosen = fits ? whole : await find(knowledgebase.id, question);

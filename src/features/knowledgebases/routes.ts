@@ -95,8 +95,8 @@ function collectionRoutes(knowledgebases: Knowledgebases): Route[] {
       path,
       summary: "List the knowledgebases",
       responses: { 200: { description: "All", schema: dataOf(listOf(KnowledgebaseSchema, "All.")) } },
-      handle: ({ caller }) =>
-        json(200, { data: knowledgebases.list(caller.accountId).map(wireKnowledgebase) }),
+      handle: async ({ caller }) =>
+        json(200, { data: (await knowledgebases.list(caller.accountId)).map(wireKnowledgebase) }),
     }),
     keyRoute({
       ...COMMON,
@@ -125,8 +125,8 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
       params: ofBase,
       summary: "Read one knowledgebase",
       responses: { 200: { description: "It", schema: dataOf(KnowledgebaseSchema) } },
-      handle: ({ caller, id }) =>
-        json(200, { data: wireKnowledgebase(knowledgebases.get(caller.accountId, id)) }),
+      handle: async ({ caller, id }) =>
+        json(200, { data: wireKnowledgebase(await knowledgebases.get(caller.accountId, id)) }),
     }),
     ...(["PUT", "PATCH"] as const).map((method) =>
       keyRoute({
@@ -181,8 +181,10 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       responses: {
         200: { description: "All", schema: dataOf(listOf(DocumentSchema, "All.")) },
       },
-      handle: ({ caller, id }) =>
-        json(200, { data: knowledgebases.documents(caller.accountId, id).map(wireDocument) }),
+      handle: async ({ caller, id }) => {
+        const documents = await knowledgebases.documents(caller.accountId, id);
+        return json(200, { data: documents.map(wireDocument) });
+      },
     }),
     keyRoute({
       ...COMMON,
@@ -191,8 +193,8 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       params: ofDocument,
       summary: "Read one document's state",
       responses: { 200: { description: "It", schema: dataOf(DocumentSchema) } },
-      handle: ({ caller, id, http }) => {
-        const document = knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
+      handle: async ({ caller, id, http }) => {
+        const document = await knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
         return json(200, { data: wireDocument(document) });
       },
     }),
@@ -234,7 +236,7 @@ function createDocumentRoute(options: KnowledgebaseRoutesOptions): Route {
     },
     handle: async ({ caller, id, body, http }) => {
       const { accountId } = caller;
-      knowledgebases.get(accountId, id);
+      await knowledgebases.get(accountId, id);
       const { name, description = null, type } = body;
       const source = type === "website" ? websiteSource(body) : fileSource(http);
       const document = await knowledgebases.createDocument({

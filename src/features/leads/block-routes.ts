@@ -36,9 +36,9 @@ export function blockRoutes(leads: Leads): Route[] {
       summary: "List the numbers nobody may call, newest first",
       query: Type.Object(pageQuery()),
       responses: { 200: { description: "A page", schema: PageSchema(BlockedSchema) } },
-      handle: ({ caller, query, http, baseUrl }) => {
+      handle: async ({ caller, query, http, baseUrl }) => {
         const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
-        const { items, total } = leads.blockedPage(caller.accountId, { page, perPage });
+        const { items, total } = await leads.blockedPage(caller.accountId, { page, perPage });
         return json(200, pageEnvelope(
           { items: items.map(wireBlocked), total },
           { path: `${baseUrl}${path}`, query: http.query, page, perPage }));

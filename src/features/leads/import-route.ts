@@ -58,7 +58,7 @@ export function importRoute(
     handle: async ({ caller, body, http }) => {
       const { accountId } = caller;
       const { campaign_id: campaignId, allow_dupplicate: allowsDuplicates = false } = body;
-      leads.assertCampaign(accountId, campaignId);
+      await leads.assertCampaign(accountId, campaignId);
       const data = await importFile(uploadOf(http.form), (batch) =>
         leads.addAll({ accountId, campaignId, leads: batch, allowsDuplicates }));
       return json(200, { message: "Leads imported successfully", data });

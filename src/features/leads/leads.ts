@@ -102,11 +102,11 @@ export interface LeadStore {
     Promise<UpdateLeadOutcome>;
   /** Its contacts go too. */
   remove(args: { accountId: number; leadId: number; now: Instant }): Promise<RemoveLeadOutcome>;
-  find(accountId: number, leadId: number): WholeLead | null;
+  find(accountId: number, leadId: number): Promise<WholeLead | null>;
   /** Newest first; secondary contacts are inside their leads. */
-  list(accountId: number, filter: LeadFilter, offset: number, rows: number): WholeLead[];
-  count(accountId: number, filter: LeadFilter): number;
-  ownsCampaign(accountId: number, campaignId: number): boolean;
+  list(accountId: number, filter: LeadFilter, offset: number, rows: number): Promise<WholeLead[]>;
+  count(accountId: number, filter: LeadFilter): Promise<number>;
+  ownsCampaign(accountId: number, campaignId: number): Promise<boolean>;
   /** Also blacklists every lead of the number; null when the list is full. */
   block(args: {
     accountId: number; phoneNumber: string; reason: string | null; blockedMax: number;
@@ -115,8 +115,8 @@ export interface LeadStore {
   /** Leads stay blacklisted until somebody sets them anew. */
   unblock(args: { accountId: number; phoneNumber: string }): Promise<boolean>;
   /** Newest first. */
-  blocked(accountId: number, offset: number, rows: number): BlockedNumber[];
-  countBlocked(accountId: number): number;
+  blocked(accountId: number, offset: number, rows: number): Promise<BlockedNumber[]>;
+  countBlocked(accountId: number): Promise<number>;
 }
 
 interface LeadsOptions {
@@ -154,8 +154,8 @@ function refusalOf(kind: Exclude<UpdateLeadOutcome["kind"], "updated">): Fault {
 }
 
 export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions) {
-  const get = (accountId: number, leadId: number): WholeLead => {
-    const lead = store.find(accountId, leadId);
+  const get = async (accountId: number, leadId: number): Promise<WholeLead> => {
+    const lead = await store.find(accountId, leadId);
     if (!lead) throw notFound();
     return lead;
   };
@@ -172,8 +172,8 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
     get,
     addAll,
     /** Fault 404 without the campaign. */
-    assertCampaign: (accountId: number, campaignId: number): void => {
-      if (!store.ownsCampaign(accountId, campaignId)) throw campaignNotFound();
+    assertCampaign: async (accountId: number, campaignId: number): Promise<void> => {
+      if (!await store.ownsCampaign(accountId, campaignId)) throw campaignNotFound();
     },
     /** Fault 422 for a number the campaign has already. */
     create: async (
@@ -195,11 +195,11 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
       bus.publishCommitted(outcome.events);
       onQueueChange();
     },
-    page: (
+    page: async (
       accountId: number, filter: LeadFilter, { page, perPage }: { page: number; perPage: number },
     ) => ({
-      items: store.list(accountId, filter, (page - 1) * perPage, perPage),
-      total: store.count(accountId, filter),
+      items: await store.list(accountId, filter, (page - 1) * perPage, perPage),
+      total: await store.count(accountId, filter),
     }),
     block: async (
       accountId: number, phoneNumber: string, reason: string | null,
@@ -217,9 +217,11 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
         throw new Fault(404, "Phone number not found");
       }
     },
-    blockedPage: (accountId: number, { page, perPage }: { page: number; perPage: number }) => ({
-      items: store.blocked(accountId, (page - 1) * perPage, perPage),
-      total: store.countBlocked(accountId),
+    blockedPage: async (
+      accountId: number, { page, perPage }: { page: number; perPage: number },
+    ) => ({
+      items: await store.blocked(accountId, (page - 1) * perPage, perPage),
+      total: await store.countBlocked(accountId),
     }),
   };
 }

@@ -104,7 +104,7 @@ function createRoute(leads: Leads): Route {
       200: { description: "Added", schema: SavedSchema }, ...missing,
     },
     handle: async ({ caller, body }) => {
-      leads.assertCampaign(caller.accountId, body.campaign_id);
+      await leads.assertCampaign(caller.accountId, body.campaign_id);
       const errors: FieldErrors = {};
       const main = contactFrom(body, "", errors);
       const contacts = (body.secondary_contacts ?? []).map((contact, index) =>
@@ -126,7 +126,7 @@ function listRoute(leads: Leads): Route {
     summary: "List leads in pages, newest first",
     query: ListQuery,
     responses: { 200: { description: "A page", schema: PageSchema(LeadSchema) } },
-    handle: ({ caller, query, http, baseUrl }) => {
+    handle: async ({ caller, query, http, baseUrl }) => {
       const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
       const filter: LeadFilter = {
         ...(query.status === undefined ? {} : { status: query.status }),
@@ -137,7 +137,7 @@ function listRoute(leads: Leads): Route {
           : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
         ...dayRange(query),
       };
-      const { items, total } = leads.page(caller.accountId, filter, { page, perPage });
+      const { items, total } = await leads.page(caller.accountId, filter, { page, perPage });
       const path = `${baseUrl}/user/leads`;
       return json(200, pageEnvelope(
         { items: items.map(wireLead), total }, { path, query: http.query, page, perPage }));
@@ -175,7 +175,7 @@ function itemRoutes(leads: Leads): Route[] {
       method: "GET",
       summary: "Read one lead",
       responses: { 200: { description: "The lead", schema: LeadSchema }, ...missing },
-      handle: ({ caller, id }) => json(200, wireLead(leads.get(caller.accountId, id))),
+      handle: async ({ caller, id }) => json(200, wireLead(await leads.get(caller.accountId, id))),
     }),
     ...(["PUT", "PATCH"] as const).map((method) =>
       keyRoute({
@@ -189,9 +189,9 @@ function itemRoutes(leads: Leads): Route[] {
           200: { description: "Changed", schema: SavedSchema }, ...missing, ...busy,
         },
         handle: async ({ caller, id, body }) => {
-          leads.get(caller.accountId, id);
+          await leads.get(caller.accountId, id);
           await leads.update(caller.accountId, id, changesFrom(body));
-          const data = wireLead(leads.get(caller.accountId, id));
+          const data = wireLead(await leads.get(caller.accountId, id));
           return json(200, { message: "Lead updated successfully", data });
         },
       })),

@@ -25,11 +25,11 @@ type InboundRoute =
 
 export interface InboundStore {
   /** The number in E.164, bought here and not suspended; null: nobody has it. */
-  findProvided(phoneNumber: string): PhoneNumber | null;
+  findProvided(phoneNumber: string): Promise<PhoneNumber | null>;
   /** The account that has it and the hosted carrier it is at; null: nobody's, or at none. */
-  findHosted(phoneNumber: string): { accountId: number; carrier: HostedAccount } | null;
+  findHosted(phoneNumber: string): Promise<{ accountId: number; carrier: HostedAccount } | null>;
   /** The inbound assistant the number rings at. */
-  assistantOn(phoneNumberId: number): { id: number; isActive: boolean } | null;
+  assistantOn(phoneNumberId: number): Promise<{ id: number; isActive: boolean } | null>;
 }
 
 const refused = (cause: Extract<InboundRoute, { kind: "refused" }>["cause"]): InboundRoute =>
@@ -55,42 +55,43 @@ export function createInboundRouting(
     trunks: Pick<SipTrunks, "all" | "approvedAccount">;
   },
 ) {
-  const answer = (
+  const answer = async (
     { id, accountId, phoneNumber: number }: Pick<PhoneNumber, "id" | "accountId" | "phoneNumber">,
-  ): InboundRoute => {
-    const assistant = store.assistantOn(id);
+  ): Promise<InboundRoute> => {
+    const assistant = await store.assistantOn(id);
     if (!assistant) return refused("no_assistant");
     if (!assistant.isActive) return refused("inactive_assistant");
     return { kind: "assistant", assistantId: assistant.id, accountId, number };
   };
   /** Where the operator has said whose a number is, its claims alone. */
-  const entitledAmong = (claims: SipTrunkRecord[]): SipTrunkRecord[] => {
+  const entitledAmong = async (claims: SipTrunkRecord[]): Promise<SipTrunkRecord[]> => {
     if (new Set(claims.map(({ accountId }) => accountId)).size < 2) return claims;
-    const approved = claims.filter(({ phoneNumber, accountId }) =>
-      trunks.approvedAccount(phoneNumber) === accountId);
+    const owners = await Promise.all(
+      claims.map(({ phoneNumber }) => trunks.approvedAccount(phoneNumber)));
+    const approved = claims.filter(({ accountId }, index) => owners[index] === accountId);
     return approved.length > 0 ? approved : claims;
   };
-  const findProvided = (called: string): PhoneNumber | null =>
+  const findProvided = (called: string): Promise<PhoneNumber | null> =>
     store.findProvided(called.startsWith("+") ? called : `+${called}`);
 
-  return ({ calledNumber, sourceAddress, trunkId }: InboundCall): InboundRoute => {
+  return async ({ calledNumber, sourceAddress, trunkId }: InboundCall): Promise<InboundRoute> => {
     const called = calledNumber.trim();
     if (sourceAddress === null) {
-      const number = findProvided(called);
-      return number ? answer(number) : refused("unknown_number");
+      const number = await findProvided(called);
+      return number ? await answer(number) : refused("unknown_number");
     }
-    const all = trunks.all();
+    const all = await trunks.all();
     const shown = all.find(({ id }) => id === trunkId) ?? null;
     // Who has logged in is an account's own telephone system and means that account's numbers.
     const inView = shown ? all.filter(({ accountId }) => accountId === shown.accountId) : all;
     const meant = inView.filter((trunk) => likenessOf(called, trunk) !== null);
     const admitted = meant.filter((one) => admits(one, shown, sourceAddress));
-    const entitled = entitledAmong(admitted);
+    const entitled = await entitledAmong(admitted);
     // Nobody hears what may be meant for somebody else.
     if (new Set(entitled.map(({ accountId }) => accountId)).size > 1) return refused("tied");
     const trunk = likeliest(called, entitled);
     if (trunk) return answer(trunk);
-    const isThere = meant.length > 0 || findProvided(called) !== null;
+    const isThere = meant.length > 0 || await findProvided(called) !== null;
     return refused(isThere ? "not_allowed" : "unknown_number");
   };
 }

@@ -25,15 +25,15 @@ export interface StockedNumber extends NewStock {
 /** Writes are one transaction each. */
 export interface NumberInventory {
   /** Free numbers of the country, by number. */
-  findFree(countryCode: string, contains: string, most: number): StockedNumber[];
-  findFreeNumber(phoneNumber: string): StockedNumber | null;
+  findFree(countryCode: string, contains: string, most: number): Promise<StockedNumber[]>;
+  findFreeNumber(phoneNumber: string): Promise<StockedNumber | null>;
   /** True also when the same purchase had taken it before; false when it is not to be had. */
   take(args: { phoneNumber: string; purchaseUuid: string }): Promise<boolean>;
-  isTaken(purchaseUuid: string): boolean;
+  isTaken(purchaseUuid: string): Promise<boolean>;
   /** Does nothing once the number is somebody else's. */
   putBack(purchaseUuid: string): Promise<void>;
   /** Resolves to how many are new; those that are there only have their carrier changed, if any. */
   stock(args: { numbers: NewStock[]; now: Instant }): Promise<number>;
   /** All, by number. */
-  list(): StockedNumber[];
+  list(): Promise<StockedNumber[]>;
 }

@@ -38,9 +38,9 @@ export interface PhoneNumber {
 /** What other features see: numbers that can be given to assistants and called from. */
 export interface PhoneNumberStore {
   /** Null when the account has no such number, or it is suspended. */
-  find(accountId: number, phoneNumberId: number): PhoneNumber | null;
+  find(accountId: number, phoneNumberId: number): Promise<PhoneNumber | null>;
   /** All numbers of the account that are not suspended, oldest first. */
-  list(accountId: number): PhoneNumber[];
+  list(accountId: number): Promise<PhoneNumber[]>;
 }
 
 export type ReleaseOutcome =
@@ -50,9 +50,9 @@ export type ReleaseOutcome =
 
 /** What the owner sees: suspended numbers too. Writes are one transaction each. */
 export interface OwnedNumberStore extends PhoneNumberStore {
-  findOwned(accountId: number, phoneNumberId: number): PhoneNumber | null;
+  findOwned(accountId: number, phoneNumberId: number): Promise<PhoneNumber | null>;
   /** Oldest first. */
-  listOwned(accountId: number): PhoneNumber[];
+  listOwned(accountId: number): Promise<PhoneNumber[]>;
   /** False when the account has no such number. */
   rename(args: {
     accountId: number; phoneNumberId: number; nickname: string | null;
@@ -79,22 +79,22 @@ const numberNotFound = (): Fault => new Fault(404, "Phone number not found.");
 
 export interface OwnedNumbers {
   /** Fault 404 when the account has no such number. */
-  get(accountId: number, phoneNumberId: number): PhoneNumber;
-  list(accountId: number): PhoneNumber[];
+  get(accountId: number, phoneNumberId: number): Promise<PhoneNumber>;
+  list(accountId: number): Promise<PhoneNumber[]>;
   /** Fault 404. */
   rename(accountId: number, phoneNumberId: number, nickname: string | null): Promise<PhoneNumber>;
   /** Fault 404; Fault 400 when it is given up already. Resolves to its type. */
   release(accountId: number, phoneNumberId: number): Promise<PhoneNumberType>;
   /** The handler receives each number that went at once because its owner gave it up. */
-  onRemoved(handler: (phoneNumberId: number) => void): void;
+  onRemoved(handler: (phoneNumberId: number) => Promise<void>): void;
 }
 
 export function createOwnedNumbers(
   { store, bus, system }: { store: OwnedNumberStore; bus: EventBus; system: System },
 ): OwnedNumbers {
-  const handlers = new Set<(phoneNumberId: number) => void>();
-  const get = (accountId: number, phoneNumberId: number): PhoneNumber => {
-    const number = store.findOwned(accountId, phoneNumberId);
+  const handlers = new Set<(phoneNumberId: number) => Promise<void>>();
+  const get = async (accountId: number, phoneNumberId: number): Promise<PhoneNumber> => {
+    const number = await store.findOwned(accountId, phoneNumberId);
     if (!number) throw numberNotFound();
     return number;
   };
@@ -113,7 +113,9 @@ export function createOwnedNumbers(
         throw new Fault(400, "Phone number is already scheduled for release.");
       }
       bus.publishCommitted(outcome.events);
-      if (outcome.kind === "removed") for (const handler of handlers) handler(phoneNumberId);
+      if (outcome.kind === "removed") {
+        await Promise.all([...handlers].map((handler) => handler(phoneNumberId)));
+      }
       return outcome.type;
     },
     onRemoved: (handler) => void handlers.add(handler),

@@ -57,13 +57,13 @@ interface NumberReturn {
 /** Writes are one transaction each. */
 export interface PurchaseStore {
   /** Whether the account was ever credited. */
-  hasPaymentMethod(accountId: number): boolean;
+  hasPaymentMethod(accountId: number): Promise<boolean>;
   /** Bought by somebody, or being bought. */
-  isInUse(phoneNumber: string): boolean;
-  findPurchase(uuid: string): Purchase | null;
-  findPurchaseByKey(accountId: number, idempotencyKey: string): Purchase | null;
+  isInUse(phoneNumber: string): Promise<boolean>;
+  findPurchase(uuid: string): Promise<Purchase | null>;
+  findPurchaseByKey(accountId: number, idempotencyKey: string): Promise<Purchase | null>;
   /** Orders whose end is open: state `ordered` or `lost`, oldest first. */
-  openPurchases(rows: number): Purchase[];
+  openPurchases(rows: number): Promise<Purchase[]>;
   /** Reserves the price and writes the order, or writes nothing. */
   order(purchase: NewPurchase): Promise<OrderOutcome>;
   /** Posts the charge and writes number and event; the number goes back unless it was `ordered`. */
@@ -76,7 +76,7 @@ export interface PurchaseStore {
     now: Instant;
   }): Promise<void>;
   /** What is to go back to its provider, oldest first. */
-  returns(rows: number): NumberReturn[];
+  returns(rows: number): Promise<NumberReturn[]>;
   finishReturn(id: number): Promise<void>;
 }
 
@@ -266,12 +266,12 @@ function createSweep(
         silent.add(provider);
       }
     };
-    for (const purchase of store.openPurchases(LIMITS.numberSweepRowsMax)) {
+    for (const purchase of await store.openPurchases(LIMITS.numberSweepRowsMax)) {
       if (desk.workOn(purchase.uuid)) continue;
       await trying(purchase.provider, () =>
         desk.attend(purchase.uuid, () => settling.resume(purchase)));
     }
-    for (const back of store.returns(LIMITS.numberSweepRowsMax)) {
+    for (const back of await store.returns(LIMITS.numberSweepRowsMax)) {
       await trying(back.provider, () => settling.giveBack(back));
     }
   };
@@ -283,7 +283,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
   const settling = createSettling(options);
   const desk = createDesk();
   const replay = async (uuid: string, phoneNumber: string): Promise<Bought> => {
-    const known = store.findPurchase(uuid);
+    const known = await store.findPurchase(uuid);
     if (known?.phoneNumber !== phoneNumber) throw refusals.keyOfAnother();
     if (known.state === "ordered") {
       const work = desk.workOn(uuid) ?? desk.attend(uuid, () => settling.resume(known));
@@ -291,7 +291,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
         if (!(error instanceof ProviderError)) throw error;
       });
     }
-    return endOf(store.findPurchase(uuid), true);
+    return endOf(await store.findPurchase(uuid), true);
   };
   const findOffer = async (number: ParsedNumber) => {
     try {
@@ -313,7 +313,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
     if (ordered.kind === "in_use") throw refusals.inUse();
     if (ordered.kind === "no_payment_method") throw refusals.noPaymentMethod();
     if (ordered.kind === "balance_too_low") throw refusals.paymentFailed();
-    return endOf(store.findPurchase(purchase.uuid), false);
+    return endOf(await store.findPurchase(purchase.uuid), false);
   };
   return {
     search: offers.search,
@@ -321,16 +321,16 @@ export function createPurchases(options: PurchaseOptions): Purchases {
       const number = parseNumber(text);
       if (!number) throw new Fault(422, UNPARSABLE);
       const { phoneNumber } = number;
-      const findKnown = (): Purchase | null =>
-        idempotencyKey === null ? null : store.findPurchaseByKey(accountId, idempotencyKey);
-      const known = findKnown();
+      const findKnown = async (): Promise<Purchase | null> =>
+        idempotencyKey === null ? null : await store.findPurchaseByKey(accountId, idempotencyKey);
+      const known = await findKnown();
       if (known) return replay(known.uuid, phoneNumber);
-      if (!store.hasPaymentMethod(accountId)) throw refusals.noPaymentMethod();
-      if (store.isInUse(phoneNumber)) throw refusals.inUse();
+      if (!await store.hasPaymentMethod(accountId)) throw refusals.noPaymentMethod();
+      if (await store.isInUse(phoneNumber)) throw refusals.inUse();
       const found = await findOffer(number);
       if (!found) {
         // Sold while it was looked for: perhaps to the same request, which had come before.
-        const meanwhile = findKnown();
+        const meanwhile = await findKnown();
         if (meanwhile) return replay(meanwhile.uuid, phoneNumber);
         throw refusals.notAvailable();
       }

@@ -8,7 +8,7 @@ import type { CommittedEvent } from "#events/events.ts";
 
 export interface RenewalStore {
   /** Numbers whose time has come, the longest overdue first. */
-  due(now: Instant, rows: number): { accountId: number; phoneNumberId: number }[];
+  due(now: Instant, rows: number): Promise<{ accountId: number; phoneNumberId: number }[]>;
   /** One step of one number; nothing when its time has not come. */
   renew(args: {
     accountId: number; phoneNumberId: number; now: Instant; graceMicros: number;
@@ -31,7 +31,7 @@ export function createRenewals({ store, bus, system, log, graceDays }: RenewalOp
       const failed = new Set<number>();
       for (;;) {
         const now = system.now();
-        const due = store.due(now, LIMITS.numberSweepRowsMax)
+        const due = (await store.due(now, LIMITS.numberSweepRowsMax))
           .filter(({ phoneNumberId }) => !failed.has(phoneNumberId));
         if (due.length === 0) return;
         for (const { accountId, phoneNumberId } of due) {

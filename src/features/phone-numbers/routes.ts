@@ -164,8 +164,8 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       responses: {
         200: { description: "All", schema: dataOf(listOf(NumberSchema, "All.")) },
       },
-      handle: ({ caller }) =>
-        json(200, { data: numbers.list(caller.accountId).map(wireNumber) }),
+      handle: async ({ caller }) =>
+        json(200, { data: (await numbers.list(caller.accountId)).map(wireNumber) }),
     }),
     keyRoute({
       ...COMMON,
@@ -173,7 +173,7 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       path: "/user/phone-numbers",
       summary: "List the numbers that can send SMS and have a subscription",
       responses: { 200: { description: "All of them", schema: listOf(NumberSchema, "All of them.") } },
-      handle: ({ caller }) => json(200, numbers.list(caller.accountId)
+      handle: async ({ caller }) => json(200, (await numbers.list(caller.accountId))
         .filter((number) => number.smsCapable && CAN_SEND_SMS && hasSubscription(number))
         .map(wireNumber)),
     }),
@@ -243,8 +243,8 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       responses: {
         200: { description: "The number", schema: dataOf(NumberSchema) },
       },
-      handle: ({ caller, id }) =>
-        json(200, { data: wireNumber(numbers.get(caller.accountId, id)) }),
+      handle: async ({ caller, id }) =>
+        json(200, { data: wireNumber(await numbers.get(caller.accountId, id)) }),
     }),
     keyRoute({
       ...COMMON,
@@ -263,7 +263,7 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       },
       handle: async ({ caller: { accountId }, id, body: { nickname } }) => {
         const number = nickname === undefined
-          ? numbers.get(accountId, id)
+          ? await numbers.get(accountId, id)
           : await numbers.rename(accountId, id, nickname === "" ? null : nickname);
         const { phoneNumber, countryCode, type } = number;
         const data = { id, phone_number: phoneNumber, country_code: countryCode, type };

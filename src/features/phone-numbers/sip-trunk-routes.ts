@@ -248,7 +248,8 @@ function readRoutes(trunks: SipTrunks): Route[] {
       responses: {
         200: { description: "All", schema: dataOf(listOf(ListedSchema, "All.")) },
       },
-      handle: ({ caller }) => json(200, { data: trunks.list(caller.accountId).map(listed) }),
+      handle: async ({ caller }) =>
+        json(200, { data: (await trunks.list(caller.accountId)).map(listed) }),
     }),
     keyRoute({
       ...COMMON,
@@ -259,7 +260,8 @@ function readRoutes(trunks: SipTrunks): Route[] {
       responses: {
         200: { description: "The trunk", schema: dataOf(TrunkSchema) },
       },
-      handle: ({ caller, id }) => json(200, { data: wired(trunks.get(caller.accountId, id)) }),
+      handle: async ({ caller, id }) =>
+        json(200, { data: wired(await trunks.get(caller.accountId, id)) }),
     }),
   ];
 }

@@ -77,19 +77,19 @@ export interface SipTrunkStore {
   /** Says whose the number is, in place of whoever's it was; false: there is no such account. */
   approve(args: { phoneNumber: string; accountId: number; now: Instant }): Promise<boolean>;
   /** The account the operator has given the number to; null: none. */
-  approvedAccount(phoneNumber: string): number | null;
-  find(accountId: number, id: number): StoredSipTrunk | null;
+  approvedAccount(phoneNumber: string): Promise<number | null>;
+  find(accountId: number, id: number): Promise<StoredSipTrunk | null>;
   /** Oldest first. */
-  list(accountId: number): StoredSipTrunk[];
+  list(accountId: number): Promise<StoredSipTrunk[]>;
   /** The trunks of all accounts, oldest first. */
-  all(): StoredSipTrunk[];
+  all(): Promise<StoredSipTrunk[]>;
 }
 
 export interface SipTrunks {
   /** Oldest first. */
-  list(accountId: number): SipTrunkRecord[];
+  list(accountId: number): Promise<SipTrunkRecord[]>;
   /** Fault 404. */
-  get(accountId: number, id: number): SipTrunkRecord;
+  get(accountId: number, id: number): Promise<SipTrunkRecord>;
   /**
    * `errors`: what the schema found wrong with what is not among the fields. Fault 422 with these
    * and all that the rules find; Fault 409; Fault 500 when it could not be stored.
@@ -102,9 +102,9 @@ export interface SipTrunks {
     accountId: number, id: number, changes: Partial<SipTrunkFields>, errors: FieldErrors,
   ): Promise<SipTrunkRecord>;
   /** The number was given up, and the trunk is gone with it. */
-  removed(id: number): void;
+  removed(id: number): Promise<void>;
   /** The trunks of all accounts, oldest first, without secrets; kept in memory. */
-  all(): readonly SipTrunkRecord[];
+  all(): Promise<readonly SipTrunkRecord[]>;
   approvedAccount: SipTrunkStore["approvedAccount"];
   carrier: SipTrunkPort;
 }
@@ -112,10 +112,13 @@ export interface SipTrunks {
 /** For the carrier and nobody else: it sees passwords, which it neither logs nor sends on. */
 interface SipTrunkPort {
   /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
-  listActive(): SipTrunk[];
-  findByNumberId(id: number): SipTrunk | null;
-  /** The handler receives a trunk's id after each commit that changed it, or deleted it. */
-  onChange(handler: (id: number) => void): () => void;
+  listActive(): Promise<SipTrunk[]>;
+  findByNumberId(id: number): Promise<SipTrunk | null>;
+  /**
+   * The handler receives a trunk's id after each commit that changed it, or deleted it; it never
+   * rejects, and whoever made the change waits for it.
+   */
+  onChange(handler: (id: number) => Promise<void>): () => void;
   /**
    * Whether the server may send to the IP address. Asked again about every address a trunk's name
    * resolves to, and about literal ones before each use: what is allowed may have changed since.
@@ -167,9 +170,17 @@ function createVault(box: SecretBox) {
 function createRoster(
   { store, log, mayReach }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
 ) {
-  const handlers = new Set<(id: number) => void>();
-  let known: StoredSipTrunk[] | null = null;
-  const all = (): StoredSipTrunk[] => (known ??= store.all());
+  const handlers = new Set<(id: number) => Promise<void>>();
+  let known: Promise<StoredSipTrunk[]> | null = null;
+  const all = (): Promise<StoredSipTrunk[]> => {
+    if (known) return known;
+    const asked = store.all();
+    known = asked;
+    asked.catch(() => {
+      if (known === asked) known = null;
+    });
+    return asked;
+  };
   const opened = (stored: StoredSipTrunk): SipTrunk | null => {
     try {
       return vault.open(stored);
@@ -180,9 +191,9 @@ function createRoster(
     }
   };
   const carrier: SipTrunkPort = {
-    listActive: () => all().map(opened).filter((trunk) => trunk !== null),
-    findByNumberId: (id) => {
-      const stored = all().find((trunk) => trunk.id === id);
+    listActive: async () => (await all()).map(opened).filter((trunk) => trunk !== null),
+    findByNumberId: async (id) => {
+      const stored = (await all()).find((trunk) => trunk.id === id);
       return stored ? opened(stored) : null;
     },
     onChange: (handler) => {
@@ -191,9 +202,11 @@ function createRoster(
     },
     mayReach,
   };
-  const changed = (id: number): void => {
+  /** Resolves once everybody has seen the change; never rejects. */
+  const changed = async (id: number): Promise<void> => {
+    // What is being read may be from before: who asks from now on has it read anew.
     known = null;
-    for (const handler of handlers) handler(id);
+    await Promise.all([...handlers].map((handler) => handler(id)));
   };
   return { all, changed, carrier };
 }
@@ -202,15 +215,15 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
   const { store, box, system, log, mayReach } = options;
   const vault = createVault(box);
   const { all, changed, carrier } = createRoster(options, vault);
-  const find = (accountId: number, id: number): StoredSipTrunk => {
-    const stored = store.find(accountId, id);
+  const find = async (accountId: number, id: number): Promise<StoredSipTrunk> => {
+    const stored = await store.find(accountId, id);
     if (!stored) throw notFound();
     return stored;
   };
   const newId = (): string => `ST_${system.randomBytes(9).toString("hex")}`;
   return {
-    list: (accountId) => store.list(accountId).map(withoutSecrets),
-    get: (accountId, id) => withoutSecrets(find(accountId, id)),
+    list: async (accountId) => (await store.list(accountId)).map(withoutSecrets),
+    get: async (accountId, id) => withoutSecrets(await find(accountId, id)),
     create: async (accountId, given, errors) => {
       const found = findErrors(given, given, errors, mayReach);
       if (Object.keys(found).length > 0) throw refusal(found);
@@ -228,11 +241,11 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
         const message = `An account may not have more than ${LIMITS.sipTrunksMax} SIP trunks.`;
         throw refusal({ phone_number: [message] });
       }
-      changed(outcome.trunk.id);
+      await changed(outcome.trunk.id);
       return withoutSecrets(outcome.trunk);
     },
     update: async (accountId, id, changes, errors) => {
-      const stored = find(accountId, id);
+      const stored = await find(accountId, id);
       const found = findErrors({ ...stored, ...changes }, changes, errors, mayReach);
       if (Object.keys(found).length > 0) throw refusal(found);
       const { password, ...rest } = changes;
@@ -244,7 +257,7 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
       if (outcome === "not_found") throw notFound();
       if (outcome === "exists") throw exists();
       if (outcome === "claimed") throw claimed();
-      changed(id);
+      await changed(id);
       return withoutSecrets(next);
     },
     removed: changed,

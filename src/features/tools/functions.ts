@@ -12,16 +12,17 @@ interface Turn extends InvocationContext {
 
 export function createToolFunctions(
   { tools, invoke }: { tools: Pick<Tools, "describe" | "find">; invoke: InvokeTool },
-): (turn: Turn) => FunctionSource {
-  return ({ assistant: { accountId, settings }, scope, variables }) => {
-    const byName = new Map(settings.tool_ids
-      .map((id) => tools.describe(accountId, id))
+): (turn: Turn) => Promise<FunctionSource> {
+  return async ({ assistant: { accountId, settings }, scope, variables }) => {
+    const described = await Promise.all(
+      settings.tool_ids.map((id) => tools.describe(accountId, id)));
+    const byName = new Map(described
       .filter((tool) => tool !== null)
       .map((tool) => [tool.name, tool]));
     return {
       offered: [...byName.values()].map(modelFunctionOf),
       call: async ({ name, arguments: args }) => {
-        const tool = tools.find(accountId, byName.get(name)?.id ?? 0);
+        const tool = await tools.find(accountId, byName.get(name)?.id ?? 0);
         if (!tool) return { error: "The tool was deleted." };
         return invoke(tool, args, { scope, variables });
       },

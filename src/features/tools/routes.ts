@@ -80,7 +80,7 @@ function tryRoute(tools: Tools, tryTool: TryTool): Route {
       422: { description: "Arguments that do not fit; nothing was sent" },
     },
     handle: async ({ caller, id, body }) => {
-      const tool = tools.find(caller.accountId, id);
+      const tool = await tools.find(caller.accountId, id);
       if (!tool) throw toolNotFound();
       return json(200, wireTrial(await tryTool(tool, body.arguments ?? {}, body.variables ?? {})));
     },
@@ -95,7 +95,7 @@ function readRoutes(tools: Tools): Route[] {
       path: "/user/tools",
       summary: "List the mid-call tools",
       responses: { 200: { description: "All tools", schema: listOf(ToolSchema, "All tools.") } },
-      handle: ({ caller }) => json(200, tools.list(caller.accountId)
+      handle: async ({ caller }) => json(200, (await tools.list(caller.accountId))
         .map((tool) => wireTool(tool, seesSecrets(caller)))),
     }),
     keyRoute({
@@ -105,8 +105,8 @@ function readRoutes(tools: Tools): Route[] {
       params,
       summary: "Read one tool",
       responses: { 200: { description: "The tool", schema: ToolSchema } },
-      handle: ({ caller, id }) => {
-        const tool = tools.find(caller.accountId, id);
+      handle: async ({ caller, id }) => {
+        const tool = await tools.find(caller.accountId, id);
         if (!tool) throw toolNotFound();
         return json(200, wireTool(tool, seesSecrets(caller)));
       },
@@ -142,7 +142,7 @@ function writeRoutes(tools: Tools): Route[] {
         body: UpdateBody,
         responses: { 200: { description: "Changed", schema: SavedSchema } },
         handle: async ({ caller, id, body }) => {
-          const before = tools.find(caller.accountId, id);
+          const before = await tools.find(caller.accountId, id);
           if (!before) throw toolNotFound();
           assertValid(body, before, () => "Validation failed");
           const tool = await tools.update(caller.accountId, id, fieldsOf(body));

@@ -80,9 +80,9 @@ export interface ToolStore {
   update(tool: StoredTool): Promise<boolean>;
   /** Also takes it from every assistant. False when the account has no such tool. */
   remove(args: { accountId: number; toolId: number; now: Instant }): Promise<boolean>;
-  find(accountId: number, toolId: number): StoredTool | null;
+  find(accountId: number, toolId: number): Promise<StoredTool | null>;
   /** Oldest first. */
-  list(accountId: number): StoredTool[];
+  list(accountId: number): Promise<StoredTool[]>;
 }
 
 export interface Tools {
@@ -95,10 +95,10 @@ export interface Tools {
   update(accountId: number, toolId: number, changes: Partial<ToolFields>): Promise<Tool>;
   /** Fault 404 when the account has no such tool. */
   remove(accountId: number, toolId: number): Promise<void>;
-  find(accountId: number, toolId: number): Tool | null;
+  find(accountId: number, toolId: number): Promise<Tool | null>;
   /** What a model receives of the tool; opens no secret. */
-  describe(accountId: number, toolId: number): ToolDescription | null;
-  list(accountId: number): Tool[];
+  describe(accountId: number, toolId: number): Promise<ToolDescription | null>;
+  list(accountId: number): Promise<Tool[]>;
 }
 
 export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">;
@@ -108,7 +108,7 @@ interface ToolsOptions {
   box: SecretBox;
   system: System;
   /** How many tools the account's plan allows. */
-  toolsMax(accountId: number): number;
+  toolsMax(accountId: number): Promise<number>;
 }
 
 export const toolNotFound = (): Fault => new Fault(404, "Tool not found");
@@ -118,7 +118,7 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
   return {
     create: async (accountId, { headers, staticFields, ...fields }) => {
       const now = system.now();
-      const most = toolsMax(accountId);
+      const most = await toolsMax(accountId);
       const place = { accountId, uuid: system.uuid() };
       const stored = await store.create({
         ...fields, ...place, createdAt: now, updatedAt: now,
@@ -130,7 +130,7 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
         + "Please upgrade your plan to create more tools.");
     },
     update: async (accountId, toolId, { headers, staticFields, ...changes }) => {
-      const stored = store.find(accountId, toolId);
+      const stored = await store.find(accountId, toolId);
       if (!stored) throw toolNotFound();
       const before = secrets.opened(stored);
       const tool: StoredTool = { ...stored, ...changes, updatedAt: system.now() };
@@ -149,12 +149,12 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
     remove: async (accountId, toolId) => {
       if (!await store.remove({ accountId, toolId, now: system.now() })) throw toolNotFound();
     },
-    find: (accountId, toolId) => {
-      const stored = store.find(accountId, toolId);
+    find: async (accountId, toolId) => {
+      const stored = await store.find(accountId, toolId);
       return stored && secrets.opened(stored);
     },
     describe: (accountId, toolId) => store.find(accountId, toolId),
-    list: (accountId) => store.list(accountId).map(secrets.opened),
+    list: async (accountId) => (await store.list(accountId)).map(secrets.opened),
   };
 }
 

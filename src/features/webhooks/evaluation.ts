@@ -6,7 +6,7 @@ import type { EvaluationOptions } from "#features/conversations/evaluations.ts";
 import type { ConversationStore } from "#features/conversations/records.ts";
 
 interface ChatEvaluationOptions {
-  findAssistant(accountId: number, assistantId: number): Assistant | null;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   history: ConversationStore["history"];
   evaluate: Evaluate;
 }
@@ -15,9 +15,9 @@ export function createChatEvaluation(
   { findAssistant, history, evaluate }: ChatEvaluationOptions,
 ): EvaluationOptions["evaluate"] {
   return async ({ id, accountId, assistantId }, signal) => {
-    const assistant = findAssistant(accountId, assistantId);
+    const assistant = await findAssistant(accountId, assistantId);
     if (!assistant) return { values: {}, error: "The assistant was deleted." };
-    const said = history(id).map(({ role, content: text }) =>
+    const said = (await history(id)).map(({ role, content: text }) =>
       ({ speaker: role === "assistant" ? "assistant" as const : "customer" as const, text }));
     return evaluate(assistant, said, signal);
   };

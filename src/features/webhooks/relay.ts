@@ -4,7 +4,7 @@
 // the next begins, so a crash repeats one message of an endpoint at most.
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { System, Timer } from "#core/system.ts";
+import { nextTurn, type System, type Timer } from "#core/system.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { completed } from "./payloads.ts";
 import {
@@ -42,6 +42,8 @@ interface Loop {
   /** Until the message at the head may be tried again. */
   timer: Timer | null;
   isRunning: boolean;
+  /** Woken while it ran: what it read may be from before. */
+  isAsked: boolean;
 }
 
 export function createRelay(options: RelayOptions): Relay {
@@ -52,11 +54,13 @@ export function createRelay(options: RelayOptions): Relay {
   let newestId = 0;
   let isClosing = false;
   let isAwake = false;
+  let looking: Promise<void> | null = null;
 
   /** Sends what may be sent to an endpoint; false: nothing waits for it. */
   const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
     while (!isClosing) {
-      const head = store.head(endpointId);
+      const head = await store.head(endpointId);
+      if (isClosing) return true;
       if (!head) return false;
       const waitMs = Math.ceil((head.delivery.nextAt - system.now()) / 1000);
       if (waitMs > 0) {
@@ -65,8 +69,8 @@ export function createRelay(options: RelayOptions): Relay {
       }
       await turns.take(async () => {
         // It may have been removed or its endpoint changed while it waited its turn.
-        const current = isClosing ? null : store.head(endpointId);
-        if (current) await attempt(options, current.delivery, current.endpoint);
+        const current = isClosing ? null : await store.head(endpointId);
+        if (current && !isClosing) await attempt(options, current.delivery, current.endpoint);
       });
     }
     return true;
@@ -76,7 +80,12 @@ export function createRelay(options: RelayOptions): Relay {
     loop.timer = null;
     loop.isRunning = true;
     try {
-      if (!await drain(endpointId, loop)) loops.delete(endpointId);
+      let waits = true;
+      do {
+        loop.isAsked = false;
+        waits = await drain(endpointId, loop);
+      } while (loop.isAsked && !waits && !isClosing);
+      if (!waits) loops.delete(endpointId);
     } catch (error) {
       // The disk has failed: nothing may be sent whose result cannot be kept.
       log.error({ err: error, endpoint_id: endpointId }, "webhooks of an endpoint have stopped");
@@ -86,31 +95,43 @@ export function createRelay(options: RelayOptions): Relay {
     }
   };
   const begin = (endpointId: number): void => {
-    const loop = loops.get(endpointId) ?? { timer: null, isRunning: false };
+    const loop = loops.get(endpointId) ?? { timer: null, isRunning: false, isAsked: false };
+    loop.isAsked = true;
     if (isClosing || loop.isRunning) return;
     loops.set(endpointId, loop);
     const work = run(endpointId, loop).finally(() => working.delete(work));
     working.add(work);
   };
-  const look = (): void => {
-    isAwake = false;
-    if (isClosing) return;
-    const { endpointIds, newestId: newest } = store.waiting(newestId);
-    newestId = newest;
-    for (const endpointId of endpointIds) if (!loops.has(endpointId)) begin(endpointId);
+  /** One look at a time, and another for what is asked meanwhile. */
+  const look = async (): Promise<void> => {
+    // Once for everything one turn of the loop brought.
+    await nextTurn();
+    while (isAwake && !isClosing) {
+      isAwake = false;
+      const { endpointIds, newestId: newest } = await store.waiting(newestId);
+      newestId = newest;
+      // Who waits for a time to come has its timer.
+      for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
+    }
+  };
+  const wake = (): void => {
+    isAwake = true;
+    if (looking || isClosing) return;
+    looking = look()
+      .catch((error: unknown) => log.error({ err: error }, "the outbox could not be read"))
+      .finally(() => {
+        looking = null;
+        // Asked for after the last look and before this line.
+        if (isAwake) wake();
+      });
   };
   return {
-    start: look,
-    wake: (endpointId) => {
-      if (endpointId !== null) return begin(endpointId);
-      if (isAwake) return;
-      isAwake = true;
-      // Once for everything one turn of the loop brought.
-      setImmediate(look);
-    },
+    start: wake,
+    wake: (endpointId) => (endpointId === null ? wake() : begin(endpointId)),
     close: async () => {
       isClosing = true;
       for (const { timer } of loops.values()) timer?.cancel();
+      await looking;
       await Promise.all(working);
     },
   };

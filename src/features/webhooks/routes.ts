@@ -139,8 +139,8 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       path: "/user/webhook-endpoints",
       summary: "Endpoints of the account and of its assistants' webhooks",
       responses: { 200: { description: "All of them", schema: ALL_ENDPOINTS } },
-      handle: ({ caller }) => json(200, {
-        data: webhooks.list(caller.accountId)
+      handle: async ({ caller }) => json(200, {
+        data: (await webhooks.list(caller.accountId))
           .map((endpoint) => wire(endpoint, seesSecrets(caller))),
       }),
     }),
@@ -151,8 +151,8 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       params: ofEndpoint,
       summary: "One endpoint",
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
-      handle: ({ caller, id }) => json(200, {
-        data: wire(webhooks.get(caller.accountId, id), seesSecrets(caller)),
+      handle: async ({ caller, id }) => json(200, {
+        data: wire(await webhooks.get(caller.accountId, id), seesSecrets(caller)),
       }),
     }),
     keyRoute({
@@ -251,9 +251,9 @@ function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       summary: "Deliveries, newest first",
       query: ListQuery,
       responses: { 200: { description: "A page", schema: PageSchema(DeliverySchema) } },
-      handle: ({ caller, query, http, baseUrl }) => {
+      handle: async ({ caller, query, http, baseUrl }) => {
         const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
-        const { items, total } = webhooks.deliveries(
+        const { items, total } = await webhooks.deliveries(
           caller.accountId, filterOf(query), { page, perPage });
         return json(200, pageEnvelope({ items: items.map(wireDelivery), total }, {
           path: `${baseUrl}/user/webhook-deliveries`, query: http.query, page, perPage,
@@ -269,8 +269,8 @@ function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       responses: {
         200: { description: "The delivery", schema: dataOf(DeliverySchema) },
       },
-      handle: ({ caller, id }) =>
-        json(200, { data: wireDelivery(webhooks.delivery(caller.accountId, id)) }),
+      handle: async ({ caller, id }) =>
+        json(200, { data: wireDelivery(await webhooks.delivery(caller.accountId, id)) }),
     }),
     keyRoute({
       ...DELIVERY,
@@ -322,11 +322,11 @@ function eventsRoute({ events }: WebhookRouteOptions): Route {
         }),
       },
     },
-    handle: ({ caller, query }) => {
+    handle: async ({ caller, query }) => {
       const { after = 0, limit = 100 } = query;
       // Before the page: what is committed meanwhile is not passed over.
-      const newest = events.newestOfAccount(caller.accountId);
-      const found = events.ofAccount(caller.accountId, after, limit + 1);
+      const newest = await events.newestOfAccount(caller.accountId);
+      const found = await events.ofAccount(caller.accountId, after, limit + 1);
       const page = found.slice(0, limit);
       const first = page[0]?.accountSequence ?? newest + 1;
       return json(200, {

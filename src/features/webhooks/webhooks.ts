@@ -77,8 +77,8 @@ export interface DeliveryFilter {
 
 /** Each method is one transaction; writes resolve once they are durable. */
 export interface WebhookStore {
-  endpoint(accountId: number, endpointId: number): Endpoint | null;
-  endpoints(accountId: number): Endpoint[];
+  endpoint(accountId: number, endpointId: number): Promise<Endpoint | null>;
+  endpoints(accountId: number): Promise<Endpoint[]>;
   /** Null: the account has as many as it may. */
   createEndpoint(args: {
     accountId: number; url: string; events: string[]; max: number; now: Instant;
@@ -94,9 +94,11 @@ export interface WebhookStore {
   }): Promise<Endpoint | null>;
   /** False: there is none, or it belongs to an assistant. */
   deleteEndpoint(args: { accountId: number; endpointId: number }): Promise<boolean>;
-  delivery(accountId: number, deliveryId: number): Delivery | null;
-  deliveries(accountId: number, filter: DeliveryFilter, offset: number, rows: number): Delivery[];
-  countDeliveries(accountId: number, filter: DeliveryFilter): number;
+  delivery(accountId: number, deliveryId: number): Promise<Delivery | null>;
+  deliveries(
+    accountId: number, filter: DeliveryFilter, offset: number, rows: number,
+  ): Promise<Delivery[]>;
+  countDeliveries(accountId: number, filter: DeliveryFilter): Promise<number>;
   /** The same message once more, behind what waits. Null: there is no such delivery. */
   replay(args: { accountId: number; deliveryId: number; now: Instant }): Promise<Delivery | null>;
   /** Queues a message of its own for an endpoint. */
@@ -105,9 +107,9 @@ export interface WebhookStore {
     now: Instant;
   }): Promise<Delivery | null>;
   /** Endpoints that deliveries after this id wait for, and the newest id there is. */
-  waiting(afterId: number): { endpointIds: number[]; newestId: number };
+  waiting(afterId: number): Promise<{ endpointIds: number[]; newestId: number }>;
   /** The delivery that is next at an endpoint. */
-  head(endpointId: number): { delivery: Delivery; endpoint: Endpoint } | null;
+  head(endpointId: number): Promise<{ delivery: Delivery; endpoint: Endpoint } | null>;
   record(attempt: Attempt): Promise<void>;
   /** What the body lacked is there. */
   prepared(args: { accountId: number; deliveryId: number; body: string }): Promise<void>;
@@ -153,9 +155,10 @@ function createSecrets({ secret, system }: WebhooksOptions) {
 
 /** Methods with an id throw Fault 404 for what the account does not have. */
 function createEndpoints({ store, system, wake }: WebhooksOptions) {
-  const get = (accountId: number, id: number): Endpoint => found(store.endpoint(accountId, id));
+  const get = async (accountId: number, id: number): Promise<Endpoint> =>
+    found(await store.endpoint(accountId, id));
   return {
-    list: (accountId: number): Endpoint[] => store.endpoints(accountId),
+    list: (accountId: number): Promise<Endpoint[]> => store.endpoints(accountId),
     get,
     /** Throws Fault 422 when there are too many. */
     create: async (accountId: number, { url, events }: { url: string; events: string[] }) => {
@@ -171,7 +174,7 @@ function createEndpoints({ store, system, wake }: WebhooksOptions) {
       endpointId: number,
       changes: { url?: string; events?: string[]; status?: Endpoint["status"]; rotates?: boolean },
     ): Promise<Endpoint> => {
-      const { purpose } = get(accountId, endpointId);
+      const { purpose } = await get(accountId, endpointId);
       if (purpose !== "account" && (changes.url ?? changes.events) !== undefined) {
         throw new Fault(422, "The URL of an assistant's webhook is set at the assistant.");
       }
@@ -183,13 +186,13 @@ function createEndpoints({ store, system, wake }: WebhooksOptions) {
     },
     /** Its deliveries go with it. */
     remove: async (accountId: number, endpointId: number): Promise<void> => {
-      if (get(accountId, endpointId).purpose !== "account") {
+      if ((await get(accountId, endpointId)).purpose !== "account") {
         throw new Fault(422, "The webhook of an assistant is switched off at the assistant.");
       }
       await store.deleteEndpoint({ accountId, endpointId });
     },
     test: async (accountId: number, endpointId: number): Promise<Delivery> => {
-      get(accountId, endpointId);
+      await get(accountId, endpointId);
       const now = system.now();
       const body = { type: "test", test: true, timestamp: isoMicros(now), data: {} };
       const delivery = found(
@@ -203,17 +206,17 @@ function createEndpoints({ store, system, wake }: WebhooksOptions) {
 function createDeliveries({ store, system, wake }: WebhooksOptions) {
   const missing = (): Fault => new Fault(404, "Webhook delivery not found");
   return {
-    deliveries: (
+    deliveries: async (
       accountId: number,
       filter: DeliveryFilter,
       { page, perPage }: { page: number; perPage: number },
     ) => ({
-      items: store.deliveries(accountId, filter, (page - 1) * perPage, perPage),
-      total: store.countDeliveries(accountId, filter),
+      items: await store.deliveries(accountId, filter, (page - 1) * perPage, perPage),
+      total: await store.countDeliveries(accountId, filter),
     }),
     /** Throws Fault 404. */
-    delivery: (accountId: number, deliveryId: number): Delivery => {
-      const delivery = store.delivery(accountId, deliveryId);
+    delivery: async (accountId: number, deliveryId: number): Promise<Delivery> => {
+      const delivery = await store.delivery(accountId, deliveryId);
       if (!delivery) throw missing();
       return delivery;
     },

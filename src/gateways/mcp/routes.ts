@@ -31,11 +31,11 @@ function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
 }
 
 /** As every route of the API: the key's owner, within the key's rate. */
-function authorized(api: ApiOptions, http: HttpRequest): Caller {
+async function authorized(api: ApiOptions, http: HttpRequest): Promise<Caller> {
   if (api.draining()) {
     throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
   }
-  const caller = identify(api, http, false);
+  const caller = await identify(api, http, false);
   takeRate(api, caller);
   return caller;
 }
@@ -56,7 +56,7 @@ async function answer(
   try {
     const { origin } = http.headers;
     if (origin !== undefined && !isOwnOrigin(origin, publicUrl)) return json(403, ORIGIN_ERROR);
-    const caller = authorized(api, http);
+    const caller = await authorized(api, http);
     const reply = await server.handle(
       { caller, http, baseUrl: api.baseUrlOf(http) }, () => takeRate(api, caller));
     return reply.json === null

@@ -14,7 +14,7 @@ export interface ToolOptions {
   /** All routes of the API. */
   routes: readonly Route[];
   /** The account and type of a conversation; throws Fault 404. */
-  conversationOf(uuid: string): { accountId: number; type: string };
+  conversationOf(uuid: string): Promise<{ accountId: number; type: string }>;
   /** `results` found in a knowledgebase of the account; none of them: there is no such one. */
   search(accountId: number, knowledgebaseId: number, query: string): Promise<Wire>;
 }
@@ -90,7 +90,7 @@ function conversationTools(source: Sources, options: ToolOptions): Tool[] {
       output: { ...picked(read.answer, ["history", "variables"]), ...PAGE },
       run: async (from, { conversation_id, page, per_page: size = ENTRIES_DEFAULT }) => {
         const uuid = conversation_id.toLowerCase();
-        assertOwn(options, from, uuid);
+        await assertOwn(options, from, uuid);
         const { history, variables } = await read.ask(from, { uuid }) as Wire & { history: Wire[] };
         const { rows, ...place } = pageOf(history, { page, per_page: size });
         return { history: rows, variables, ...place };
@@ -101,8 +101,10 @@ function conversationTools(source: Sources, options: ToolOptions): Tool[] {
 }
 
 /** A uuid opens a conversation to anybody who has it; an MCP client sees its own account's only. */
-function assertOwn({ conversationOf }: ToolOptions, { caller }: ToolCaller, uuid: string): string {
-  const { accountId, type } = conversationOf(uuid);
+async function assertOwn(
+  { conversationOf }: ToolOptions, { caller }: ToolCaller, uuid: string,
+): Promise<string> {
+  const { accountId, type } = await conversationOf(uuid);
   if (accountId !== caller.accountId) throw new Fault(404, "Conversation not found");
   return type;
 }
@@ -145,7 +147,7 @@ function sendTool(source: Sources, options: ToolOptions): Tool {
         return (await create.ask(from, { body }) as { conversation_id: string }).conversation_id;
       };
       const uuid = given?.toLowerCase() ?? await begin();
-      if (assertOwn(options, from, uuid) !== "test") {
+      if (await assertOwn(options, from, uuid) !== "test") {
         throw new Fault(422, "The conversation is not a test conversation.");
       }
       const { idempotency_key: key } = args;

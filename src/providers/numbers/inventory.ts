@@ -12,11 +12,11 @@ interface StockedNumber {
 
 interface Shelf {
   /** Free numbers of the country, by number. */
-  findFree(countryCode: string, contains: string, most: number): StockedNumber[];
-  findFreeNumber(phoneNumber: string): StockedNumber | null;
+  findFree(countryCode: string, contains: string, most: number): Promise<StockedNumber[]>;
+  findFreeNumber(phoneNumber: string): Promise<StockedNumber | null>;
   /** True also when the same purchase had taken it before; false when it is not to be had. */
   take(args: { phoneNumber: string; purchaseUuid: string }): Promise<boolean>;
-  isTaken(purchaseUuid: string): boolean;
+  isTaken(purchaseUuid: string): Promise<boolean>;
   /** Does nothing once the number is somebody else's. */
   putBack(purchaseUuid: string): Promise<void>;
 }
@@ -33,18 +33,18 @@ const offerOf = (stocked: StockedNumber): OfferedNumber => ({
 export function createInventoryProvider(shelf: Shelf): NumberProvider {
   return {
     name: "inventory",
-    search: ({ countryCode, contains, most }) =>
-      Promise.resolve(shelf.findFree(countryCode, contains, most).map(offerOf)),
+    search: async ({ countryCode, contains, most }) =>
+      (await shelf.findFree(countryCode, contains, most)).map(offerOf),
     // What the operator said of the country counts, not what the digits say.
-    find: ({ phoneNumber }) => {
-      const stocked = shelf.findFreeNumber(phoneNumber);
-      return Promise.resolve(stocked && offerOf(stocked));
+    find: async ({ phoneNumber }) => {
+      const stocked = await shelf.findFreeNumber(phoneNumber);
+      return stocked && offerOf(stocked);
     },
     provision: async ({ phoneNumber, purchaseId }) => {
       const isTaken = await shelf.take({ phoneNumber, purchaseUuid: purchaseId });
       return isTaken ? { kind: "provisioned", sid: purchaseId } : { kind: "unavailable" };
     },
-    lookUp: ({ purchaseId }) => Promise.resolve(shelf.isTaken(purchaseId) ? purchaseId : null),
+    lookUp: async ({ purchaseId }) => (await shelf.isTaken(purchaseId) ? purchaseId : null),
     release: (sid) => shelf.putBack(sid),
     close: () => Promise.resolve(),
   };

@@ -7,6 +7,7 @@ import type { LedgerKind } from "#features/accounts/ledger.ts";
 import { createOverview, LATENCY_CALLS_MAX, percentilesOf } from "#features/accounts/overview.ts";
 import { utcDay } from "#core/system.ts";
 import { openWriter, type Db } from "#storage/engines/sqlite/database.ts";
+import { readerOver } from "#storage/engines/sqlite/reader.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import { createLedger } from "#storage/ledger.ts";
 import { createOverviewStore } from "#storage/overview.ts";
@@ -92,7 +93,7 @@ test("[OV2] what is said and billed shows; another account sees nothing of it", 
   });
   assert.equal(sent.status, 200);
   const { assistants, calls } = server.app.features;
-  const assistant = assistants.findByUuid(uuid);
+  const assistant = await assistants.findByUuid(uuid);
   assert.ok(assistant);
   const begin = () => calls.begin({
     assistant, type: "outbound", conversationUuid: null, assistantPhone: null,
@@ -162,7 +163,7 @@ const activity = fc.array(fc.record({
 
 test("[OV4] the sums of any activity are those of its ledger, day for day", async () => {
   const ledger = createLedger(createSql(db));
-  const overview = createOverview({ store: createOverviewStore(db), system });
+  const overview = createOverview({ store: createOverviewStore(readerOver(db, db)), system });
   const today = system.now() - (system.now() % DAY);
   const range = fc.integer({ min: 1, max: 40 });
   await fc.assert(fc.asyncProperty(activity, range, async (deeds, days) => {
@@ -250,7 +251,9 @@ test("[OV6] latency is that of the newest calls, at most so many; replies are ti
     SELECT id, @role, '', created_at + @ms * 1000 FROM conversations WHERE uuid = @uuid`);
   const said = [["assistant", 0], ["user", 10], ["assistant", 810], ["user", 900], ["user", 950]];
   for (const [role, ms] of said) message.run({ role, ms, uuid });
-  const told = await createOverview({ store: createOverviewStore(db), system })(accountId, 5);
+  const told = await createOverview({
+    store: createOverviewStore(readerOver(db, db)), system,
+  })(accountId, 5);
   assert.ok(told);
   assert.deepEqual(told.days.map(({ callLatency }) => callLatency.turns),
     [0, 0, LATENCY_CALLS_MAX - 1, 0, 1]);
@@ -261,14 +264,14 @@ test("[OV6] latency is that of the newest calls, at most so many; replies are ti
 
 test("[OV7] every query follows a time index, and other work runs between the days", async () => {
   const asked: string[] = [];
-  const watched = {
-    prepare: (sql: string) => {
+  const reader = readerOver(db, db);
+  const store = createOverviewStore({
+    ...reader,
+    prepare: (sql) => {
       asked.push(sql);
-      return db.prepare(sql);
+      return reader.prepare(sql);
     },
-    transaction: (run: (...args: unknown[]) => unknown) => db.transaction(run),
-  } as unknown as Db;
-  const store = createOverviewStore(watched);
+  });
   const ranged = asked.filter((sql) => sql.includes("created_at >= @from"));
   assert.equal(ranged.length, 5);
   for (const sql of ranged) {

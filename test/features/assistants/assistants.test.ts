@@ -127,7 +127,8 @@ test("[AS202] noise cancellation is read as true until it is set, and what was a
     const { status } = await server.call("PATCH", `/user/assistant/${id}`, { body: sent });
     assert.equal(status, 200);
     const { body } = await server.call("GET", `/user/assistant/${id}`);
-    const stored = assistants.find(server.accountId, id)?.settings.enable_noise_cancellation;
+    const found = await assistants.find(server.accountId, id);
+    const stored = found?.settings.enable_noise_cancellation;
     states.push([body.enable_noise_cancellation, stored]);
   }
   assert.deepEqual(states, [[true, null], [true, true], [false, false], [true, null]]);

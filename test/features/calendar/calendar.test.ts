@@ -35,7 +35,7 @@ async function withCalendar(settings: Partial<Settings> = {}) {
   });
   assert.equal(status, 200, JSON.stringify(body));
   const { calendars, assistants } = server.app.features;
-  const found = assistants.find(server.accountId, assistant.id);
+  const found = await assistants.find(server.accountId, assistant.id);
   assert.ok(found);
   const { slots } = await calendars.availability(found, { date: null, days: 7 });
   return { ...assistant, path, feedUrl: body.data.feed_url as string, slots };

@@ -29,7 +29,7 @@ async function withCalendar(settings: object = {}) {
     },
   });
   assert.equal(status, 200, JSON.stringify(body));
-  const found = server.app.features.assistants.find(server.accountId, id);
+  const found = await server.app.features.assistants.find(server.accountId, id);
   assert.ok(found);
   return { path, id, feed: body.data.feed_url as string, found };
 }

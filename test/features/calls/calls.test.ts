@@ -15,7 +15,7 @@ after(() => server.close());
 const { calls, assistants } = server.app.features;
 const { accountId } = server;
 const created = await newAssistant(server, { status: "active", type: "outbound" });
-const assistant = assistants.find(server.accountId, created.id);
+const assistant = await assistants.find(server.accountId, created.id);
 assert.ok(assistant);
 
 const begin = (changes: object = {}) => calls.begin({
@@ -31,9 +31,9 @@ const totals = async () => (await server.call("GET", "/user/me")).body.total_bal
 /** Everything the ledger, the balance and the reservations disagree about. */
 async function problems(): Promise<string[]> {
   const storage = await openStorage(server.dataDir, "inline");
-  const found: string[] = storage.ledger.strayReferences();
-  storage.ledger.audit((account, entries, open) => {
-    found.push(...auditAccount(account, entries, open));
+  const found = await storage.ledger.strayReferences();
+  await storage.ledger.audit(async (account, entries, open) => {
+    found.push(...await auditAccount(account, entries, open));
   });
   await storage.close();
   return found;
@@ -77,7 +77,7 @@ test("[CR1] the table of states: no transition outside it, whatever comes how of
     }
     // Events are published in the next tick, all of a commit in order.
     await new Promise((resolve) => setImmediate(resolve));
-    const { status } = calls.get(server.accountId, call.id);
+    const { status } = await calls.get(server.accountId, call.id);
     assert.equal(status, history.at(-1));
     assert.equal(ends, isFinal(status) ? 1 : 0);
     // Leaves nothing live behind, so that the next history has room.
@@ -110,7 +110,7 @@ test("[CR2] a call costs half a minute at least, then by the second, and is post
 test("[CR3] what is set aside bounds the call; together calls never go below zero", async () => {
   const poor = await server.newAccount({ balance: "0.12" });
   const { id } = await newAssistant(server, { status: "active", type: "outbound" }, poor.key);
-  const poorest = assistants.find(poor.accountId, id);
+  const poorest = await assistants.find(poor.accountId, id);
   assert.ok(poorest);
   const asked = await Promise.allSettled(
     Array.from({ length: 5 }, () => begin({ assistant: poorest })));
@@ -170,7 +170,7 @@ test("[CR5] a deleted call is gone with all that was said; what it cost stays", 
   assert.deepEqual([gone.status, gone.body], [200, { message: "Call deleted successfully" }]);
   assert.equal((await server.call("GET", path)).status, 404);
   const storage = await openStorage(server.dataDir, "inline");
-  const told = storage.events.ofAccount(server.accountId, 0, 100_000);
+  const told = await storage.events.ofAccount(server.accountId, 0, 100_000);
   await storage.close();
   assert.ok(!told.some(({ json }) => json.includes("secret words")));
   assert.deepEqual(

@@ -103,7 +103,7 @@ test("[CR125] hints are the owner's words, the assistant's name, its short varia
     name: "Zimmerhof", recogniser_hints: ["Zwickau", "Parley"],
     variables: { owner: "Frau Öhlschläger", note: "a long sentence that nobody would ever say" },
   });
-  const assistant = server.app.features.assistants.find(server.accountId, id);
+  const assistant = await server.app.features.assistants.find(server.accountId, id);
   assert.ok(assistant);
   const many = Array.from({ length: 200 }, (_, number) => `Title ${number}`);
   const hints = hintsOf(assistant, ["Breakfast menu.pdf", "https://example.com/menu", ...many]);

@@ -41,7 +41,7 @@ const ENDED = {
 } as const;
 
 async function beginCall(): Promise<number> {
-  const assistant = server.app.features.assistants.find(accountId, outbound.id);
+  const assistant = await server.app.features.assistants.find(accountId, outbound.id);
   assert.ok(assistant);
   const begun = await server.app.features.calls.begin({
     assistant, type: "outbound", conversationUuid: null, assistantPhone: null,
@@ -156,7 +156,7 @@ test("[CR10] cut anywhere, late, slow, across a restart: a replica is the server
     const seen = new Map<string, CallState>();
     const truths = new Map<string, Partial<CallState>>();
     const keepTruth = async (): Promise<void> => {
-      const sequence = server.app.features.calls.snapshot(id)?.call.eventSequence;
+      const sequence = (await server.app.features.calls.snapshot(id))?.call.eventSequence;
       truths.set(String(sequence), await serverState(id));
     };
     // A restart closes what is live: it ends the call's history as failed.

@@ -99,7 +99,7 @@ test("[CP20] killed in the middle of a campaign: no attempt twice, nobody forgot
   const callsOf = async (): Promise<Call[]> =>
     (await read(`/user/calls?campaign_id=${campaign.id}&per_page=100`)).data;
   const { dialler, bus, calls } = server.app.features;
-  const accountId = calls.findById((await callsOf())[0]?.id ?? 0)?.accountId ?? 0;
+  const accountId = (await calls.findById((await callsOf())[0]?.id ?? 0))?.accountId ?? 0;
   const status = async (): Promise<string> => (await read(`/user/campaigns/${campaign.id}`)).status;
   let moved = Promise.withResolvers<void>();
   bus.subscribe(`account:${accountId}`, () => moved.resolve());

@@ -43,16 +43,16 @@ const plan = fc.record({
 });
 
 /** Who was called when, against every promise at once. */
-function check(world: World, campaignId: number): void {
+async function check(world: World, campaignId: number): Promise<void> {
   const { leads } = world.features;
-  const campaign = campaignOf(world, campaignId);
-  const page = leads.page(world.accountId, { campaignId }, { page: 1, perPage: 100 });
+  const campaign = await campaignOf(world, campaignId);
+  const page = await leads.page(world.accountId, { campaignId }, { page: 1, perPage: 100 });
   const log = new Map<number, Dialled[]>();
   for (const entry of world.dialled) {
     log.set(entry.leadId, [...log.get(entry.leadId) ?? [], entry]);
   }
-  const uncounted = new Set(world.features.calls.page(
-    world.accountId, { campaignId }, { page: 1, perPage: 10_000 }).items
+  const uncounted = new Set((await world.features.calls.page(
+    world.accountId, { campaignId }, { page: 1, perPage: 10_000 })).items
     .filter(({ endReason }) => endReason === "server_restarted").map(({ id }) => id));
   assert.equal(new Set(world.dialled.map(({ callId }) => callId)).size, world.dialled.length);
   for (const main of page.items) {
@@ -118,8 +118,9 @@ test("[CP6] days of calling across clock changes and crashes keep every promise"
         campaign.id, number(0), Array.from({ length: contacts }, (_, at) => number(at + 1)));
     }
     await world.start(campaign.id);
-    const isOver = (): boolean => campaignOf(world, campaign.id).status !== "in-progress";
-    for (let step = 1; step < 20_000 && !isOver(); step += 1) {
+    const isOver = async (): Promise<boolean> =>
+      (await campaignOf(world, campaign.id)).status !== "in-progress";
+    for (let step = 1; step < 20_000 && !await isOver(); step += 1) {
       await world.step(step % 3 === 0 ? MINUTE : 4 * MINUTE);
       if (step % crashEvery === 0 && step < 5000) {
         crashes += 1;
@@ -127,7 +128,7 @@ test("[CP6] days of calling across clock changes and crashes keep every promise"
         await world.settle();
       }
     }
-    check(world, campaign.id);
+    await check(world, campaign.id);
     dialled += world.dialled.length;
     await world.close();
   }), { numRuns: process.env.PROOF === "long" ? 200 : 15, includeErrorInReport: true, endOnFailure: true });
@@ -140,12 +141,12 @@ interface StatusEvent {
   paused_until: string | null;
 }
 /** What the account's log says about its campaigns, in order. */
-const told = ({ storage, accountId }: World): StatusEvent[] =>
-  storage.events.ofAccount(accountId, 0, 10_000)
+const told = async ({ storage, accountId }: World): Promise<StatusEvent[]> =>
+  (await storage.events.ofAccount(accountId, 0, 10_000))
     .map(({ json }) => JSON.parse(json) as StatusEvent)
     .filter(({ type }) => type === "campaign_status_changed");
-const statusOf = (world: World, leadId: number): string =>
-  world.features.leads.get(world.accountId, leadId).status;
+const statusOf = async (world: World, leadId: number): Promise<string> =>
+  (await world.features.leads.get(world.accountId, leadId)).status;
 
 test("[CP7] a carrier that fails pauses the campaign, longer each time; one call tries it again", async () => {
   let isWell = false;
@@ -158,8 +159,8 @@ test("[CP7] a carrier that fails pauses the campaign, longer each time; one call
   for (let second = 0; second < 50; second += 1) await world.step(1000);
   const before = world.dialled.length;
   assert.ok(before >= 5 && before <= 7, `${before} calls before the pause`);
-  const paused = campaignOf(world, id).pausedUntil;
-  assert.ok(paused !== null && told(world).some(({ reason, paused_until }) =>
+  const paused = (await campaignOf(world, id)).pausedUntil;
+  assert.ok(paused !== null && (await told(world)).some(({ reason, paused_until }) =>
     reason === "carrier_failures" && paused_until !== null));
   await world.step(20_000);
   await world.step(2000);
@@ -168,7 +169,7 @@ test("[CP7] a carrier that fails pauses the campaign, longer each time; one call
   assert.equal(world.dialled.length, before + 1);
   isWell = true;
   for (let second = 0; second < 120; second += 1) await world.step(1000);
-  assert.equal(campaignOf(world, id).pausedUntil, null);
+  assert.equal((await campaignOf(world, id)).pausedUntil, null);
   assert.equal(world.dialled.length, 12);
   await world.close();
 });
@@ -181,13 +182,13 @@ test("[CP8] money that runs short stops the campaign and says why; nobody is for
   const leads = await Promise.all(
     ["+15550100101", "+15550100102"].map((number) => world.addLead(id, number)));
   await world.start(id);
-  assert.equal(campaignOf(world, id).status, "stopped");
+  assert.equal((await campaignOf(world, id)).status, "stopped");
   assert.deepEqual(
-    told(world).map(({ status, reason }) => [status, reason]),
+    (await told(world)).map(({ status, reason }) => [status, reason]),
     [["in-progress", "requested"], ["stopped", "balance_too_low"]]);
-  assert.deepEqual(leads.map((one) => statusOf(world, one.id)), ["processing", "created"]);
+  assert.deepEqual(await Promise.all(leads.map((one) => statusOf(world, one.id))), ["processing", "created"]);
   await world.step(700_000);
-  assert.deepEqual(leads.map((one) => statusOf(world, one.id)), ["completed", "created"]);
+  assert.deepEqual(await Promise.all(leads.map((one) => statusOf(world, one.id))), ["completed", "created"]);
   await world.close();
 });
 
@@ -206,7 +207,7 @@ test("[CP9] stopped, calls go on to their end; numbers in turn; blocked while ca
   await world.features.campaigns.stop(world.accountId, id);
   await world.step(200_000);
   assert.deepEqual(
-    [first, second, third].map((one) => statusOf(world, one!.id)),
+    await Promise.all([first, second, third].map((one) => statusOf(world, one!.id))),
     ["rescheduled", "blacklisted", "created"]);
   assert.equal(world.dialled.length, 2);
   const crowd = await world.newCampaign({ parallelMax: 10 });

@@ -196,7 +196,7 @@ test("[LD130] the change of a secondary contact's status names its lead", async 
   const { body: { data } } = await add(await newCampaign(), {
     phone_number: "+15550100084", secondary_contacts: [{ phone_number: "+15550100085" }],
   });
-  const { sequence } = server.app.features.calls.liveSnapshot(server.accountId);
+  const { sequence } = await server.app.features.calls.liveSnapshot(server.accountId);
   await server.call("PUT", `/user/leads/${data.id}`, { body: { status: "reached-max-retries" } });
   const { body } = await server.call("GET", `/user/events?after=${sequence}`);
   assert.deepEqual(

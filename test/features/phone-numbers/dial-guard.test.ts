@@ -156,6 +156,7 @@ test("[DG4] a campaign waits for its turn, and a barred lead waits uncounted beh
     assert.deepEqual(await leads(), ["rescheduled 0", "processing 1", "processing 1", expected]);
   }
   const { campaigns } = limited.app.features;
-  assert.equal(campaigns.get(limited.accountId, campaignId as number).status, "in-progress");
+  const { status } = await campaigns.get(limited.accountId, campaignId as number);
+  assert.equal(status, "in-progress");
   await limited.close();
 });

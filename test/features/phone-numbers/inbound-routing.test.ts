@@ -39,34 +39,36 @@ test("[PN47] an inbound call: the number in any spelling, the sender allowed, th
   const atThief = await active(thief.id, other.key);
   await newAssistant(server, { phone_number_id: sibling.id, status: "inactive" }, key);
 
-  const route = (calledNumber: string, sourceAddress: string | null, trunkId: number | null) => {
-    const found = routeInbound({ calledNumber, sourceAddress, trunkId });
+  const route = async (
+    calledNumber: string, sourceAddress: string | null, trunkId: number | null,
+  ) => {
+    const found = await routeInbound({ calledNumber, sourceAddress, trunkId });
     return found.kind === "assistant" ? found.assistantId : found.cause;
   };
   assert.deepEqual(
-    routeInbound({ calledNumber: "030 12345678", sourceAddress: "203.0.113.9", trunkId: german.id }),
+    await routeInbound({ calledNumber: "030 12345678", sourceAddress: "203.0.113.9", trunkId: german.id }),
     { kind: "assistant", assistantId: atGerman.id, accountId, number: "+493012345678" });
   const desk = german.id;
   for (const called of ["+493012345678", "493012345678", "004930 12345678", "+49-30-12345678"]) {
-    assert.equal(route(called, "203.0.113.9", desk), atGerman.id, called);
+    assert.equal(await route(called, "203.0.113.9", desk), atGerman.id, called);
   }
   for (const called of ["+12015550177", "12015550177", "2015550177", "(201) 555-0177"]) {
-    assert.equal(route(called, "198.51.100.8", null), atAmerican.id, called);
-    assert.equal(route(called, "198.51.101.8", null), "not_allowed", called);
+    assert.equal(await route(called, "198.51.100.8", null), atAmerican.id, called);
+    assert.equal(await route(called, "198.51.101.8", null), "not_allowed", called);
   }
-  assert.equal(route("+12015550177", "::ffff:198.51.100.8", null), atAmerican.id);
-  assert.equal(route("sales.1", "203.0.113.9", desk), atExtension.id);
-  assert.equal(route("Sales.1", "203.0.113.9", desk), "unknown_number");
+  assert.equal(await route("+12015550177", "::ffff:198.51.100.8", null), atAmerican.id);
+  assert.equal(await route("sales.1", "203.0.113.9", desk), atExtension.id);
+  assert.equal(await route("Sales.1", "203.0.113.9", desk), "unknown_number");
   // The name it has shown is good for the account's numbers of that name, and for nothing else.
-  assert.equal(route("+493012345679", "203.0.113.9", desk), "inactive_assistant");
-  assert.equal(route("+493012345670", "203.0.113.9", desk), "not_allowed");
-  assert.equal(route("+493012345670", "203.0.113.9", stranger.id), "no_assistant");
-  assert.equal(route("+493012345678", "203.0.113.9", null), "not_allowed");
-  assert.equal(route("+493012345678", "203.0.113.9", 999_999), "not_allowed");
-  assert.equal(route("+493012345678", "198.51.100.8", thief.id), "unknown_number");
-  assert.equal(route("+12015550177", "192.0.2.8", thief.id), atThief.id);
+  assert.equal(await route("+493012345679", "203.0.113.9", desk), "inactive_assistant");
+  assert.equal(await route("+493012345670", "203.0.113.9", desk), "not_allowed");
+  assert.equal(await route("+493012345670", "203.0.113.9", stranger.id), "no_assistant");
+  assert.equal(await route("+493012345678", "203.0.113.9", null), "not_allowed");
+  assert.equal(await route("+493012345678", "203.0.113.9", 999_999), "not_allowed");
+  assert.equal(await route("+493012345678", "198.51.100.8", thief.id), "unknown_number");
+  assert.equal(await route("+12015550177", "192.0.2.8", thief.id), atThief.id);
   for (const called of ["", "+", "1", "+4930123456780", "12345678", "9".repeat(5000), "\u0000"]) {
-    assert.equal(route(called, "198.51.100.8", desk), "unknown_number", called.slice(0, 20));
+    assert.equal(await route(called, "198.51.100.8", desk), "unknown_number", called.slice(0, 20));
   }
 });
 
@@ -85,18 +87,18 @@ test("[PN153] a call that fits numbers of two accounts rings nowhere, unless the
   const arrival = { calledNumber: "12015550171", sourceAddress: "203.0.113.9", trunkId: null };
   const number = "+12015550171";
   const rings = { kind: "assistant", assistantId: atSecond.id, accountId: other.accountId, number };
-  assert.deepEqual(routeInbound(arrival), rings);
+  assert.deepEqual(await routeInbound(arrival), rings);
   // As it was stored before anybody looked.
   const db = openWriter(server.dataDir, { migrate: false });
   db.exec(`UPDATE sip_trunks SET allowed_networks = '["203.0.113.0/28"]'
     WHERE phone_number_id = ${first.id}`);
   db.close();
-  server.app.features.phoneNumbers.sipTrunks.removed(0);
-  assert.deepEqual(routeInbound(arrival), { kind: "refused", cause: "tied" });
+  await server.app.features.phoneNumbers.sipTrunks.removed(0);
+  assert.deepEqual(await routeInbound(arrival), { kind: "refused", cause: "tied" });
   const approved = runCli(server.dataDir, [
     "number", "approve", number, "--account", String(other.accountId), "--json"]);
   assert.deepEqual(JSON.parse(approved), { phone_number: number, account_id: other.accountId });
-  assert.deepEqual(routeInbound(arrival), rings);
+  assert.deepEqual(await routeInbound(arrival), rings);
 });
 
 test("[PN48] numbers bought here are rung by hosted carriers alone, and never as somebody's trunk", async () => {
@@ -117,21 +119,21 @@ test("[PN48] numbers bought here are rung by hosted carriers alone, and never as
   const open = { inbound_authorization_type: "ip", allowed_inbound_ips: ["198.51.100.0/24"] };
   const thief = await newTrunk(server, { phone_number: "+12015550190", country_code: "US", ...open });
   await newAssistant(server, { status: "active", phone_number_id: thief.id });
-  const route = (calledNumber: string, sourceAddress: string | null) => {
-    const found = routeInbound({ calledNumber, sourceAddress, trunkId: null });
+  const route = async (calledNumber: string, sourceAddress: string | null) => {
+    const found = await routeInbound({ calledNumber, sourceAddress, trunkId: null });
     return found.kind === "assistant" ? found.assistantId : found.cause;
   };
-  assert.equal(route("+12015550190", null), "no_assistant");
+  assert.equal(await route("+12015550190", null), "no_assistant");
   const assistant = await newAssistant(server, { status: "inactive", phone_number_id: id }, key);
-  assert.equal(route("+12015550190", null), "inactive_assistant");
+  assert.equal(await route("+12015550190", null), "inactive_assistant");
   await server.call("PUT", `/user/assistant/${assistant.id}`, { key, body: { status: "active" } });
-  assert.equal(route("+12015550190", null), assistant.id);
-  assert.equal(route("12015550190", null), assistant.id);
-  assert.equal(route("+12015550190", "203.0.113.1"), "not_allowed");
+  assert.equal(await route("+12015550190", null), assistant.id);
+  assert.equal(await route("12015550190", null), assistant.id);
+  assert.equal(await route("+12015550190", "203.0.113.1"), "not_allowed");
   // A trunk's number does not come through a hosted carrier.
   const trunk = await newTrunk(server, { phone_number: "+12015550191", country_code: "US", ...open });
-  assert.equal(route(trunk.phone_number, null), "unknown_number");
-  assert.equal(route("+12015550199", null), "unknown_number");
+  assert.equal(await route(trunk.phone_number, null), "unknown_number");
+  assert.equal(await route("+12015550199", null), "unknown_number");
 });
 
 test("[PN49] a number spelt for a trunk of its country is understood again, for every country", () => {

@@ -51,9 +51,9 @@ const posts = () => twilio.requests.filter(({ method }) => method === "POST").le
 /** Everything the ledger, the balance and the reservations disagree about. */
 async function problems(): Promise<string[]> {
   const storage = await openStorage(server.dataDir, "inline");
-  const found: string[] = storage.ledger.strayReferences();
-  storage.ledger.audit((account, entries, open) => {
-    found.push(...auditAccount(account, entries, open));
+  const found = await storage.ledger.strayReferences();
+  await storage.ledger.audit(async (account, entries, open) => {
+    found.push(...await auditAccount(account, entries, open));
     if (open !== 0) found.push(`account ${account.accountId} has ${open} reserved`);
   });
   await storage.close();

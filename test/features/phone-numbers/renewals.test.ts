@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { DAY_MICROS } from "#core/system.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditAccount, type LedgerEntry } from "#features/accounts/ledger.ts";
 import { createLogger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createMemoryBus } from "#events/bus.ts";
@@ -70,7 +70,7 @@ async function subscriber(balanceMicros: number) {
   return {
     accountId, id, phoneNumber, told, system, numbers,
     credit: (micros: number) => accounts.credit(accountId, micros),
-    balance: () => accounts.find(accountId)!.balanceMicros,
+    balance: async () => (await accounts.find(accountId))!.balanceMicros,
     number: () => storage.phoneNumbers.findOwned(accountId, id),
     sweep: () => numbers.sweep().then(published),
     /** As a new process would. */
@@ -83,12 +83,13 @@ async function subscriber(balanceMicros: number) {
       await published();
     },
     /** First days of the months that were charged as renewals, oldest first. */
-    charged: () => {
+    charged: async () => {
       let references: string[] = [];
-      storage.ledger.audit((totals, entries, reserved) => {
+      await storage.ledger.audit(async (totals, entries, reserved) => {
         if (totals.accountId !== accountId) return;
-        const all = [...entries];
-        assert.deepEqual(auditAccount(totals, all, reserved), []);
+        const all: LedgerEntry[] = [];
+        for await (const entry of entries) all.push(entry);
+        assert.deepEqual(await auditAccount(totals, all, reserved), []);
         references = all.filter(({ kind }) => kind === "number").map(({ reference }) => reference);
       });
       return references.slice(1).map((reference) => {
@@ -141,45 +142,45 @@ test("[PN20] months are the calendar's, counted from the first day, to the micro
 test("[PN21] a year of renewals: every month is charged once, on its day, and told", async () => {
   const { days, charged, balance, told, number } = await subscriber(20 * PRICE);
   await days(400);
-  assert.deepEqual(charged(), MONTHS.slice(0, 13));
-  assert.equal(balance(), 6 * PRICE);
+  assert.deepEqual(await charged(), MONTHS.slice(0, 13));
+  assert.equal(await balance(), 6 * PRICE);
   assert.deepEqual(told, MONTHS.slice(1).map((day) => `renewed ${day}`));
-  assert.deepEqual([number()?.status, number()?.graceUntil], ["active", null]);
+  assert.deepEqual([(await number())?.status, (await number())?.graceUntil], ["active", null]);
 });
 
 test("[PN22] a short balance: grace, suspension, loss, each told; a top-up brings it back", async () => {
   const one = await subscriber(PRICE);
   await one.days(28);
-  assert.equal(one.number()?.status, "grace");
+  assert.equal((await one.number())?.status, "grace");
   assert.deepEqual(one.told, ["grace 2026-03-07"]);
   // Tried every day: a top-up is taken the day after.
   await one.days(3);
   await one.credit(PRICE);
   await one.days(1);
-  assert.deepEqual([one.number()?.status, one.balance()], ["active", 0]);
+  assert.deepEqual([(await one.number())?.status, await one.balance()], ["active", 0]);
   assert.deepEqual(one.told, ["grace 2026-03-07", "renewed 2026-03-31"]);
-  assert.deepEqual(one.charged(), ["2026-02-28"]);
+  assert.deepEqual(await one.charged(), ["2026-02-28"]);
   // Seven days of grace from 31 March, seven of suspension.
   await one.days(27 + 7);
-  assert.equal(one.number()?.status, "suspended");
-  assert.equal(storage.phoneNumbers.find(one.accountId, one.id), null);
-  assert.deepEqual(storage.phoneNumbers.list(one.accountId), []);
+  assert.equal((await one.number())?.status, "suspended");
+  assert.equal(await storage.phoneNumbers.find(one.accountId, one.id), null);
+  assert.deepEqual(await storage.phoneNumbers.list(one.accountId), []);
   await one.credit(PRICE);
   await one.days(1);
-  assert.equal(one.number()?.status, "active");
-  assert.equal(storage.phoneNumbers.find(one.accountId, one.id)?.id, one.id);
+  assert.equal((await one.number())?.status, "active");
+  assert.equal((await storage.phoneNumbers.find(one.accountId, one.id))?.id, one.id);
   await one.days(22 + 7 + 6);
-  assert.equal(one.number()?.status, "suspended");
+  assert.equal((await one.number())?.status, "suspended");
   await one.days(1);
-  assert.equal(one.number(), null);
+  assert.equal(await one.number(), null);
   assert.deepEqual(one.told.slice(2), [
     "grace 2026-04-07", "suspended 2026-04-14", "renewed 2026-04-30",
     "grace 2026-05-07", "suspended 2026-05-14", "released unpaid",
   ]);
-  assert.deepEqual(one.charged(), ["2026-02-28", "2026-03-31"]);
-  assert.equal(one.balance(), 0);
+  assert.deepEqual(await one.charged(), ["2026-02-28", "2026-03-31"]);
+  assert.equal(await one.balance(), 0);
   // It is for sale again.
-  assert.ok(storage.numberInventory.findFreeNumber(one.phoneNumber));
+  assert.ok(await storage.numberInventory.findFreeNumber(one.phoneNumber));
 });
 
 test("[PN23] a clock that jumps over months, and restarts: each month once and in order", async () => {
@@ -187,25 +188,25 @@ test("[PN23] a clock that jumps over months, and restarts: each month once and i
   rich.system.advance(200 * DAY_MS);
   await Promise.all([rich.sweep(), rich.restart(), rich.restart()]);
   await rich.restart();
-  assert.deepEqual(rich.charged(), MONTHS.slice(0, 6));
-  assert.equal(rich.number()?.paidUntil, Date.UTC(2026, 7, 31, 12) * 1000);
+  assert.deepEqual(await rich.charged(), MONTHS.slice(0, 6));
+  assert.equal((await rich.number())?.paidUntil, Date.UTC(2026, 7, 31, 12) * 1000);
   // Enough for two of the six: these are paid, and grace begins when it was found out.
   const poor = await subscriber(3 * PRICE);
   poor.system.advance(200 * DAY_MS);
   await poor.restart();
   await poor.restart();
-  assert.deepEqual(poor.charged(), MONTHS.slice(0, 2));
-  assert.deepEqual([poor.number()?.status, poor.told.at(-1)], ["grace", "grace 2026-08-26"]);
+  assert.deepEqual(await poor.charged(), MONTHS.slice(0, 2));
+  assert.deepEqual([(await poor.number())?.status, poor.told.at(-1)], ["grace", "grace 2026-08-26"]);
   await poor.credit(10 * PRICE);
   await poor.days(1);
-  assert.deepEqual(poor.charged(), MONTHS.slice(0, 6));
-  assert.equal(poor.number()?.status, "active");
+  assert.deepEqual(await poor.charged(), MONTHS.slice(0, 6));
+  assert.equal((await poor.number())?.status, "active");
   // Given up before the jump: no month more.
   const leaver = await subscriber(20 * PRICE);
   await leaver.numbers.numbers.release(leaver.accountId, leaver.id);
   leaver.system.advance(200 * DAY_MS);
   await leaver.restart();
-  assert.deepEqual([leaver.charged(), leaver.number()], [[], null]);
+  assert.deepEqual([await leaver.charged(), await leaver.number()], [[], null]);
   assert.deepEqual(leaver.told, ["released requested"]);
 });
 
@@ -228,7 +229,7 @@ test("[PN24] any year of top-ups, stops and jumps: charges are the months paid, 
         for (let sweep = 0; sweep < sweeps; sweep += 1) await one.restart();
       }
       await one.restart();
-      const charged = one.charged();
+      const charged = await one.charged();
       let at = Date.UTC(2026, 0, 31, 12) * 1000;
       const anchor = at;
       const expected = charged.map(() => {
@@ -236,11 +237,11 @@ test("[PN24] any year of top-ups, stops and jumps: charges are the months paid, 
         return new Date(at / 1000).toISOString().slice(0, 10);
       });
       assert.deepEqual(charged, expected);
-      assert.equal(one.balance(), paidIn - PRICE * (1 + charged.length));
-      const number = one.number();
+      assert.equal(await one.balance(), paidIn - PRICE * (1 + charged.length));
+      const number = await one.number();
       if (number) assert.equal(number.paidUntil, monthAfter(at, anchor));
       if (number?.status === "active") assert.ok(number.paidUntil! > one.system.now());
-      else assert.ok(one.balance() < PRICE || one.told.at(-1) === "released unpaid");
+      else assert.ok(await one.balance() < PRICE || one.told.at(-1) === "released unpaid");
     }), { numRuns: 40 });
 });
 

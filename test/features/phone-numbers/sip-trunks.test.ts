@@ -21,7 +21,7 @@ const { carrier } = server.app.features.phoneNumbers.sipTrunks;
 /** Runs it with what the carrier is told meanwhile. */
 async function toldDuring(work: () => Promise<unknown>): Promise<number[]> {
   const told: number[] = [];
-  const stop = carrier.onChange((id) => told.push(id));
+  const stop = carrier.onChange(async (id) => void told.push(id));
   await work();
   stop();
   return told;
@@ -88,7 +88,7 @@ test("[PN40] a trunk is a number of type sip; its password is sealed and never o
       id, phone_number: "+493090182005", country_code: "DE", type_label: "SIP", is_available: true,
     }]);
   }
-  assert.equal(carrier.findByNumberId(id)!.password, TRUNK_PASSWORD);
+  assert.equal((await carrier.findByNumberId(id))!.password, TRUNK_PASSWORD);
   const db = openForInspection(databasePath(server.dataDir));
   const row = db.prepare("SELECT * FROM sip_trunks WHERE phone_number_id = ?").get(id) as
     { password: string };
@@ -221,7 +221,7 @@ test("[PN43] PUT changes what is sent; switching to auth clears the list of addr
   // The list is gone for good.
   const back = await put({ inbound_authorization_type: "ip" });
   assert.deepEqual(back.body.errors, { allowed_inbound_ips: [AT_LEAST_ONE] });
-  assert.equal(carrier.findByNumberId(id)!.password, TRUNK_PASSWORD);
+  assert.equal((await carrier.findByNumberId(id))!.password, TRUNK_PASSWORD);
   const moved = await put({
     sip_password: "new one", phone_number: "+12015550123", country_code: "US", nickname: "",
     sip_calling_format: "national",
@@ -230,7 +230,7 @@ test("[PN43] PUT changes what is sent; switching to auth clears the list of addr
     [moved.body.data.phone_number, moved.body.data.nickname, moved.body.data.inbound_trunk_id],
     ["+12015550123", null, inboundId]);
   assert.equal(moved.body.data.created_at, createdAt);
-  assert.equal(carrier.findByNumberId(id)!.password, "new one");
+  assert.equal((await carrier.findByNumberId(id))!.password, "new one");
   // One rule of two fields holds whichever of them is sent.
   const extension = await put({ sip_trunk_type: "extension", phone_number: "1001" });
   assert.equal(extension.body.data.phone_number, "1001");
@@ -251,7 +251,7 @@ test("[PN44] deleting the number deletes the trunk and takes it from assistants 
   const told = await toldDuring(async () => {
     const { status, body } = await server.call("DELETE", `/user/phone-numbers/${id}`, { key });
     assert.deepEqual([status, body], [200, { message: "Phone number deleted successfully." }]);
-    assert.equal(carrier.findByNumberId(id), null);
+    assert.equal(await carrier.findByNumberId(id), null);
   });
   assert.deepEqual(told, [id]);
   const gone = await server.call("GET", `${TRUNKS}/${id}`, { key });
@@ -261,10 +261,10 @@ test("[PN44] deleting the number deletes the trunk and takes it from assistants 
     [kept.id]);
   const { assistants, campaigns } = server.app.features;
   for (const one of [inbound, outbound]) {
-    assert.equal(assistants.find(accountId, one.id)!.phoneNumberId, null);
+    assert.equal((await assistants.find(accountId, one.id))!.phoneNumberId, null);
   }
-  assert.deepEqual(
-    campaigns.get(accountId, campaign.body.data.id as number).phoneNumberIds, [kept.id]);
+  const { phoneNumberIds } = await campaigns.get(accountId, campaign.body.data.id as number);
+  assert.deepEqual(phoneNumberIds, [kept.id]);
   const db = openForInspection(databasePath(server.dataDir));
   assert.equal(
     db.prepare("SELECT 1 FROM sip_trunks WHERE phone_number_id = ?").get(id), undefined);
@@ -311,7 +311,7 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   const first = await startTestServer({ dataDir, env });
   const port = first.app.features.phoneNumbers.sipTrunks.carrier;
   const told: number[] = [];
-  port.onChange((id) => told.push(id));
+  port.onChange(async (id) => void told.push(id));
   const other = await first.newAccount();
   const post = async (key: string) => {
     const { body } = await first.call("POST", TRUNKS, { key, body: trunkBody() });
@@ -322,7 +322,7 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   await first.call("PUT", `${TRUNKS}/${ids[0]}`, { body: { sip_transport: "sctp" } });
   assert.deepEqual(told, [...ids, ids[0]]);
   assert.deepEqual(
-    port.listActive().map(({ id, accountId, password, transport }) =>
+    (await port.listActive()).map(({ id, accountId, password, transport }) =>
       ({ id, accountId, password, transport })),
     [
       { id: ids[0], accountId: first.accountId, password: TRUNK_PASSWORD, transport: "tcp" },
@@ -332,7 +332,7 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   await first.close();
   const restart = async (secret: string) => {
     const again = await startTestServer({ dataDir, env: { ...env, PARLEY_SECRET: secret } });
-    const active = again.app.features.phoneNumbers.sipTrunks.carrier.listActive().length;
+    const active = (await again.app.features.phoneNumbers.sipTrunks.carrier.listActive()).length;
     const { status } = await again.call("GET", TRUNKS);
     await again.close();
     return [active, status];

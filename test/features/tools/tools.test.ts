@@ -322,7 +322,7 @@ test("[TL14] end_call lets the assistant end a text conversation", async () => {
   });
   model.script(null);
   assert.deepEqual(body.function_calls[0].result, { ended: true });
-  assert.equal(server.app.features.conversations.get(uuid).state, "ended");
+  assert.equal((await server.app.features.conversations.get(uuid)).state, "ended");
   const stream = await fetch(`${server.url}/api/conversations/${uuid}/stream?after=0`);
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   let told = "";

@@ -91,7 +91,7 @@ test("[TL81] the result is the one a turn gets, for whatever the endpoint answer
     [200, "y".repeat(LIMITS.toolResponseBytesMax + 1)],
   ];
   const id = await newTool();
-  const tool = tools.find(server.accountId, id);
+  const tool = await tools.find(server.accountId, id);
   assert.ok(tool);
   for (const [index, [status, text]] of answers.entries()) {
     endpoint.answer((_, response) => response.writeHead(status).end(text));

@@ -42,7 +42,7 @@ interface Made {
 
 /** A call nobody carries: what happens on it is up to the test. */
 async function begin({ phone = "+15550109999", variables = {} }: Made = {}): Promise<number> {
-  const assistant = server.app.features.assistants.find(accountId, outbound.id);
+  const assistant = await server.app.features.assistants.find(accountId, outbound.id);
   assert.ok(assistant);
   const { call } = await calls().begin({
     assistant, type: "outbound", conversationUuid: null, assistantPhone: "+15550101111",

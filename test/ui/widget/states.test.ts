@@ -123,7 +123,7 @@ test("[WG33] a message that comes after the end opens the conversation again", {
     await seen.page.keyboard.press("Escape");
     aheadMicros += 10 * MINUTES;
     await server.app.features.conversations.sweep();
-    assert.equal(server.app.features.conversations.get(uuid).state, "ended");
+    assert.equal((await server.app.features.conversations.get(uuid)).state, "ended");
     answers("Good day.");
     await send(uuid, "From another window");
     await seen.launcher.click();

@@ -73,7 +73,7 @@ export function hostedRoutes(
     socket: {
       pattern: paths.media,
       errorShape: "message",
-      accept: (http) => {
+      accept: async (http) => {
         const request = asCarrier(http, "GET", socketUrlOf(publicUrl));
         if (carrier.signsSockets && !carrier.isGenuine(request)) refuse("socket");
         return (socket) => hosted.serve(socket);

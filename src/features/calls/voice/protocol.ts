@@ -111,7 +111,7 @@ export interface MediaThread {
    */
   listen(): Promise<{ port: number; tlsPort: number | null } | null>;
   /** The trunks have changed. */
-  trunksChanged(): void;
+  trunksChanged(): Promise<void>;
   /** Resolves once it has stopped. Calls that are live are lost. */
   close(): Promise<void>;
 }

@@ -11,6 +11,7 @@ import {
   shippedMigrations,
   type Db,
 } from "./database.ts";
+import { readerOver } from "./reader.ts";
 import { createLedgerReader } from "#storage/ledger.ts";
 
 interface Audit {
@@ -20,20 +21,20 @@ interface Audit {
 }
 
 /** Recomputes every account from its ledger, over one snapshot. */
-export function auditDatabase(db: Db): Audit {
+export async function auditDatabase(db: Db): Promise<Audit> {
   const audit: Audit = { accounts: 0, entries: 0, problems: [] };
-  const reader = createLedgerReader(db);
-  reader.audit((totals, entries, openMicros) => {
+  const reader = createLedgerReader(readerOver(db, db));
+  await reader.audit(async (totals, entries, openMicros) => {
     audit.accounts += 1;
     audit.entries += totals.ledgerEntries;
-    audit.problems.push(...auditAccount(totals, entries, openMicros));
+    audit.problems.push(...await auditAccount(totals, entries, openMicros));
   });
-  audit.problems.push(...reader.strayReferences());
+  audit.problems.push(...await reader.strayReferences());
   return audit;
 }
 
 /** Everything wrong with a copy, in words; empty when it can be trusted. */
-export function inspectDatabase(path: string): string[] {
+export async function inspectDatabase(path: string): Promise<string[]> {
   const db = openForInspection(path);
   try {
     const newest = shippedMigrations().at(-1)?.version ?? 0;
@@ -42,7 +43,7 @@ export function inspectDatabase(path: string): string[] {
     if (version > newest) return [`its schema ${version} is newer than this program`];
     const check = db.pragma("quick_check", { simple: true });
     if (check !== "ok") return [`the file is damaged: ${String(check)}`];
-    return version === newest ? auditDatabase(db).problems : [];
+    return version === newest ? (await auditDatabase(db)).problems : [];
   } catch (error) {
     return [(error as Error).message];
   } finally {
@@ -63,7 +64,7 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
   }
   try {
     chmodSync(partial, 0o600);
-    const problems = inspectDatabase(partial);
+    const problems = await inspectDatabase(partial);
     if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
     renameSync(partial, resolve(target));
   } finally {

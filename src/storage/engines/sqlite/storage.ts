@@ -7,7 +7,6 @@ import { createCalendarStore } from "#storage/calendar.ts";
 import { createCallStore } from "#storage/calls.ts";
 import { createCampaignStore } from "#storage/campaigns.ts";
 import { createConversationStore } from "#storage/conversations.ts";
-import { openReader, type Db } from "./database.ts";
 import { createEventLog } from "#storage/events.ts";
 import { createGroupStores } from "#storage/groups.ts";
 import { createKnowledgebaseStore } from "#storage/knowledgebases.ts";
@@ -21,8 +20,8 @@ import { createToolJournal, createToolStore } from "#storage/tools.ts";
 import { createEvaluationStore } from "#storage/conversation-evaluations.ts";
 import { createWebhookStore } from "#storage/webhooks.ts";
 import type { Writer } from "#storage/writer.ts";
+import { createReader, type SqliteReader } from "./reader.ts";
 import { createSearchIndex } from "./search.ts";
-import { createSql } from "./sql.ts";
 import { createInlineWriter, startThreadWriter } from "./writer.ts";
 
 /** `thread`: writes in a thread of their own (the server). `inline`: on the caller's (the CLI). */
@@ -30,11 +29,11 @@ export async function openStorage(dataDir: string, mode: "thread" | "inline"): P
   const writer: Writer = mode === "thread"
     ? await startThreadWriter(dataDir)
     : createInlineWriter(dataDir, { migrate: true });
-  return storageOver(openReader(dataDir), writer);
+  return storageOver(createReader(dataDir), writer);
 }
 
 /** The stores over what reads and what writes. */
-export function storageOver(reader: Db, writer: Writer): Storage {
+export function storageOver(reader: SqliteReader, writer: Writer): Storage {
   return {
     accounts: createAccountStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
@@ -42,7 +41,7 @@ export function storageOver(reader: Db, writer: Writer): Storage {
     phoneNumbers: createPhoneNumberStore(reader, writer),
     numberInventory: createNumberInventory(reader, writer),
     sipTrunks: createSipTrunkStore(reader, writer),
-    knowledgebases: createKnowledgebaseStore(reader, writer, createSearchIndex(createSql(reader))),
+    knowledgebases: createKnowledgebaseStore(reader, writer, createSearchIndex(reader)),
     tools: createToolStore(reader, writer),
     toolJournal: createToolJournal(writer),
     calendars: createCalendarStore(reader, writer),
@@ -59,7 +58,7 @@ export function storageOver(reader: Db, writer: Writer): Storage {
     trimLog: createTrimLog(reader, writer),
     failure: () => writer.failure(),
     close: async () => {
-      if (reader.open) reader.close();
+      await reader.close();
       await writer.close();
     },
   };

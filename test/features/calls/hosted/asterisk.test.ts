@@ -101,11 +101,11 @@ async function end(callId: number): Promise<void> {
 async function said(callId: number, words = "Hello"): Promise<void> {
   const { calls, bus } = world.server.app.features;
   const { promise, resolve } = Promise.withResolvers<void>();
-  const look = (): void => {
-    if (calls.transcript(callId).some(({ text }) => text.includes(words))) resolve();
+  const look = async (): Promise<void> => {
+    if ((await calls.transcript(callId)).some(({ text }) => text.includes(words))) resolve();
   };
-  const stop = bus.subscribe(`call:${callId}`, look);
-  look();
+  const stop = bus.subscribe(`call:${callId}`, () => void look());
+  await look();
   await promise;
   stop();
 }

@@ -164,14 +164,13 @@ test("[SC72] a call through the trunk: Asterisk echoes it, and either side hangs
 /** Once those words, the greeting unless told, are on record: they have been heard. */
 async function said(callId: number, words = "Hello"): Promise<void> {
   const { calls, bus } = world.server.app.features;
-  let stop = (): void => undefined;
-  await new Promise<void>((resolve) => {
-    const look = (): void => {
-      if (calls.transcript(callId).some(({ text }) => text.includes(words))) resolve();
-    };
-    stop = bus.subscribe(`call:${callId}`, look);
-    look();
-  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const look = async (): Promise<void> => {
+    if ((await calls.transcript(callId)).some(({ text }) => text.includes(words))) resolve();
+  };
+  const stop = bus.subscribe(`call:${callId}`, () => void look());
+  await look();
+  await promise;
   stop();
 }
 

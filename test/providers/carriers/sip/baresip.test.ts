@@ -164,18 +164,16 @@ async function converse(t: TestContext, world: SipWorld, number: string): Promis
 /** Once those words are on record, uninterrupted: they have been heard to their end. */
 async function saidInFull(world: SipWorld, callId: number, words: string): Promise<void> {
   const { calls, bus } = world.server.app.features;
-  let stop = (): void => undefined;
-  let patience: ReturnType<typeof setTimeout> | undefined;
-  await new Promise<void>((resolve, reject) => {
-    const look = (): void => {
-      const isSaid = calls.transcript(callId).some(({ text, interrupted }) =>
-        text.includes(words) && !interrupted);
-      if (isSaid) resolve();
-    };
-    stop = bus.subscribe(`call:${callId}`, look);
-    patience = setTimeout(() => reject(new Error(`"${words}" was never said`)), CALL_MS);
-    look();
-  }).finally(() => {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const look = async (): Promise<void> => {
+    const isSaid = (await calls.transcript(callId)).some(({ text, interrupted }) =>
+      text.includes(words) && !interrupted);
+    if (isSaid) resolve();
+  };
+  const stop = bus.subscribe(`call:${callId}`, () => void look());
+  const patience = setTimeout(() => reject(new Error(`"${words}" was never said`)), CALL_MS);
+  await look();
+  await promise.finally(() => {
     stop();
     clearTimeout(patience);
   });

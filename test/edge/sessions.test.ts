@@ -1,0 +1,220 @@
+// One watcher of one topic over a log that does not answer at once: what it sends is what it would
+// send if the log did.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { createLogger } from "#core/logger.ts";
+import { nextTurn } from "#core/system.ts";
+import { createMemoryBus } from "#events/bus.ts";
+import { conversationTopic, type CommittedData, type CommittedEvent } from "#events/events.ts";
+import type { LiveReplyView } from "#events/live.ts";
+import { encodeSse, type Frame, type Position } from "#realtime/frames.ts";
+import { Session, startFrom, type Sink, type StreamSource } from "#realtime/session.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+
+const UUID = "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11";
+const topic = conversationTopic(UUID);
+const system = createManualSystem();
+const log = createLogger("silent");
+
+/** One conversation: its events, and the reply being written. */
+function createTalk() {
+  const bus = createMemoryBus();
+  const events: CommittedEvent[] = [];
+  let turnId = 0;
+  let reply: { turnId: number; baseSequence: number; text: string } | null = null;
+  const commit = (data: CommittedData): void => {
+    const sequence = events.length + 1;
+    const event = {
+      id: sequence, accountId: 1, accountSequence: sequence, conversationId: UUID, callId: null,
+      sequence, type: data.type, json: JSON.stringify(data), createdAt: sequence,
+    };
+    events.push(event);
+    bus.publish(topic, { kind: "committed", event });
+  };
+  const say = (role: "user" | "assistant", content: string, turn: number | null): void =>
+    commit({
+      type: "message_added", conversation_id: UUID, turn_id: turn,
+      message: { role, content, created_at: "" },
+    });
+  return {
+    bus, events,
+    live: (): LiveReplyView | null => {
+      const shown = reply;
+      return shown && {
+        turnId: shown.turnId, baseSequence: shown.baseSequence, shown: shown.text.length,
+        slice: (from, to) => shown.text.slice(from, to), calls: [], failure: null,
+      };
+    },
+    /** A conversation answers one message at a time. */
+    ask: (): void => {
+      if (!reply) say("user", "When?", null);
+    },
+    /** Begins a reply, or goes on with it. */
+    write: (text: string): void => {
+      reply ??= { turnId: (turnId += 1), baseSequence: events.length, text: "" };
+      reply.text += text;
+      bus.publish(topic, { kind: "live" });
+    },
+    complete: (): void => {
+      if (!reply) return;
+      const { text, turnId: turn } = reply;
+      reply = null;
+      say("assistant", text, turn);
+    },
+  };
+}
+
+type Talk = ReturnType<typeof createTalk>;
+
+/** Answers when it is told to, with at most so many rows; one question at a time, or it fails. */
+function createLateSource(talk: Talk, rowsMax: number) {
+  const waiting: (() => void)[] = [];
+  const answer = <T>(value: () => T): Promise<T> => {
+    assert.equal(waiting.length, 0, "a session asks one thing at a time");
+    return new Promise((resolve) => waiting.push(() => resolve(value())));
+  };
+  const source: StreamSource = {
+    topic,
+    newest: () => answer(() => talk.events.length),
+    after: (sequence, rows) =>
+      answer(() => talk.events.slice(sequence, sequence + Math.min(rows, rowsMax))),
+    sequenceOf: ({ sequence }) => sequence,
+    live: talk.live,
+    allowed: () => answer(() => true),
+  };
+  return {
+    source,
+    answerOne: (): void => waiting.shift()?.(),
+    answerAll: async (): Promise<void> => {
+      for (await nextTurn(); waiting.length > 0; await nextTurn()) waiting.shift()?.();
+    },
+  };
+}
+
+const atOnce = (talk: Talk): StreamSource => ({
+  topic,
+  newest: async () => talk.events.length,
+  after: async (sequence, rows) => talk.events.slice(sequence, sequence + rows),
+  sequenceOf: ({ sequence }) => sequence,
+  live: talk.live,
+});
+
+function watch(talk: Talk, source: StreamSource, position: Position): {
+  session: Session; frames: Frame[]; closes: string[];
+} {
+  const frames: Frame[] = [];
+  const closes: string[] = [];
+  const sink: Sink = {
+    send: (some) => {
+      frames.push(...some);
+      return true;
+    },
+    close: (reason, last) => {
+      frames.push(...last);
+      closes.push(reason);
+    },
+  };
+  const session = new Session({
+    source, sink, bus: talk.bus, system, log, start: { position, begins: "here" },
+  });
+  session.start();
+  return { session, frames, closes };
+}
+
+/** As bytes, a reply's deltas as one: how they are cut depends on when the reader came. */
+function bytesOf(frames: Frame[]): string {
+  const joined: Frame[] = [];
+  for (const frame of frames) {
+    const last = joined.at(-1);
+    if (frame.type !== "reply_delta" || last?.type !== "reply_delta") joined.push(frame);
+    else {
+      const [before, after] = [last, frame].map(({ json }) => JSON.parse(json) as { text: string });
+      const json = JSON.stringify({ ...after, text: `${before?.text}${after?.text}` });
+      joined[joined.length - 1] = { ...frame, json };
+    }
+  }
+  return joined.map(encodeSse).join("");
+}
+
+const step = fc.oneof(
+  fc.constant({ kind: "ask" } as const),
+  fc.record({ kind: fc.constant("write" as const), text: fc.string({ minLength: 1, maxLength: 8 }) }),
+  fc.constant({ kind: "complete" } as const),
+  // The late log answers one question.
+  fc.constant({ kind: "answer" } as const),
+);
+
+test("[EV90] a log that answers late and in pieces yields byte for byte what one that answers at once does", async () => {
+  const steps = fc.array(step, { maxLength: 40 });
+  await fc.assert(fc.asyncProperty(
+    steps, steps, fc.integer({ min: 1, max: 3 }), fc.nat(5),
+    async (before, meanwhile, rowsMax, after) => {
+      const talk = createTalk();
+      const late = createLateSource(talk, rowsMax);
+      const run = async (todo: typeof before): Promise<void> => {
+        for (const one of todo) {
+          if (one.kind === "answer") late.answerOne();
+          else if (one.kind === "write") talk.write(one.text);
+          else talk[one.kind]();
+          await nextTurn();
+        }
+      };
+      await run(before);
+      const position = { sequence: Math.min(after, talk.events.length), chars: 0 };
+      const eager = watch(talk, atOnce(talk), position);
+      const tardy = watch(talk, late.source, position);
+      await nextTurn();
+      await run(meanwhile);
+      await late.answerAll();
+      assert.equal(bytesOf(tardy.frames), bytesOf(eager.frames));
+      assert.deepEqual([eager.closes, tardy.closes], [[], []]);
+      eager.session.end();
+      tardy.session.end();
+    },
+  ), { numRuns: 150 });
+});
+
+test("[EV91] a session that is closed while it reads sends nothing afterwards, whatever it was reading", async () => {
+  for (let answered = 0; answered < 5; answered += 1) {
+    const talk = createTalk();
+    talk.ask();
+    const late = createLateSource(talk, 10);
+    const { session, frames, closes } = watch(talk, late.source, { sequence: 0, chars: 0 });
+    for (let one = 0; one < answered; one += 1) {
+      late.answerOne();
+      await nextTurn();
+    }
+    const sent = frames.length;
+    const resumed = session.resume({ sequence: 0, chars: 0 });
+    session.close("restart");
+    talk.ask();
+    await late.answerAll();
+    await resumed;
+    assert.deepEqual([frames.length, closes], [sent, ["restart"]], `after ${answered} answers`);
+  }
+});
+
+test("[EV92] a log that cannot be read has the watcher come back, and stops nothing else", async () => {
+  const talk = createTalk();
+  const broken: StreamSource = {
+    ...atOnce(talk), after: () => Promise.reject(new Error("the log is out of reach")),
+  };
+  const { frames, closes } = watch(talk, broken, { sequence: 0, chars: 0 });
+  await nextTurn();
+  talk.ask();
+  assert.deepEqual([frames, closes], [[], ["restart"]]);
+});
+
+test("[EV93] a watcher from now on begins where the log stood when it was asked, and misses nothing since", async () => {
+  const talk = createTalk();
+  talk.ask();
+  const late = createLateSource(talk, 10);
+  const starting = startFrom(late.source, null);
+  await late.answerAll();
+  const { position } = await starting;
+  talk.ask();
+  const { frames } = watch(talk, late.source, position);
+  await late.answerAll();
+  assert.deepEqual([position.sequence, frames.map(({ id }) => id)], [1, ["2"]]);
+});
