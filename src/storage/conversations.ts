@@ -206,7 +206,8 @@ function createConversationSweeps(
       return { looked: looked.length, events: events.flat() };
     },
     recover: async ({ now }) => {
-      const events = await perAccount((await open.all({})).map(openTurnFromRow), (accountId, turns) =>
+      const left = (await open.all({})).map(openTurnFromRow);
+      const events = await perAccount(left, (accountId, turns) =>
         writer.write("turns.recover", { accountId, turns, now }));
       return events.flat();
     },

@@ -81,9 +81,10 @@ export function createCalling(options: CallingOptions): Calling {
   };
   const neverPlaced = (call: Call, error: unknown): void => {
     log.error({ err: error, call_id: call.id }, "a call could not be opened");
-    const known = neverOpened("speech_failed", error);
-    keep("call status", calls.change(call, "failed", known));
+    keep("call status", calls.change(call, "failed", neverOpened("speech_failed", error)));
   };
+  const surely = (call: Call, work: () => Promise<void>): Promise<void> =>
+    work().catch((error: unknown) => neverPlaced(call, error));
   /** Never throws: its record has begun, so what cannot be opened has failed. */
   const place: Place = (call, assistant, args) => {
     try {
@@ -102,26 +103,18 @@ export function createCalling(options: CallingOptions): Calling {
   };
 
   return {
-    dial: async (call, assistant, secondsMax) => {
-      try {
-        const facts = await options.factsOf(assistant);
-        const why = await dial(options, { call, assistant, secondsMax, facts }, place);
-        if (why === null) return;
-        keep("call status", calls.change(call, "failed", neverOpened("carrier_failed", why)));
-      } catch (error) {
-        neverPlaced(call, error);
-      }
-    },
-    receive: async (call, assistant, secondsMax, lines) => {
-      try {
-        const facts = await options.factsOf(assistant);
-        const known = await withInboundVariables(options, call, assistant);
-        const leg = { ...legTo(call, assistant, LOOPBACK_LINE), lines };
-        place(known, assistant, { leg, face: null, secondsMax, facts });
-      } catch (error) {
-        neverPlaced(call, error);
-      }
-    },
+    dial: (call, assistant, secondsMax) => surely(call, async () => {
+      const facts = await options.factsOf(assistant);
+      const why = await dial(options, { call, assistant, secondsMax, facts }, place);
+      if (why === null) return;
+      keep("call status", calls.change(call, "failed", neverOpened("carrier_failed", why)));
+    }),
+    receive: (call, assistant, secondsMax, lines) => surely(call, async () => {
+      const facts = await options.factsOf(assistant);
+      const known = await withInboundVariables(options, call, assistant);
+      const leg = { ...legTo(call, assistant, LOOPBACK_LINE), lines };
+      place(known, assistant, { leg, face: null, secondsMax, facts });
+    }),
     openWeb: createOpenWeb(options, open),
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),

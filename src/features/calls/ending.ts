@@ -116,7 +116,9 @@ export async function finish(
 }
 
 /** The server stops: whoever talks hears a goodbye first. */
-export function takeLeave({ media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall): void {
+export function takeLeave(
+  { media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall,
+): void {
   if (isOver) return;
   const reason = "server_restarted";
   if (isAnswered) media.send({ kind: "end_after_speech", callId, reason, to: null });

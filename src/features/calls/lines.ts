@@ -76,7 +76,8 @@ export function createLines(options: LinesOptions): Lines {
     },
     whyCannotCall: async (assistant, phoneNumber) => {
       const { accountId } = assistant;
-      if ((await trunksOf(accountId, phoneNumber)).length > 0) return whyCannotTalk(assistant, null);
+      const known = await trunksOf(accountId, phoneNumber);
+      if (known.length > 0) return whyCannotTalk(assistant, null);
       const carrier = await carrierOf(accountId, phoneNumber);
       // The far end of the loopback carrier follows a script.
       if (carrier === null) return whyCannotTalk(assistant, "script");

@@ -156,9 +156,7 @@ export function createCampaigns(options: CampaignsOptions) {
   return {
     get,
     list: (accountId: number): Promise<Campaign[]> => store.list(accountId),
-    leadCounts: async (
-      accountId: number, campaignId: number,
-    ): Promise<Partial<Record<LeadStatus, number>>> =>
+    leadCounts: async (accountId: number, campaignId: number) =>
       store.leadCounts((await get(accountId, campaignId)).id),
     create: async (accountId: number, fields: CampaignFields): Promise<Campaign> => {
       const campaignsMax = await options.campaignsMax(accountId);

@@ -2,7 +2,8 @@
 // What is due is in the database, so a restart takes up what a crash left.
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
-import { nextTurn, type Instant, type System } from "#core/system.ts";
+import { createLooks } from "#core/looks.ts";
+import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 
@@ -42,8 +43,6 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
   const working = new Set<number>();
   const closing = new AbortController();
   let waiting: (() => void)[] = [];
-  let isAwake = false;
-  let looking: Promise<void> | null = null;
 
   const tellWaiting = (): void => {
     const notified = waiting;
@@ -68,29 +67,14 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
         { err: error, conversation_id: due.uuid }, "an evaluation could not be stored"),
     ).finally(tellWaiting);
   };
-  /** One look at a time, and another for what is asked meanwhile. */
-  const look = async (): Promise<void> => {
-    // Once for everything one turn of the loop brought.
-    await nextTurn();
-    while (isAwake && !closing.signal.aborted) {
-      isAwake = false;
-      for (const due of await store.due(2 * LIMITS.evaluationsAtOnceMax)) {
-        if (working.size >= LIMITS.evaluationsAtOnceMax || closing.signal.aborted) break;
-        if (!working.has(due.id)) begin(due);
-      }
+  const looks = createLooks(async () => {
+    if (closing.signal.aborted) return;
+    for (const due of await store.due(2 * LIMITS.evaluationsAtOnceMax)) {
+      if (working.size >= LIMITS.evaluationsAtOnceMax || closing.signal.aborted) return;
+      if (!working.has(due.id)) begin(due);
     }
-  };
-  const wake = (): void => {
-    isAwake = true;
-    if (looking || closing.signal.aborted) return;
-    looking = look()
-      .catch((error: unknown) => log.error({ err: error }, "evaluations could not be looked up"))
-      .finally(() => {
-        looking = null;
-        // Asked for after the last look and before this line.
-        if (isAwake) wake();
-      });
-  };
+  }, (error) => log.error({ err: error }, "evaluations could not be looked up"));
+  const wake = looks.ask;
   return {
     /** Takes up what waits from before. */
     start: wake,
@@ -110,7 +94,7 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
     close: async (): Promise<void> => {
       closing.abort(new Error("the server is stopping"));
       tellWaiting();
-      await looking;
+      await looks.settled();
     },
   };
 }

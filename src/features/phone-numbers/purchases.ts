@@ -283,10 +283,12 @@ export function createPurchases(options: PurchaseOptions): Purchases {
   const settling = createSettling(options);
   const desk = createDesk();
   const replay = async (uuid: string, phoneNumber: string): Promise<Bought> => {
+    // Asked for first: who is at it now may be done once the order is read.
+    const underWay = desk.workOn(uuid);
     const known = await store.findPurchase(uuid);
     if (known?.phoneNumber !== phoneNumber) throw refusals.keyOfAnother();
     if (known.state === "ordered") {
-      const work = desk.workOn(uuid) ?? desk.attend(uuid, () => settling.resume(known));
+      const work = underWay ?? desk.workOn(uuid) ?? desk.attend(uuid, () => settling.resume(known));
       await work.catch((error: unknown) => {
         if (!(error instanceof ProviderError)) throw error;
       });

@@ -4,7 +4,8 @@
 // the next begins, so a crash repeats one message of an endpoint at most.
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
-import { nextTurn, type System, type Timer } from "#core/system.ts";
+import { createLooks } from "#core/looks.ts";
+import type { System, Timer } from "#core/system.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { completed } from "./payloads.ts";
 import {
@@ -53,8 +54,6 @@ export function createRelay(options: RelayOptions): Relay {
   const turns = createTurns(LIMITS.webhooksAtOnceMax);
   let newestId = 0;
   let isClosing = false;
-  let isAwake = false;
-  let looking: Promise<void> | null = null;
 
   /** Sends what may be sent to an endpoint; false: nothing waits for it. */
   const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
@@ -102,36 +101,20 @@ export function createRelay(options: RelayOptions): Relay {
     const work = run(endpointId, loop).finally(() => working.delete(work));
     working.add(work);
   };
-  /** One look at a time, and another for what is asked meanwhile. */
-  const look = async (): Promise<void> => {
-    // Once for everything one turn of the loop brought.
-    await nextTurn();
-    while (isAwake && !isClosing) {
-      isAwake = false;
-      const { endpointIds, newestId: newest } = await store.waiting(newestId);
-      newestId = newest;
-      // Who waits for a time to come has its timer.
-      for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
-    }
-  };
-  const wake = (): void => {
-    isAwake = true;
-    if (looking || isClosing) return;
-    looking = look()
-      .catch((error: unknown) => log.error({ err: error }, "the outbox could not be read"))
-      .finally(() => {
-        looking = null;
-        // Asked for after the last look and before this line.
-        if (isAwake) wake();
-      });
-  };
+  const looks = createLooks(async () => {
+    if (isClosing) return;
+    const { endpointIds, newestId: newest } = await store.waiting(newestId);
+    newestId = newest;
+    // Who waits for a time to come has its timer.
+    for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
+  }, (error) => log.error({ err: error }, "the outbox could not be read"));
   return {
-    start: wake,
-    wake: (endpointId) => (endpointId === null ? wake() : begin(endpointId)),
+    start: looks.ask,
+    wake: (endpointId) => (endpointId === null ? looks.ask() : begin(endpointId)),
     close: async () => {
       isClosing = true;
       for (const { timer } of loops.values()) timer?.cancel();
-      await looking;
+      await looks.settled();
       await Promise.all(working);
     },
   };

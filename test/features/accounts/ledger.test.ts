@@ -38,7 +38,7 @@ const numbers = (body: { data: Entry[] }): number[] => body.data.map(({ number }
 
 /** An account of the bare database with so many entries. */
 async function newLedger(entries: number): Promise<number> {
-  const { id: accountId } = await (await commandsOver(db))["accounts.create"]({
+  const { id: accountId } = await commandsOver(db)["accounts.create"]({
     name: "A", email: "", plan: "self-hosted", now: system.now(),
   });
   db.exec("BEGIN");

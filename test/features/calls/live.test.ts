@@ -201,7 +201,8 @@ test("[CR11] a watcher whose position the log no longer holds gets a snapshot", 
   assert.deepEqual(replicaOf(held.state), await serverState(id));
   assert.equal(held.state?.status, "in-progress");
   await server.app.features.calls.end({ id, accountId }, { finalStatus: "ended_by_customer", ...ENDED });
-  await server.app.features.calls.finish({ id, accountId }, { evaluation: {}, evaluationError: null });
+  await server.app.features.calls.finish(
+    { id, accountId }, { evaluation: {}, evaluationError: null });
 });
 
 test("[CR12] live calls as of one moment, and the account's stream from there", async () => {

@@ -46,7 +46,7 @@ test("[SC197] the codecs of a trunk: stored in their order, each once, known one
   assert.deepEqual(stored, ["opus", "pcma", "g722"]);
   const changed = await server.call("PUT", `${TRUNKS}/${id}`, { key, body: { sip_codecs: ["g722"] } });
   assert.deepEqual((changed.body.data as { sip_codecs: string[] }).sip_codecs, ["g722"]);
-  assert.deepEqual(carrier.findByNumberId(Number(id))!.codecs, ["g722"]);
+  assert.deepEqual((await carrier.findByNumberId(Number(id)))!.codecs, ["g722"]);
 });
 
 test("[PN40] a trunk is a number of type sip; its password is sealed and never on the wire", async () => {
