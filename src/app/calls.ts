@@ -6,6 +6,7 @@ import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
 import { createCalls, type Calls } from "#features/calls/calls.ts";
+import { createCapacity, createLateness } from "#features/calls/capacity.ts";
 import { createLines, type Lines } from "#features/calls/lines.ts";
 import type { CallingOptions } from "#features/calls/live-call.ts";
 import { createMediaThread } from "#features/calls/media.ts";
@@ -21,7 +22,7 @@ import type { Plan } from "#core/price-lists.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { SipListener } from "#providers/carriers/sip/trunks/trunk.ts";
-import type { SpeechConfig, VendorConfig } from "#providers/speech/engines.ts";
+import { speakersMax, type SpeechConfig, type VendorConfig } from "#providers/speech/engines.ts";
 import type { Storage } from "#storage/storage.ts";
 import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
 
@@ -69,6 +70,7 @@ interface Voice {
   calling: Calling;
   /** Without those that could not reach this server. */
   hosted: HostedLines;
+  isScript: Lines["isScript"];
   whyCannotCall: Lines["whyCannotCall"];
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
   /** Calls may come in from now on. */
@@ -81,28 +83,35 @@ export function createVoice(options: VoiceOptions): Voice {
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
   const { sipTrunks, routeInbound } = phoneNumbers;
   const { carrier: trunks } = sipTrunks;
+  const lateness = createLateness(system);
   const media = createMediaThread({
     data: {
       speech, logLevel: config.PARLEY_LOG_LEVEL, sip: sipListenerOf(config),
       reachableNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
     },
     trunks: trunks.listActive,
-    onLateness: options.observeLateness,
+    onLateness: (ms) => {
+      lateness.observe(ms);
+      options.observeLateness(ms);
+    },
     system,
     log,
   });
   trunks.onChange(media.trunksChanged);
   const hosted = createHostedLines(options);
-  const { voiceOf, whyCannotTalk } = createVoiceChoice({
+  const { recogniserOf, voiceOf, whyCannotTalk } = createVoiceChoice({
     ...options, can: options.capabilities, realtimeName: options.modelCatalog.realtimeName,
   });
-  const { lineOf, whyCannotCall } = createLines({
+  const { isScript, lineOf, whyCannotCall } = createLines({
     trunks: sipTrunks, hosted, whyCannotTalk, log,
     findHosted: (number) => storage.phoneNumbers.findHosted(number),
     hasSip: config.PARLEY_SIP_PORT !== null,
   });
   const calling = createCalling({
-    ...options, media, voiceOf, whyCannotTalk, lineOf, routeInbound,
+    ...options, media, recogniserOf, voiceOf, whyCannotTalk, lineOf, routeInbound,
+    capacity: createCapacity({
+      callsMax: config.PARLEY_CALLS_MAX, isLate: lateness.isLate, speakersMax, recogniserOf,
+    }),
     findAssistant: assistants.find,
     factsOf: factsFrom(options),
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
@@ -110,6 +119,7 @@ export function createVoice(options: VoiceOptions): Voice {
   return {
     calling,
     hosted,
+    isScript,
     whyCannotCall,
     whyCannotTalk,
     listen: media.listen,

@@ -22,7 +22,7 @@ interface CampaigningOptions {
   planOf(accountId: number): Promise<Plan>;
   assistants: Assistants;
   calls: Calls;
-  voice: { calling: Pick<Calling, "dial">; whyCannotCall: Lines["whyCannotCall"] };
+  voice: { calling: Pick<Calling, "dial" | "hold"> } & Pick<Lines, "isScript" | "whyCannotCall">;
 }
 
 export function createCampaigning(options: CampaigningOptions) {
@@ -37,6 +37,8 @@ export function createCampaigning(options: CampaigningOptions) {
     ...callers, store, bus, system, log,
     terms: calls.terms,
     secondsFor: calls.secondsFor,
+    hold: async (assistant, number) => voice.calling.hold(
+      assistant, await voice.isScript(assistant.accountId, number) ? "script" : null),
     dial: (call, assistant, secondsMax) => voice.calling.dial(call, assistant, secondsMax),
     giveUp: (call, reason) => calls.change(call, "failed", { reason }),
   });

@@ -184,7 +184,7 @@ function serveCalls(
   { features, storage, system, log }: Parts, { api, access }: Admission,
 ): Served {
   const { accounts, assistants, calls, conversations, recordings, streams, voice } = features;
-  const { calling, whyCannotCall, whyCannotTalk } = voice;
+  const { calling, isScript, whyCannotCall, whyCannotTalk } = voice;
   const recordingUrl = recordings.urlOf;
   const web = webCall({
     conversations, access, system, log, calling, whyCannotTalk,
@@ -203,7 +203,7 @@ function serveCalls(
     ...liveCallRoutes(live),
     ...recordingRoutes(recordings),
     ...callRoutes({
-      calls, calling, whyCannotCall, whyCannotTalk, recordingUrl, log,
+      calls, calling, isScript, whyCannotCall, whyCannotTalk, recordingUrl, log,
       findAssistant: assistants.find,
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
       numberOf: async ({ accountId, phoneNumberId }) => phoneNumberId === null

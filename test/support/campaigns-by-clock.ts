@@ -35,6 +35,8 @@ export interface WorldOptions {
   /** USD of the account; calls cost 0.10 a minute then. Absent: calls are free. */
   balanceMicros?: number;
   onDial?(dialled: Dialled, live: Dialled[]): void;
+  /** Whether the server has room for one more call; absent: always. */
+  hasRoom?(): boolean;
 }
 
 export const FIELDS: Omit<CampaignFields, "assistantId"> = {
@@ -125,6 +127,7 @@ export async function createWorld(options: WorldOptions) {
       store, bus, system, ...OPTIONS, dial,
       readyAssistant: ({ assistantId }) => assistants.find(accountId, assistantId),
       terms: calls.terms,
+      hold: () => Promise.resolve(options.hasRoom?.() ?? true ? () => undefined : null),
       secondsFor: calls.secondsFor,
       numbersOf: async ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
       giveUp: (call, reason) => calls.change(call, "failed", { reason }),

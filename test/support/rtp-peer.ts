@@ -1,11 +1,18 @@
 // The sound at the far end of many calls, in a thread of its own: one socket that answers each
-// packet with one of its own, a sentence's worth of noise and then silence, and writes down when
-// each came. Posts its port, and what it wrote down when it is asked to stop.
+// packet with one of its own, a sentence's worth of noise and then silence, or over and over what
+// it is given to say, and writes down when each came. Posts its port, and what it wrote down when
+// it is asked to stop.
 import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { setPriority } from "node:os";
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
+
+/** What the thread may be started with. */
+export interface RtpPeerData {
+  /** Mu-law, said once the greeting has had its time and again after as long a silence. */
+  speech: Uint8Array;
+}
 
 export interface RtpFigures {
   streams: number;
@@ -46,6 +53,15 @@ if (port) {
   const streams = new Map<string, Stream>();
   // Loud and random, so that nobody takes it for a beep.
   const noise = Buffer.from(randomBytes(PAYLOAD).map((byte) => 0x10 + (byte & 0x1f)));
+  const { speech = null } = (workerData ?? {}) as Partial<RtpPeerData>;
+  const spoken = speech ? Math.floor(speech.length / PAYLOAD) : 0;
+  /** What is said in the packet of that number, null: nothing. */
+  const soundAt = (index: number): Uint8Array | null => {
+    if (!speech) return index >= NOISE_FROM && index < NOISE_TO ? noise : null;
+    const at = index - NOISE_FROM;
+    const frame = at < 0 ? spoken : at % (2 * spoken);
+    return frame < spoken ? speech.subarray(frame * PAYLOAD, (frame + 1) * PAYLOAD) : null;
+  };
   socket.on("message", (bytes, from) => {
     const atMs = performance.now();
     if (bytes.length < HEADER || (bytes[1]! & 0x7f) !== PCMU) return;
@@ -58,11 +74,10 @@ if (port) {
     stream.last = Math.max(stream.last, index);
     stream.count += 1;
     stream.dueMs.push(atMs - index * FRAME_MS);
-    const isLoud = index >= NOISE_FROM && index < NOISE_TO;
     const answer = Buffer.alloc(HEADER + PAYLOAD, SILENCE);
     bytes.copy(answer, 0, 0, HEADER);
     answer.writeUInt32BE((bytes.readUInt32BE(8) + 1) >>> 0, 8);
-    if (isLoud) noise.copy(answer, HEADER);
+    answer.set(soundAt(index) ?? [], HEADER);
     socket.send(answer, from.port, from.address);
   });
   socket.bind(0, "127.0.0.1");

@@ -21,6 +21,8 @@ export interface SippMessage {
   /** Its first line. */
   line: string;
   text: string;
+  /** When, by the clock of the machine. */
+  atMs: number;
 }
 
 /** Value of a header, null where there is none. */
@@ -47,6 +49,8 @@ export interface SippOptions {
   perSecond?: number;
   atOnce?: number;
   host?: string;
+  /** Until it gives up. */
+  timeoutS?: number;
 }
 
 export interface Sipp {
@@ -56,7 +60,10 @@ export interface Sipp {
   messages(): SippMessage[];
   /** The message of that direction and beginning, and number, from 0, once it is there. */
   saw(direction: SippMessage["direction"], beginning: string, number?: number): Promise<SippMessage>;
-  /** All calls are over. Rejects, with what it complains about, when one did not go as written. */
+  /**
+   * All calls are over. Rejects, with what it complains about and `messages`, when one did not go
+   * as written.
+   */
   done: Promise<SippMessage[]>;
   /** Ends it however far it is; idempotent. */
   stop(): Promise<void>;
@@ -94,7 +101,7 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
     "-i", host, "-p", String(port), "-mi", host,
     "-mp", String(mediaPort),
     "-m", String(calls), "-r", String(options.perSecond ?? 10), "-l", String(options.atOnce ?? calls),
-    "-nostdin", "-timeout", `${TIMEOUT_S}s`, "-timeout_error",
+    "-nostdin", "-timeout", `${options.timeoutS ?? TIMEOUT_S}s`, "-timeout_error",
     "-trace_msg", "-message_file", file("messages"), "-trace_err", "-error_file", file("errors"),
     ...(options.number === undefined ? [] : ["-s", options.number]),
     ...(options.numbers === undefined ? [] : ["-inf", file("numbers.csv")]),
@@ -112,7 +119,8 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
     if (code === 0) return heard;
     const said = complaint || Buffer.concat(output).toString().slice(-2000);
     const lines = heard.map(({ direction, line }) => `  ${direction} ${line}`).join("\n");
-    throw new Error(`sipp ${scenario} ended with ${code}:\n${lines}\n${said}`);
+    const complaints = new Error(`sipp ${scenario} ended with ${code}:\n${lines}\n${said}`);
+    throw Object.assign(complaints, { messages: heard });
   });
   // Whoever does not wait for the end must not die of it.
   done.catch(() => undefined);
@@ -133,13 +141,14 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
 const readText = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
 
 function readMessages(file: string): SippMessage[] {
-  const parts = readText(file).split(/^-{20,} [-\d]+.*$/m).slice(1);
-  return parts.flatMap((part): SippMessage[] => {
+  const parts = readText(file).split(/^-{20,} ([-\d]+.*)$/m).slice(1);
+  return parts.flatMap((part, at): SippMessage[] => {
     const found = /^(?:UDP|TCP) message (sent|received) .*?:\n\n([\s\S]*)$/m.exec(part);
     const [, direction, text] = found ?? [];
     if (text === undefined) return [];
     const line = text.split(/\r?\n/, 1)[0] ?? "";
-    return [{ direction: direction === "sent" ? "sent" : "received", line, text }];
+    const atMs = Date.parse(parts[at - 1] ?? "");
+    return [{ direction: direction === "sent" ? "sent" : "received", line, text, atMs }];
   });
 }
 

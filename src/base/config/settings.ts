@@ -274,6 +274,10 @@ export const SETTINGS = {
     default: null, description: "UDP ports for the sound of calls over SIP, such as 10000-10999, two for each call; absent: any",
     parse: portRange,
   }),
+  PARLEY_CALLS_MAX: setting<number | null>({
+    default: null, description: "Calls this server takes at a time; absent: as many as it gets through without sound coming late",
+    parse: integer(1, 100_000),
+  }),
   PARLEY_DIAL_RATE_PER_MINUTE: setting({
     default: 60, description: "Calls an account may place in a minute, a sixth of them at once",
     parse: integer(1, 100_000),

@@ -133,6 +133,8 @@ export const LIMITS = {
   // Calls
   /** How far the billed time of a call in progress may be behind when the process dies. */
   callBeatMs: 5 * SECOND_MS,
+  /** Until somebody whose call there was no room for should try again. */
+  capacityRetryS: 10,
   /** For calls to take leave of whoever is on the line when the server stops. */
   callGoodbyeMs: 10 * SECOND_MS,
   /** Until a call that was asked to end is given up. */

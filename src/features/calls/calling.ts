@@ -13,6 +13,8 @@ import { fillTemplate } from "#engine/template.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
+import { holding, type Capacity } from "./capacity.ts";
+import { createControl } from "./control.ts";
 import { conclude, finish, neverOpened, sayGoodbye, takeLeave } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
@@ -40,6 +42,8 @@ export interface Calling {
     /** What the page offers where this server cannot hear. */
     words: GivenWords | null;
   }): Promise<{ callId: number; hearing: Hearing; leg: (event: LegEvent) => void }>;
+  /** A place for a call that is about to begin; see capacity.ts. */
+  hold: Capacity["hold"];
   /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
   receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
   control: {
@@ -61,6 +65,7 @@ const WEB_RATE = 16_000;
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, system, log } = options;
   const live = new Map<number, LiveCall>();
+  options.capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
     work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
   };
@@ -116,6 +121,7 @@ export function createCalling(options: CallingOptions): Calling {
       place(known, assistant, { leg, face: null, secondsMax, facts });
     }),
     openWeb: createOpenWeb(options, open),
+    hold: options.capacity.hold,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(media, live, end),
@@ -134,24 +140,26 @@ export function createCalling(options: CallingOptions): Calling {
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
 
 function createOpenWeb(
-  { calls, factsOf, media, whyCannotTalk }: CallingOptions, open: Open,
+  { calls, capacity, factsOf, media, whyCannotTalk }: CallingOptions, open: Open,
 ): Calling["openWeb"] {
-  return async ({ assistant, conversationUuid, variables, face, words }) => {
-    // Before the record: a call nobody can hear is refused, not failed.
-    const why = whyCannotTalk(assistant, words);
-    if (why !== null) throw new Fault(422, why);
-    const facts = await factsOf(assistant);
-    const { call, secondsMax } = await calls.begin({
-      assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null, variables,
+  return ({ assistant, conversationUuid, variables, face, words }) =>
+    holding(capacity, assistant, words, async () => {
+      // Before the record: a call nobody can hear is refused, not failed.
+      const why = whyCannotTalk(assistant, words);
+      if (why !== null) throw new Fault(422, why);
+      const facts = await factsOf(assistant);
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "web", conversationUuid, assistantPhone: null, customerPhone: null,
+        variables,
+      });
+      const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
+      const { hearing } = open(call, assistant, { leg, face, secondsMax, words, facts });
+      return {
+        callId: call.id,
+        hearing,
+        leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
+      };
     });
-    const leg = { kind: "remote", rate: WEB_RATE, hasLine: false } as const;
-    const { hearing } = open(call, assistant, { leg, face, secondsMax, words, facts });
-    return {
-      callId: call.id,
-      hearing,
-      leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
-    };
-  };
 }
 
 /** False: it could not be opened. */
@@ -162,15 +170,16 @@ async function answerOffer(
   options: CallingOptions, carrier: CarrierName, offer: Offer, place: Place,
 ): Promise<void> {
   const { media } = options;
-  const admitted = await admit(options, offer).catch((error: unknown) => {
+  const cause = await admit(options, offer, async ({ call: begun, assistant, secondsMax, facts }) => {
+    const call = await withInboundVariables(options, begun, assistant);
+    const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
+    place(call, assistant, { leg, face: null, secondsMax, facts });
+    return null;
+  }).catch((error: unknown) => {
     media.refuse(carrier, offer.id, "unavailable");
     throw error;
   });
-  if (typeof admitted === "string") return media.refuse(carrier, offer.id, admitted);
-  const { assistant, secondsMax, facts } = admitted;
-  const call = await withInboundVariables(options, admitted.call, assistant);
-  const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
-  place(call, assistant, { leg, face: null, secondsMax, facts });
+  if (cause !== null) media.refuse(carrier, offer.id, cause);
 }
 
 const partyOf = (
@@ -211,17 +220,17 @@ function dialHosted(
   });
 }
 
-async function answerHosted(
+function answerHosted(
   options: CallingOptions, { leg, carrier: { account: carrier } }: Hosted,
   { arrival: { to, from }, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
   place: Place,
 ): ReturnType<Receive> {
-  const admitted = await admit(options, { to, from, trunkId: null, sourceAddress: null });
-  if (typeof admitted === "string") return admitted;
-  const { assistant, secondsMax, facts } = admitted;
-  const call = await withInboundVariables(options, admitted.call, assistant);
-  const face = join(partyOf(options, call));
-  return place(call, assistant, { leg, carrier, face, secondsMax, facts }) ? null : "unavailable";
+  const arrived = { to, from, trunkId: null, sourceAddress: null };
+  return admit(options, arrived, async ({ call: begun, assistant, secondsMax, facts }) => {
+    const call = await withInboundVariables(options, begun, assistant);
+    const face = join(partyOf(options, call));
+    return place(call, assistant, { leg, carrier, face, secondsMax, facts }) ? null : "unavailable";
+  });
 }
 
 type MediaLine = Exclude<Line, { carrier: "hosted" }>;
@@ -233,49 +242,6 @@ const legTo = (call: Call, assistant: Assistant, line: MediaLine) => ({
   ringingMs: assistant.settings.ringing_time * 1000,
   ...line,
 });
-
-/** What an operator can do to calls that are live. */
-function createControl(
-  media: CallingOptions["media"],
-  live: Map<number, LiveCall>,
-  end: (call: LiveCall, reason: EndReason) => Promise<void>,
-): Pick<Calling, "control" | "listen"> {
-  const answered = (callId: number): LiveCall | null => {
-    const call = live.get(callId);
-    return call?.isAnswered && !call.isOver ? call : null;
-  };
-  return {
-    control: {
-      say: (callId, text) => {
-        if (!answered(callId)) return false;
-        media.send({ kind: "say", callId, text });
-        return true;
-      },
-      mute: (callId, on) => {
-        if (!answered(callId)) return false;
-        media.send({ kind: "mute", callId, on });
-        return true;
-      },
-      end: async (callId) => {
-        const call = live.get(callId);
-        if (!call || call.isOver) return false;
-        await end(call, "operator");
-        return true;
-      },
-    },
-    listen: (callId, onAudio, over) => {
-      const call = answered(callId);
-      if (!call) return null;
-      const listener = { onAudio, over };
-      call.listeners.add(listener);
-      media.send({ kind: "listen", callId, on: true });
-      return () => {
-        call.listeners.delete(listener);
-        if (call.listeners.size === 0) media.send({ kind: "listen", callId, on: false });
-      };
-    },
-  };
-}
 
 interface OpenArgs {
   leg: LegSetup;
@@ -331,7 +297,8 @@ function openCall(
     spoken: { current: settings.language, doubt: null },
     language: { name: language, among: settings.languages },
     carrierMicrosPerMinute: carrierRateOf(options, call, args),
-    isRealtime: realtime !== null, hearing, words, warnings: facts.warnings,
+    isRealtime: realtime !== null, hearing, recogniser: engines.transcriber, words,
+    warnings: facts.warnings,
     rate: leg.rate, isAnswered: false, saidMs: 0,
     history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,

@@ -10,7 +10,9 @@ import type { Call } from "./records.ts";
 import type { AssistantFacts, CallingOptions } from "./live-call.ts";
 
 interface InboundOptions
-  extends Pick<CallingOptions, "askInbound" | "factsOf" | "findAssistant" | "whyCannotTalk"> {
+  extends Pick<
+    CallingOptions, "askInbound" | "capacity" | "factsOf" | "findAssistant" | "whyCannotTalk"
+  > {
   calls: Calls;
   routeInbound: RouteInbound;
   log: Logger;
@@ -42,12 +44,13 @@ const REFUSALS: Record<Refused["cause"], RefusalCause> = {
   inactive_assistant: "unavailable",
 };
 
-/** Begins the record of a call that may ring; else why not. */
+/** Opens a call that may ring, its record begun; else why not. */
 export async function admit(
   options: InboundOptions, arrival: Arrival,
-): Promise<Admitted | RefusalCause> {
-  const { calls, findAssistant, routeInbound, whyCannotTalk, log } = options;
-  const { to, from, trunkId, sourceAddress } = arrival;
+  open: (admitted: Admitted) => Promise<RefusalCause | null>,
+): Promise<RefusalCause | null> {
+  const { capacity, findAssistant, routeInbound, whyCannotTalk, log } = options;
+  const { to, trunkId, sourceAddress } = arrival;
   const route = await routeInbound({ calledNumber: to, trunkId, sourceAddress });
   if (route.kind === "refused") {
     if (route.cause === "tied") {
@@ -59,26 +62,40 @@ export async function admit(
   }
   const assistant = await findAssistant(route.accountId, route.assistantId);
   if (!assistant) return "unavailable";
-  const refuse = (reason: string): void =>
+  const refuse = (cause: RefusalCause, reason: string): RefusalCause => {
     log.warn({ assistant_id: assistant.id, reason }, "an inbound call was refused");
+    return cause;
+  };
   // Before the record: a call nobody can hear is refused, not failed.
   const why = whyCannotTalk(assistant, null);
-  if (why !== null) {
-    refuse(why);
-    return "unavailable";
+  if (why !== null) return refuse("unavailable", why);
+  const leave = capacity.hold(assistant, null);
+  if (!leave) return refuse("overloaded", "the server has as many calls as it can serve");
+  try {
+    const begun = await begin(options, arrival, assistant, route.number);
+    if (begun instanceof Fault) {
+      // The plan's calls at a time are the lines there are: the next caller hears they are busy.
+      return refuse(begun.status === 429 ? "busy" : "unavailable", begun.message);
+    }
+    return await open(begun);
+  } finally {
+    leave();
   }
-  const facts = await options.factsOf(assistant);
+}
+
+async function begin(
+  { calls, factsOf }: InboundOptions, { from }: Arrival, assistant: Assistant, number: string,
+): Promise<Admitted | Fault> {
+  const facts = await factsOf(assistant);
   try {
     const { call, secondsMax } = await calls.begin({
-      assistant, type: "inbound", conversationUuid: null, assistantPhone: route.number,
+      assistant, type: "inbound", conversationUuid: null, assistantPhone: number,
       customerPhone: from, variables: {},
     });
     return { call, assistant, secondsMax, facts };
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    refuse(error.message);
-    // The plan's calls at a time are the lines there are: the next caller hears that they are busy.
-    return error.status === 429 ? "busy" : "unavailable";
+    if (error instanceof Fault) return error;
+    throw error;
   }
 }
 

@@ -32,6 +32,8 @@ interface LinesOptions {
 export interface Lines {
   /** A sentence: why there is no way out for the number the call is made from. */
   lineOf(call: Call, assistant: Assistant): Promise<Line | string>;
+  /** Whether the far end of a call from that number is a script of the server's. */
+  isScript(accountId: number, phoneNumber: string | null): Promise<boolean>;
   /** The same before there is a call, or why nobody could talk in it; null: it can be placed. */
   whyCannotCall(assistant: Assistant, phoneNumber: string | null): Promise<string | null>;
 }
@@ -74,6 +76,9 @@ export function createLines(options: LinesOptions): Lines {
         rate: rateOfCodec(trunk.codecs[0]),
       };
     },
+    isScript: async (accountId, phoneNumber) =>
+      (await trunksOf(accountId, phoneNumber)).length === 0
+        && await carrierOf(accountId, phoneNumber) === null,
     whyCannotCall: async (assistant, phoneNumber) => {
       const { accountId } = assistant;
       const known = await trunksOf(accountId, phoneNumber);

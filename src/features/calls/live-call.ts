@@ -16,6 +16,7 @@ import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Calls } from "./calls.ts";
+import type { Capacity } from "./capacity.ts";
 import type { Evaluate } from "./evaluation.ts";
 import type { Face } from "./face.ts";
 import type { SpokenLanguage } from "./languages.ts";
@@ -28,6 +29,7 @@ import type { MediaThread } from "./voice/protocol.ts";
 export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   calls: Calls;
   media: MediaThread;
+  capacity: Capacity;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   resolveTurn: ResolveTurn;
   /** Looked up before a call is opened: opening it is one step. */
@@ -84,6 +86,8 @@ export interface LiveCall {
   isOwnLine: boolean;
   isRealtime: boolean;
   hearing: Hearing;
+  /** Its code; null: none is needed. */
+  recogniser: string | null;
   warnings: readonly Warning[];
   words: GivenWords | null;
   spoken: SpokenLanguage;

@@ -14,6 +14,7 @@ import {
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
+import { holding } from "./capacity.ts";
 import type { Calls } from "./calls.ts";
 import type { Lines } from "./lines.ts";
 import { CALL_STATUSES } from "./status.ts";
@@ -31,6 +32,7 @@ interface CallRouteOptions {
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
   whyCannotCall: Lines["whyCannotCall"];
+  isScript: Lines["isScript"];
   /** The number an assistant calls from; null: the carrier's own. */
   numberOf(assistant: Assistant): Promise<string | null>;
 }
@@ -173,6 +175,7 @@ const PLACED = {
     description: "Balance too low, the assistant cannot talk, or nobody may call the number",
   },
   429: { description: "Too many requests, calls at a time or calls in a minute" },
+  503: { description: "The server has as many calls as it can serve" },
 };
 
 function numberFrom(text: string): string {
@@ -217,12 +220,15 @@ function makeCallRoute(options: CallRouteOptions): Route {
       const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
       const assistantPhone = await options.numberOf(assistant);
       assertPossible(await options.whyCannotCall(assistant, assistantPhone));
-      const { call, secondsMax } = await calls.begin({
-        assistant, type: "outbound", conversationUuid: null, assistantPhone, customerPhone: number,
-        variables: variablesFrom(body.variables),
+      const isScript = await options.isScript(caller.accountId, assistantPhone);
+      return holding(calling, assistant, isScript ? "script" : null, async () => {
+        const { call, secondsMax } = await calls.begin({
+          assistant, type: "outbound", conversationUuid: null, assistantPhone,
+          customerPhone: number, variables: variablesFrom(body.variables),
+        });
+        await calling.dial(call, assistant, secondsMax);
+        return made(call, "Call initiated successfully");
       });
-      await calling.dial(call, assistant, secondsMax);
-      return made(call, "Call initiated successfully");
     },
   });
 }
@@ -241,11 +247,11 @@ function tryCallRoute(options: CallRouteOptions): Route {
       const number = numberFrom(body.phone_number ?? CALLER);
       const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
       assertPossible(options.whyCannotTalk(assistant, "script"));
-      const { call, secondsMax } = await calls.begin({
-        assistant, type: "inbound", conversationUuid: null,
-        assistantPhone: await options.numberOf(assistant), customerPhone: number,
+      const assistantPhone = await options.numberOf(assistant);
+      const { call, secondsMax } = await holding(calling, assistant, "script", () => calls.begin({
+        assistant, type: "inbound", conversationUuid: null, assistantPhone, customerPhone: number,
         variables: variablesFrom(body.variables),
-      });
+      }));
       calling.receive(call, assistant, secondsMax, body.lines ?? LINES).catch((error: unknown) =>
         options.log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));
       return made(call, "Call initiated successfully");

@@ -40,6 +40,8 @@ interface Call extends Wanted {
 export interface VoiceChoice {
   /** A sentence: why nothing can speak or understand the assistant's language. */
   voiceOf(assistant: Assistant, call: Call): ChosenVoice | string;
+  /** The code of the recogniser a call would take; null: none. */
+  recogniserOf(assistant: Assistant, words: GivenWords | null): string | null;
   /** The same sentence before there is a call; null: the assistant can talk. */
   whyCannotTalk(assistant: Assistant, words: GivenWords | null): string | null;
 }
@@ -70,6 +72,10 @@ export function createVoiceChoice(options: VoiceChoiceOptions): VoiceChoice {
       return typeof engines === "string"
         ? engines
         : voiceWith(options, assistant, engines, call);
+    },
+    recogniserOf: (assistant, words) => {
+      const engines = enginesFor(options, assistant, { words });
+      return typeof engines === "string" ? null : engines.transcriber;
     },
     whyCannotTalk: (assistant, words) => {
       const engines = enginesFor(options, assistant, { words });

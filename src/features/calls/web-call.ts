@@ -19,6 +19,7 @@ import { compileValidation, parseJsonObject, parseQuery } from "#http/validation
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Calling } from "./calling.ts";
+import { holding } from "./capacity.ts";
 import type { Hearing } from "./records.ts";
 import type { Face } from "./face.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
@@ -91,14 +92,18 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       200: { description: "The ticket", schema: TicketReply },
       422: { description: "Nothing can speak or understand the language" },
       429: { description: "Too many messages and calls" },
+      503: { description: "The server has as many calls as it can serve" },
     },
     handle: async ({ uuid, http }) => {
       const assistant = await assistantOf(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
       access.assertMaySend(uuid);
       assertCanTalk(options, assistant, "typed");
-      const { ticket } = tickets.issue(uuid);
-      return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
+      // Whoever finds no place now is not to wait for the socket to say so.
+      return holding(options.calling, assistant, "typed", () => {
+        const { ticket } = tickets.issue(uuid);
+        return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
+      });
     },
   });
   const socket: SocketRoute = {

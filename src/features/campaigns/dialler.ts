@@ -19,6 +19,8 @@ interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   system: System;
   log: Logger;
   terms(assistant: Assistant): Promise<CallTerms>;
+  /** A place for a call to begin, until it is dialled; null: the server has none. */
+  hold(assistant: Assistant, number: string | null): Promise<(() => void) | null>;
   secondsFor(reservedMicros: Micros): number;
   /** Called once at most for every claim, after it is durable. */
   dial(call: Call, assistant: Assistant, secondsMax: number): Promise<void>;
@@ -158,7 +160,7 @@ async function pass(
 async function claimOne(
   options: DiallerOptions, campaign: Campaign, isOpen: () => boolean,
 ): Promise<ClaimOutcome> {
-  const { store, bus, system, log } = options;
+  const { store, bus, system } = options;
   const { accountId } = campaign;
   const assistant = await options.readyAssistant(campaign);
   if (!assistant) {
@@ -168,11 +170,31 @@ async function claimOne(
     bus.publishCommitted(events);
     return { kind: "over", events };
   }
+  const numbers = await options.numbersOf(campaign, assistant);
+  const leave = await options.hold(assistant, numbers[0] ?? null);
+  if (!leave) return { kind: "idle", until: system.now() + LIMITS.capacityRetryS * 1_000_000 };
+  try {
+    return await claimAndDial(options, campaign, { assistant, numbers, isOpen });
+  } finally {
+    leave();
+  }
+}
+
+interface ClaimWith {
+  assistant: Assistant;
+  numbers: string[];
+  isOpen(): boolean;
+}
+
+async function claimAndDial(
+  options: DiallerOptions, campaign: Campaign, { assistant, numbers, isOpen }: ClaimWith,
+): Promise<ClaimOutcome> {
+  const { store, bus, system, log } = options;
   const outcome = await store.claim({
-    accountId,
+    accountId: campaign.accountId,
     campaignId: campaign.id,
     assistant: { id: assistant.id, uuid: assistant.uuid },
-    numbers: await options.numbersOf(campaign, assistant),
+    numbers,
     terms: await options.terms(assistant),
     now: system.now(),
   });

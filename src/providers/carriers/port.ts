@@ -76,7 +76,8 @@ export interface Offer {
   sourceAddress: string;
 }
 
-export type RefusalCause = "unknown_number" | "not_allowed" | "unavailable" | "busy";
+/** `overloaded`: the server has no room for one more just now. */
+export type RefusalCause = "unknown_number" | "not_allowed" | "unavailable" | "busy" | "overloaded";
 
 export interface Carrier {
   readonly name: CarrierName;

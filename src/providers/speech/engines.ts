@@ -14,12 +14,16 @@ import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallba
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
-import { createPocketSphinx, pocketSphinxMissing } from "./embedded/pocketsphinx.ts";
+import {
+  createPocketSphinx, POCKETSPHINX_SPEAKERS_MAX, pocketSphinxMissing,
+} from "./embedded/pocketsphinx.ts";
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
 } from "./port.ts";
 import { createNoiseFilter } from "./embedded/noise-filter.ts";
-import { createSherpa, sherpaMissing, type SherpaConfig } from "./embedded/sherpa.ts";
+import {
+  createSherpa, SHERPA_SPEAKERS_MAX, sherpaMissing, type SherpaConfig,
+} from "./embedded/sherpa.ts";
 import { createVad } from "./embedded/silero.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
 
@@ -92,6 +96,11 @@ const TRANSCRIBERS: Record<string, Missing> = {
     unspoken(language === null || language === ENGLISH) ?? pocketSphinxMissing(),
 };
 
+/** Those that run on this machine. */
+const SPEAKERS_MAX: Record<string, number> = {
+  pocketsphinx: POCKETSPHINX_SPEAKERS_MAX, "sherpa-onnx": SHERPA_SPEAKERS_MAX,
+};
+
 function whyMissing(engines: Record<string, Missing>): (
   config: SpeechConfig, wanted: { code: string; language: string | null },
 ) => string | null {
@@ -105,6 +114,9 @@ function whyMissing(engines: Record<string, Missing>): (
 /** Why the engine of that code cannot be used here; null: it can. */
 export const whySynthesizerMissing = whyMissing(SYNTHESIZERS);
 export const whyTranscriberMissing = whyMissing(TRANSCRIBERS);
+
+/** How many speakers the recogniser of that code follows at a time. */
+export const speakersMax = (code: string): number => SPEAKERS_MAX[code] ?? Infinity;
 
 function usable(
   engines: Record<string, Missing>, config: SpeechConfig, language: string,

@@ -192,6 +192,26 @@ test("[CP8] money that runs short stops the campaign and says why; nobody is for
   await world.close();
 });
 
+test("[CP12] while the server has no room for calls nobody is dialled, and then everybody is", async () => {
+  let hasRoom = false;
+  const world = await createWorld({
+    startMs: NOON, fate: () => ({ fate: "human", seconds: 5 }), hasRoom: () => hasRoom,
+  });
+  const { id } = await world.newCampaign();
+  const leads = await Promise.all(
+    ["+15550100101", "+15550100102"].map((number) => world.addLead(id, number)));
+  await world.start(id);
+  await world.step(15_000);
+  assert.deepEqual(await Promise.all(leads.map((one) => statusOf(world, one.id))), ["created", "created"]);
+  assert.equal((await campaignOf(world, id)).status, "in-progress");
+  hasRoom = true;
+  // Nothing wakes the dialler but its own clock.
+  await world.step(10_000);
+  await world.step(6000);
+  assert.deepEqual(await Promise.all(leads.map((one) => statusOf(world, one.id))), ["completed", "completed"]);
+  await world.close();
+});
+
 test("[CP9] stopped, calls go on to their end; numbers in turn; blocked while called; plan's limit", async () => {
   const world = await createWorld({
     startMs: NOON, fate: () => ({ fate: "busy", seconds: 100 }),

@@ -79,6 +79,7 @@ const telephoneOf = (from: string | null): string | null =>
 /** Twilio knows no other reasons. */
 const REASONS: Record<RefusalCause, "busy" | "rejected"> = {
   unknown_number: "rejected", not_allowed: "rejected", unavailable: "rejected", busy: "busy",
+  overloaded: "busy",
 };
 
 interface Entry {

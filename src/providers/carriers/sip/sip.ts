@@ -50,8 +50,9 @@ const OFFERS_MAX = 500;
 
 /** Numbers that are not there and those that are not for the caller look alike to scanners. */
 const STATUSES: Record<RefusalCause, number> = {
-  unknown_number: 404, not_allowed: 404, unavailable: 480, busy: 486,
+  unknown_number: 404, not_allowed: 404, unavailable: 480, busy: 486, overloaded: 503,
 };
+const RETRY_LATER: [string, string][] = [["Retry-After", String(LIMITS.capacityRetryS)]];
 
 export async function createSipCarrier(options: SipCarrierOptions): Promise<SipCarrier> {
   const { system, log } = options;
@@ -80,7 +81,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const receive = (invite: IncomingInvite): void => {
     const sender = identify({ roster, digest, failures, logTied }, invite);
     if (sender.kind === "refused") return invite.refuse(sender.status, undefined, sender.headers);
-    if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, [["Retry-After", "10"]]);
+    if (offers.size >= OFFERS_MAX) return invite.refuse(503, undefined, RETRY_LATER);
     const called = calledNumber(invite, sender.trunk);
     const meant = sender.trunk ? [sender.trunk] : roster.openFor(invite.peer.host, called);
     const offered = offeredBy(invite, meant);
@@ -115,7 +116,8 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
         const rate = offered?.rate ?? 8000;
         return begin({ ...parts, publish, rate }, (leg) => answer(parts, leg, offered));
       },
-      refuse: (offerId, cause) => withdraw(offerId)?.invite.refuse(STATUSES[cause]),
+      refuse: (offerId, cause) => withdraw(offerId)?.invite.refuse(
+        STATUSES[cause], undefined, cause === "overloaded" ? RETRY_LATER : undefined),
     },
     setTrunks: (trunks) => roster.set(trunks),
     close: async () => {

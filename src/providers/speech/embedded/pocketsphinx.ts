@@ -14,7 +14,7 @@ const LIBRARY_DIRS = [
   "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib",
 ];
 /** More talkers than a core can follow. */
-const STREAMS_MAX = 6;
+export const POCKETSPHINX_SPEAKERS_MAX = 6;
 const FOLD_GAIN = 1.6;
 
 /** In one sentence what is missing; null: it can be used. */
@@ -41,7 +41,7 @@ export function createPocketSphinx(log: Logger): ThreadRecogniser {
     name: "PocketSphinx (demo)",
     workerFile: workerFile("transcribe-pocketsphinx"),
     workerData: null,
-    streamsMax: STREAMS_MAX,
+    streamsMax: POCKETSPHINX_SPEAKERS_MAX,
     converter: (rate) => {
       if (rate === RECOGNISER_RATE / 2) return fold;
       const resampler = createResampler(rate, RECOGNISER_RATE);

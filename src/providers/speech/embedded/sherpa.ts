@@ -17,7 +17,7 @@ export interface SherpaConfig {
 }
 
 /** Streams the thread decodes together; a core follows about this many with a small model. */
-const STREAMS_MAX = 16;
+export const SHERPA_SPEAKERS_MAX = 16;
 
 /** In one sentence what is missing; null: the package is there. */
 export function sherpaMissing(): string | null {
@@ -34,7 +34,7 @@ export function createSherpa({ model }: SherpaConfig, log: Logger): ThreadRecogn
     name: "sherpa-onnx",
     workerFile: workerFile("transcribe-sherpa"),
     workerData: model,
-    streamsMax: STREAMS_MAX,
+    streamsMax: SHERPA_SPEAKERS_MAX,
     converter: (rate) => {
       const resampler = createResampler(rate, RECOGNISER_RATE);
       return (pcm) => resampler.process(pcm);
