@@ -181,6 +181,12 @@ export function speechConfigOf(config: Config): SpeechConfig {
     synthesis: synthesis && { ...synthesis, voice: config.PARLEY_SYNTHESIS_VOICE },
     deepgram: keyedVendorOf(
       config.PARLEY_DEEPGRAM_URL, config.PARLEY_DEEPGRAM_KEY, config.PARLEY_DEEPGRAM_MODEL),
+    assemblyAi: keyedVendorOf(
+      config.PARLEY_ASSEMBLYAI_URL, config.PARLEY_ASSEMBLYAI_KEY, config.PARLEY_ASSEMBLYAI_MODEL),
+    soniox: keyedVendorOf(
+      config.PARLEY_SONIOX_URL, config.PARLEY_SONIOX_KEY, config.PARLEY_SONIOX_MODEL),
+    cartesiaEars: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,
+      config.PARLEY_CARTESIA_TRANSCRIPTION_MODEL),
     elevenLabs: keyedVendorOf(
       config.PARLEY_ELEVENLABS_URL, config.PARLEY_ELEVENLABS_KEY, config.PARLEY_ELEVENLABS_MODEL),
     realtime: vendorOf(

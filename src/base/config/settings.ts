@@ -126,6 +126,36 @@ export const SETTINGS = {
   PARLEY_DEEPGRAM_URL: setting<string | null>({
     default: "https://api.deepgram.com", description: "Server of PARLEY_DEEPGRAM_KEY", parse: url,
   }),
+  PARLEY_ASSEMBLYAI_KEY: setting<string | null>({
+    default: null, description: "Key of an AssemblyAI account: understands speech", parse: text, secret: true,
+  }),
+  PARLEY_ASSEMBLYAI_MODEL: setting({
+    default: "universal-streaming-multilingual", description: "AssemblyAI's streaming model; this one understands English, Spanish, German, French, Portuguese and Italian",
+    parse: text,
+  }),
+  PARLEY_ASSEMBLYAI_URL: setting<string | null>({
+    default: "https://streaming.assemblyai.com", description: "Server of PARLEY_ASSEMBLYAI_KEY; in the EU https://streaming.eu.assemblyai.com",
+    parse: url,
+  }),
+  PARLEY_SONIOX_KEY: setting<string | null>({
+    default: null, description: "Key of a Soniox account: understands speech", parse: text, secret: true,
+  }),
+  PARLEY_SONIOX_MODEL: setting({
+    default: "stt-rt-v5", description: "Soniox' model", parse: text,
+  }),
+  PARLEY_SONIOX_URL: setting<string | null>({
+    default: "https://stt-rt.soniox.com", description: "Server of PARLEY_SONIOX_KEY", parse: url,
+  }),
+  PARLEY_CARTESIA_KEY: setting<string | null>({
+    default: null, description: "Key of a Cartesia account: understands speech", parse: text, secret: true,
+  }),
+  PARLEY_CARTESIA_TRANSCRIPTION_MODEL: setting({
+    default: "ink-2", description: "Cartesia's model that understands speech; what is not English is left to ink-whisper by ink-2",
+    parse: text,
+  }),
+  PARLEY_CARTESIA_URL: setting<string | null>({
+    default: "https://api.cartesia.ai", description: "Server of PARLEY_CARTESIA_KEY", parse: url,
+  }),
   PARLEY_ELEVENLABS_KEY: setting<string | null>({
     default: null, description: "Key of an ElevenLabs account: speaks", parse: text, secret: true,
   }),

@@ -1,5 +1,6 @@
 // What each speech engine can do with an assistant's settings, in one table: who opens a call asks
 // it, and so does what warns an owner that a setting acts on nothing here.
+import { assemblyAiHearsSeveral } from "./assemblyai/assemblyai.ts";
 import { deepgramHearsSeveral } from "./deepgram/deepgram.ts";
 import type { SpeechConfig } from "./engines.ts";
 import { takesInstructions } from "./openai/openai-speech.ts";
@@ -33,7 +34,14 @@ export function transcriberAbilities(code: string, config: SpeechConfig): Transc
   switch (code) {
     case "deepgram":
       return { hints: true, severalLanguages: deepgramHearsSeveral(config.deepgram?.model ?? "") };
+    case "assemblyai":
+      return {
+        hints: true, severalLanguages: assemblyAiHearsSeveral(config.assemblyAi?.model ?? ""),
+      };
+    case "cartesia":
+      return { hints: true, severalLanguages: false };
     case "openai-compatible":
+    case "soniox":
       return { hints: true, severalLanguages: true };
     case "loopback":
       return { hints: false, severalLanguages: true };

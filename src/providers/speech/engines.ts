@@ -3,6 +3,8 @@
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
+import { assemblyAiHears, createAssemblyAi } from "./assemblyai/assemblyai.ts";
+import { createCartesiaEars } from "./cartesia/cartesia-ears.ts";
 import { createDeepgramFlux } from "./deepgram/deepgram-flux.ts";
 import { createDeepgram } from "./deepgram/deepgram.ts";
 import { createElevenLabs, elevenLabsSpeaks } from "./elevenlabs/elevenlabs.ts";
@@ -24,6 +26,7 @@ import { createNoiseFilter } from "./embedded/noise-filter.ts";
 import {
   createSherpa, SHERPA_SPEAKERS_MAX, sherpaMissing, type SherpaConfig,
 } from "./embedded/sherpa.ts";
+import { createSoniox } from "./soniox/soniox.ts";
 import { createVad } from "./embedded/silero.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
 
@@ -41,6 +44,9 @@ export interface SpeechConfig {
   /** `voice`: asked for whatever the assistant's is. */
   synthesis: (VendorConfig & { voice: string | null }) | null;
   deepgram: VendorConfig | null;
+  assemblyAi: VendorConfig | null;
+  soniox: VendorConfig | null;
+  cartesiaEars: VendorConfig | null;
   elevenLabs: VendorConfig | null;
   realtime: VendorConfig | null;
   sherpa: SherpaConfig | null;
@@ -88,6 +94,11 @@ const SYNTHESIZERS: Record<string, Missing> = {
 };
 const TRANSCRIBERS: Record<string, Missing> = {
   deepgram: ({ deepgram }) => unset(deepgram, "PARLEY_DEEPGRAM_KEY"),
+  assemblyai: ({ assemblyAi }, language) =>
+    unset(assemblyAi, "PARLEY_ASSEMBLYAI_KEY")
+      ?? unspoken(language === null || assemblyAiHears(assemblyAi?.model ?? "", language)),
+  soniox: ({ soniox }) => unset(soniox, "PARLEY_SONIOX_KEY"),
+  cartesia: ({ cartesiaEars }) => unset(cartesiaEars, "PARLEY_CARTESIA_KEY"),
   "openai-compatible": ({ transcription }) => unset(transcription, "PARLEY_TRANSCRIPTION_URL"),
   "sherpa-onnx": ({ sherpa }, language) =>
     unset(sherpa, "PARLEY_SHERPA_DIR") ?? sherpaMissing()
@@ -142,8 +153,8 @@ export function whyNoTranscriber({ sherpa }: SpeechConfig, language: string): st
   return [
     sherpa && sherpaMissing(),
     language === ENGLISH ? pocketSphinxMissing() : null,
-    "Set PARLEY_DEEPGRAM_KEY, PARLEY_TRANSCRIPTION_URL or PARLEY_SHERPA_DIR"
-      + " for a recogniser that understands it.",
+    "Set PARLEY_DEEPGRAM_KEY, the key of another vendor, PARLEY_TRANSCRIPTION_URL or"
+      + " PARLEY_SHERPA_DIR for a recogniser that understands it.",
   ].filter((sentence) => sentence !== null).join(" ");
 }
 
@@ -201,7 +212,8 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
 }
 
 function openTranscribers(
-  { deepgram, sherpa, transcription }: SpeechConfig, options: OpenOptions,
+  { assemblyAi, cartesiaEars, deepgram, sherpa, soniox, transcription }: SpeechConfig,
+  options: OpenOptions,
 ): (code: string) => Transcriber {
   const { log } = options;
   const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
@@ -209,6 +221,9 @@ function openTranscribers(
     const create = deepgram.model.startsWith("flux") ? createDeepgramFlux : createDeepgram;
     transcribers.deepgram = create({ ...deepgram, ...options });
   }
+  if (assemblyAi) transcribers.assemblyai = createAssemblyAi({ ...assemblyAi, ...options });
+  if (soniox) transcribers.soniox = createSoniox({ ...soniox, ...options });
+  if (cartesiaEars) transcribers.cartesia = createCartesiaEars({ ...cartesiaEars, ...options });
   if (transcription) {
     transcribers["openai-compatible"] = createOpenAiTranscription({
       ...transcription, ...options,

@@ -144,8 +144,8 @@ test("[SP129] settings that the engines of this server have no use for are named
 test("[AS60] every catalog row of a vendor has an adaptor", () => {
   const catalogs = loadCatalogs();
   const config = {
-    mode: "auto", transcription: null, synthesis: null, deepgram: null, elevenLabs: null,
-    realtime: null, sherpa: null,
+    mode: "auto", transcription: null, synthesis: null, deepgram: null, assemblyAi: null,
+    soniox: null, cartesiaEars: null, elevenLabs: null, realtime: null, sherpa: null,
   } as const;
   const none = "This server has no such engine.";
   assert.equal(whySynthesizerMissing(config, { code: "azure", language: null }), none);

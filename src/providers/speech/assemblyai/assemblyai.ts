@@ -1,0 +1,129 @@
+// Recognition by AssemblyAI's streaming interface (`/v3/ws`). It finds ends of turns itself, with
+// rules of its own: they close pieces here, and the call's own taking of turns asks for the final
+// text when it wants it.
+import { Type, type Static } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { ProviderError } from "#core/faults.ts";
+import { errorText } from "#providers/models/openai-reply.ts";
+import { Pieces } from "#providers/speech/pieces.ts";
+import type {
+  Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
+} from "#providers/speech/port.ts";
+import {
+  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+} from "#providers/speech/recognition-link.ts";
+import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
+
+const VENDOR = "AssemblyAI";
+/** The vendor takes messages of 50 to 1000 ms. */
+const CHUNK_MS = 60;
+const NEWS = new Set([
+  "Begin", "SpeechStarted", "Termination", "Warning", "Heartbeat", "Silence", "SpeakerRevision",
+]);
+/** Codes of errors that come again however often it is tried. */
+const LASTING_ERRORS = new Set([1008, 3006, 4001, 4002, 4003]);
+/** Models that understand some languages alone; others are believed. */
+const LANGUAGES: Record<string, readonly string[]> = {
+  "universal-streaming-english": ["en"],
+  "universal-streaming-multilingual": ["en", "es", "de", "fr", "pt", "it"],
+};
+
+const Turn = Type.Object({
+  type: Type.Literal("Turn"),
+  turn_order: Type.Number(),
+  end_of_turn: Type.Boolean(),
+  transcript: Type.String(),
+  words: Type.Array(Type.Object({ text: Type.String(), end: Type.Number({ minimum: 0 }) })),
+  language_code: Type.Optional(Type.String()),
+});
+type Turn = Static<typeof Turn>;
+const turnCheck = TypeCompiler.Compile(Turn);
+const errorCheck = TypeCompiler.Compile(Type.Object({
+  type: Type.Literal("Error"),
+  error_code: Type.Optional(Type.Number()),
+  error: Type.String(),
+}));
+
+/** Whether the model understands the language. */
+export const assemblyAiHears = (model: string, language: string): boolean =>
+  LANGUAGES[model]?.includes(language) ?? true;
+
+/** Whether the model follows a speaker from one language into another. */
+export const assemblyAiHearsSeveral = (model: string): boolean =>
+  LANGUAGES[model]?.length !== 1;
+
+export function createAssemblyAi(args: RecogniserOptions): Transcriber {
+  assertKey(args.key);
+  listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
+  return {
+    name: `${VENDOR} (${args.model})`,
+    detectsTurns: false,
+    open: (options, publish) => openStream(args, options, publish),
+  };
+}
+
+function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
+  const hints = boundedHints(options.hints);
+  return socketUrl(url, "/v3/ws", [
+    ["sample_rate", String(options.rate)],
+    ["encoding", "pcm_s16le"],
+    ["speech_model", model],
+    // What is written nicely comes later, and a model reads it as well without.
+    ["format_turns", "false"],
+    ...(options.languages.length > 1 ? [["language_detection", "true"] as [string, string]] : []),
+    ...(hints.length > 0 ? [["keyterms_prompt", JSON.stringify(hints)] as [string, string]] : []),
+  ]);
+}
+
+function openStream(
+  args: RecogniserOptions, options: TranscriptionOptions,
+  publish: (event: TranscriptEvent) => void,
+): TranscriberStream {
+  const complain = createComplaints(args, VENDOR, NEWS);
+  let closedTurn = -1;
+  let coveredMs = 0;
+  const pieces = new Pieces({
+    system: args.system, publish, ask: () => link.control(JSON.stringify({ type: "ForceEndpoint" })),
+  });
+  const hearTurn = ({ end_of_turn: isEnd, language_code: language, ...turn }: Turn): void => {
+    // A turn that is closed may come again, written nicely.
+    if (turn.turn_order <= closedTurn) return;
+    const words = turn.words.map(({ text }) => text).join(" ");
+    if (!isEnd) return pieces.partial(words === "" ? turn.transcript : words);
+    closedTurn = turn.turn_order;
+    coveredMs = Math.max(coveredMs, turn.words.at(-1)?.end ?? 0);
+    pieces.final(turn.transcript, true, language?.slice(0, 2));
+  };
+  const link: RecognitionLink = new RecognitionLink({
+    ...args,
+    vendor: VENDOR,
+    listenUrl: listenUrl(args, options),
+    headers: args.key === null ? {} : { authorization: args.key },
+    rate: options.rate,
+    chunkMs: CHUNK_MS,
+    farewell: JSON.stringify({ type: "Terminate" }),
+    onMessage: (message) => {
+      if (turnCheck.Check(message)) return hearTurn(message);
+      if (!errorCheck.Check(message)) return complain(message);
+      const retryable = !LASTING_ERRORS.has(message.error_code ?? 0);
+      const why = errorText(message.error, args.key);
+      link.fail(new ProviderError(`${VENDOR} ended the recognition: ${why}`, { retryable }));
+    },
+    onFailed: (error) => pieces.fail(error),
+  });
+  return {
+    get coveredMs() {
+      return coveredMs;
+    },
+    write: (pcm) => {
+      if (pieces.isOver || pcm.length === 0) return;
+      pieces.audioGiven();
+      link.audio(pcm);
+    },
+    finalize: () => pieces.finalize(),
+    close: () => {
+      pieces.close();
+      link.close();
+    },
+  };
+}

@@ -1,0 +1,126 @@
+// Recognition by Cartesia's interface without turns (`/stt/websocket`): the call's own taking of
+// turns asks for the final text when it wants it. Texts are pieces of one another and are joined as
+// they come.
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { ProviderError } from "#core/faults.ts";
+import { errorText } from "#providers/models/openai-reply.ts";
+import { Pieces } from "#providers/speech/pieces.ts";
+import type {
+  Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
+} from "#providers/speech/port.ts";
+import {
+  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+} from "#providers/speech/recognition-link.ts";
+import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
+
+const CARTESIA = "Cartesia";
+const CHUNK_MS = 100;
+const KEEP_ALIVE_MS = 10_000;
+/** The vendor takes hints of so many characters altogether. */
+const HINTS_CHARS_MAX = 1200;
+const TEXT_CHARS_MAX = 8192;
+/** Its models hear English alone; all else is for the model before. */
+const ENGLISH_MODEL = /^ink-2/;
+const OTHER_MODEL = "ink-whisper";
+
+const transcriptCheck = TypeCompiler.Compile(Type.Object({
+  type: Type.Literal("transcript"),
+  is_final: Type.Boolean(),
+  text: Type.String(),
+  language: Type.Optional(Type.String()),
+}));
+const flushCheck = TypeCompiler.Compile(Type.Object({ type: Type.Literal("flush_done") }));
+const cartesiaErrorCheck = TypeCompiler.Compile(Type.Object({
+  type: Type.Literal("error"),
+  message: Type.Optional(Type.String()),
+  error: Type.Optional(Type.String()),
+  status_code: Type.Optional(Type.Number()),
+}));
+
+/** The version of the interface this is written for. */
+const cartesiaHeaders = (key: string | null): Record<string, string> => ({
+  "cartesia-version": "2026-03-01", ...(key === null ? {} : { "x-api-key": key }),
+});
+
+function cartesiaFault(
+  { error, message, status_code: status = 500 }:
+  { error?: string; message?: string; status_code?: number },
+  key: string | null,
+): ProviderError {
+  const why = errorText(message ?? error ?? String(status), key);
+  const retryable = status === 429 || status >= 500;
+  return new ProviderError(`${CARTESIA} gives up: ${why}`, { retryable });
+}
+
+export function createCartesiaEars(args: RecogniserOptions): Transcriber {
+  assertKey(args.key);
+  listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
+  return {
+    name: `${CARTESIA} (${args.model})`,
+    detectsTurns: false,
+    open: (options, publish) => openStream(args, options, publish),
+  };
+}
+
+function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
+  const isOther = ENGLISH_MODEL.test(model) && options.language !== "en";
+  let chars = 0;
+  const hints = boundedHints(options.hints)
+    .filter((hint) => (chars += hint.length) <= HINTS_CHARS_MAX);
+  return socketUrl(url, "/stt/websocket", [
+    ["model", isOther ? OTHER_MODEL : model],
+    ["encoding", "pcm_s16le"],
+    ["sample_rate", String(options.rate)],
+    ["language", options.language],
+    ...hints.map((hint): [string, string] => ["keyterm", hint]),
+  ]);
+}
+
+function openStream(
+  args: RecogniserOptions, options: TranscriptionOptions,
+  publish: (event: TranscriptEvent) => void,
+): TranscriberStream {
+  const complain = createComplaints(args, CARTESIA, new Set(["done"]));
+  const silence = new Int16Array((options.rate * CHUNK_MS) / 1000);
+  /** What is certain of the piece. */
+  let certain = "";
+  const pieces = new Pieces({ system: args.system, publish, ask: () => link.control("finalize") });
+  const link: RecognitionLink = new RecognitionLink({
+    ...args,
+    vendor: CARTESIA,
+    listenUrl: listenUrl(args, options),
+    headers: cartesiaHeaders(args.key),
+    rate: options.rate,
+    chunkMs: CHUNK_MS,
+    farewell: "close",
+    keepAlive: { afterMs: KEEP_ALIVE_MS, send: () => link.audio(silence) },
+    onMessage: (message) => {
+      if (transcriptCheck.Check(message)) {
+        const text = `${certain}${message.text}`.slice(0, TEXT_CHARS_MAX);
+        if (message.is_final) certain = text;
+        return pieces.partial(text);
+      }
+      if (flushCheck.Check(message)) {
+        const text = certain;
+        certain = "";
+        return pieces.final(text, true);
+      }
+      if (!cartesiaErrorCheck.Check(message)) return complain(message);
+      link.fail(cartesiaFault(message, args.key));
+    },
+    onFailed: (error) => pieces.fail(error),
+  });
+  return {
+    write: (pcm) => {
+      if (pieces.isOver || pcm.length === 0) return;
+      pieces.audioGiven();
+      link.audio(pcm);
+    },
+    finalize: () => pieces.finalize(),
+    close: () => {
+      pieces.close();
+      link.close();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+// A WebSocket server on loopback in the place of a vendor's: keeps what comes in, says what a test
+// tells it to and understands nothing. Tests of each vendor bring its messages; the vendor's own
+// SDK connects to it there.
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { WebSocketServer, type WebSocket } from "ws";
+
+/** One connection. */
+export interface VendorPeer {
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  audioBytes: number;
+  /** Sizes of the binary messages. */
+  chunkBytes: number[];
+  texts: string[];
+  isClosed: boolean;
+  /** As it is; an object as JSON. */
+  send(data: string | Buffer | object): void;
+  /** Without a closing frame. */
+  cut(): void;
+  /** Resolves once it holds; looked at whenever something comes in. */
+  until(holds: (peer: VendorPeer) => boolean): Promise<void>;
+}
+
+export interface VendorServer {
+  /** `ws://…` */
+  url: string;
+  /** In order of arrival. */
+  peers: VendorPeer[];
+  peer(number: number): Promise<VendorPeer>;
+  /** Answers handshakes with this status instead; null takes them again. */
+  refuse(status: number | null): void;
+  close(): Promise<void>;
+}
+
+interface VendorScript {
+  onOpen?(peer: VendorPeer): void;
+  onText?(peer: VendorPeer, text: string): void;
+  /** For SDKs that take nothing else. */
+  tls?: { key: string; cert: string };
+}
+
+export async function startVendorServer(script: VendorScript = {}): Promise<VendorServer> {
+  const peers: VendorPeer[] = [];
+  let status: number | null = null;
+  let waiting: { holds(): boolean; resolve(): void }[] = [];
+  const look = (): void => {
+    for (const waiter of waiting.filter(({ holds }) => holds())) {
+      waiting = waiting.filter((other) => other !== waiter);
+      waiter.resolve();
+    }
+  };
+  const until = (holds: () => boolean): Promise<void> => new Promise((resolve) => {
+    if (holds()) resolve();
+    else waiting.push({ holds, resolve });
+  });
+  const server = script.tls ? createTlsServer(script.tls) : createServer();
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: 4 * 1024 * 1024 });
+  server.on("upgrade", (request, socket, head) => {
+    if (status !== null) {
+      socket.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (connection) => {
+      const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://vendor");
+      const peer: VendorPeer = {
+        path, query, headers: request.headers, audioBytes: 0, chunkBytes: [], texts: [],
+        isClosed: false,
+        send: (data) => connection.send(
+          typeof data === "string" || Buffer.isBuffer(data) ? data : JSON.stringify(data)),
+        cut: () => connection.terminate(),
+        until: (holds) => until(() => holds(peer)),
+      };
+      peers.push(peer);
+      listen(connection, peer, script, look);
+      script.onOpen?.(peer);
+      look();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `${script.tls ? "wss" : "ws"}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    peers,
+    peer: async (number) => {
+      await until(() => peers.length > number);
+      return peers[number]!;
+    },
+    refuse: (next) => (status = next),
+    close: async () => {
+      for (const connection of sockets.clients) connection.terminate();
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function listen(
+  connection: WebSocket, peer: VendorPeer, script: VendorScript, look: () => void,
+): void {
+  connection.on("message", (data: Buffer, isBinary) => {
+    if (isBinary) {
+      peer.audioBytes += data.length;
+      peer.chunkBytes.push(data.length);
+    } else {
+      peer.texts.push(data.toString());
+      script.onText?.(peer, data.toString());
+    }
+    look();
+  });
+  connection.on("close", () => {
+    peer.isClosed = true;
+    look();
+  });
+  // Reported by "close" as well.
+  connection.on("error", look);
+}
