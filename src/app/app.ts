@@ -138,7 +138,7 @@ async function stop({ system, storage, features, server }: Parts, timers: Timers
   server.close();
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
-    features.phoneNumbers.close(), timers.settled(),
+    features.phoneNumbers.close(), features.recordings.close(), timers.settled(),
   ]);
   await features.modelCatalog.close();
   await storage.close();

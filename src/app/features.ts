@@ -104,7 +104,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = createRecordings({
-    folder: recordingsFolder(config), secret: ground.secret, system,
+    folder: recordingsFolder(config), secret: ground.secret,
+    format: config.PARLEY_RECORDING_FORMAT, system, log,
   });
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
   const calls = createCallRecords({ ...ground, recordings, planOf });

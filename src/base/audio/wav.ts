@@ -2,7 +2,7 @@
 // second of each is in memory; the header is put right at the end.
 import { open, type FileHandle } from "node:fs/promises";
 
-const HEADER_BYTES = 44;
+export const HEADER_BYTES = 44;
 const RATE_AT = 24;
 const SAMPLE_BYTES = 2;
 /** A frame holds one sample of each side. */
@@ -94,6 +94,13 @@ export function createStereoRecorder(
       return { bytes, durationMs: ((bytes - HEADER_BYTES) / FRAME_BYTES / rate) * 1000 };
     },
   };
+}
+
+/** Samples per second, out of a recording's first bytes. */
+export function rateOfWav(head: Buffer): 8000 | 16_000 | 24_000 {
+  const rate = head.readUInt32LE(RATE_AT);
+  if (rate !== 8000 && rate !== 16_000 && rate !== 24_000) throw new Error(`a rate of ${rate}`);
+  return rate;
 }
 
 /** Sets the sizes of a recording that a crash left without them. False: there is no sound in it. */

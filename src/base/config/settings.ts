@@ -316,6 +316,11 @@ export const SETTINGS = {
     default: [], description: "Countries (ISO 3166, separated by commas) that may be called; absent: all. Premium-rate, shared-cost and satellite numbers never are",
     parse: countries,
   }),
+  PARLEY_RECORDING_FORMAT: setting<"wav" | "opus">({
+    default: "wav",
+    description: "How recordings are kept: wav, or opus: Opus in Ogg, a tenth of the size, made after the call",
+    parse: oneOf(["wav", "opus"] as const),
+  }),
   PARLEY_RECORDING_DAYS: setting({
     default: 90, description: "Days recordings are kept", parse: integer(1, 3650),
   }),

@@ -189,12 +189,13 @@ function responsesOf(
 }
 
 function answerOf(printer: Printer, route: Route, status: number, answer: Answer): object {
-  const { description, schema, contentType = JSON_TYPE, stream } = answer;
+  const { description, schema, contentType = JSON_TYPE, otherContentType, stream } = answer;
   const shown = schema
     ? printer.print(schema)
     : status >= 400 ? refusalOf(printer, route, status) : null;
   const content = {
     ...(shown ? contentOf(printer, contentType, shown) : {}),
+    ...(shown && otherContentType ? contentOf(printer, otherContentType, shown) : {}),
     ...(stream ? contentOf(printer, STREAM_TYPE, printer.print(stream)) : {}),
   };
   const headers = status === 429 || status === 503 ? { headers: RETRY_AFTER } : {};

@@ -82,6 +82,8 @@ export interface Answer {
   schema?: TSchema;
   /** Absent: JSON. */
   contentType?: string;
+  /** What comes in its place on some servers. */
+  otherContentType?: string;
   /** The same as a stream, for `Accept: text/event-stream`. */
   stream?: TSchema;
 }

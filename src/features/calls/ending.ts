@@ -68,7 +68,7 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
 export async function conclude(
   options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
 ): Promise<void> {
-  const { calls } = options;
+  const { calls, recordings } = options;
   const { turns } = over.summary;
   const facts = endFactsOf(call, over.summary);
   const { reason } = facts;
@@ -86,11 +86,12 @@ export async function conclude(
     });
   }
   const finalStatus = answeredStatus(reason);
+  const isRecorded = await hasRecording(options, call, over.recordedMs);
   await calls.end(call, {
-    finalStatus, reason, failureReason, charge: chargeOf(facts), turns,
-    hasRecording: await hasRecording(options, call, over.recordedMs),
+    finalStatus, reason, failureReason, charge: chargeOf(facts), turns, hasRecording: isRecorded,
   });
-  if (finalStatus !== "failed") await finish(options, call.id);
+  if (finalStatus !== "failed") return finish(options, call.id);
+  if (isRecorded && call.recordingFile !== null) recordings.compress(call.recordingFile);
 }
 
 /** A recording the media thread could not close may have sound all the same. */
@@ -103,11 +104,12 @@ function hasRecording(
 
 /** The work after the call; what fails is noted, the call is finished all the same. */
 export async function finish(
-  { calls, findAssistant, evaluate }: CallingOptions,
+  { calls, findAssistant, evaluate, recordings }: CallingOptions,
   callId: number,
 ): Promise<void> {
   const call = await calls.findById(callId);
   if (!call) return;
+  if (call.recordingFile !== null) recordings.compress(call.recordingFile);
   const assistant = await findAssistant(call.accountId, call.assistantId);
   const { values, error } = assistant
     ? await evaluate(assistant, await calls.transcript(callId))

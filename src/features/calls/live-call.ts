@@ -48,7 +48,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   /** What the carrier charges for a minute; 0: not known. */
   carrierRateOf(leg: CarrierLeg): Micros;
   evaluate: Evaluate;
-  recordings: Pick<Recordings, "folder" | "repair">;
+  recordings: Pick<Recordings, "compress" | "folder" | "repair">;
   system: System;
   log: Logger;
   limits: TurnLimits;

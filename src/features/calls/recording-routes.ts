@@ -10,10 +10,14 @@ import type { ByteStream, Reply } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Recordings } from "./recordings.ts";
 
-const CONTENT_TYPE = "audio/wav";
-const SOUND = Type.String(named("Recording", "Sound as WAV: 16-bit PCM, stereo.", "RIFF…"));
+const SOUND = {
+  schema: Type.String(
+    named("Recording", "Stereo sound: 16-bit PCM as WAV, or Opus in Ogg.", "RIFF…")),
+  contentType: "audio/wav",
+  otherContentType: "audio/ogg",
+};
 
-export function recordingRoutes(recordings: Pick<Recordings, "pathOf">): Route[] {
+export function recordingRoutes(recordings: Pick<Recordings, "find">): Route[] {
   return [publicRoute({
     tag: "Calls",
     errorShape: "message",
@@ -29,26 +33,29 @@ export function recordingRoutes(recordings: Pick<Recordings, "pathOf">): Route[]
     }),
     responses: {
       200: {
-        description: "Stereo WAV: customer left, assistant right",
-        schema: SOUND, contentType: CONTENT_TYPE,
+        description: "Stereo, customer left, assistant right: WAV, or what PARLEY_RECORDING_FORMAT says",
+        ...SOUND,
       },
       206: {
         description: "The range asked for, or its beginning",
-        schema: SOUND, contentType: CONTENT_TYPE,
+        ...SOUND,
       },
       404: { description: "No such recording, or the link has expired" },
-      416: { description: "The range is past the end", schema: SOUND, contentType: CONTENT_TYPE },
+      416: { description: "The range is past the end", ...SOUND },
     },
     handle: async ({ uuid, query, http }) => {
-      const path = recordings.pathOf(uuid, query);
-      if (path === null) throw new Fault(404, "Recording not found");
-      return serve(path, http.headers.range);
+      const found = await recordings.find(uuid, query);
+      if (!found) throw new Fault(404, "Recording not found");
+      return serve(found, http.headers.range);
     },
   })];
 }
 
 /** A slice with its length for players that seek, the whole in pieces for everybody else. */
-async function serve(path: string, range: string | undefined): Promise<Reply> {
+async function serve(
+  { path, contentType }: NonNullable<Awaited<ReturnType<Recordings["find"]>>>,
+  range: string | undefined,
+): Promise<Reply> {
   const bytes = await stat(path).then(({ size }) => size, () => {
     throw new Fault(404, "Recording not found");
   });
@@ -56,7 +63,7 @@ async function serve(path: string, range: string | undefined): Promise<Reply> {
   const asked = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(range ?? "");
   if (!asked && bytes > LIMITS.recordingSliceBytesMax) {
     return {
-      status: 200, headers, contentType: CONTENT_TYPE, stream: (stream) => pour(path, stream),
+      status: 200, headers, contentType, stream: (stream) => pour(path, stream),
     };
   }
   const first = Number(asked?.[1] ?? 0);
@@ -64,7 +71,7 @@ async function serve(path: string, range: string | undefined): Promise<Reply> {
     Number(asked?.[2] ?? bytes - 1), bytes - 1, first + LIMITS.recordingSliceBytesMax - 1);
   if (first > last) {
     return {
-      status: 416, headers: { "Content-Range": `bytes */${bytes}` }, contentType: CONTENT_TYPE, content: "",
+      status: 416, headers: { "Content-Range": `bytes */${bytes}` }, contentType, content: "",
     };
   }
   const content = await slice(path, first, last - first + 1);
@@ -72,10 +79,10 @@ async function serve(path: string, range: string | undefined): Promise<Reply> {
     ? {
         status: 206,
         headers: { ...headers, "Content-Range": `bytes ${first}-${last}/${bytes}` },
-        contentType: CONTENT_TYPE,
+        contentType,
         content,
       }
-    : { status: 200, headers, contentType: CONTENT_TYPE, content };
+    : { status: 200, headers, contentType, content };
 }
 
 async function slice(path: string, position: number, length: number): Promise<Buffer> {

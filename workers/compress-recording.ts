@@ -1,0 +1,40 @@
+// Makes Opus of one recording, in a thread of its own that lets everything else go first. Started
+// by features/calls/recordings.ts.
+import {
+  closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync,
+} from "node:fs";
+import { constants, setPriority } from "node:os";
+import { workerData } from "node:worker_threads";
+import { openOggOpus } from "#audio/ogg-opus.ts";
+import { HEADER_BYTES, rateOfWav } from "#audio/wav.ts";
+import type { CompressionTask } from "#features/calls/recordings.ts";
+
+const PIECE_BYTES = 64 * 1024;
+const { from, to } = workerData as CompressionTask;
+
+// Linux has a priority for every thread; elsewhere it would be the whole server's.
+if (process.platform === "linux") setPriority(0, constants.priority.PRIORITY_LOW);
+
+const part = `${to}.part`;
+const source = openSync(from, "r");
+const target = openSync(part, "w", 0o600);
+const head = Buffer.alloc(HEADER_BYTES);
+readSync(source, head, 0, head.length, 0);
+const writer = await openOggOpus(rateOfWav(head), (bytes) => void writeSync(target, bytes));
+const piece = Buffer.alloc(PIECE_BYTES);
+for (let at = head.length; ;) {
+  const count = readSync(source, piece, 0, piece.length, at);
+  // Whole frames of both sides.
+  const whole = count - (count % 4);
+  if (whole === 0) break;
+  writer.write(new Int16Array(piece.buffer.slice(piece.byteOffset, piece.byteOffset + whole)));
+  at += whole;
+}
+writer.close();
+fsyncSync(target);
+closeSync(target);
+closeSync(source);
+// Deleted meanwhile: it is not to come back.
+if (existsSync(from)) renameSync(part, to);
+else rmSync(part);
+rmSync(from, { force: true });
