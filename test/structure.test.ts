@@ -1,7 +1,7 @@
 // The rules of the house that hold by themselves: who may import what, where things are kept, and
 // that names in comments, rules and settings are true.
 import assert from "node:assert/strict";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { exportsOf, importsOf, type Import } from "./support/imports.ts";
@@ -215,4 +215,17 @@ test("[ST25] migrations are numbered one after another", () => {
     .map((file) => Number(/(\d{4})_\w+\.sql$/.exec(file)?.[1])).toSorted((a, b) => a - b);
   assert.ok(numbers.length > 0 && existsSync(join(ROOT, "src/storage/schema")));
   assert.deepEqual(numbers, numbers.map((_, index) => index + 1));
+});
+
+test("[ST26] what is built elsewhere has its licence and its script beside it, and is under 20 MB", () => {
+  const folders = globSync("third-party/*", { cwd: ROOT });
+  assert.ok(folders.length > 0);
+  for (const folder of folders) {
+    for (const name of ["LICENSE", "README.md", "build.sh"]) {
+      assert.ok(existsSync(join(ROOT, folder, name)), `${folder}/${name}`);
+    }
+  }
+  const bytes = globSync("third-party/**/*", { cwd: ROOT })
+    .reduce((sum, file) => sum + statSync(join(ROOT, file)).size, 0);
+  assert.ok(bytes < 20e6, String(bytes));
 });

@@ -40,7 +40,7 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
     whyRealtimeMissing: () => (speech.realtime === null ? NO_REALTIME : null),
     whySynthesizerMissing: (code, language) => whySynthesizerMissing(speech, { code, language }),
     whyTranscriberMissing: (code, language) => whyTranscriberMissing(speech, { code, language }),
-    whyNothingHears: (language) => whyNoTranscriber(speech, language),
+    whyNothingHears: () => whyNoTranscriber(speech),
     synthesizerFor: (language, code) => chooseSynthesizer(speech, { language, code }),
     transcriberFor: (language, code) => chooseTranscriber(speech, { language, code }),
     synthesizerAbilities: (code) => synthesizerAbilities(code, speech),

@@ -89,7 +89,12 @@ export class WebCaller {
   }
 
   say(text: string): void {
-    this.#line = loopbackAudio(text, RATE);
+    this.play(loopbackAudio(text, RATE));
+  }
+
+  /** Sound at 16 kHz. */
+  play(line: Int16Array): void {
+    this.#line = line;
   }
 
   /** Resolves when the condition holds; rejects when the socket closes before. */

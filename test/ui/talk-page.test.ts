@@ -10,7 +10,6 @@ import type { Page } from "playwright-core";
 import { createResampler } from "#audio/resampler.ts";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
-import { pocketSphinxMissing } from "#providers/speech/embedded/pocketsphinx.ts";
 import {
   ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, writeMicrophone,
   type Microphone,
@@ -36,7 +35,7 @@ after(async () => {
 
 const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and rent bicycles of all "
   + "kinds. Please tell me now, in your own words, what I can do for you on this fine day.";
-const skip = noBrowser() || pocketSphinxMissing() || false;
+const skip = noBrowser();
 
 /** The line at 48 kHz, after some seconds of silence. */
 async function microphone(text: string, leadSeconds: number): Promise<{ file: string }> {

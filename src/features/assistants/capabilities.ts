@@ -11,7 +11,7 @@ export interface Capabilities {
   whySynthesizerMissing(code: string, language: string | null): string | null;
   whyTranscriberMissing(code: string, language: string | null): string | null;
   /** In one sentence what would make the server understand the language. */
-  whyNothingHears(language: string): string;
+  whyNothingHears(): string;
   /** Code of the engine that speaks or understands the language; null: there is none. */
   synthesizerFor(language: string, code: string | null): string | null;
   transcriberFor(language: string, code: string | null): string | null;

@@ -117,7 +117,7 @@ function enginesFor(
   const hearing = hearsItself ? "model" : words === "script" || !transcriber ? words : "server";
   if (hearing === null) {
     return `No speech engine of this server can understand ${language.name}. `
-      + can.whyNothingHears(language.iso_2);
+      + can.whyNothingHears();
   }
   return {
     known, language, voice, hearing,

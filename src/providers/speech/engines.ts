@@ -16,9 +16,7 @@ import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallba
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
-import {
-  createPocketSphinx, POCKETSPHINX_SPEAKERS_MAX, pocketSphinxMissing,
-} from "./embedded/pocketsphinx.ts";
+import { createPocketSphinx, POCKETSPHINX_SPEAKERS_MAX } from "./embedded/pocketsphinx.ts";
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
 } from "./port.ts";
@@ -103,8 +101,7 @@ const TRANSCRIBERS: Record<string, Missing> = {
   "sherpa-onnx": ({ sherpa }, language) =>
     unset(sherpa, "PARLEY_SHERPA_DIR") ?? sherpaMissing()
       ?? unspoken(language === null || sherpa?.languages.includes(language) === true),
-  pocketsphinx: (_, language) =>
-    unspoken(language === null || language === ENGLISH) ?? pocketSphinxMissing(),
+  pocketsphinx: (_, language) => unspoken(language === null || language === ENGLISH),
 };
 
 /** Those that run on this machine. */
@@ -148,11 +145,10 @@ export function chooseTranscriber(config: SpeechConfig, wanted: Wanted): string 
   return choose(usable(TRANSCRIBERS, config, wanted.language), wanted.code);
 }
 
-/** In one sentence what would make the server understand the language. */
-export function whyNoTranscriber({ sherpa }: SpeechConfig, language: string): string {
+/** In one sentence what would make the server understand a language that it does not. */
+export function whyNoTranscriber({ sherpa }: SpeechConfig): string {
   return [
     sherpa && sherpaMissing(),
-    language === ENGLISH ? pocketSphinxMissing() : null,
     "Set PARLEY_DEEPGRAM_KEY, the key of another vendor, PARLEY_TRANSCRIPTION_URL or"
       + " PARLEY_SHERPA_DIR for a recogniser that understands it.",
   ].filter((sentence) => sentence !== null).join(" ");

@@ -5,10 +5,11 @@ import { after, test } from "node:test";
 import { ProviderError } from "#core/faults.ts";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices, espeakMissing } from "#providers/speech/embedded/embedded-voices.ts";
-import { createPocketSphinx, pocketSphinxMissing } from "#providers/speech/embedded/pocketsphinx.ts";
+import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer, TranscriptEvent,
 } from "#providers/speech/port.ts";
+import { wordErrors, wordsOf } from "#support/heard-words.ts";
 import { createReceived, type Received } from "#support/received.ts";
 
 const log = createLogger("silent");
@@ -183,30 +184,14 @@ const SENTENCES = [
   "Can you tell me how much it costs?", "Please send me the address of your office.",
   "I want to speak with a human being.", "Thank you very much for your help.",
 ];
-const wordsOf = (text: string): string[] => text.toLowerCase().match(/[a-z']+/g) ?? [];
 
-/** Words that have to be changed, added or left out to make the one text of the other. */
-function wordErrors(said: string[], heard: string[]): number {
-  let row = [...heard.keys(), heard.length];
-  for (const [at, word] of said.entries()) {
-    const next = [at + 1];
-    for (const [index, other] of heard.entries()) {
-      next.push(Math.min(
-        row[index + 1]! + 1, next[index]! + 1, row[index]! + (word === other ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row.at(-1)!;
-}
-
-const skip = pocketSphinxMissing() ?? false;
 const recogniser = createPocketSphinx(log);
 after(() => recogniser.close());
 const ENGLISH = { language: "en", languages: [], hints: [] };
 
 /** The share of words it may get wrong at each rate; 6 % and 8 % were seen. */
 for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
-  test(`[SP6] the demo recogniser understands the voice at ${rate}, piece by piece`, { skip }, async () => {
+  test(`[SP6] the demo recogniser understands the voice at ${rate}, piece by piece`, async () => {
     const received = createReceived<TranscriptEvent>();
     const stream = recogniser.open({ rate, ...ENGLISH }, received.receive);
     let [wrong, said] = [0, 0];
@@ -237,7 +222,7 @@ for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
   });
 }
 
-test("[SP6] of seven who talk at once the seventh is refused, until one of the six has gone", { skip }, async () => {
+test("[SP6] of seven who talk at once the seventh is refused, until one of the six has gone", async () => {
   const rate = 16_000;
   const listen = () => {
     const received = createReceived<TranscriptEvent>();
@@ -288,7 +273,7 @@ test("[SP9] when the thread of the voices ends, what is open fails once and the 
   assert.deepEqual(waiting.received.kinds(), ["failed"]);
 });
 
-test("[SP9] when the thread of the recogniser ends, what is open fails once and the next works", { skip }, async () => {
+test("[SP9] when the thread of the recogniser ends, what is open fails once and the next works", async () => {
   const listen = () => {
     const received = createReceived<TranscriptEvent>();
     return { received, stream: recogniser.open({ rate: 16_000, ...ENGLISH }, received.receive) };

@@ -1,6 +1,6 @@
-// The demo recogniser: PocketSphinx with Debian's generic English model. It needs no account and
-// understands simple English on a good microphone, no more; everything that shows it says "demo".
-import { existsSync } from "node:fs";
+// The demo recogniser: PocketSphinx with a generic English model, both brought along. It needs no
+// account and understands simple English on a good microphone, no more; everything that shows it
+// says "demo".
 import { createResampler } from "#audio/resampler.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -9,20 +9,9 @@ import {
   createThreadRecogniser, RECOGNISER_RATE, type ThreadRecogniser,
 } from "./recogniser-thread.ts";
 
-export const MODEL_DIR = "/usr/share/pocketsphinx/model/en-us";
-const LIBRARY_DIRS = [
-  "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib",
-];
 /** More talkers than a core can follow. */
 export const POCKETSPHINX_SPEAKERS_MAX = 6;
 const FOLD_GAIN = 1.6;
-
-/** In one sentence what is missing; null: it can be used. */
-export function pocketSphinxMissing(): string | null {
-  const hasLibrary = LIBRARY_DIRS.some((folder) => existsSync(`${folder}/libpocketsphinx.so.3`));
-  if (hasLibrary && existsSync(`${MODEL_DIR}/en-us.lm.bin`)) return null;
-  return "The demo recogniser needs the packages pocketsphinx-en-us and libpocketsphinx3.";
-}
 
 /**
  * Twice the rate without a low-pass: telephone audio mirrored into the upper half, where the model

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, test, type TestContext } from "node:test";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
-import { createPocketSphinx, pocketSphinxMissing } from "#providers/speech/embedded/pocketsphinx.ts";
+import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts";
 import { noBaresip, RATE, startBaresip, type Baresip, type Recordings } from "#support/baresip.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
@@ -13,7 +13,6 @@ import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-si
 import { createReceived } from "#support/received.ts";
 
 const skip = noBaresip();
-const deaf = skip || (pocketSphinxMissing() ?? false);
 const log = createLogger("silent");
 const voices = createEmbeddedVoices(log);
 // The threads of the engines keep no process alive by themselves.
@@ -179,7 +178,7 @@ async function saidInFull(world: SipWorld, callId: number, words: string): Promi
   });
 }
 
-test("[SC40] a caller is greeted, understood and answered, and heard when he interrupts: in his own recording", { skip: deaf, timeout: 60_000 }, async (t: TestContext) => {
+test("[SC40] a caller is greeted, understood and answered, and heard when he interrupts: in his own recording", { skip, timeout: 60_000 }, async (t: TestContext) => {
   const world = await startWorld({ PARLEY_SPEECH: "auto" });
   model!.script(({ messages }) => {
     const asked = messages.filter(({ role }) => role === "user").length;
