@@ -16,8 +16,6 @@ const MISORDER_MAX = 100;
 const MADE_UP_MS_MAX = 100;
 
 export class PacketOrder {
-  /** Packets that were lost and made up for by the codec. */
-  recovered = 0;
   readonly #coder: Coder;
   readonly #play: Play;
   readonly #waiting = new Map<number, Packet>();
@@ -87,7 +85,6 @@ export class PacketOrder {
 
   #fill(before: number, pcm: Int16Array | null): void {
     if (!pcm) return;
-    this.recovered += 1;
     this.#play({ sequence: (before - 1) & 0xffff, timestamp: this.#sample >>> 0 }, pcm);
     this.#advance(pcm.length);
   }
