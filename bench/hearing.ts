@@ -43,7 +43,7 @@ const TALKERS = 6;
 const TALKER_SENTENCES = 5;
 const EMBEDDED = { mode: "auto", transcription: null, synthesis: null, deepgram: null,
   elevenLabs: null, realtime: null, sherpa: null, assemblyAi: null, soniox: null,
-  cartesiaEars: null } as const;
+  cartesiaEars: null, cartesiaVoice: null } as const;
 
 const log = createLogger("silent");
 const recogniser = createPocketSphinx(log);

@@ -187,6 +187,8 @@ export function speechConfigOf(config: Config): SpeechConfig {
       config.PARLEY_SONIOX_URL, config.PARLEY_SONIOX_KEY, config.PARLEY_SONIOX_MODEL),
     cartesiaEars: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,
       config.PARLEY_CARTESIA_TRANSCRIPTION_MODEL),
+    cartesiaVoice: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,
+      config.PARLEY_CARTESIA_SYNTHESIS_MODEL),
     elevenLabs: keyedVendorOf(
       config.PARLEY_ELEVENLABS_URL, config.PARLEY_ELEVENLABS_KEY, config.PARLEY_ELEVENLABS_MODEL),
     realtime: vendorOf(

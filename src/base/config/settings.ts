@@ -147,11 +147,14 @@ export const SETTINGS = {
     default: "https://stt-rt.soniox.com", description: "Server of PARLEY_SONIOX_KEY", parse: url,
   }),
   PARLEY_CARTESIA_KEY: setting<string | null>({
-    default: null, description: "Key of a Cartesia account: understands speech", parse: text, secret: true,
+    default: null, description: "Key of a Cartesia account: understands speech and speaks", parse: text, secret: true,
   }),
   PARLEY_CARTESIA_TRANSCRIPTION_MODEL: setting({
     default: "ink-2", description: "Cartesia's model that understands speech; what is not English is left to ink-whisper by ink-2",
     parse: text,
+  }),
+  PARLEY_CARTESIA_SYNTHESIS_MODEL: setting({
+    default: "sonic-3", description: "Cartesia's model that speaks", parse: text,
   }),
   PARLEY_CARTESIA_URL: setting<string | null>({
     default: "https://api.cartesia.ai", description: "Server of PARLEY_CARTESIA_KEY", parse: url,

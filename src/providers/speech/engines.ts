@@ -5,6 +5,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { assemblyAiHears, createAssemblyAi } from "./assemblyai/assemblyai.ts";
 import { createCartesiaEars } from "./cartesia/cartesia-ears.ts";
+import { createCartesiaVoice } from "./cartesia/cartesia-voice.ts";
 import { createDeepgramFlux } from "./deepgram/deepgram-flux.ts";
 import { createDeepgram } from "./deepgram/deepgram.ts";
 import { createElevenLabs, elevenLabsSpeaks } from "./elevenlabs/elevenlabs.ts";
@@ -45,6 +46,7 @@ export interface SpeechConfig {
   assemblyAi: VendorConfig | null;
   soniox: VendorConfig | null;
   cartesiaEars: VendorConfig | null;
+  cartesiaVoice: VendorConfig | null;
   elevenLabs: VendorConfig | null;
   realtime: VendorConfig | null;
   sherpa: SherpaConfig | null;
@@ -86,6 +88,7 @@ const SYNTHESIZERS: Record<string, Missing> = {
   elevenlabs: ({ elevenLabs }, language) =>
     unset(elevenLabs, "PARLEY_ELEVENLABS_KEY")
       ?? unspoken(language === null || elevenLabsSpeaks(elevenLabs?.model ?? "", language)),
+  cartesia: ({ cartesiaVoice }) => unset(cartesiaVoice, "PARLEY_CARTESIA_KEY"),
   "openai-compatible": ({ synthesis }) => unset(synthesis, "PARLEY_SYNTHESIS_URL"),
   flite: (_, language) => unspoken(language === null || language === ENGLISH),
   "espeak-ng": () => espeakMissing(),
@@ -243,7 +246,7 @@ const CLEAR_VOICE = {
 export function openSynthesizers(
   config: SpeechConfig, options: OpenOptions,
 ): (code: string) => Synthesizer {
-  const { elevenLabs, synthesis } = config;
+  const { cartesiaVoice, elevenLabs, synthesis } = config;
   if (config.mode === "loopback") {
     const loopback = saidAsWritten(createLoopbackSynthesizer(options), "signs");
     return () => loopback;
@@ -253,6 +256,7 @@ export function openSynthesizers(
     flite: voices.flite, "espeak-ng": voices.espeakNg,
   };
   if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
+  if (cartesiaVoice) synthesizers.cartesia = createCartesiaVoice({ ...cartesiaVoice, ...options });
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   return remembered((code) => {
     const found = synthesizers[code];

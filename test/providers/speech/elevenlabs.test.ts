@@ -6,8 +6,9 @@ import { after, test } from "node:test";
 import { ElevenLabsClient } from "@elevenlabs/elevenlabs-js";
 import { ReceiveMessageMulti } from "@elevenlabs/elevenlabs-js/serialization/index.js";
 import {
-  ANSWER_MS, MESSAGE_BYTES_MAX, SPARE_MS, SPARES_MAX, UTTERANCE_MS_MAX, type ElevenLabsOptions,
+  ANSWER_MS, MESSAGE_BYTES_MAX, UTTERANCE_MS_MAX, type ElevenLabsOptions,
 } from "#providers/speech/elevenlabs/elevenlabs.ts";
+import { SPARE_MS, SPARES_MAX } from "#providers/speech/spare-lines.ts";
 import { ALIGNMENT_CHARS_MAX } from "#providers/speech/elevenlabs/elevenlabs-words.ts";
 import type { SynthesisEvent } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";

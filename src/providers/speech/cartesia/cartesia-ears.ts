@@ -3,8 +3,6 @@
 // they come.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ProviderError } from "#core/faults.ts";
-import { errorText } from "#providers/models/openai-reply.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
@@ -13,8 +11,8 @@ import {
   boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
+import { CARTESIA, cartesiaErrorCheck, cartesiaFault, cartesiaHeaders } from "./cartesia.ts";
 
-const CARTESIA = "Cartesia";
 const CHUNK_MS = 100;
 const KEEP_ALIVE_MS = 10_000;
 /** The vendor takes hints of so many characters altogether. */
@@ -31,28 +29,6 @@ const transcriptCheck = TypeCompiler.Compile(Type.Object({
   language: Type.Optional(Type.String()),
 }));
 const flushCheck = TypeCompiler.Compile(Type.Object({ type: Type.Literal("flush_done") }));
-const cartesiaErrorCheck = TypeCompiler.Compile(Type.Object({
-  type: Type.Literal("error"),
-  message: Type.Optional(Type.String()),
-  error: Type.Optional(Type.String()),
-  status_code: Type.Optional(Type.Number()),
-}));
-
-/** The version of the interface this is written for. */
-const cartesiaHeaders = (key: string | null): Record<string, string> => ({
-  "cartesia-version": "2026-03-01", ...(key === null ? {} : { "x-api-key": key }),
-});
-
-function cartesiaFault(
-  { error, message, status_code: status = 500 }:
-  { error?: string; message?: string; status_code?: number },
-  key: string | null,
-): ProviderError {
-  const why = errorText(message ?? error ?? String(status), key);
-  const retryable = status === 429 || status >= 500;
-  return new ProviderError(`${CARTESIA} gives up: ${why}`, { retryable });
-}
-
 export function createCartesiaEars(args: RecogniserOptions): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });

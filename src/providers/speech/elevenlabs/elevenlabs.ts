@@ -20,7 +20,10 @@ import { bytesOf, messageCheck, SpokenWords, type Message } from "./elevenlabs-w
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
-import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
+import { createLines, type Lines } from "#providers/speech/spare-lines.ts";
+import {
+  assertKey, socketUrl, type VendorSocket, type VendorSocketLimits,
+} from "#providers/speech/vendor-socket.ts";
 
 /** From text sent, or from its end, until something of it must have come. */
 export const ANSWER_MS = 8000;
@@ -28,10 +31,6 @@ export const ANSWER_MS = 8000;
 export const UTTERANCE_MS_MAX = 360_000;
 /** A whole sentence may come in one message: more than two minutes at 24 kHz. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
-/** How long a connection is kept for the next utterance. */
-export const SPARE_MS = 60_000;
-/** Connections kept, one for each voice, rate and language. */
-export const SPARES_MAX = 8;
 /** Silence of ours after which the vendor closes; the most it allows. */
 const INACTIVITY_S = 180;
 /** Premade, and there for every account: Sarah and George. */
@@ -71,7 +70,10 @@ export interface ElevenLabsOptions {
 export function createElevenLabs(args: ElevenLabsOptions): Synthesizer {
   assertKey(args.key);
   socketUrl(args.url, "/", []);
-  const lines = createLines(args);
+  const lines = createLines({
+    ...args, vendor: "ElevenLabs", headers: args.key === null ? {} : { "xi-api-key": args.key },
+    limits: { messageBytesMax: MESSAGE_BYTES_MAX, ...args.limits },
+  });
   return {
     name: `ElevenLabs (${args.model})`,
     open: (options, publish) => new ElevenLabsStream(args, lines, options, publish),
@@ -97,70 +99,6 @@ function speakUrl({ url, model }: ElevenLabsOptions, options: SynthesisOptions):
     ["inactivity_timeout", String(INACTIVITY_S)],
     ["sync_alignment", "true"],
   ]);
-}
-
-interface LineHandlers {
-  onOpen(): void;
-  onText(text: string): void;
-  onClose(error: ProviderError): void;
-}
-
-interface Line {
-  socket: VendorSocket;
-  /** Null while nobody speaks over it. */
-  handlers: LineHandlers | null;
-}
-
-interface Lines {
-  /** A connection, open or being opened; `isSpare`: it was there before. */
-  take(url: URL, handlers: LineHandlers): { socket: VendorSocket; isSpare: boolean };
-  /** Has one ready for the next `take`. */
-  prepare(url: URL): void;
-}
-
-function createLines({ key, limits, log, system }: ElevenLabsOptions): Lines {
-  const spares = new Map<string, { line: Line; expiry: Timer }>();
-  const connect = (url: URL, handlers: LineHandlers | null): Line => {
-    const line: Line = {
-      handlers,
-      socket: new VendorSocket({
-        vendor: "ElevenLabs",
-        url,
-        headers: key === null ? {} : { "xi-api-key": key },
-        key,
-        system,
-        limits: { messageBytesMax: MESSAGE_BYTES_MAX, ...limits },
-      }, {
-        onOpen: () => line.handlers?.onOpen(),
-        onText: (text) => line.handlers?.onText(text),
-        onClose: (error) => {
-          if (line.handlers) return line.handlers.onClose(error);
-          log.debug({ err: error }, "a connection kept for the next utterance is gone");
-          drop(url.href);
-        },
-      }),
-    };
-    return line;
-  };
-  const drop = (href: string): Line | null => {
-    const spare = spares.get(href);
-    spares.delete(href);
-    spare?.expiry.cancel();
-    return spare?.line ?? null;
-  };
-  return {
-    take: (url, handlers) => {
-      const spare = drop(url.href);
-      if (!spare) return { socket: connect(url, handlers).socket, isSpare: false };
-      spare.handlers = handlers;
-      return { socket: spare.socket, isSpare: true };
-    },
-    prepare: (url) => {
-      if (spares.has(url.href) || spares.size >= SPARES_MAX) return;
-      const expiry = system.after(SPARE_MS, () => drop(url.href)?.socket.close());
-      spares.set(url.href, { line: connect(url, null), expiry });
-    },
-  };
 }
 
 class ElevenLabsStream implements SynthesisStream {
