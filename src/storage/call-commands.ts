@@ -315,11 +315,11 @@ function createEnd(sql: Sql, rows: CallRows) {
       transfers = @transfers,
       recording_file = CASE WHEN @hasRecording = 1 THEN recording_file END, ended_at = @endedAt
     WHERE id = @callId`);
-  return async (args: Args<"end"> & { endedAt?: Instant }): Promise<CommittedEvent[]> => {
+  return async (args: Args<"end">): Promise<CommittedEvent[]> => {
     const { callId, finalStatus, reason, now } = args;
     const call = await rows.find(args);
     if (!call || call.status !== "in-progress" || call.answeredAt === null) return [];
-    const endedAt = args.endedAt ?? now;
+    const endedAt = Math.max(args.endedAt ?? now, call.answeredAt);
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
     const { ours: perMinute, carriers } = await prices.get({ callId }) ?? { ours: 0, carriers: 0 };
     const owed = owedOf(

@@ -73,10 +73,7 @@ export function createCalling(options: CallingOptions): Calling {
     const call = live.get(message.callId);
     if (call) handle(options, call, message, keep, () => live.delete(message.callId));
   });
-  system.every(LIMITS.callBeatMs, () => {
-    const answered = [...live.values()].filter(({ isAnswered }) => isAnswered);
-    if (answered.length > 0) keep("call beat", calls.beat(answered));
-  });
+  system.every(LIMITS.callBeatMs, () => keep("call beat", beat(calls, live)));
   let isStopping = false;
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
     const entry = openCall(options, call, assistant, args);
@@ -137,6 +134,14 @@ export function createCalling(options: CallingOptions): Calling {
   };
 }
 
+/** A process that dies bills no time in which nobody was heard to be there. */
+async function beat(
+  calls: CallingOptions["calls"], live: ReadonlyMap<number, LiveCall>,
+): Promise<void> {
+  const talking = [...live.values()].filter((call) => call.isAnswered && !call.isSilent);
+  if (talking.length > 0) await calls.beat(talking);
+}
+
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
 
 function createOpenWeb(
@@ -170,7 +175,8 @@ async function answerOffer(
   options: CallingOptions, carrier: CarrierName, offer: Offer, place: Place,
 ): Promise<void> {
   const { media } = options;
-  const cause = await admit(options, offer, async ({ call: begun, assistant, secondsMax, facts }) => {
+  const cause = await admit(options, offer, async ({ call: begun, ...admitted }) => {
+    const { assistant, secondsMax, facts } = admitted;
     const call = await withInboundVariables(options, begun, assistant);
     const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
     place(call, assistant, { leg, face: null, secondsMax, facts });
@@ -299,7 +305,7 @@ function openCall(
     carrierMicrosPerMinute: carrierRateOf(options, call, args),
     isRealtime: realtime !== null, hearing, recogniser: engines.transcriber, words,
     warnings: facts.warnings,
-    rate: leg.rate, isAnswered: false, saidMs: 0,
+    rate: leg.rate, isAnswered: false, isSilent: false, saidMs: 0,
     history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), isOver: false, replies: { given: 0, failure: null },
@@ -337,6 +343,9 @@ function handle(
         recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
         carrierMicrosPerMinute: call.carrierMicrosPerMinute,
       }));
+    case "sound":
+      call.isSilent = !message.isComing;
+      return;
     case "answered_by":
       return keep("call status", calls.change(call, "in-progress", { answeredBy: message.by }));
     case "reply":

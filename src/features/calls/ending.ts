@@ -28,6 +28,8 @@ function unansweredStatus({ cause }: CallSummary): CallStatus {
 function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
   switch (reason) {
     case "customer_hung_up":
+    // Their telephone has gone without a word.
+    case "media_timeout":
       return "ended_by_customer";
     case "transferred":
     // The server has taken leave of them.
@@ -68,8 +70,11 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
 export async function conclude(
   options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
 ): Promise<void> {
-  const { calls, recordings } = options;
-  const { turns } = over.summary;
+  const { calls, recordings, system } = options;
+  const { turns, silentMs } = over.summary;
+  // Since then nobody was there to be talked with.
+  const lost = silentMs === undefined
+    ? {} : { endedAt: system.now() - Math.round(silentMs * 1000) };
   const facts = endFactsOf(call, over.summary);
   const { reason } = facts;
   const failureReason = failureOf(facts);
@@ -89,6 +94,7 @@ export async function conclude(
   const isRecorded = await hasRecording(options, call, over.recordedMs);
   await calls.end(call, {
     finalStatus, reason, failureReason, charge: chargeOf(facts), turns, hasRecording: isRecorded,
+    ...lost,
   });
   if (finalStatus !== "failed") return finish(options, call.id);
   if (isRecorded && call.recordingFile !== null) recordings.compress(call.recordingFile);

@@ -4,7 +4,7 @@ import type { EndReason } from "./records.ts";
 
 /**
  * What is billed of a call: `full` by the rules of its price; `lasted`: its time and no more, since
- * the server ended it; `nothing`: what the server is for did not work.
+ * the server ended it or the customer was lost; `nothing`: what the server is for did not work.
  */
 const CHARGES = ["full", "lasted", "nothing"] as const;
 export type Charge = (typeof CHARGES)[number];
@@ -23,7 +23,7 @@ export interface EndFacts {
 export function chargeOf({ reason, isOwnLine, wasMute }: EndFacts): Charge {
   if (wasMute || reason === "speech_failed" || reason === "model_failed") return "nothing";
   if (reason === "carrier_failed") return isOwnLine ? "nothing" : "lasted";
-  return reason === "server_restarted" ? "lasted" : "full";
+  return reason === "server_restarted" || reason === "media_timeout" ? "lasted" : "full";
 }
 
 const DETAIL_CHARS_MAX = 300;
@@ -58,6 +58,9 @@ export function failureOf(facts: EndFacts): string | null {
     case "server_restarted":
       return "The server was stopped or restarted during the call. Call again; "
         + "at most the time it lasted was charged.";
+    case "media_timeout":
+      return "Nothing was heard of the other side any more. The call was charged until its last "
+        + "sound; check the network between the telephone and this server.";
     case "customer_hung_up":
       return isAnswered ? null : "The caller hung up before the call was answered.";
     case "assistant_ended":

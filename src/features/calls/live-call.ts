@@ -95,6 +95,8 @@ export interface LiveCall {
   language: { name: string; among: string[] };
   rate: number;
   isAnswered: boolean;
+  /** Nothing has been heard of the customer's side for some seconds. */
+  isSilent: boolean;
   history: HistoryMessage[];
   turn: { number: number; abort: AbortController } | null;
   /** What the newest turn of a model that speaks by itself may call. */

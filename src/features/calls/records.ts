@@ -24,7 +24,7 @@ export type Hearing = (typeof HEARINGS)[number];
 const END_REASONS = [
   "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
   "balance", "transferred", "operator", "rejected", "busy", "no_answer", "carrier_failed",
-  "speech_failed", "model_failed", "server_restarted",
+  "speech_failed", "model_failed", "server_restarted", "media_timeout",
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
@@ -226,6 +226,8 @@ export interface CallStore {
     failureReason?: string | null;
     /** Absent: all of it. */
     charge?: Charge;
+    /** When it was over for the customer, who pays until then; absent: now. */
+    endedAt?: Instant;
     turns: readonly TurnLatency[];
     /** False: nothing was recorded after all. */
     hasRecording: boolean;

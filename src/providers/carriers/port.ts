@@ -19,11 +19,18 @@ export type LegEvent =
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
   /** Nobody took the call that was handed on: it goes on here. `detail`: why, as a sentence. */
   | { kind: "transfer_failed"; detail?: string }
-  /** Nothing follows. `far` hung up: the person at the other end did. `detail`: why it failed. */
-  | { kind: "ended"; cause: LegEndCause; detail?: string };
+  /** Whether the far end's sound comes; it does until it has not for some seconds. */
+  | { kind: "sound"; isComing: boolean }
+  /**
+   * Nothing follows. `far` hung up: the person at the other end did. `detail`: why it failed.
+   * `silentMs`: since when nothing was heard, where that is why.
+   */
+  | { kind: "ended"; cause: LegEndCause; detail?: string; silentMs?: number };
 
 export type LegEndCause =
-  | "far_hung_up" | "we_hung_up" | "transferred" | "busy" | "no_answer" | "rejected" | "failed";
+  | "far_hung_up" | "we_hung_up" | "transferred" | "busy" | "no_answer" | "rejected" | "failed"
+  /** Nothing was heard of the far end for as long as a call may be silent. */
+  | "media_timeout";
 
 export interface Leg {
   /** Samples per second of both directions. */

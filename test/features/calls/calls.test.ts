@@ -107,6 +107,29 @@ test("[CR2] a call costs half a minute at least, then by the second, and is post
   assert.deepEqual(await problems(), []);
 });
 
+test("[CR55] a call whose other side was lost costs the time until its last sound and no minute more", async () => {
+  const lost = async (seconds: number, silentS: number) => {
+    const before = await totals();
+    const { call } = await begin();
+    await calls.change(call, "ringing", {});
+    await calls.change(call, "in-progress", { answeredBy: "human" });
+    system.advance(seconds * 1000);
+    await calls.end(call, {
+      ...ENDED, finalStatus: "ended_by_customer", reason: "media_timeout", charge: "lasted",
+      endedAt: system.now() - silentS * 1_000_000,
+    });
+    await calls.finish(call, EVALUATED);
+    const { body } = await server.call("GET", `/user/calls/${call.id}`);
+    return [
+      body.status, body.end_reason, body.duration, Number((before - await totals()).toFixed(6)),
+    ];
+  };
+  assert.deepEqual(await lost(90, 60), ["ended_by_customer", "media_timeout", 30, 0.05]);
+  assert.deepEqual(await lost(72, 60), ["ended_by_customer", "media_timeout", 12, 0.02]);
+  assert.deepEqual(await lost(60, 61), ["ended_by_customer", "media_timeout", 0, 0]);
+  assert.deepEqual(await problems(), []);
+});
+
 test("[CR3] what is set aside bounds the call; together calls never go below zero", async () => {
   const poor = await server.newAccount({ balance: "0.12" });
   const { id } = await newAssistant(server, { status: "active", type: "outbound" }, poor.key);

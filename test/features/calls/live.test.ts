@@ -323,6 +323,7 @@ test("[CR204] a call that this server's speech, model or line failed costs nothi
   // A trunk that an account brings along must not make its calls free.
   assert.equal(chargeOf({ ...fault, reason: "carrier_failed", isOwnLine: false }), "lasted");
   assert.equal(chargeOf({ ...fault, reason: "customer_hung_up" }), "full");
+  assert.equal(chargeOf({ ...fault, reason: "media_timeout" }), "lasted");
   const balance = async () => (await call("GET", "/user/me")).body.total_balance as number;
   const before = await balance();
   model.script(() => ({ status: 401 }));

@@ -76,6 +76,8 @@ export interface CallSummary {
   reason: EndReason;
   /** Why the leg ended, when it did so by itself. */
   cause: LegEndCause | null;
+  /** How long nothing had been heard of the customer, where that ended it. */
+  silentMs?: number;
   /** What failed, where something did: an engine's or a carrier's words. */
   detail?: string | null;
   turns: readonly TurnLatency[];

@@ -2,7 +2,7 @@
 // it, the frames of the clock, the transcript, and the end. Each kind of session holds one and
 // decides everything else (voice-session.ts, realtime-session.ts).
 import type { Timer } from "#core/system.ts";
-import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
+import type { Leg, LegEvent } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { SessionOptions, VoiceState } from "./brain.ts";
@@ -112,7 +112,7 @@ export class Channel<Said extends Spoken = Spoken> {
 
   hangUp(reason: EndReason): void {
     if (this.#isOver) return;
-    this.#end(reason, null);
+    this.#end(reason);
     this.#leg.hangUp();
   }
 
@@ -128,6 +128,7 @@ export class Channel<Said extends Spoken = Spoken> {
       case "dtmf":
         return this.#handlers.dtmf(event.digit);
       case "words":
+      case "sound":
         return;
       case "cleared":
         return this.#cleared(event.droppedMs);
@@ -136,7 +137,7 @@ export class Channel<Said extends Spoken = Spoken> {
       case "transfer_failed":
         return this.#handlers.transferFailed();
       case "ended":
-        return this.#end(reasonOf(event.cause), event.cause);
+        return this.#end(reasonOf(event.cause), event);
     }
   }
 
@@ -173,11 +174,14 @@ export class Channel<Said extends Spoken = Spoken> {
     if (!this.#isOver) this.#scribe?.assistantIsSaying(this.mixer.speaking);
   }
 
-  #end(reason: EndReason, cause: LegEndCause | null): void {
+  #end(reason: EndReason, leg?: Extract<LegEvent, { kind: "ended" }>): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#tick?.cancel();
     this.#handlers.ended();
-    this.#options.brain.over({ reason, cause, turns: this.#scribe?.latencies ?? [] });
+    this.#options.brain.over({
+      reason, cause: leg?.cause ?? null, turns: this.#scribe?.latencies ?? [],
+      ...(leg?.silentMs === undefined ? {} : { silentMs: leg.silentMs }),
+    });
   }
 }

@@ -4,6 +4,8 @@ import type { EndReason } from "#features/calls/records.ts";
 
 export function reasonOf(cause: LegEndCause): EndReason {
   switch (cause) {
+    case "media_timeout":
+      return "media_timeout";
     case "far_hung_up":
       return "customer_hung_up";
     case "we_hung_up":

@@ -150,6 +150,9 @@ function createEntry(
   const connect = (receive: (event: LegEvent) => void): Leg => {
     const publish = (event: LegEvent): void => {
       if (event.kind === "words") return words?.receive(event);
+      if (event.kind === "sound") {
+        return options.post({ kind: "sound", callId, isComing: event.isComing });
+      }
       recordFailure(options.post, callId, faults, event);
       receive(event);
     };

@@ -74,6 +74,8 @@ export type ToMedia =
 export type FromMedia =
   | { kind: "ringing"; callId: number }
   | { kind: "answered"; callId: number }
+  /** Whether the customer's sound comes; it does until it has not for some seconds. */
+  | { kind: "sound"; callId: number; isComing: boolean }
   | { kind: "answered_by"; callId: number; by: AnsweredBy }
   | { kind: "reply"; callId: number; turn: number; text: string; language: string | null }
   | { kind: "reengage"; callId: number; turn: number }

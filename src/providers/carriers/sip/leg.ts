@@ -112,8 +112,9 @@ export class SipLeg implements Leg {
       mayReach: (address) => plainHost(address) === plainHost(this.#peerHost) || mayReach(address),
       onAudio: (pcm) => this.#publish({ kind: "audio", pcm }),
       onDtmf: (digit) => this.#publish({ kind: "dtmf", digit }),
+      onSound: (isComing) => this.#publish({ kind: "sound", isComing }),
       // A telephone that has gone without a word.
-      onTimeout: () => this.end("far_hung_up"),
+      onTimeout: (silentMs) => this.end("media_timeout", undefined, silentMs),
     });
     if (this.#isOver) {
       session.close();
@@ -181,14 +182,17 @@ export class SipLeg implements Leg {
   }
 
   /** Idempotent. */
-  end(cause: LegEndCause, detail?: string): void {
+  end(cause: LegEndCause, detail?: string, silentMs?: number): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#transferring?.cancel();
     this.#rtp?.close();
     this.#dialog?.bye();
     this.#giveUp?.();
-    this.#options.publish({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
+    this.#options.publish({
+      kind: "ended", cause,
+      ...(detail === undefined ? {} : { detail }), ...(silentMs === undefined ? {} : { silentMs }),
+    });
   }
 
   #agreed(agreed: Agreed): void {

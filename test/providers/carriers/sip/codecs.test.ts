@@ -81,7 +81,8 @@ test("[SI122] a session in G.722 and Opus: sound both ways at the call's rate, c
   const session = await openRtpSession({
     host: "127.0.0.1", ports: null, system, log: createLogger("silent"), rate: 16_000,
     codecs: ["OPUS", "G722", "PCMU"], mayReach: () => true,
-    onAudio: (pcm) => heard.push(...pcm), onDtmf: () => undefined, onTimeout: () => undefined,
+    onAudio: (pcm) => heard.push(...pcm), onDtmf: () => undefined, onSound: () => undefined,
+    onTimeout: () => undefined,
   });
   t.after(() => {
     session.close();

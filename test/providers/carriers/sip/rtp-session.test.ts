@@ -74,7 +74,7 @@ async function open(t: TestContext, options: Partial<RtpSessionOptions> = {}) {
     mayReach: () => true,
     onAudio: (pcm) => heard.push(pcm),
     onDtmf: (digit) => told.push(digit),
-    onTimeout: () => told.push("timeout"),
+    onSound: () => undefined, onTimeout: () => told.push("timeout"),
     ...options,
   });
   t.after(() => session.close());

@@ -37,8 +37,10 @@ export interface RtpSessionOptions extends PairOptions {
   onAudio(pcm: Int16Array): void;
   /** Once per key, at its beginning. */
   onDtmf(digit: string): void;
-  /** Nothing came for 60 s while not held; once, until something comes again. */
-  onTimeout(): void;
+  /** Nothing came for 5 s while not held; then that something comes again. */
+  onSound(isComing: boolean): void;
+  /** Nothing came for so long, 60 s, while not held; once, until something comes again. */
+  onTimeout(silentMs: number): void;
 }
 
 export interface RtpSession {
@@ -57,6 +59,7 @@ export interface RtpSession {
 const FRAMES_PER_SECOND = 50;
 const COMFORT_NOISE = 13;
 const CHECK_MS = 1000;
+const SILENT_MS = 5000;
 const TIMEOUT_MS = 60_000;
 const REPORT_MS = 5000;
 
@@ -115,6 +118,7 @@ class Session implements RtpSession {
   #streamIn: number | null = null;
   #nextStreamIn: number | null = null;
   #lastMs = 0;
+  #isSilent = false;
   #isTimedOut = false;
   #reportAtMs: number;
   #reportFrom: Place | null = null;
@@ -318,12 +322,15 @@ class Session implements RtpSession {
   #alive(): void {
     this.#lastMs = this.#options.system.monotonicMs();
     this.#isTimedOut = false;
+    if (!this.#isSilent) return;
+    this.#isSilent = false;
+    this.#options.onSound(true);
   }
 
   // Once a second
 
   #check(): void {
-    const { system, onTimeout } = this.#options;
+    const { system, onSound, onTimeout } = this.#options;
     const nowMs = system.monotonicMs();
     if (nowMs >= this.#reportAtMs) {
       this.#reportAtMs = this.#nextReportMs();
@@ -331,9 +338,14 @@ class Session implements RtpSession {
     }
     if (!this.#agreed || this.#isTimedOut) return;
     if (this.#agreed.isHeld) this.#lastMs = nowMs;
-    if (nowMs - this.#lastMs < TIMEOUT_MS) return;
+    const silentMs = nowMs - this.#lastMs;
+    if (silentMs >= SILENT_MS && !this.#isSilent) {
+      this.#isSilent = true;
+      onSound(false);
+    }
+    if (silentMs < TIMEOUT_MS) return;
     this.#isTimedOut = true;
-    onTimeout();
+    onTimeout(silentMs);
   }
 
   // Reports
