@@ -86,15 +86,13 @@ export function accountCommands(sql: Sql) {
     "accounts.create": async (
       args: { name: string; email: string; plan: string; now: Instant },
     ) => {
-      const row = await insertAccount.get(args);
-      if (!row) throw new Error("an insert returned no row");
+      const row = await insertAccount.one(args);
       return accountFromRow(row);
     },
     "accounts.setPlan": async (args: { accountId: number; plan: string }) =>
       (await setPlan.run(args)).changes > 0,
     "accounts.createKey": async (args: NewKey) => {
-      const row = await insertKey.get({ ...args, scopes: args.scopes.join(",") });
-      if (!row) throw new Error("an insert returned no row");
+      const row = await insertKey.one({ ...args, scopes: args.scopes.join(",") });
       return keyFromRow(row);
     },
     "accounts.revokeKey": async (args: { accountId: number; keyId: number; now: Instant }) =>

@@ -137,10 +137,9 @@ export function assistantCommands(sql: Sql) {
       const refused = await refuse(accountId, 0, columns);
       if (refused) return refused;
       const { labelIds, ...plain } = columns;
-      const row = await insert.get({
+      const row = await insert.one({
         ...plain, ...settingColumns(args.settings), uuid, accountId, now,
       });
-      if (!row) throw new Error("an insert returned no row");
       await setLabels(accountId, row.id, labelIds);
       return { kind: "created", assistantId: row.id };
     },
@@ -152,10 +151,9 @@ export function assistantCommands(sql: Sql) {
       const refused = await refuse(accountId, assistantId, columns);
       if (refused) return refused;
       const { labelIds, ...plain } = columns;
-      const changed = await change.get({
+      const changed = await change.one({
         ...plain, ...settingColumns(args.settings), accountId, assistantId, now,
       });
-      if (!changed) throw new Error("an update returned no row");
       await setLabels(accountId, assistantId, labelIds);
       return { kind: "updated", updatedAt: changed.updated_at };
     },

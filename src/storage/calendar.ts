@@ -115,8 +115,7 @@ export function calendarCommands(sql: Sql) {
       const buffer = bufferMinutes * MINUTE_MICROS;
       const from = start - buffer;
       if (await inTheWay.get({ assistantId, from, until: end + buffer })) return null;
-      const row = await insert.get(args);
-      if (!row) throw new Error("an insert returned no row");
+      const row = await insert.one(args);
       return appointmentFromRow(row);
     },
     "calendars.cancel": async (

@@ -71,11 +71,10 @@ function createCallRows(sql: Sql) {
   const find = sql.prepare<object, CallRow>(
     `${CALL} WHERE c.id = @callId AND c.account_id = @accountId`);
   const setStatus = prepareStatus(sql);
-  const find1 = async ({ accountId, callId }: CallRef): Promise<Call | null> => {
-    const row = await find.get({ accountId, callId });
-    return row ? callFromRow(row) : null;
-  };
-  const tell = async (call: Call, data: CommittedData, now: Instant): Promise<CommittedEvent> => {
+  const known = async (ref: CallRef): Promise<Call> => callFromRow(await find.one(ref));
+  const publish = async (
+    call: Call, data: CommittedData, now: Instant,
+  ): Promise<CommittedEvent> => {
     const drawn = await advance.get({ callId: call.id, now });
     if (!drawn) throw new Error("an event needs an existing call");
     return append({
@@ -91,8 +90,13 @@ function createCallRows(sql: Sql) {
     ledger: createLedger(sql),
     append,
     nextAccountSequence,
-    find: find1,
-    tell,
+    find: async (ref: CallRef): Promise<Call | null> => {
+      const row = await find.get(ref);
+      return row ? callFromRow(row) : null;
+    },
+    /** The call is there: the command has found or created it. */
+    known,
+    publish,
     /** One row of the table of states, published as an event. The caller has asked `mayChange`. */
     change: async (call: Call, args: {
       to: CallStatus; answeredBy: AnsweredBy | null; reason: EndReason | null;
@@ -101,7 +105,7 @@ function createCallRows(sql: Sql) {
       const { to, answeredBy, reason, failureReason, now } = args;
       const isOver = to === "ended" || isFinal(to) ? 1 : 0;
       await setStatus.run({ callId: call.id, to, answeredBy, reason, failureReason, isOver, now });
-      return tell(call, {
+      return publish(call, {
         type: "call_status_changed",
         call_id: call.id,
         status: to,
@@ -112,10 +116,9 @@ function createCallRows(sql: Sql) {
       }, now);
     },
     /** The last event of every call. */
-    tellEnded: async (ref: CallRef, now: Instant): Promise<CommittedEvent> => {
-      const call = await find1(ref);
-      if (!call) throw new Error("the call is gone");
-      return tell(call, {
+    publishEnded: async (ref: CallRef, now: Instant): Promise<CommittedEvent> => {
+      const call = await known(ref);
+      return publish(call, {
         type: "call_ended",
         call_id: call.id,
         status: call.status,
@@ -178,9 +181,8 @@ function createCreate(sql: Sql, rows: CallRows): (args: NewCall) => Promise<Crea
       if (!held) throw new Error("what is free could not be reserved");
       await held.written;
     }
-    const call = await rows.find({ accountId, callId });
-    if (!call) throw new Error("an insert returned no row");
-    const event = await rows.tell(call, {
+    const call = await rows.known({ accountId, callId });
+    const event = await rows.publish(call, {
       type: "call_created",
       call_id: callId,
       call: {
@@ -212,7 +214,7 @@ function createChange(sql: Sql, rows: CallRows) {
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
       // Found out while they talk: no change of state, but one that watchers see.
       await setAnsweredBy.run({ callId, answeredBy });
-      return [await rows.tell(call, {
+      return [await rows.publish(call, {
         type: "call_status_changed", call_id: callId, status: to, previous_status: to,
         answered_by: answeredBy, end_reason: null, at: isoMicros(now),
       }, now)];
@@ -234,7 +236,7 @@ function createChange(sql: Sql, rows: CallRows) {
     }
     if (!isFinal(to)) return events;
     await rows.ledger.release(call.accountId, reference(callId));
-    return [...events, await rows.tellEnded(args, now)];
+    return [...events, await rows.publishEnded(args, now)];
   };
 }
 
@@ -346,7 +348,7 @@ function createEnd(sql: Sql, rows: CallRows) {
         to, answeredBy: null, reason, failureReason: args.failureReason ?? null, now,
       }),
     ];
-    return to === "failed" ? [...events, await rows.tellEnded(args, now)] : events;
+    return to === "failed" ? [...events, await rows.publishEnded(args, now)] : events;
   };
 }
 
@@ -364,7 +366,7 @@ function createFinish(sql: Sql, rows: CallRows) {
     await set.run({ callId, evaluation: JSON.stringify(evaluation), evaluationError });
     const changed = await rows.change(
       call, { to, answeredBy: null, reason: null, failureReason: null, now });
-    return [changed, await rows.tellEnded(args, now)];
+    return [changed, await rows.publishEnded(args, now)];
   };
 }
 

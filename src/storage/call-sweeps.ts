@@ -69,7 +69,7 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
       await rows.ledger.release(call.accountId, reference(callId));
       events.push(await rows.change(
         call, { to: "failed", answeredBy: null, reason, failureReason, now }));
-      events.push(await rows.tellEnded({ accountId, callId }, now));
+      events.push(await rows.publishEnded({ accountId, callId }, now));
     }
     return { events, unfinished: late, cut };
   };

@@ -52,7 +52,7 @@ function createCampaignRows(sql: Sql) {
   const setStatus = sql.prepare(`
     UPDATE campaigns SET status = @status, failures = 0, paused_until = NULL, updated_at = @now
     WHERE id = @campaignId`);
-  const tell = async (
+  const publish = async (
     campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
   ): Promise<CommittedEvent> => append({
     accountId: campaign.accountId,
@@ -70,7 +70,7 @@ function createCampaignRows(sql: Sql) {
     now,
   });
   return {
-    tell,
+    publish,
     read: async (
       { accountId, campaignId }: { accountId: number; campaignId: number },
     ): Promise<Campaign | null> => {
@@ -82,7 +82,7 @@ function createCampaignRows(sql: Sql) {
       campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
     ): Promise<CommittedEvent> => {
       await setStatus.run({ campaignId: campaign.id, status, now });
-      return tell({ ...campaign, pausedUntil: null }, status, reason, now);
+      return publish({ ...campaign, pausedUntil: null }, status, reason, now);
     },
   };
 }
@@ -122,8 +122,7 @@ function createCreate(sql: Sql) {
     { accountId, fields, campaignsMax, now }: Args<"create">,
   ): Promise<Campaign | null> => {
     if (((await count.get({ accountId }))?.campaigns ?? 0) >= campaignsMax) return null;
-    const row = await insert.get({ ...columnsOf(fields), accountId, now });
-    if (!row) throw new Error("an insert returned no row");
+    const row = await insert.one({ ...columnsOf(fields), accountId, now });
     return campaignFromRow(row);
   };
 }
@@ -297,7 +296,7 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     await setBreaker.run({ campaignId: campaign.id, failures, pausedUntil });
     const isNew = pausedUntil !== null && campaign.status === "in-progress";
     return isNew
-      ? [await rows.tell({ ...campaign, pausedUntil }, campaign.status, "carrier_failures", now)]
+      ? [await rows.publish({ ...campaign, pausedUntil }, campaign.status, "carrier_failures", now)]
       : [];
   };
   const place = async (

@@ -15,7 +15,7 @@ export function conversationCommands(sql: Sql) {
   const appendEvent = createConversationAppender(sql);
   return {
     "conversations.create": createCreate(sql, appendEvent),
-    "conversations.tellRefused": createTellRefused(sql),
+    "conversations.publishRefused": createPublishRefused(sql),
     "conversations.setAi": createSetAi(sql, appendEvent),
     "conversations.endInactive": createEndInactive(sql, appendEvent),
   };
@@ -101,7 +101,7 @@ function createCreate(
     if (existing) return reuse(existing, args);
     const refused = await refuse(args);
     if (refused) return refused;
-    const row = await insert.get({
+    const row = await insert.one({
       uuid: args.uuid,
       accountId: args.accountId,
       assistantId: assistant.id,
@@ -112,7 +112,6 @@ function createCreate(
       checkAt: now + args.inactivityMinutes * MINUTE_MICROS,
       now,
     });
-    if (!row) throw new Error("an insert returned no row");
     const conversation = conversationFromRow(row);
     const events = [await appendEvent(conversation, {
       type: "conversation_created",
@@ -153,7 +152,7 @@ const REFUSED: Record<Refused, string> = {
     + "answered. Raise the limit, or wait for the next day (UTC).",
 };
 
-function createTellRefused(sql: Sql) {
+function createPublishRefused(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
   const note = createTrouble(sql);

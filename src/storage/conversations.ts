@@ -166,7 +166,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
     beginTurn: (args) => writer.write("turns.begin", args),
     completeTurn: (args) => writer.write("turns.complete", args),
     failTurn: (args) => writer.write("turns.fail", args),
-    tellRefused: (args) => writer.write("conversations.tellRefused", args),
+    publishRefused: (args) => writer.write("conversations.publishRefused", args),
     setAi: (args) => writer.write("conversations.setAi", args),
     ...createConversationSweeps(reader, writer),
   };

@@ -74,8 +74,7 @@ function createWrites(sql: Sql, kind: Kind) {
       args: { accountId: number; name: string; color: Color | null },
     ): Promise<GroupOutcome> => {
       if (await named.get(args)) return { kind: "name_taken" };
-      const row = await insert.get({ ...args, id: (await draw.get({ table }))?.id ?? null });
-      if (!row) throw new Error("an insert returned no row");
+      const row = await insert.one({ ...args, id: (await draw.get({ table }))?.id ?? null });
       return saved(args.accountId, row.id);
     },
     update: async (

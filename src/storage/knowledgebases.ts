@@ -117,25 +117,17 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
     "DELETE FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId");
   const chunks = createChunkWrites(sql, search);
   const detach = createDetacher(sql);
-  const saved = async (
-    args: { accountId: number; knowledgebaseId: number },
-  ): Promise<Knowledgebase | null> => {
-    const row = await find.get(args);
-    return row ? knowledgebaseFromRow(row) : null;
-  };
   return {
     "knowledgebases.create": async (args: Required<NamingArgs>): Promise<Knowledgebase> => {
       const knowledgebaseId = await insert.insert(args);
-      const created = await saved({ accountId: args.accountId, knowledgebaseId });
-      if (!created) throw new Error("an insert returned no row");
-      return created;
+      return knowledgebaseFromRow(await find.one({ accountId: args.accountId, knowledgebaseId }));
     },
     "knowledgebases.update": async (args: NamingArgs & { knowledgebaseId: number }) => {
       const row = await find.get(args);
       if (!row) return null;
       const { name = row.name, description = row.description } = args;
       await change.run({ ...args, name, description });
-      return saved(args);
+      return knowledgebaseFromRow(await find.one(args));
     },
     "knowledgebases.remove": async (
       args: { accountId: number; knowledgebaseId: number; now: Instant },
@@ -199,7 +191,7 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
     /** What can be found in the knowledgebase has changed. */
     touch: async (row: DocumentRow): Promise<void> =>
       void await touch.run({ id: row.knowledgebase_id }),
-    tell: async (row: DocumentRow, now: Instant): Promise<CommittedEvent> => {
+    publish: async (row: DocumentRow, now: Instant): Promise<CommittedEvent> => {
       const { account_id: accountId, knowledgebase_id: knowledgebaseId } = row;
       const knowledgebase = await findKnowledgebase.get({ accountId, knowledgebaseId });
       return append({
@@ -237,9 +229,8 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
       if (knowledgebase.documents >= args.documentsMax) return { kind: "too_many" as const };
       const source = JSON.stringify(args.source);
       const documentId = await insert.insert({ ...args, source });
-      const row = await steps.find.get({ accountId: args.accountId, documentId });
-      if (!row) throw new Error("an insert returned no row");
-      const events = [await steps.tell(row, args.now)];
+      const row = await steps.find.one({ accountId: args.accountId, documentId });
+      const events = [await steps.publish(row, args.now)];
       return { kind: "created" as const, document: documentFromRow(row), events };
     },
     "documents.update": async (
@@ -265,7 +256,7 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
   };
 }
 
-function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, tell }: DocumentSteps) {
+function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, publish }: DocumentSteps) {
   const insertVector = sql.prepare(`
     INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
     SELECT id, knowledgebase_id, @model, @vector FROM chunks
@@ -308,7 +299,7 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, tell }: D
       if (!isRead) await chunks.remove(documentId);
       await finish.run({ ...result, documentId, now });
       await touch(row);
-      return [await tell({ ...row, ...result }, now)];
+      return [await publish({ ...row, ...result }, now)];
     },
   };
 }

@@ -273,8 +273,7 @@ function blockCommands(sql: Sql, rows: LeadRows) {
       const { accountId, phoneNumber, now } = args;
       const isFull = ((await count.get({ accountId }))?.numbers ?? 0) >= args.blockedMax;
       if (isFull && !await rows.isBlocked(accountId, phoneNumber)) return null;
-      const row = await insert.get(args);
-      if (!row) throw new Error("an insert returned no row");
+      const row = await insert.one(args);
       const events: CommittedEvent[] = [];
       for (const lead of await leads.all({ accountId, phoneNumber })) {
         events.push(...await rows.blacklist(leadFromRow(lead), now));

@@ -46,7 +46,7 @@ const LOCKS: Locks = {
   "campaigns.claim": account,
   "campaigns.settle": account,
   "conversations.create": account,
-  "conversations.tellRefused": account,
+  "conversations.publishRefused": account,
   "conversations.setAi": account,
   "conversations.endInactive": account,
   "conversations.evaluated": account,

@@ -52,7 +52,7 @@ function createNumberRows(sql: Sql) {
   const remove = sql.prepare("DELETE FROM phone_numbers WHERE id = @id");
   const find = sql.prepare<object, PhoneNumberRow>(
     "SELECT * FROM phone_numbers WHERE id = @phoneNumberId AND account_id = @accountId");
-  const tell = async (
+  const publish = async (
     { id, account_id, phone_number }: PhoneNumberRow,
     data: PhoneNumberEvent, now: Instant, sequence?: number,
   ): Promise<CommittedEvent> => {
@@ -77,7 +77,7 @@ function createNumberRows(sql: Sql) {
   };
   return {
     ledger: createLedger(sql),
-    tell,
+    publish,
     giveBack: async (
       provider: string, sid: string, phoneNumber: string, now: Instant,
     ): Promise<void> => {
@@ -97,7 +97,7 @@ function createNumberRows(sql: Sql) {
         await giveBack.run({ provider, sid, phoneNumber: row.phone_number, now });
       }
       await remove.run({ id: row.id });
-      return tell(row, { type: "phone_number_released", reason }, now);
+      return publish(row, { type: "phone_number_released", reason }, now);
     },
   };
 }
@@ -169,12 +169,11 @@ function createComplete(sql: Sql, rows: NumberRows) {
       return [];
     }
     const paidUntil = monthAfter(now, now);
-    const row = await insert.get({
+    const row = await insert.one({
       accountId, phoneNumber, countryCode: purchase.country_code,
       smsCapable: purchase.sms_capable, region: purchase.region, provider, sid, monthlyMicros,
       paidUntil, now,
     });
-    if (!row) throw new Error("an insert returned no row");
     await end.run({
       uuid, state: "completed", status: 201, error: null, phoneNumberId: row.id, now,
     });
@@ -183,10 +182,10 @@ function createComplete(sql: Sql, rows: NumberRows) {
       monthly_price: dollarsFromMicros(monthlyMicros),
       paid_until: isoMicros(paidUntil),
     };
-    if (monthlyMicros === 0) return [await rows.tell(row, bought, now)];
+    if (monthlyMicros === 0) return [await rows.publish(row, bought, now)];
     const posted = await rows.ledger.post({
       accountId, reference: purchaseReference(uuid), kind: "number", now,
-      reason: (accountSequence) => rows.tell(row, bought, now, accountSequence),
+      reason: (accountSequence) => rows.publish(row, bought, now, accountSequence),
     });
     if (!posted) throw new Error("an order has no reservation");
     return posted.events;
@@ -240,12 +239,12 @@ function createRenew(sql: Sql, rows: NumberRows) {
         return [await rows.remove(row, "unpaid", now)];
       case "grace":
         await worsen.run({ id: row.id, ...consequence });
-        return [await rows.tell(row, {
+        return [await rows.publish(row, {
           type: "phone_number_grace", grace_until: isoMicros(consequence.graceUntil),
         }, now)];
       case "suspended":
         await worsen.run({ id: row.id, ...consequence });
-        return [await rows.tell(row, {
+        return [await rows.publish(row, {
           type: "phone_number_suspended", release_at: isoMicros(consequence.graceUntil),
         }, now)];
     }
@@ -263,7 +262,7 @@ function createRenew(sql: Sql, rows: NumberRows) {
     }
     const paidUntil = monthAfter(from, row.created_at);
     await extend.run({ id: row.id, paidUntil });
-    const renewed = await rows.tell(row, {
+    const renewed = await rows.publish(row, {
       type: "phone_number_renewed",
       monthly_price: dollarsFromMicros(row.monthly_micros),
       paid_until: isoMicros(paidUntil),

@@ -7,6 +7,8 @@ export type Awaitable<T> = T | Promise<T>;
 /** Parameters are named: `@name` in the text. Members the text does not name are ignored. */
 export interface Statement<P extends object, Row = never> {
   get(parameters: P): Awaitable<Row | undefined>;
+  /** The row of a statement that always has one: an INSERT with RETURNING, a row just written. */
+  one(parameters: P): Awaitable<Row>;
   all(parameters: P): Awaitable<Row[]>;
   run(parameters: P): Awaitable<{ changes: number }>;
   /** Runs an INSERT of one row into a table with an `id`, and returns that id. */

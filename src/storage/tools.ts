@@ -67,8 +67,7 @@ export function toolCommands(sql: Sql) {
     ) => {
       const { accountId } = tool;
       if (((await count.get({ accountId }))?.count ?? 0) >= toolsMax) return null;
-      const row = await insert.get(columnsOf(tool));
-      if (!row) throw new Error("an insert returned no row");
+      const row = await insert.one(columnsOf(tool));
       return toolFromRow(row);
     },
     "tools.update": async (tool: StoredTool): Promise<boolean> =>

@@ -383,15 +383,15 @@ function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<Commi
     }
     const sequence = numberOf(
       await rows.advance({ accountId, conversationId, messages: 0, costMicros: 0, now }));
-    const told = await rows.append({
+    const failed = await rows.append({
       accountId,
       accountSequence: await rows.nextAccountSequence(accountId, 1),
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "reply_failed", conversation_id: uuid, turn_id: turnId, reason, error },
       now,
     });
-    if (cause === null) return [told];
-    return [told, await rows.append({
+    if (cause === null) return [failed];
+    return [failed, await rows.append({
       accountId,
       accountSequence: await rows.nextAccountSequence(accountId, 1),
       conversation: null,

@@ -132,8 +132,7 @@ function createAssistantEndpoint(sql: Sql): AssistantEndpoint {
       url = excluded.url
     RETURNING id, status`);
   return async (args) => {
-    const endpoint = await upsert.get(args);
-    if (!endpoint) throw new Error("an upsert returned no row");
+    const endpoint = await upsert.one(args);
     return endpoint;
   };
 }

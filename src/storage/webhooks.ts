@@ -217,8 +217,7 @@ function endpointCommands(sql: Sql) {
       return row ? endpointFromRow(row) : null;
     },
     "webhooks.assistantEndpoint": async (args: Args<"assistantEndpoint">): Promise<Endpoint> => {
-      const row = await upsert.get(args);
-      if (!row) throw new Error("an upsert returned no row");
+      const row = await upsert.one(args);
       return endpointFromRow(row);
     },
     "webhooks.updateEndpoint": async (args: Args<"updateEndpoint">): Promise<Endpoint | null> => {

@@ -210,7 +210,7 @@ export interface ConversationStore {
   /** Keeps the user message, gives the reserved money back. No-op when the turn is not open. */
   failTurn(args: FailTurn): Promise<CommittedEvent[]>;
   /** Notes that a visitor was not answered as the account's newest trouble, and logs it. */
-  tellRefused(args: {
+  publishRefused(args: {
     accountId: number;
     assistantUuid: string;
     conversationUuid: string | null;

@@ -28,7 +28,7 @@ export function createRefusals(
       const last = logged.get(name);
       if (last !== undefined && nowMs - last < LIMITS.troubleToldMs) return;
       logged.set(name, nowMs);
-      bus.publishCommitted(await store.tellRefused({ ...refused, now: system.now() }));
+      bus.publishCommitted(await store.publishRefused({ ...refused, now: system.now() }));
     },
   };
 }

@@ -17,6 +17,7 @@ function withLists<P extends object, Row>(
   });
   return {
     get: (parameters) => statement.get(bound(parameters)),
+    one: (parameters) => statement.one(bound(parameters)),
     all: (parameters) => statement.all(bound(parameters)),
     run: (parameters) => statement.run(bound(parameters)),
     insert: (parameters) => statement.insert(bound(parameters)),
@@ -30,6 +31,11 @@ export function createSql(db: Db): Sql {
       const prepared = db.prepare<[object], Row>(text);
       const statement: Statement<P, Row> = {
         get: (parameters) => prepared.get(parameters),
+        one: (parameters) => {
+          const row = prepared.get(parameters);
+          if (row === undefined) throw new Error(`a statement returned no row: ${text}`);
+          return row;
+        },
         all: (parameters) => prepared.all(parameters),
         run: (parameters) => prepared.run(parameters),
         insert: (parameters) => Number(prepared.run(parameters).lastInsertRowid),
