@@ -84,11 +84,13 @@ export function createVoice(options: VoiceOptions): Voice {
   const { sipTrunks, routeInbound } = phoneNumbers;
   const { carrier: trunks } = sipTrunks;
   const lateness = createLateness(system);
+  const hosted = createHostedLines(options);
   const media = createMediaThread({
     data: {
       speech, logLevel: config.PARLEY_LOG_LEVEL, sip: sipListenerOf(config),
       reachableNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
     },
+    hasHostedCarriers: hosted.size > 0,
     trunks: trunks.listActive,
     onLateness: (ms) => {
       lateness.observe(ms);
@@ -98,7 +100,6 @@ export function createVoice(options: VoiceOptions): Voice {
     log,
   });
   trunks.onChange(media.trunksChanged);
-  const hosted = createHostedLines(options);
   const { recogniserOf, voiceOf, whyCannotTalk } = createVoiceChoice({
     ...options, can: options.capabilities, realtimeName: options.modelCatalog.realtimeName,
   });

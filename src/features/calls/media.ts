@@ -31,6 +31,8 @@ export interface Lateness {
 
 interface MediaThreadOptions {
   data: MediaWorkerData;
+  /** Their calls come in by themselves, too, and none waits for a thread to start. */
+  hasHostedCarriers: boolean;
   /** All there are, with their passwords. */
   trunks(): Promise<TrunkSetup[]>;
   onLateness(ms: number): void;
@@ -50,10 +52,10 @@ export function createMediaThread(options: MediaThreadOptions): MediaThread {
     onOffer: (next) => (thread.onOffer = next),
     refuse: (carrier, offerId, cause) => toCarrier({ kind: "refuse", carrier, offerId, cause }),
     listen: async () => {
-      if (!data.sip) return null;
-      await thread.loadTrunks();
+      if (!data.sip && !options.hasHostedCarriers) return null;
+      if (data.sip) await thread.loadTrunks();
       thread.start();
-      const ports = await thread.listening.promise;
+      const ports = data.sip ? await thread.listening.promise : null;
       thread.isKept = true;
       return ports;
     },
