@@ -132,6 +132,7 @@ function begin(): void {
       },
       reengage: post,
       cancel: post,
+      goAhead: post,
       functionCall: post,
       said: post,
       delta: (speaker, text) => post([speaker, text]),

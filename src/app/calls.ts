@@ -51,8 +51,8 @@ export function createCallRecords(options: CallRecordsOptions): Calls {
 interface VoiceOptions
   extends Pick<
     CallingOptions,
-    | "askInbound" | "calls" | "evaluate" | "languagesOf" | "limits" | "log" | "recordings"
-    | "resolveTurn" | "sourcesOf" | "system" | "titlesOf"
+    | "askInbound" | "calls" | "evaluate" | "languagesOf" | "limits" | "log" | "observeEager"
+    | "recordings" | "resolveTurn" | "sourcesOf" | "system" | "titlesOf"
   >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
   storage: Pick<Storage, "phoneNumbers">;
@@ -101,6 +101,7 @@ export function createVoice(options: VoiceOptions): Voice {
   });
   trunks.onChange(media.trunksChanged);
   const { recogniserOf, voiceOf, whyCannotTalk } = createVoiceChoice({
+    eagerReplies: config.PARLEY_EAGER_REPLIES,
     ...options, can: options.capabilities, realtimeName: options.modelCatalog.realtimeName,
   });
   const { isScript, lineOf, whyCannotCall } = createLines({

@@ -117,6 +117,7 @@ export function createFeatures(options: AppOptions, storage: Storage) {
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
     limits: turnLimits(config),
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
+    observeEager: metrics.observeEager,
   });
   metrics.showGauges({
     sseStreams: () => streams.counts().sse,

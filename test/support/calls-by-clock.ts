@@ -26,6 +26,7 @@ export const VOICE_SETTINGS: VoiceSettings = {
   },
   endpoint: { type: "vad", silenceMs: 700 },
   interrupt: { allowed: true, threshold: 0.6, confirmMs: 100, wordsMin: 0 },
+  isEager: true,
   waitForCustomer: false,
   maxDurationMs: 3_600_000,
   maxSilenceMs: 40_000,
@@ -55,6 +56,8 @@ export interface PlayedCall {
   /** Words the far end heard to their end, in order. */
   heard: string[];
   questions: string[];
+  /** Replies that were asked for early and not wanted. */
+  dropped: number;
   states: VoiceState[];
   answeredBy: string[];
   over: CallSummary | null;
@@ -92,6 +95,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
   const { synthesisMs = 0, recognitionMs = 0 } = options;
   const played: PlayedCall = {
     said: [], heard: [], questions: [], states: [], answeredBy: [], over: null, lengthMs: 0,
+    dropped: 0,
   };
   const words = options.knowsWords ? createLegTranscriber(system) : null;
   const carrier = createLoopbackCarrier({
@@ -104,6 +108,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     onHeard: (frame) => options.onHeard?.(frame),
   });
   const cancelled = new Set<number>();
+  const early = new Map<number, string>();
   const reply = (turn: number, question: string | null): void => {
     const given = options.answer?.(question, turn) ?? `You said ${question}`;
     const answer: Answer = typeof given === "string" ? { text: given } : given;
@@ -153,12 +158,20 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
         options.during?.(session, (ms, run) => system.after(ms, run));
       },
       answeredBy: (by) => played.answeredBy.push(by),
-      reply: (turn, text) => {
-        played.questions.push(text);
+      reply: (turn, text, _language, ahead) => {
+        if (ahead === null) played.questions.push(text);
+        else early.set(turn, text);
         reply(turn, text);
       },
+      goAhead: (turn) => {
+        played.questions.push(early.get(turn) ?? "");
+        early.delete(turn);
+      },
       reengage: (turn) => reply(turn, null),
-      cancel: (turn) => void cancelled.add(turn),
+      cancel: (turn) => {
+        cancelled.add(turn);
+        if (early.delete(turn)) played.dropped += 1;
+      },
       functionCall: () => undefined,
       said: (said) => played.said.push(said),
       delta: () => undefined,

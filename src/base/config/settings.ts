@@ -182,6 +182,11 @@ export const SETTINGS = {
     default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine",
     parse: sherpaModel,
   }),
+  PARLEY_EAGER_REPLIES: setting({
+    default: true,
+    description: "Calls: the model is asked while the caller's silence is still waited for, so the answer is heard sooner; what is not wanted then is dropped unheard, and costs only what the model charges for it (parley_eager_tokens_dropped_total)",
+    parse: onOff,
+  }),
   PARLEY_SHERPA_LANGUAGES: setting({
     default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",
     parse: list,

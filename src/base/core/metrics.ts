@@ -33,6 +33,25 @@ function requestMetrics(registers: Registry[]) {
   };
 }
 
+/** Replies in calls that were begun ahead of their time. */
+function eagerMetrics(registers: Registry[]) {
+  const replies = new Counter({
+    name: "parley_eager_replies_total",
+    help: "Replies in calls begun before the caller's turn was over, heard or dropped unheard",
+    labelNames: ["outcome"] as const,
+    registers,
+  });
+  const dropped = new Counter({
+    name: "parley_eager_tokens_dropped_total",
+    help: "Tokens of the model spent on replies that were dropped unheard",
+    registers,
+  });
+  return (outcome: "heard" | "dropped", tokens: number): void => {
+    replies.inc({ outcome });
+    dropped.inc(tokens);
+  };
+}
+
 function showGauges(registers: Registry[], gauges: Gauges): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({ name: `parley_${name}`, help, registers, collect() { this.set(read()); } });
@@ -100,6 +119,7 @@ export function createMetrics() {
       buckets: SECONDS,
       registers,
     }),
+    observeEager: eagerMetrics(registers),
     messagesBilled: new Counter({
       name: "parley_messages_billed_total", help: "User messages answered and stored", registers,
     }),

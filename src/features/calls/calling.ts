@@ -350,10 +350,13 @@ function handle(
       return keep("call status", calls.change(call, "in-progress", { answeredBy: message.by }));
     case "reply":
       return keep("reply", reply(options, call, message.turn, {
-        question: message.text, detected: message.language,
+        question: message.text, detected: message.language, ahead: message.ahead,
       }));
+    case "go_ahead":
+      if (call.turn?.number === message.turn) call.turn.goAhead();
+      return;
     case "reengage":
-      return keep("reply", reply(options, call, message.turn, { question: null, detected: null }));
+      return keep("reply", reply(options, call, message.turn, { question: null, detected: null, ahead: null }));
     case "cancel":
       if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
       return;

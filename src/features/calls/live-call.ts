@@ -49,6 +49,8 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   carrierRateOf(leg: CarrierLeg): Micros;
   evaluate: Evaluate;
   recordings: Pick<Recordings, "compress" | "folder" | "repair">;
+  /** A reply was begun ahead of its time: heard, or dropped with so many tokens of the model's. */
+  observeEager(outcome: "heard" | "dropped", tokens: number): void;
   system: System;
   log: Logger;
   limits: TurnLimits;
@@ -98,7 +100,8 @@ export interface LiveCall {
   /** Nothing has been heard of the customer's side for some seconds. */
   isSilent: boolean;
   history: HistoryMessage[];
-  turn: { number: number; abort: AbortController } | null;
+  /** `goAhead`: the reply is being heard; until then nothing of it has an effect. */
+  turn: { number: number; abort: AbortController; goAhead(): void } | null;
   /** What the newest turn of a model that speaks by itself may call. */
   resolved: { turn: number; assistant: Assistant; functions: Promise<TurnFunctions> } | null;
   /** The functions of turns whose words are not on record yet. */

@@ -12,6 +12,7 @@ import { fillTemplate } from "#engine/template.ts";
 import { parseArguments, type TurnEvent } from "#engine/turn.ts";
 import type { FunctionCall } from "#events/events.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
+import { createEarly, type Early } from "./early-reply.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
 import { languageAfter } from "./languages.ts";
 import type { Transfer } from "./transfers.ts";
@@ -39,47 +40,72 @@ export function remember(
   if (history.length > LIMITS.historyMessagesMax) history.shift();
 }
 
+interface Question {
+  question: string | null;
+  detected: string | null;
+  /** The part of the question the history does not have, as it may go on; null: it is over. */
+  ahead: string | null;
+}
+
 /** Answers one turn; `question` is null when the customer has been silent. */
 export async function reply(
   options: CallingOptions, call: LiveCall, number: number,
-  { question, detected }: { question: string | null; detected: string | null },
+  { question, detected, ahead }: Question,
 ): Promise<void> {
   const { media, system, limits, log } = options;
   const abort = new AbortController();
-  call.turn = { number, abort };
+  const early = ahead === null ? null : createEarly(abort.signal);
+  call.turn = { number, abort, goAhead: early?.goAhead ?? (() => undefined) };
   let failed = false;
   try {
     await driveTurn({
       gather: async () => {
         if (question !== null) await followLanguage(options, call, { text: question, detected });
-        return gather(options, call, number, question);
+        return gather(options, call, number, { question, ahead, early });
       },
-      onEvent: (event) => show(options, call, number, event),
+      onEvent: (event) => {
+        early?.count(event);
+        if (early && event.kind === "function_call_start") {
+          return early.whenHeard(() => show(options, call, number, event));
+        }
+        show(options, call, number, event);
+      },
       abort, limits, system,
     });
     call.replies.given += 1;
   } catch (error) {
     failed = abort.signal.reason !== UNWANTED;
-    if (failed) call.replies.failure = error instanceof Error ? error.message : String(error);
+    if (failed && !early?.isUnheard()) {
+      call.replies.failure = error instanceof Error ? error.message : String(error);
+    }
     if (failed) log.warn({ err: error, call_id: call.id }, "reply failed");
   }
+  early?.onSettled((outcome, tokens) => options.observeEager(outcome, tokens));
   if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });
 }
 
 async function gather(
-  options: CallingOptions, call: LiveCall, turn: number, question: string | null,
+  options: CallingOptions, call: LiveCall, turn: number,
+  { question, ahead, early }: Omit<Question, "detected"> & { early: Early | null },
 ): Promise<TurnMaterial> {
   const { assistant, variables } = call;
   const history = [...call.history];
+  // On record only once it is the customer's turn no more.
+  if (ahead !== null && ahead !== "") {
+    const last = history.pop();
+    if (last) history.push({ ...last, functionCalls: [...last.functionCalls] });
+    remember(history, "user", ahead);
+  }
   if (question === null) {
     const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
     history.push({ role: "user", content: silenceNote(prompt), functionCalls: [] });
   }
   const { functions, languages, ...resolved } = await options.resolveTurn(
     contextOf(call, turn), question);
+  const all = joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...functions]);
   return {
     ...resolved,
-    functions: joinFunctions([callFunctions(assistant, actionsOf(options, call)), ...functions]),
+    functions: early ? early.holdBack(all) : all,
     persona: personaOf(assistant),
     variables,
     historyNewestFirst: history.reverse(),

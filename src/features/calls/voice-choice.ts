@@ -55,6 +55,8 @@ export interface VoiceChoiceOptions {
     | "synthesizerFor" | "transcriberFor" | "transcriberAbilities" | "whyNothingHears"
     | "whyRealtimeMissing"
   >;
+  /** Replies are begun before the customer's turn is over. */
+  eagerReplies: boolean;
   /** What a server of realtime models calls the model; null: that server's default. */
   realtimeName(modelId: number | null): string | null;
 }
@@ -129,7 +131,7 @@ function enginesFor(
 const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
 
 function voiceWith(
-  { can, realtimeName }: VoiceChoiceOptions,
+  { can, realtimeName, eagerReplies }: VoiceChoiceOptions,
   assistant: Assistant,
   { known, language, voice, hearing, synthesizer, transcriber }: Chosen,
   { isOutbound, titles }: Call,
@@ -146,6 +148,7 @@ function voiceWith(
       hints: hintsOf(assistant, titles),
       voice: { voice: voiceCodeOf(voice, synthesizer), gender: voice.gender },
       isOutbound,
+      isEager: eagerReplies,
     }),
     engines: { synthesizer, transcriber },
     hearing,

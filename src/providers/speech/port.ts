@@ -60,6 +60,8 @@ export interface Transcriber {
   readonly name: string;
   /** Whether it reports turns itself (`end_of_turn`). */
   readonly detectsTurns: boolean;
+  /** Its words come from who said them, or were heard elsewhere. */
+  readonly wordsAreTold?: boolean;
   open(options: TranscriptionOptions, publish: (event: TranscriptEvent) => void): TranscriberStream;
 }
 

@@ -1,8 +1,14 @@
-// Whether a sound over the assistant takes the floor. Part of the pure reducer in turn-taker.ts.
+// Whether a sound over the assistant takes the floor. A voice makes it pause, which costs little;
+// what was said decides whether it goes on. Part of the pure reducer in turn-taker.ts.
 import { forgetTurn, isFinalDue, said, timers, type Draft } from "./turn-draft.ts";
-import { interrupts, isBackchannel } from "./wording.ts";
+import { countWords, isBackchannel, isOpenPhrase, saysNothing, soundsLikeStop, stops } from "./wording.ts";
 
-const BACKCHANNEL_SILENCE_MS = 500;
+/** A sound shorter than this is a word at most, and easily another than was recognised. */
+const SOUND_SHORTEST_MS = 600;
+/** Nobody speaks more slowly: a recogniser that finds fewer words in a voice has not understood. */
+const WORD_LONGEST_MS = 700;
+const GO_ON_AFTER_SILENCE_MS = 500;
+const GO_ON_AFTER_FINAL_MS = 300;
 const FALSE_INTERRUPTION_MS = 2000;
 
 /** A voice is heard over the assistant: it holds its breath until it is known what is wanted. */
@@ -16,24 +22,43 @@ export function voiceOver({ state, settings, actions, nowMs }: Draft): void {
 
 /** Words are heard over the assistant. */
 export function wordsOver(draft: Draft): void {
-  const { state, settings, actions } = draft;
+  const { state, settings } = draft;
   if (state.phase !== "speaking" || !settings.interrupt.allowed || state.ending !== null) return;
-  if (!interrupts(said(draft), settings.interrupt.wordsMin, state.partial !== "")) return;
+  if (takesFloor(draft, state.partial !== "")) interrupt(draft);
+}
+
+function interrupt({ state, actions }: Draft): void {
   actions.push({ kind: "interrupt" });
   state.phase = "listening";
   state.isPaused = false;
   state.answering = "";
 }
 
-/** Was it an interruption? Its words say so; without any the assistant goes on. */
-export function settlePause(draft: Draft): void {
-  const { state, actions } = draft;
-  if (state.isTalking) return;
+/** `mayGoOn`: these are not all the words, and may become others. */
+function takesFloor(draft: Draft, mayGoOn: boolean): boolean {
+  const { hasVoice, soundMs } = draft.state;
+  const { interrupt: { wordsMin }, wordsAreTold } = draft.settings;
   const text = said(draft);
-  const isOver = state.unvoicedMs >= BACKCHANNEL_SILENCE_MS && !isFinalDue(draft);
+  const count = countWords(text);
+  if (count === 0 || (!hasVoice && !wordsAreTold)) return false;
+  if (stops(text) || (!mayGoOn && soundsLikeStop(text))) return true;
+  if (count < wordsMin || isBackchannel(text) || (mayGoOn && isOpenPhrase(text))) return false;
+  if (wordsAreTold) return true;
+  if (saysNothing(text) || (count === 1 && mayGoOn)) return false;
+  if (soundMs < SOUND_SHORTEST_MS && (count === 1 || mayGoOn)) return false;
+  return soundMs <= WORD_LONGEST_MS * count;
+}
+
+/** Was it an interruption? Where its words do not say so, the assistant goes on. */
+export function settlePause(draft: Draft): void {
+  const { state, actions, nowMs } = draft;
+  if (state.isTalking) return;
+  const isOver = state.unvoicedMs >= GO_ON_AFTER_SILENCE_MS && !isFinalDue(draft)
+    && nowMs - state.finalMs >= GO_ON_AFTER_FINAL_MS;
   const isStale = state.unvoicedMs >= FALSE_INTERRUPTION_MS;
   if (!isOver && !isStale) return;
-  if (text !== "" && !isBackchannel(text)) return;
+  if (takesFloor(draft, false)) return interrupt(draft);
+  const text = said(draft);
   if (text !== "") actions.push({ kind: "note", text });
   forgetTurn(draft);
   state.isPaused = false;

@@ -35,9 +35,13 @@ export interface Brain {
   answeredBy(by: AnsweredBy): void;
   /**
    * The customer has said `text`: answer with `replyText` and `replyEnd`. `language`: what the
-   * recogniser took it for, `iso_2`; null: it does not say.
+   * recogniser took it for, `iso_2`; null: it does not say. `ahead`: not all may be said yet, so
+   * functions wait for `goAhead`, and `cancel` may come instead; it is what of `text` was not
+   * reported as `said`. Null: nothing is ahead of its time.
    */
-  reply(turn: number, text: string, language: string | null): void;
+  reply(turn: number, text: string, language: string | null, ahead: string | null): void;
+  /** The reply that was asked for ahead of its time is being heard; its words were `said`. */
+  goAhead(turn: number): void;
   /** The customer has been silent: say something, as a reply to nothing. */
   reengage(turn: number): void;
   /** Nothing more of this reply is wanted. */

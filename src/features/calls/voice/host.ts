@@ -240,7 +240,9 @@ function brainOf(
     ringing: () => post({ kind: "ringing", callId }),
     answered: () => post({ kind: "answered", callId }),
     answeredBy: (by) => post({ kind: "answered_by", callId, by }),
-    reply: (turn, text, language) => post({ kind: "reply", callId, turn, text, language }),
+    reply: (turn, text, language, ahead) =>
+      post({ kind: "reply", callId, turn, text, language, ahead }),
+    goAhead: (turn) => post({ kind: "go_ahead", callId, turn }),
     reengage: (turn) => post({ kind: "reengage", callId, turn }),
     cancel: (turn) => post({ kind: "cancel", callId, turn }),
     functionCall: (turn, { callId: functionCallId, name, argumentsJson }) =>

@@ -63,6 +63,7 @@ export function createLegTranscriber(system: System): LegTranscriber {
     transcriber: {
       name: "Words of the leg",
       detectsTurns: false,
+      wordsAreTold: true,
       open: (_options, next) => {
         publish = next;
         return {

@@ -77,7 +77,11 @@ export type FromMedia =
   /** Whether the customer's sound comes; it does until it has not for some seconds. */
   | { kind: "sound"; callId: number; isComing: boolean }
   | { kind: "answered_by"; callId: number; by: AnsweredBy }
-  | { kind: "reply"; callId: number; turn: number; text: string; language: string | null }
+  | {
+      kind: "reply"; callId: number; turn: number; text: string; language: string | null;
+      ahead: string | null;
+    }
+  | { kind: "go_ahead"; callId: number; turn: number }
   | { kind: "reengage"; callId: number; turn: number }
   | { kind: "cancel"; callId: number; turn: number }
   | {

@@ -51,8 +51,7 @@ export class Scribe<Said extends Spoken = Spoken> {
 
   /** `lastVoiceMs`: when the customer was last heard. What was recorded of a turn is left out. */
   customerSaid(text: string, lastVoiceMs: number): void {
-    const isMore = this.#recorded !== "" && text.startsWith(this.#recorded);
-    const fresh = (isMore ? text.slice(this.#recorded.length) : text).trim();
+    const fresh = this.unrecorded(text);
     this.#recorded = text;
     const endMs = this.#callMs(lastVoiceMs);
     const startMs = Math.min(this.#speechStartMs ?? endMs, endMs);
@@ -61,6 +60,12 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#brain.said({
       speaker: "customer", text: fresh, startMs, endMs, interrupted: false, turn: null, counts: true,
     });
+  }
+
+  /** Less what of the turn is on record. */
+  unrecorded(text: string): string {
+    const isMore = this.#recorded !== "" && text.startsWith(this.#recorded);
+    return (isMore ? text.slice(this.#recorded.length) : text).trim();
   }
 
   /** The turn is answered: what the customer says next is new. */

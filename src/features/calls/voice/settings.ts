@@ -33,6 +33,8 @@ export interface VoiceSettings {
   phrases: Phrases;
   endpoint: { type: "vad" | "ai"; silenceMs: number };
   interrupt: { allowed: boolean; threshold: number; confirmMs: number; wordsMin: number };
+  /** Replies are begun before the customer's turn is over. */
+  isEager: boolean;
   waitForCustomer: boolean;
   maxDurationMs: number;
   /** Silence until the customer is spoken to again, then between further attempts. */
@@ -59,8 +61,8 @@ export const silenceNote = (prompt: string): string => `[The customer has been s
 
 const ENDPOINT_SLOWEST_MS = 1200;
 const ENDPOINT_RANGE_MS = 900;
-const CONFIRM_SLOWEST_MS = 400;
-const CONFIRM_RANGE_MS = 300;
+const CONFIRM_SLOWEST_MS = 200;
+const CONFIRM_RANGE_MS = 140;
 const THRESHOLD_HIGHEST = 0.8;
 const THRESHOLD_RANGE = 0.4;
 const KEYPAD_DEFAULT = { timeout: 5, stop_key: "#" } as const;
@@ -105,6 +107,7 @@ export function voiceSettingsOf(
     hints: string[];
     voice: Pick<SynthesisOptions, "voice" | "gender">;
     isOutbound: boolean;
+    isEager: boolean;
   },
 ): VoiceSettings {
   const { iso_2: language, fillers, phrases } = known.language;
@@ -134,6 +137,8 @@ export function voiceSettingsOf(
       confirmMs: CONFIRM_SLOWEST_MS - CONFIRM_RANGE_MS * interrupting,
       wordsMin: settings.min_interrupt_words,
     },
+    // Words may change the language of what answers them: not before they are all said.
+    isEager: known.isEager && known.languages.length < 2,
     waitForCustomer: settings.wait_for_customer,
     maxDurationMs: settings.max_duration * 1000,
     maxSilenceMs: settings.max_silence_duration * 1000,

@@ -32,6 +32,9 @@ export class Speech {
   #stream: SynthesisStream | null = null;
   #pending = "";
   #hasAudio = false;
+  #isHeld = false;
+  #isEnded = false;
+  #isComplete = false;
 
   constructor(args: {
     kind: SpeechKind;
@@ -51,9 +54,27 @@ export class Speech {
     };
   }
 
+  /** Nothing is reported, and no more than the first piece synthesized, until `release`. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    if (this.#hasAudio) this.#handlers.onAudio();
+    if (this.#isComplete) return this.#handlers.onComplete(!this.#hasAudio);
+    this.write("");
+    if (this.#isEnded) this.end();
+  }
+
+  get hasText(): boolean {
+    return this.#pending !== "" || this.utterance.text !== "";
+  }
+
   write(text: string): void {
     this.#pending += text;
     for (let end = pieceEnd(this.#pending); end > 0; end = pieceEnd(this.#pending)) {
+      if (this.#isFull) return;
       this.#speak(this.#pending.slice(0, end));
       this.#pending = this.#pending.slice(end);
     }
@@ -61,10 +82,18 @@ export class Speech {
 
   /** No more text: what is left is spoken as it is. */
   end(): void {
-    if (this.#pending.trim() !== "") this.#speak(this.#pending);
+    this.#isEnded = true;
+    if (this.#pending.trim() !== "") {
+      if (this.#isFull) return;
+      this.#speak(this.#pending);
+    }
     this.#pending = "";
     if (this.#stream) this.#stream.end();
     else this.#complete();
+  }
+
+  get #isFull(): boolean {
+    return this.#isHeld && this.#stream !== null;
   }
 
   cancel(): void {
@@ -85,7 +114,7 @@ export class Speech {
         this.utterance.push(event.pcm);
         if (!this.#hasAudio && event.pcm.length > 0) {
           this.#hasAudio = true;
-          this.#handlers.onAudio();
+          if (!this.#isHeld) this.#handlers.onAudio();
         }
         return;
       case "spoken":
@@ -100,6 +129,7 @@ export class Speech {
 
   #complete(): void {
     this.utterance.ended = true;
-    this.#handlers.onComplete(!this.#hasAudio);
+    this.#isComplete = true;
+    if (!this.#isHeld) this.#handlers.onComplete(!this.#hasAudio);
   }
 }

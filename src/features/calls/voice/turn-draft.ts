@@ -38,6 +38,13 @@ export function askFinal({ state, actions, nowMs }: Draft): void {
   actions.push({ kind: "finalize" });
 }
 
+/** What was prepared answers something else than what was said. */
+export function discard({ state, actions }: Draft): void {
+  if (state.prepared === null) return;
+  state.prepared = null;
+  actions.push({ kind: "discard" });
+}
+
 /** The final text was asked for and can still be waited for. */
 export const isFinalDue = ({ state: { finalAskedMs }, nowMs }: Draft): boolean =>
   finalAskedMs !== null && nowMs - finalAskedMs < FINAL_WAIT_MS;
@@ -53,13 +60,18 @@ export function forgetTurn(draft: Draft): void {
     if (state.finalAskedMs === null) askFinal(draft);
   }
   state.hasTurn = false;
+  discard(draft);
+  state.prepares = 0;
   state.hasVoice = false;
+  state.soundMs = 0;
   state.finals = "";
   state.partial = "";
 }
 
 /** Something of the assistant's own is to be said, which is no reply. */
-export function think({ state, nowMs }: Draft): void {
+export function think(draft: Draft): void {
+  const { state, nowMs } = draft;
+  discard(draft);
   state.phase = "thinking";
   state.thinkingMs = nowMs;
   state.fillerPlayed = true;

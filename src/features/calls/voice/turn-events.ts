@@ -6,12 +6,14 @@ import type { VoiceSettings } from "./settings.ts";
 import type { FillerTone } from "./wording.ts";
 
 export type TurnSettings = TimerSettings & Pick<
-  VoiceSettings, "endpoint" | "interrupt" | "waitForCustomer" | "voicemail"
+  VoiceSettings, "endpoint" | "interrupt" | "isEager" | "waitForCustomer" | "voicemail"
 > & {
   hasFillers: boolean;
   hasGreeting: boolean;
   /** The recogniser reports the end of turns itself. */
   detectsTurns: boolean;
+  /** Its words were not heard by it: they are what was said. */
+  wordsAreTold: boolean;
 };
 
 export type TurnEvent =
@@ -46,6 +48,10 @@ export type TurnAction =
   | { kind: "finalize" }
   /** The customer has said `text`; answer it. `hasVoice`: heard, and so how long ago is known. */
   | { kind: "reply"; text: string; hasVoice: boolean }
+  /** Ask for the reply to `text`, unheard: `reply` with the same text may follow, or `discard`. */
+  | { kind: "prepare"; text: string }
+  /** What was prepared is not wanted. */
+  | { kind: "discard" }
   /** The reply under way is not wanted: the customer goes on talking. */
   | { kind: "cancel_reply" }
   /** Stop the audio but keep it: it may go on. */
@@ -76,12 +82,20 @@ export interface TurnState {
   /** A voice was heard saying it, not only words recognised. */
   readonly hasVoice: boolean;
   readonly lastVoiceMs: number;
+  /** How much voice the turn under way has had. */
+  readonly soundMs: number;
   readonly finals: string;
   readonly partial: string;
   /** When the final text was asked for that has not come; null: none is owed. */
   readonly finalAskedMs: number | null;
+  /** When the newest final text came. */
+  readonly finalMs: number;
   /** Words of the piece the recogniser has not closed that are dealt with. */
   readonly spentWords: number;
+  /** What the reply answers that is asked for and not to be heard yet. */
+  readonly prepared: string | null;
+  /** How often one was asked for in this turn. */
+  readonly prepares: number;
   /** What the reply under way answers; joined with what follows when it is cancelled. */
   readonly answering: string;
   readonly isPaused: boolean;

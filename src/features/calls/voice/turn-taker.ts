@@ -10,8 +10,8 @@ import {
 import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
 import { TIMERS_START } from "./call-timers.ts";
 import {
-  askFinal, FINAL_LATEST_MS, forgetTurn, hangUp, isFinalDue, joined, said, think, timers, written,
-  type Draft,
+  askFinal, discard, FINAL_LATEST_MS, forgetTurn, hangUp, isFinalDue, joined, said, think, timers,
+  written, type Draft,
 } from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
@@ -20,8 +20,8 @@ import { fillerTone, patienceAfter, sameWords, soundsLikeMachine } from "./wordi
 
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
-  hasTurn: false, hasVoice: false, lastVoiceMs: 0, finals: "", partial: "", finalAskedMs: null,
-  spentWords: 0, answering: "",
+  hasTurn: false, hasVoice: false, lastVoiceMs: 0, soundMs: 0, finals: "", partial: "",
+  finalAskedMs: null, finalMs: 0, spentWords: 0, prepared: null, prepares: 0, answering: "",
   isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, functionRunning: false,
   ending: null, listener: "unknown", runMs: 0, messageLeft: false,
 };
@@ -35,6 +35,8 @@ const FINALIZE_AFTER_MS = 200;
 const ENDPOINT_SHORTEST_MS = 300;
 const ENDPOINT_LONGEST_MS = 2500;
 const FILLER_AFTER_MS = 700;
+/** So often one turn is answered in advance. */
+const PREPARES_MAX = 3;
 const HUMAN_SILENCE_MS = 500;
 
 const NOTHING: readonly TurnAction[] = [];
@@ -127,6 +129,7 @@ function receiveFrame(draft: Draft, probability: number, frameMs: number): void 
   const threshold = over ? settings.interrupt.threshold : LISTEN_THRESHOLD;
   if (probability >= threshold) {
     state.voicedMs += frameMs;
+    state.soundMs += frameMs;
     // A breath belongs to the run, a silence ends it.
     const breathMs = state.unvoicedMs < HUMAN_SILENCE_MS ? state.unvoicedMs : 0;
     state.runMs = breathMs === state.unvoicedMs ? state.runMs + breathMs + frameMs : frameMs;
@@ -137,7 +140,10 @@ function receiveFrame(draft: Draft, probability: number, frameMs: number): void 
     return;
   }
   state.unvoicedMs += frameMs;
-  if (state.unvoicedMs >= WORD_GAP_MS) state.voicedMs = 0;
+  if (state.unvoicedMs >= WORD_GAP_MS) {
+    state.voicedMs = 0;
+    if (!state.hasTurn) state.soundMs = 0;
+  }
   if (state.unvoicedMs >= HUMAN_SILENCE_MS && state.listener === "unknown") {
     if (state.runMs > 0 && state.timers.hasSpoken) judge(draft, "human");
     state.runMs = 0;
@@ -152,6 +158,7 @@ function speechBegan(draft: Draft): void {
   state.isTalking = true;
   state.hasTurn = true;
   state.hasVoice = true;
+  discard(draft);
   timers(draft, { kind: "customer_spoke" });
   if (state.phase === "thinking") return goOnListening(draft);
   voiceOver(draft);
@@ -177,6 +184,7 @@ function receivePartial(draft: Draft, text: string): void {
 function receiveFinal(draft: Draft, text: string): void {
   const { state } = draft;
   const fresh = freshWords(draft, text);
+  state.finalMs = draft.nowMs;
   receiveWords(draft, () => {
     state.finals = joined(state.finals, fresh);
     state.partial = "";
@@ -196,6 +204,7 @@ function receiveWords(draft: Draft, take: () => void): void {
   const before = said(draft);
   take();
   const text = said(draft);
+  if (!sameWords(before, text)) discard(draft);
   if (text === "" || state.phase === "dialling") return;
   // The recogniser has heard what the voice detector has not (yet): silence begins anew.
   if (!state.isTalking && state.finalAskedMs === null && !sameWords(before, text)) {
@@ -263,7 +272,7 @@ function settleTurn(draft: Draft): void {
   if (!state.hasTurn || state.isTalking) return;
   if (isFinalDue(draft)) return;
   const text = said(draft);
-  if (state.unvoicedMs < patienceMs(draft, text) && text !== "") return;
+  if (state.unvoicedMs < patienceMs(draft, text) && text !== "") return prepare(draft, text);
   if (text === "") {
     // Noise, or words nobody understood.
     forgetTurn(draft);
@@ -272,12 +281,24 @@ function settleTurn(draft: Draft): void {
   takeTurn(draft);
 }
 
+/** The answer is begun while patience is still needed: nothing of it is heard before. */
+function prepare(draft: Draft, text: string): void {
+  const { state, settings, actions } = draft;
+  const isStable = state.phase === "listening" && state.partial === "" && state.ending === null;
+  if (!settings.isEager || !isStable || state.prepared !== null) return;
+  if (state.prepares >= PREPARES_MAX) return;
+  state.prepares += 1;
+  state.prepared = text;
+  actions.push({ kind: "prepare", text });
+}
+
 function takeTurn(draft: Draft): void {
   const { state, settings, actions, nowMs } = draft;
   const text = said(draft);
   if (text === "") return;
   const wasWaiting = state.phase === "waiting";
   const { hasVoice } = state;
+  if (state.prepared === text && !wasWaiting) state.prepared = null;
   forgetTurn(draft);
   if (wasWaiting && settings.hasGreeting) {
     actions.push({ kind: "note", text });

@@ -31,6 +31,8 @@ export class VoiceSession implements CallSession {
   /** What is being said or about to be; a filler has its own place. */
   #speech: Speech | null = null;
   #filler: Speech | null = null;
+  /** The reply that is asked for and not to be heard yet. */
+  #prepared: Speech | null = null;
   #says: string[] = [];
   #heardLanguage: string | null = null;
   #transferTo: string | null = null;
@@ -69,19 +71,25 @@ export class VoiceSession implements CallSession {
       hasFillers: settings.fillers !== null,
       hasGreeting: greeting.trim() !== "",
       detectsTurns: this.#detectsTurns,
+      wordsAreTold: this.#transcriber.wordsAreTold ?? false,
     };
   }
 
   // What the brain answers
 
   replyText(turn: number, text: string): void {
-    if (this.channel.isOver || turn !== this.#turn || this.#speech?.turn !== turn) return;
+    if (this.channel.isOver || turn !== this.#turn) return;
+    if (this.#prepared?.turn === turn) return this.#prepared.write(text);
+    if (this.#speech?.turn !== turn) return;
     this.channel.scribe?.stage("firstTokenMs");
     this.#speech.write(text);
   }
 
   replyEnd(turn: number, failed: boolean): void {
-    if (this.channel.isOver || turn !== this.#turn || this.#speech?.turn !== turn) return;
+    if (this.channel.isOver || turn !== this.#turn) return;
+    // One that failed unheard is asked for again when its time has come.
+    if (this.#prepared?.turn === turn) return failed ? this.#discard() : this.#prepared.end();
+    if (this.#speech?.turn !== turn) return;
     this.#failures = failed ? this.#failures + 1 : 0;
     if (failed && this.#failures >= FAILURES_MAX) {
       this.#speech.write(this.#settings.phrases.sorry);
@@ -189,6 +197,10 @@ export class VoiceSession implements CallSession {
         return this.#input?.finalize();
       case "reply":
         return this.#reply(action.text, action.hasVoice);
+      case "prepare":
+        return this.#prepare(action.text);
+      case "discard":
+        return this.#discard();
       case "cancel_reply":
         return this.#cancelReply();
       case "pause":
@@ -216,11 +228,39 @@ export class VoiceSession implements CallSession {
     }
   }
 
+  #prepare(text: string): void {
+    this.#discard();
+    this.#turn += 1;
+    this.#prepared = this.#newSpeech("reply", this.#turn);
+    this.#prepared.hold();
+    const ahead = this.channel.scribe?.unrecorded(text) ?? text;
+    this.#options.brain.reply(this.#turn, text, this.#heardLanguage, ahead);
+  }
+
+  #discard(): void {
+    const speech = this.#prepared;
+    this.#prepared = null;
+    speech?.cancel();
+    if (speech && speech.turn !== null) this.#options.brain.cancel(speech.turn);
+  }
+
   #reply(text: string, hasVoice: boolean): void {
-    this.channel.scribe?.customerSaid(text, this.#state.lastVoiceMs);
-    this.#beginReply(hasVoice ? this.#state.lastVoiceMs : null);
-    this.#options.brain.reply(this.#turn, text, this.#heardLanguage);
+    const { scribe } = this.channel;
+    const prepared = this.#prepared;
+    this.#prepared = null;
+    scribe?.customerSaid(text, this.#state.lastVoiceMs);
+    const fromMs = hasVoice ? this.#state.lastVoiceMs : null;
+    const language = this.#heardLanguage;
     this.#heardLanguage = null;
+    if (prepared === null || prepared.turn === null) {
+      this.#beginReply(fromMs);
+      return this.#options.brain.reply(this.#turn, text, language, null);
+    }
+    scribe?.replyBegins(fromMs);
+    this.#speech = prepared;
+    this.#options.brain.goAhead(prepared.turn);
+    if (prepared.hasText) scribe?.stage("firstTokenMs");
+    prepared.release();
   }
 
   #beginReply(lastVoiceMs: number | null): void {
@@ -253,6 +293,7 @@ export class VoiceSession implements CallSession {
         },
         onFailed: (error) => {
           log.warn({ err: error }, "speech synthesis failed");
+          if (speech === this.#prepared) return this.#discard();
           if (speech !== this.#speech) return;
           this.#failures += 1;
           if (this.#failures >= FAILURES_MAX) this.channel.hangUp("speech_failed");
@@ -354,6 +395,7 @@ export class VoiceSession implements CallSession {
   #ended(): void {
     const unanswered = this.#unanswered();
     const speech = this.#speech;
+    this.#discard();
     this.#dropFiller();
     if (speech) this.channel.scribe?.assistantSaid(speech, true);
     if (unanswered !== "") this.channel.scribe?.customerSaid(unanswered, this.#state.lastVoiceMs);

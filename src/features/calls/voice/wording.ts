@@ -11,8 +11,10 @@ const BACKCHANNELS = listOf(
 
 /** Said to stop somebody, however many words it takes otherwise. */
 const STOPPERS = listOf(
-  "stop|wait|no|actually|hold on|hang on|excuse me|sorry|but|listen|halt|warte|moment|nein|aber"
-  + "|espera|para|pero|attends|attendez|non|mais|aspetta|ferma|ma|pare|mas|stai|așteaptă|nu");
+  "stop|wait|no|actually|hold on|hang on|excuse me|sorry|listen|halt|warte|moment|nein"
+  + "|espera|para|attends|attendez|non|aspetta|ferma|pare|stai|așteaptă|nu");
+
+const SMALL = listOf("at|by|up|in|on|it|he|she|was|be|as|from|am|ha|eh|huh|her|him|his|oh|or|off");
 
 const UNFINISHED = listOf(
   "and|or|but|so|because|if|when|that|the|a|an|to|of|for|with|my|your|is|are|um|uh|like|well|then"
@@ -59,16 +61,29 @@ const BACKCHANNEL_STARTS = new Set([...BACKCHANNELS]
   .filter((phrase) => phrase.includes(" "))
   .map((phrase) => phrase.slice(0, phrase.indexOf(" "))));
 
-/** Whether words said over the assistant take the floor; `mayGoOn`: more of them may come. */
-export function interrupts(text: string, wordsMin: number, mayGoOn: boolean): boolean {
+/** "I" may become "I see". */
+export function isOpenPhrase(text: string): boolean {
   const words = wordsOf(text);
-  const last = words.at(-1);
-  if (last === undefined) return false;
-  if (countIn(STOPPERS, words, 0) > 0) return true;
-  if (words.length < wordsMin || isBackchannel(text)) return false;
-  // "I" may become "I see".
-  const isOpen = mayGoOn && BACKCHANNEL_STARTS.has(last);
-  return !(isOpen && (words.length === 1 || isBackchannel(words.slice(0, -1).join(" "))));
+  return BACKCHANNEL_STARTS.has(words.at(-1) ?? "")
+    && (words.length === 1 || isBackchannel(words.slice(0, -1).join(" ")));
+}
+
+/** The assistant is told to stop, whatever else is said. */
+export const stops = (text: string): boolean => countIn(STOPPERS, wordsOf(text), 0) > 0;
+
+/** "Stop" as telephone lines bring it, which lose its hiss. */
+const HALF_STOPS = new Set(["top", "op", "stopped", "stops"]);
+
+export const soundsLikeStop = (text: string): boolean => HALF_STOPS.has(normal(text));
+
+export const countWords = (text: string): number => wordsOf(text).length;
+
+/** Small words alone, or one again and again, as recognisers write for noises of the mouth. */
+export function saysNothing(text: string): boolean {
+  const words = wordsOf(text);
+  const isRepeated = words.length > 1 && new Set(words).size === 1;
+  return isRepeated || words.every((word) =>
+    UNFINISHED.has(word) || SMALL.has(word) || BACKCHANNELS.has(word));
 }
 
 /**

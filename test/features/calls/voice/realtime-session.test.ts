@@ -70,6 +70,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
       reply: () => undefined,
       reengage: () => undefined,
       cancel: () => undefined,
+      goAhead: () => undefined,
       functionCall: () => undefined,
       said: () => undefined,
       delta: () => undefined,

@@ -154,6 +154,7 @@ test("[VL171] who types or presses keys is there: the silence before does not co
   assert.equal(pressing.over?.reason, "customer_hung_up");
   const turn = {
     ...VOICE_SETTINGS, ...settings, hasFillers: false, hasGreeting: false, detectsTurns: false,
+    wordsAreTold: false,
     durationReason: "max_duration" as const,
   };
   const taken: string[] = [];

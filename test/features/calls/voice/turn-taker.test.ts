@@ -12,7 +12,7 @@ const FRAME_MS = 20;
 const SILENCE_MS = VOICE_SETTINGS.endpoint.silenceMs;
 const SETTINGS: TurnSettings = {
   ...VOICE_SETTINGS, ...timerSettingsOf(VOICE_SETTINGS, 3_600_000),
-  hasFillers: false, hasGreeting: false, detectsTurns: false,
+  hasFillers: false, hasGreeting: false, detectsTurns: false, wordsAreTold: false,
 };
 
 /** A call by hand: what happens in it, and what the reducer did about it when. */
@@ -202,4 +202,115 @@ test("[VL184] a call's event log replays to the same actions", () => {
     });
     assert.deepEqual(again, talk.done);
   }), { numRuns: 100 });
+});
+
+/** Into the middle of a long reply. */
+function overReply(settings: Partial<TurnSettings> = {}): Talk {
+  const talk = createTalk(settings);
+  talk.voice(600);
+  talk.pass(220);
+  talk.final("Tell me a story");
+  talk.pass(800);
+  talk.feed({ kind: "audio_started" });
+  talk.pass(1500);
+  return talk;
+}
+
+test("[VL185] one word of a sound under 600 ms pauses until its final and 300 ms more, then the reply goes on", () => {
+  for (const word of ["wall", "at", "but", "of a"]) {
+    const talk = overReply();
+    talk.voice(200);
+    talk.partial(word);
+    talk.voice(200);
+    talk.pass(600);
+    talk.final(word);
+    const finalMs = talk.nowMs();
+    talk.pass(1000);
+    assert.deepEqual([talk.of("pause").length, talk.of("interrupt").length], [1, 0], word);
+    assert.deepEqual(talk.of("resume").map(({ atMs }) => atMs - finalMs), [300], word);
+    assert.deepEqual(talk.of("note").map(({ text }) => text), [word]);
+  }
+});
+
+test("[VL185] words behind it take the floor after all", () => {
+  const talk = overReply();
+  talk.voice(300);
+  talk.partial("but");
+  assert.equal(talk.of("interrupt").length, 0);
+  talk.voice(700);
+  talk.partial("but what about Sunday");
+  assert.equal(talk.of("interrupt").length, 1);
+});
+
+test("[VL186] a stop word acts in its partial; misheard without its hiss, in its final", () => {
+  const stop = overReply();
+  stop.voice(300);
+  stop.partial("stop");
+  assert.equal(stop.of("interrupt").length, 1);
+  const top = overReply();
+  top.voice(400);
+  top.partial("top");
+  assert.equal(top.of("interrupt").length, 0);
+  top.pass(220);
+  top.final("top");
+  assert.equal(top.of("interrupt").length, 1);
+});
+
+test("[VL187] words nobody was heard saying, too few for their sound, or one again and again leave the floor", () => {
+  const music = overReply();
+  music.partial("ah ah power or or");
+  music.pass(1000);
+  const hum = overReply();
+  hum.voice(1600);
+  hum.partial("wall wow");
+  hum.pass(220);
+  hum.final("wall wow");
+  const laughter = overReply();
+  laughter.voice(1200);
+  laughter.partial("hap hap hap hap");
+  laughter.pass(220);
+  laughter.final("hap hap hap hap");
+  for (const talk of [music, hum, laughter]) {
+    talk.pass(3000);
+    assert.equal(talk.of("interrupt").length, 0);
+    assert.equal(talk.of("pause").length, talk.of("resume").length);
+  }
+  const told = overReply({ wordsAreTold: true });
+  told.final("What about Sunday?");
+  assert.equal(told.of("interrupt").length, 1, "who types is not heard");
+});
+
+test("[VL188] a reply is asked for at the first final, and is the reply when patience is over", () => {
+  const talk = createTalk({ isEager: true });
+  talk.voice(600);
+  talk.pass(220);
+  talk.final("What about Sunday");
+  const finalMs = talk.nowMs();
+  talk.pass(1000);
+  assert.deepEqual(talk.of("prepare").map(({ text, atMs }) => [text, atMs - finalMs]),
+    [["What about Sunday", 0]]);
+  const [reply] = talk.of("reply");
+  assert.equal(reply?.text, "What about Sunday");
+  assert.ok((reply?.atMs ?? 0) - 600 >= SILENCE_MS);
+  assert.equal(talk.of("discard").length, 0);
+});
+
+test("[VL188] who goes on has it discarded, and is answered to all of it; three times a turn at most", () => {
+  const talk = createTalk({ isEager: true });
+  for (const word of ["one", "two", "three", "four", "five"]) {
+    talk.voice(400);
+    talk.pass(220);
+    talk.final(word);
+    talk.pass(200);
+  }
+  talk.pass(2000);
+  assert.deepEqual(talk.of("prepare").map(({ text }) => text), ["one", "one two", "one two three"]);
+  assert.equal(talk.of("discard").length, 3);
+  assert.deepEqual(talk.of("reply").map(({ text }) => text), ["one two three four five"]);
+  const patient = createTalk({ isEager: false });
+  patient.voice(600);
+  patient.pass(220);
+  patient.final("What about Sunday");
+  patient.pass(1000);
+  assert.deepEqual([patient.of("prepare").length, patient.of("reply").length], [0, 1]);
 });

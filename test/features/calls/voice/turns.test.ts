@@ -143,6 +143,37 @@ test("[VL11] speaking starts with the first sentence, not with the last token", 
   assert.ok((turn?.firstAudioMs ?? 0) - (turn?.firstTokenMs ?? 0) <= 800, JSON.stringify(turn));
 });
 
+test("[VL189] a slow model begins during the silence: its answer is heard that much sooner, and never before", () => {
+  const heardMs = (isEager: boolean): number => {
+    const played = call({
+      steps: [...ASKS, { quietMs: 2500 }, { hangUp: true }],
+      answer: () => ({ text: "Once upon a time.", thinkMs: 400 }), settings: { isEager },
+    });
+    assert.equal(played.dropped, 0);
+    return played.over?.turns[0]?.heardMs ?? Infinity;
+  };
+  const [patient, eager] = [heardMs(false), heardMs(true)];
+  assert.ok(patient - eager >= 130, `${patient} and ${eager}`);
+  assert.ok(eager >= 350);
+});
+
+test("[VL190] a dropped reply leaves no word, no entry and no latency; what follows answers it all", () => {
+  const played = call({
+    steps: [
+      { quietMs: 400 }, { say: "I would like to book" }, { waitMs: 450 }, { say: "a table for two." },
+      { quietMs: 1500 }, { hangUp: true },
+    ],
+    answer: (question) => `Noted: ${question}`,
+  });
+  assert.equal(played.dropped, 1);
+  assert.deepEqual(played.questions, ["I would like to book a table for two."]);
+  assert.deepEqual(lines(played).slice(1), [
+    "customer: I would like to book a table for two.",
+    "assistant: Noted: I would like to book a table for two.",
+  ]);
+  assert.equal(played.over?.turns.length, 1);
+});
+
 const WRITTEN = "**Sure**: mail john_doe_x@example.com, it is 2*3*4 and $5.\n\n- One\n- Two 😀";
 
 test("[VL83] the record keeps what was written; only speech leaves the markup out", () => {
