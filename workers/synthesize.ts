@@ -40,7 +40,7 @@ declare const WebAssembly: {
   instantiate(module: object, imports: object): Promise<Instance>;
 };
 
-/** A command that is run again and again, with one memory: making it anew takes longer than "yes". */
+/** A command that runs again and again with one memory, which takes longer to make than "yes". */
 interface Program {
   instance: Instance;
   /** The memory as it is before a run. */

@@ -145,7 +145,8 @@ test("[AS60] every catalog row of a vendor has an adaptor", () => {
   const catalogs = loadCatalogs();
   const config = {
     mode: "auto", transcription: null, synthesis: null, deepgram: null, assemblyAi: null,
-    soniox: null, cartesiaEars: null, cartesiaVoice: null, elevenLabs: null, realtime: null, sherpa: null,
+    soniox: null, cartesiaEars: null, cartesiaVoice: null, elevenLabs: null, realtime: null,
+    sherpa: null,
   } as const;
   const none = "This server has no such engine.";
   assert.equal(whySynthesizerMissing(config, { code: "azure", language: null }), none);

@@ -21,7 +21,8 @@ after(async () => {
 function spoken(text: string): Promise<Int16Array> {
   const embedded = {
     mode: "auto", transcription: null, synthesis: null, deepgram: null, elevenLabs: null,
-    realtime: null, sherpa: null, assemblyAi: null, soniox: null, cartesiaEars: null, cartesiaVoice: null,
+    realtime: null, sherpa: null, assemblyAi: null, soniox: null,
+    cartesiaEars: null, cartesiaVoice: null,
   } as const;
   const options = { system: createSystem(), log: createLogger("silent") };
   const voice = {
