@@ -6,7 +6,7 @@ import { countWords, isBackchannel, isOpenPhrase, saysNothing, soundsLikeStop, s
 /** A sound shorter than this is a word at most, and easily another than was recognised. */
 const SOUND_SHORTEST_MS = 600;
 /** Nobody speaks more slowly: a recogniser that finds fewer words in a voice has not understood. */
-const WORD_LONGEST_MS = 700;
+const WORD_LONGEST_MS = 1000;
 const GO_ON_AFTER_SILENCE_MS = 500;
 const GO_ON_AFTER_FINAL_MS = 300;
 const FALSE_INTERRUPTION_MS = 2000;

@@ -72,7 +72,7 @@ export function isOpenPhrase(text: string): boolean {
 export const stops = (text: string): boolean => countIn(STOPPERS, wordsOf(text), 0) > 0;
 
 /** "Stop" as telephone lines bring it, which lose its hiss. */
-const HALF_STOPS = new Set(["top", "op", "stopped", "stops"]);
+const HALF_STOPS = new Set(["top", "op", "stole", "stopped", "stops"]);
 
 export const soundsLikeStop = (text: string): boolean => HALF_STOPS.has(normal(text));
 

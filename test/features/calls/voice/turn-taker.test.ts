@@ -261,7 +261,7 @@ test("[VL187] words nobody was heard saying, too few for their sound, or one aga
   music.partial("ah ah power or or");
   music.pass(1000);
   const hum = overReply();
-  hum.voice(1600);
+  hum.voice(2200);
   hum.partial("wall wow");
   hum.pass(220);
   hum.final("wall wow");
