@@ -55,7 +55,7 @@ const INSIDE: Record<string, string> = {
   max_calls_in_parallel: "parallelMax", mark_complete_when_no_leads: "completesWhenDone",
   goal_completion_variable: "goalVariable", sip_trunk_type: "trunkType", sip_username: "username",
   sip_password: "password", sip_calling_format: "callingFormat", sip_transport: "transport",
-  inbound_authorization_type: "inboundAuth",
+  inbound_authorization_type: "inboundAuth", sip_codecs: "codecs",
   allowed_hours_start_time: "startMinute", allowed_hours_end_time: "endMinute",
   max_retries: "retriesMax", retry_interval: "retryIntervalMinutes",
 };
