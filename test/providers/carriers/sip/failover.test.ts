@@ -87,7 +87,8 @@ test("[SC80] an address that says nothing for four seconds is left for the next:
   assert.equal(count(dead, "INVITE"), 4);
   leg.hangUp();
   await alive.heard.event("BYE");
-  assert.deepEqual(received.kinds(), ["ringing", "answered", "ended"]);
+  // In the twenty seconds no sound came.
+  assert.deepEqual(received.kinds(), ["ringing", "answered", "sound", "ended"]);
   assert.equal(count(dead, "BYE") + count(dead, "CANCEL") + count(dead, "ACK"), 0);
 });
 
@@ -231,7 +232,7 @@ test("[SC83] a 200 from an address given up is acknowledged and hung up on, and 
   await late.heard.event("BYE");
   await caughtUp(alive, at);
   assert.equal(count(alive, "BYE"), 0);
-  assert.deepEqual(received.kinds(), ["ringing", "answered"]);
+  assert.deepEqual(received.kinds(), ["ringing", "answered", "sound"]);
   leg.hangUp();
   await alive.heard.event("BYE");
 });
