@@ -12,7 +12,7 @@ const NEXT = join(ROOT, `dist.${process.pid}`);
 /** Packages that load files of their own, by name or from beside them. */
 const EXTERNAL = [
   "better-sqlite3", "sqlite-vec", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
-  "@ricky0123/vad-web", "eld", "pdfjs-dist", "swagger-ui-dist", "esbuild",
+  "@ricky0123/vad-web", "eld", "pdfjs-dist", "piscina", "swagger-ui-dist", "esbuild",
 ];
 /** CommonJS inside a bundle asks for Node's own modules this way. */
 const REQUIRE = `import { createRequire as createRequireOf } from "node:module";
