@@ -64,6 +64,9 @@ test("[DB257] signing in and walking through all pages asks little, and less aga
     const isWhole = async (heading: string): Promise<void> => {
       await main.getByRole("heading", { level: 1, name: heading }).waitFor();
       await main.getByLabel("Loading").first().waitFor({ state: "detached" });
+      // What is shown asks after it was painted: a page that is known already shows no loading.
+      await page.evaluate(() => new Promise((resolve) =>
+        requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)))));
     };
     await page.reload();
     await isWhole("Overview");
