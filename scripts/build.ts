@@ -58,6 +58,7 @@ function buildTypes(): void {
   copyFileSync(join(ROOT, "src/client/api.d.ts"), join(NEXT, "api.d.ts"));
 }
 
+process.once("exit", () => rmSync(NEXT, { recursive: true, force: true }));
 mkdirSync(NEXT);
 // First, because it writes among the sources: dist/ has to be newer than all of them.
 buildTypes();

@@ -6,7 +6,8 @@ import type { System } from "#core/system.ts";
 import type { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
 import { errorText, recordOf } from "#providers/models/openai-reply.ts";
-import type { Pcm } from "./port.ts";
+import type { Pieces } from "./pieces.ts";
+import type { Pcm, TranscriberStream } from "./port.ts";
 import { VendorSocket, type VendorSocketLimits } from "./vendor-socket.ts";
 
 /** Audio kept while there is no connection; older audio is dropped. What is replayed fits in. */
@@ -165,6 +166,22 @@ export class RecognitionLink {
       if (typeof dropped !== "string") this.#backlogSamples -= dropped.length;
     }
   }
+}
+
+/** The stream of a vendor that is asked for final texts: audio goes over the link. */
+export function askedStream(link: RecognitionLink, pieces: Pieces): TranscriberStream {
+  return {
+    write: (pcm) => {
+      if (pieces.isOver || pcm.length === 0) return;
+      pieces.audioGiven();
+      link.audio(pcm);
+    },
+    finalize: () => pieces.finalize(),
+    close: () => {
+      pieces.close();
+      link.close();
+    },
+  };
 }
 
 /** Hints as vendors take them: few and short. */

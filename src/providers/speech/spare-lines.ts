@@ -1,5 +1,5 @@
 // Connections to a vendor that speaks, one for each utterance, and one more that is ready for the
-// next. Used by the adaptors in this folder that speak over a WebSocket.
+// next. Used by the adaptors that speak over a WebSocket.
 import type { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";

@@ -1,5 +1,5 @@
 // A WebSocket to a speech vendor with every bound it needs: handshake, message size, send buffer,
-// silence of the peer, closing. Used by the adaptors in this folder that speak over one.
+// silence of the peer, closing. Used by the adaptors that speak over one.
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import { Client, ping, WebSocket, type Dispatcher } from "undici";

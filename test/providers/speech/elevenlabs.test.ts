@@ -5,9 +5,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ElevenLabsClient } from "@elevenlabs/elevenlabs-js";
 import { ReceiveMessageMulti } from "@elevenlabs/elevenlabs-js/serialization/index.js";
-import {
-  ANSWER_MS, MESSAGE_BYTES_MAX, UTTERANCE_MS_MAX, type ElevenLabsOptions,
-} from "#providers/speech/elevenlabs/elevenlabs.ts";
+import type { ElevenLabsOptions } from "#providers/speech/elevenlabs/elevenlabs.ts";
+import { ANSWER_MS, MESSAGE_BYTES_MAX, UTTERANCE_MS_MAX } from "#providers/speech/synthesis-link.ts";
 import { SPARE_MS, SPARES_MAX } from "#providers/speech/spare-lines.ts";
 import { ALIGNMENT_CHARS_MAX } from "#providers/speech/elevenlabs/elevenlabs-words.ts";
 import type { SynthesisEvent } from "#providers/speech/port.ts";

@@ -127,6 +127,13 @@ test("[SP125] what is spoken is told in terms of what is written", () => {
   assert.ok(isDone);
 });
 
+test("[SP125] what is nothing but signs is spoken when the voice is done", () => {
+  const { words, told, isDone } = spoken(["~~~~a x. "], "words");
+  assert.deepEqual(words, []);
+  assert.deepEqual(told, [9]);
+  assert.ok(isDone);
+});
+
 test("[SP125] whatever is written, what is spoken never goes back and ends at its end", () => {
   const sign = fc.constantFrom(
     "a", "Bo", "1", "22", ".", ",", " ", "\n", "*", "**", "_", "`", "|", "#", "-", "@", "$", "€", "%",

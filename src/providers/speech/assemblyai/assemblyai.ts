@@ -10,7 +10,7 @@ import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
@@ -112,18 +112,9 @@ function openStream(
     onFailed: (error) => pieces.fail(error),
   });
   return {
+    ...askedStream(link, pieces),
     get coveredMs() {
       return coveredMs;
-    },
-    write: (pcm) => {
-      if (pieces.isOver || pcm.length === 0) return;
-      pieces.audioGiven();
-      link.audio(pcm);
-    },
-    finalize: () => pieces.finalize(),
-    close: () => {
-      pieces.close();
-      link.close();
     },
   };
 }

@@ -8,7 +8,7 @@ import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CARTESIA, cartesiaErrorCheck, cartesiaFault, cartesiaHeaders } from "./cartesia.ts";
@@ -87,16 +87,5 @@ function openStream(
     },
     onFailed: (error) => pieces.fail(error),
   });
-  return {
-    write: (pcm) => {
-      if (pieces.isOver || pcm.length === 0) return;
-      pieces.audioGiven();
-      link.audio(pcm);
-    },
-    finalize: () => pieces.finalize(),
-    close: () => {
-      pieces.close();
-      link.close();
-    },
-  };
+  return askedStream(link, pieces);
 }

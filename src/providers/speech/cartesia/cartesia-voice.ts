@@ -5,20 +5,19 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
-import type { System, Timer } from "#core/system.ts";
+import type { System } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
 import { bytesOf } from "#providers/speech/elevenlabs/elevenlabs-words.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
 import { createLines, type Lines } from "#providers/speech/spare-lines.ts";
-import { assertKey, socketUrl, type VendorSocket } from "#providers/speech/vendor-socket.ts";
+import {
+  MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
+} from "#providers/speech/synthesis-link.ts";
+import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CARTESIA, cartesiaErrorCheck, cartesiaFault, cartesiaHeaders } from "./cartesia.ts";
 
-/** From text sent, or from its end, until something of it must have come. */
-export const ANSWER_MS = 8000;
-const UTTERANCE_MS_MAX = 360_000;
-const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 const WORDS_MAX = 10_000;
 /** A word is looked for no further behind the one before. */
 const WORD_REACH_CHARS = 40;
@@ -63,13 +62,9 @@ export function createCartesiaVoice(args: CartesiaVoiceOptions): Synthesizer {
 
 class CartesiaStream implements SynthesisStream {
   readonly #args: CartesiaVoiceOptions;
-  readonly #line: { lines: Lines; url: URL };
   readonly #options: SynthesisOptions;
   readonly #publish: (event: SynthesisEvent) => void;
-  #socket: VendorSocket;
-  #isSpare: boolean;
-  /** All that was sent, for when the connection opens or another is needed; null: it has worked. */
-  #script: string[] | null = [];
+  readonly #link: SynthesisLink;
   #text = "";
   #hasText = false;
   #hasEnded = false;
@@ -78,17 +73,19 @@ class CartesiaStream implements SynthesisStream {
   /** How far words with times have covered the text, and those whose audio has not come. */
   #cursor = 0;
   #marks: { sample: number; chars: number }[] = [];
-  #answer: Timer | null = null;
 
   constructor(
     args: CartesiaVoiceOptions, line: { lines: Lines; url: URL }, options: SynthesisOptions,
     publish: (event: SynthesisEvent) => void,
   ) {
     this.#args = args;
-    this.#line = line;
     this.#options = options;
     this.#publish = publish;
-    ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
+    this.#link = new SynthesisLink({
+      ...line, vendor: CARTESIA, system: args.system,
+      onText: (text) => this.#receive(text),
+      onFailed: (error) => this.#fail(error),
+    });
   }
 
   write(text: string): void {
@@ -97,7 +94,7 @@ class CartesiaStream implements SynthesisStream {
     if (text.trim() === "") return;
     this.#hasText = true;
     this.#send({ transcript: `${text.trimEnd()} `, continue: true });
-    this.#expectAnswer();
+    this.#link.expectAnswer();
   }
 
   end(): void {
@@ -105,28 +102,18 @@ class CartesiaStream implements SynthesisStream {
     this.#hasEnded = true;
     if (!this.#hasText) return this.#finish();
     this.#send({ transcript: "", continue: false });
-    this.#expectAnswer();
+    this.#link.expectAnswer();
   }
 
   cancel(): void {
     if (this.#isOver) return;
-    this.#socket.send(JSON.stringify({ context_id: CONTEXT, cancel: true }));
+    this.#link.send({ context_id: CONTEXT, cancel: true });
     this.#close();
-  }
-
-  #connect(): { socket: VendorSocket; isSpare: boolean } {
-    return this.#line.lines.take(this.#line.url, {
-      onOpen: () => {
-        for (const message of this.#script ?? []) this.#socket.send(message);
-      },
-      onText: (text) => this.#receive(text),
-      onClose: (error) => this.#lost(error),
-    });
   }
 
   #send(input: { transcript: string; continue: boolean }): void {
     const { gender, language, rate, speed, voice } = this.#options;
-    const text = JSON.stringify({
+    this.#link.send({
       model_id: this.#args.model,
       voice: { mode: "id", id: voice ?? DEFAULT_VOICES[gender] },
       language,
@@ -138,20 +125,9 @@ class CartesiaStream implements SynthesisStream {
       max_buffer_delay_ms: 0,
       ...input,
     });
-    this.#script?.push(text);
-    // Without effect while it is not open.
-    this.#socket.send(text);
-  }
-
-  #lost(error: ProviderError): void {
-    if (this.#isOver) return;
-    // A connection that was kept may have died unnoticed; a new one's failure is the truth.
-    if (!this.#isSpare || this.#script === null) return this.#fail(error);
-    ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
   }
 
   #receive(text: string): void {
-    if (this.#isOver) return;
     const message = jsonOf(text);
     if (chunkCheck.Check(message)) return this.#audio(message.data);
     if (timesCheck.Check(message)) return this.#time(message.word_timestamps);
@@ -173,7 +149,8 @@ class CartesiaStream implements SynthesisStream {
         retryable: false,
       }));
     }
-    this.#worked();
+    this.#link.worked();
+    if (this.#hasEnded) this.#link.expectAnswer();
     this.#publish({ kind: "audio", pcm });
     this.#tellSpoken();
   }
@@ -196,22 +173,6 @@ class CartesiaStream implements SynthesisStream {
     if (due && !this.#isOver) this.#publish({ kind: "spoken", chars: due.chars });
   }
 
-  /** There is audio: nothing is sent twice from now on, and there is time to open another. */
-  #worked(): void {
-    if (this.#script) this.#line.lines.prepare(this.#line.url);
-    this.#script = null;
-    this.#answer?.cancel();
-    this.#answer = null;
-    if (this.#hasEnded) this.#expectAnswer();
-  }
-
-  #expectAnswer(): void {
-    this.#answer ??= this.#args.system.after(ANSWER_MS, () => {
-      const text = `${CARTESIA} sent no speech for ${ANSWER_MS} ms`;
-      this.#fail(new ProviderError(text, { retryable: true }));
-    });
-  }
-
   #finish(): void {
     this.#close();
     if (this.#text !== "") this.#publish({ kind: "spoken", chars: this.#text.length });
@@ -226,8 +187,6 @@ class CartesiaStream implements SynthesisStream {
 
   #close(): void {
     this.#isOver = true;
-    this.#answer?.cancel();
-    this.#script = null;
-    this.#socket.close();
+    this.#link.close();
   }
 }

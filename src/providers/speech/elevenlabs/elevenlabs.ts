@@ -13,7 +13,7 @@
 import { createResampler, type Resampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
-import type { System, Timer } from "#core/system.ts";
+import type { System } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
 import { errorText, recordOf, textOf } from "#providers/models/openai-reply.ts";
 import { bytesOf, messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
@@ -22,15 +22,10 @@ import type {
 } from "#providers/speech/port.ts";
 import { createLines, type Lines } from "#providers/speech/spare-lines.ts";
 import {
-  assertKey, socketUrl, type VendorSocket, type VendorSocketLimits,
-} from "#providers/speech/vendor-socket.ts";
+  MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
+} from "#providers/speech/synthesis-link.ts";
+import { assertKey, socketUrl, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
 
-/** From text sent, or from its end, until something of it must have come. */
-export const ANSWER_MS = 8000;
-/** Audio one utterance may bring. */
-export const UTTERANCE_MS_MAX = 360_000;
-/** A whole sentence may come in one message: more than two minutes at 24 kHz. */
-export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 /** Silence of ours after which the vendor closes; the most it allows. */
 const INACTIVITY_S = 180;
 /** Premade, and there for every account: Sarah and George. */
@@ -103,16 +98,11 @@ function speakUrl({ url, model }: ElevenLabsOptions, options: SynthesisOptions):
 
 class ElevenLabsStream implements SynthesisStream {
   readonly #args: ElevenLabsOptions;
-  readonly #lines: Lines;
   readonly #options: SynthesisOptions;
   readonly #publish: (event: SynthesisEvent) => void;
-  readonly #url: URL;
   readonly #resampler: Resampler;
   readonly #words: SpokenWords;
-  #socket: VendorSocket;
-  #isSpare: boolean;
-  /** All that was sent, for when the connection opens or another is needed; null: it has worked. */
-  #script: string[] | null = [];
+  readonly #link: SynthesisLink;
   #hasText = false;
   #hasEnded = false;
   #hasWarned = false;
@@ -122,7 +112,6 @@ class ElevenLabsStream implements SynthesisStream {
   /** A sample may be split between two messages. */
   #odd: Buffer | null = null;
   #spokenChars = 0;
-  #answer: Timer | null = null;
 
   constructor(
     args: ElevenLabsOptions,
@@ -131,13 +120,15 @@ class ElevenLabsStream implements SynthesisStream {
     publish: (event: SynthesisEvent) => void,
   ) {
     this.#args = args;
-    this.#lines = lines;
     this.#options = options;
     this.#publish = publish;
-    this.#url = speakUrl(args, options);
     this.#resampler = createResampler(wireRate(options.rate), options.rate);
     this.#words = new SpokenWords(wireRate(options.rate));
-    ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
+    this.#link = new SynthesisLink({
+      lines, vendor: "ElevenLabs", url: speakUrl(args, options), system: args.system,
+      onText: (text) => this.#receive(text),
+      onFailed: (error) => this.#fail(error),
+    });
   }
 
   write(text: string): void {
@@ -149,53 +140,28 @@ class ElevenLabsStream implements SynthesisStream {
       const { hasEmotion, similarity, speed, stability } = this.#options;
       const style = hasEmotion ? { style: EMOTION_STYLE } : {};
       const voice = { stability, similarity_boost: similarity, speed, ...style };
-      this.#send({ text: " ", context_id: CONTEXT, voice_settings: voice });
+      this.#link.send({ text: " ", context_id: CONTEXT, voice_settings: voice });
     }
     this.#hasText = true;
-    this.#send({ text: `${text.trimEnd()} `, context_id: CONTEXT, flush: true });
-    this.#expectAnswer();
+    this.#link.send({ text: `${text.trimEnd()} `, context_id: CONTEXT, flush: true });
+    this.#link.expectAnswer();
   }
 
   end(): void {
     if (this.#isOver || this.#hasEnded) return;
     this.#hasEnded = true;
     if (!this.#hasText) return this.#finish();
-    this.#send({ context_id: CONTEXT, close_context: true });
-    this.#expectAnswer();
+    this.#link.send({ context_id: CONTEXT, close_context: true });
+    this.#link.expectAnswer();
   }
 
   cancel(): void {
     if (this.#isOver) return;
-    if (this.#hasText) this.#send({ context_id: CONTEXT, close_context: true });
+    if (this.#hasText) this.#link.send({ context_id: CONTEXT, close_context: true });
     this.#close();
   }
 
-  #connect(): { socket: VendorSocket; isSpare: boolean } {
-    return this.#lines.take(this.#url, {
-      onOpen: () => {
-        for (const message of this.#script ?? []) this.#socket.send(message);
-      },
-      onText: (text) => this.#receive(text),
-      onClose: (error) => this.#lost(error),
-    });
-  }
-
-  #send(message: object): void {
-    const text = JSON.stringify(message);
-    this.#script?.push(text);
-    // Without effect while it is not open.
-    this.#socket.send(text);
-  }
-
-  #lost(error: ProviderError): void {
-    if (this.#isOver) return;
-    // A connection that was kept may have died unnoticed; a new one's failure is the truth.
-    if (!this.#isSpare || this.#script === null) return this.#fail(error);
-    ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
-  }
-
   #receive(text: string): void {
-    if (this.#isOver) return;
     const message = jsonOf(text);
     if (!messageCheck.Check(message)) return this.#complain(message);
     const { alignment, audio, contextId, error, isFinal } = message;
@@ -216,7 +182,11 @@ class ElevenLabsStream implements SynthesisStream {
         retryable: false,
       }));
     }
-    if (pcm.length > 0) this.#worked();
+    if (pcm.length > 0) {
+      this.#link.worked();
+      // Before the end nobody says whether more of it is to come.
+      if (this.#hasEnded) this.#link.expectAnswer();
+    }
     this.#words.align(alignment, from);
     let at = 0;
     for (const { sample, chars } of this.#words.due(this.#samples)) {
@@ -235,23 +205,6 @@ class ElevenLabsStream implements SynthesisStream {
     const pcm = new Int16Array(bytes.length >> 1);
     Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
     return pcm;
-  }
-
-  /** There is audio: nothing is sent twice from now on, and there is time to open another. */
-  #worked(): void {
-    if (this.#script) this.#lines.prepare(this.#url);
-    this.#script = null;
-    this.#answer?.cancel();
-    this.#answer = null;
-    // Before the end nobody says whether more of it is to come.
-    if (this.#hasEnded) this.#expectAnswer();
-  }
-
-  #expectAnswer(): void {
-    this.#answer ??= this.#args.system.after(ANSWER_MS, () => {
-      const text = `ElevenLabs sent no speech for ${ANSWER_MS} ms`;
-      this.#fail(new ProviderError(text, { retryable: true }));
-    });
   }
 
   #publishAudio(pcm: Pcm): void {
@@ -285,9 +238,7 @@ class ElevenLabsStream implements SynthesisStream {
 
   #close(): void {
     this.#isOver = true;
-    this.#answer?.cancel();
-    this.#script = null;
-    this.#socket.close();
+    this.#link.close();
   }
 
   #refusal({ code, error, message }: Message): ProviderError {

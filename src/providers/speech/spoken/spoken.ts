@@ -14,7 +14,13 @@ export function saidAsWritten(synthesizer: Synthesizer, manner: Manner): Synthes
     name: synthesizer.name,
     open: (options, publish) => {
       const script = new Script(options, manner);
-      const stream = synthesizer.open(options, (event) => publish(script.inWriting(event)));
+      const stream = synthesizer.open(options, (event) => {
+        // Signs at its end, or nothing but signs: no word of the voice's stands for them.
+        if (event.kind === "done" && script.isUnreported) {
+          publish({ kind: "spoken", chars: script.written });
+        }
+        publish(script.inWriting(event));
+      });
       return {
         write: (text) => {
           const said = script.write(text);
@@ -53,6 +59,8 @@ class Script {
   readonly #pieces: { spelling: Spelling; said: number; written: number }[] = [];
   #said = 0;
   #written = 0;
+  /** How far of what is written was last reported as spoken. */
+  #reported = 0;
 
   constructor({ language }: SynthesisOptions, manner: Manner) {
     this.#options = { language, manner, state: MARKUP_START };
@@ -70,8 +78,18 @@ class Script {
     return said;
   }
 
+  get written(): number {
+    return this.#written;
+  }
+
+  get isUnreported(): boolean {
+    return this.#reported < this.#written;
+  }
+
   inWriting(event: SynthesisEvent): SynthesisEvent {
-    return event.kind === "spoken" ? { kind: "spoken", chars: this.#writtenAt(event.chars) } : event;
+    if (event.kind !== "spoken") return event;
+    this.#reported = this.#writtenAt(event.chars);
+    return { kind: "spoken", chars: this.#reported };
   }
 
   #writtenAt(said: number): number {
