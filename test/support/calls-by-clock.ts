@@ -11,7 +11,7 @@ import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "#providers/speech/loopback.ts";
 import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
-import type { NoiseFilter } from "#providers/speech/port.ts";
+import type { NoiseFilter, Synthesizer, Vad } from "#providers/speech/port.ts";
 import { createManualSystem } from "./manual-clock.ts";
 
 export const VOICE_SETTINGS: VoiceSettings = {
@@ -82,6 +82,10 @@ export interface PlayedCallOptions {
   limitMs?: number;
   ambience?: { next(samples: number): Int16Array; gain: number };
   noiseFilter?: NoiseFilter;
+  /** In place of the one that is exact. */
+  vad?: Vad;
+  /** What stands before the voice. */
+  voicedBy?: (synthesizer: Synthesizer) => Synthesizer;
   /** Every frame of both sides, as recordings get them. */
   record?: (customer: Int16Array, assistant: Int16Array) => void;
   /** Every frame the far end hears. */
@@ -92,7 +96,8 @@ export interface PlayedCallOptions {
 
 export function playCall(options: PlayedCallOptions): PlayedCall {
   const system = createManualSystem();
-  const { synthesisMs = 0, recognitionMs = 0 } = options;
+  const { synthesisMs = 0, recognitionMs = 0, vad = loopbackVad } = options;
+  const { voicedBy = (synthesizer: Synthesizer) => synthesizer } = options;
   const played: PlayedCall = {
     said: [], heard: [], questions: [], states: [], answeredBy: [], over: null, lengthMs: 0,
     dropped: 0,
@@ -138,9 +143,10 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
       if (event.kind === "words") words?.receive(event);
       else publish(event);
     }),
-    synthesizer: saidAsWritten(createLoopbackSynthesizer({ system, synthesisMs }), options.manner ?? "signs"),
+    synthesizer: saidAsWritten(
+      voicedBy(createLoopbackSynthesizer({ system, synthesisMs })), options.manner ?? "signs"),
     transcriber: words?.transcriber ?? createLoopbackTranscriber({ system, recognitionMs }),
-    vad: words ? words.watch(loopbackVad) : loopbackVad,
+    vad: words ? words.watch(vad) : vad,
     noiseFilter: options.noiseFilter ?? null,
     ambience: options.ambience ?? null,
     record: options.record ?? null,

@@ -55,7 +55,8 @@ export class Channel<Said extends Spoken = Spoken> {
       leg: this.#leg,
       ambience: options.ambience,
       record: options.record,
-      onHeard: (utterance) => this.#scribe?.assistantHeard(utterance),
+      onHeard: (utterance, intoFrameMs) =>
+        this.#scribe?.assistantHeard(utterance, this.nowMs() + intoFrameMs),
       onPlayedOut: (utterance) => handlers.playedOut(utterance),
     });
   }

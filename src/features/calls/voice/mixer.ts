@@ -1,6 +1,7 @@
 // What the caller hears, frame by frame: the utterance being played, the ambience under it. Owns
 // the position of playout, the recording of both sides and the tap of whoever listens in. One per
 // call, driven by clock.ts.
+import { soundBeginsMs } from "#audio/audible.ts";
 import { mixInto } from "#audio/mix.ts";
 import { FRAME_MS, type Leg } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -22,8 +23,8 @@ interface MixerOptions {
   record: ((customer: Pcm, assistant: Pcm) => void) | null;
   /** An utterance is at its end: everything was handed to the carrier. */
   onPlayedOut(utterance: Utterance): void;
-  /** The first frame of an utterance goes out. */
-  onHeard(utterance: Utterance): void;
+  /** The frame goes out with which an utterance becomes audible, so far into it. */
+  onHeard(utterance: Utterance, intoFrameMs: number): void;
 }
 
 export class Mixer {
@@ -146,9 +147,16 @@ export class Mixer {
       this.#options.onPlayedOut(utterance);
       return null;
     }
-    if (!utterance.wasHeard) this.#options.onHeard(utterance);
     const frame = new Int16Array(this.#samples);
     utterance.read(frame);
+    if (!utterance.isAudible) this.#listenFor(utterance, frame);
     return this.muted ? null : frame;
+  }
+
+  #listenFor(utterance: Utterance, frame: Pcm): void {
+    const intoFrameMs = soundBeginsMs(frame, this.#options.leg.rate);
+    if (intoFrameMs === null) return;
+    utterance.isAudible = true;
+    this.#options.onHeard(utterance, intoFrameMs);
   }
 }

@@ -2,6 +2,7 @@
 // synthesizer of ours speaks (`dualplex`): the vendor takes the turns, the mixer still owns what is
 // played, so that ambience, recording, interruption and record are the same as in every call.
 // Made by host.ts.
+import { createSoundEnd } from "#audio/audible.ts";
 import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
   Synthesizer,
@@ -50,6 +51,10 @@ export class RealtimeSession implements CallSession {
   #replies: Reply[] = [];
   #failures = 0;
   #customerTalks = false;
+  /** When the customer was last audible, and what finds that out. */
+  #lastSoundMs = 0;
+  readonly #sound: ReturnType<typeof createSoundEnd>;
+  /** The same, once the model has heard the end of it. */
   #lastVoiceMs = 0;
   #functionsRunning = 0;
   #ending: { reason: EndReason; to: string | null } | null = null;
@@ -61,7 +66,7 @@ export class RealtimeSession implements CallSession {
     this.#synthesizer = options.synthesizer;
     this.channel = new Channel(options, {
       answered: () => this.#answered(),
-      audio: (pcm) => this.#model?.write(pcm),
+      audio: (pcm) => this.#hear(pcm),
       mayBeMachine: () => this.#machine?.listener !== "human",
       beep: () => this.#leaveMessage(),
       dtmf: (digit) => void this.#reduceTimers({ kind: "dtmf", digit }),
@@ -74,6 +79,7 @@ export class RealtimeSession implements CallSession {
       playedOut: () => this.#playedOut(),
       ended: () => this.#ended(),
     });
+    this.#sound = createSoundEnd(this.channel.rate);
   }
 
   functionResult(callId: string, resultJson: string): void {
@@ -115,6 +121,13 @@ export class RealtimeSession implements CallSession {
       (event) => this.#modelEvent(event));
   }
 
+  #hear(pcm: Pcm): void {
+    const lengthMs = (pcm.length * 1000) / this.channel.rate;
+    const quietMs = this.#sound.quietMs(pcm);
+    if (quietMs < lengthMs) this.#lastSoundMs = this.channel.nowMs() - quietMs;
+    this.#model?.write(pcm);
+  }
+
   #modelEvent(event: SpeechToSpeechEvent): void {
     if (this.channel.isOver) return;
     const { brain, greeting, log } = this.#options;
@@ -124,6 +137,7 @@ export class RealtimeSession implements CallSession {
         return;
       case "speech_start":
         this.#customerTalks = true;
+        this.#lastVoiceMs = this.channel.nowMs();
         this.#reduceTimers({ kind: "customer_spoke" });
         this.channel.scribe?.customerBegan();
         this.#machine?.speechBegan(this.channel.nowMs());
@@ -131,9 +145,9 @@ export class RealtimeSession implements CallSession {
         return this.#machine?.isMessageLeft ? undefined : this.#interrupt();
       case "speech_end":
         this.#customerTalks = false;
-        this.#lastVoiceMs = this.channel.nowMs();
+        this.#lastVoiceMs = Math.max(this.#lastVoiceMs, this.#lastSoundMs);
         this.#reduceTimers({ kind: "activity" });
-        return this.#machine?.speechEnded(this.#lastVoiceMs);
+        return this.#machine?.speechEnded(this.channel.nowMs());
       case "user_text":
         this.#machine?.receiveText(event.text, this.channel.nowMs());
         if (this.channel.isOver) return;

@@ -77,11 +77,12 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#begun.set(speech.utterance, { speech, startMs: this.#callMs() });
   }
 
-  assistantHeard(utterance: Utterance): void {
+  /** `atMs`: when its first sound is heard. */
+  assistantHeard(utterance: Utterance, atMs: number): void {
     const entry = this.#begun.get(utterance);
     if (!entry) return;
-    entry.startMs = this.#callMs();
-    if (entry.speech.kind === "reply") this.stage("heardMs");
+    entry.startMs = this.#callMs(atMs);
+    if (entry.speech.kind === "reply") this.stage("heardMs", atMs);
   }
 
   speechOf(utterance: Utterance): Said | null {
@@ -142,10 +143,10 @@ export class Scribe<Said extends Spoken = Spoken> {
   }
 
   /** The first time counts. */
-  stage(stage: Stage): void {
+  stage(stage: Stage, atMs = this.#nowMs()): void {
     const latency = this.#latency;
     if (latency?.turn[stage] !== null) return;
-    latency.turn[stage] = Math.round(this.#nowMs() - latency.fromMs);
+    latency.turn[stage] = Math.round(atMs - latency.fromMs);
   }
 
   #callMs(atMs = this.#nowMs()): number {

@@ -3,6 +3,7 @@
 import type {
   NoiseFilter, Pcm, Transcriber, TranscriberStream, TranscriptEvent, Vad,
 } from "#providers/speech/port.ts";
+import { createSoundEnd } from "#audio/audible.ts";
 import { createResampler } from "#audio/resampler.ts";
 
 interface SpeechInputOptions {
@@ -15,7 +16,8 @@ interface SpeechInputOptions {
   /** Null: what is heard is recognised as it is. */
   noiseFilter: NoiseFilter | null;
   onTranscript(event: TranscriptEvent): void;
-  onVoice(probability: number, frameMs: number): void;
+  /** `quietMs`: nothing was audible for so long at the end of the frame. */
+  onVoice(probability: number, frameMs: number, quietMs: number): void;
 }
 
 export interface SpeechInput {
@@ -32,13 +34,20 @@ export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
   const resampler = rate === vadRate ? null : createResampler(rate, vadRate);
   const frame = new Int16Array(vad.frameSamples(vadRate));
   const frameMs = (frame.length * 1000) / vadRate;
+  const sound = createSoundEnd(vadRate);
+  /** One for each frame whose probability is still to come. */
+  const quietMs: number[] = [];
   const activity = vad.open(vadRate, (probability) => {
     stream.voiced?.(probability, frameMs);
-    onVoice(probability, frameMs);
+    onVoice(probability, frameMs, quietMs.shift() ?? 0);
   });
+  const judge = (pcm: Pcm): void => {
+    quietMs.push(sound.quietMs(pcm));
+    activity.push(pcm);
+  };
   let filled = 0;
   const watch = (pcm: Pcm): void => {
-    if (filled === 0 && pcm.length === frame.length) return activity.push(pcm);
+    if (filled === 0 && pcm.length === frame.length) return judge(pcm);
     for (let at = 0; at < pcm.length;) {
       const take = Math.min(frame.length - filled, pcm.length - at);
       frame.set(pcm.subarray(at, at + take), filled);
@@ -46,7 +55,7 @@ export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
       at += take;
       if (filled < frame.length) return;
       filled = 0;
-      activity.push(frame);
+      judge(frame);
     }
   };
   const forward = (pcm: Pcm): void => {

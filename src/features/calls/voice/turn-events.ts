@@ -20,8 +20,8 @@ export type TurnEvent =
   | { kind: "answered" }
   /** Time passes; at least every 20 ms. */
   | { kind: "tick" }
-  /** One frame of voice activity, `frameMs` long. */
-  | { kind: "voice"; probability: number; frameMs: number }
+  /** One frame of voice activity, `frameMs` long; nothing was audible for `quietMs` at its end. */
+  | { kind: "voice"; probability: number; frameMs: number; quietMs: number }
   | { kind: "partial"; text: string }
   | { kind: "final"; text: string }
   | { kind: "end_of_turn" }
@@ -46,7 +46,10 @@ export type TurnAction =
   | { kind: "greet" }
   /** The recogniser is to give its final text for what was said. */
   | { kind: "finalize" }
-  /** The customer has said `text`; answer it. `hasVoice`: heard, and so how long ago is known. */
+  /**
+   * The customer has said `text`; answer it. `hasVoice`: heard while nobody else spoke, and so how
+   * long it waits for its answer is known.
+   */
   | { kind: "reply"; text: string; hasVoice: boolean }
   /** Ask for the reply to `text`, unheard: `reply` with the same text may follow, or `discard`. */
   | { kind: "prepare"; text: string }
@@ -81,7 +84,10 @@ export interface TurnState {
   readonly hasTurn: boolean;
   /** A voice was heard saying it, not only words recognised. */
   readonly hasVoice: boolean;
+  /** When the customer was last audible, which is before the voice detector says so. */
   readonly lastVoiceMs: number;
+  /** When the assistant last came to the end of what it said. */
+  readonly playedOutMs: number;
   /** How much voice the turn under way has had. */
   readonly soundMs: number;
   readonly finals: string;

@@ -20,7 +20,7 @@ import { fillerTone, patienceAfter, sameWords, soundsLikeMachine } from "./wordi
 
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
-  hasTurn: false, hasVoice: false, lastVoiceMs: 0, soundMs: 0, finals: "", partial: "",
+  hasTurn: false, hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0, finals: "", partial: "",
   finalAskedMs: null, finalMs: 0, spentWords: 0, prepared: null, prepares: 0, answering: "",
   isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, functionRunning: false,
   ending: null, listener: "unknown", runMs: 0, messageLeft: false,
@@ -63,7 +63,7 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "tick":
       return;
     case "voice":
-      return receiveFrame(draft, event.probability, event.frameMs);
+      return receiveFrame(draft, event);
     case "partial":
       return receivePartial(draft, event.text);
     case "final":
@@ -122,8 +122,9 @@ const isAssistants = (phase: Phase): boolean => phase === "speaking" || phase ==
 
 // What is heard
 
-function receiveFrame(draft: Draft, probability: number, frameMs: number): void {
+function receiveFrame(draft: Draft, frame: Extract<TurnEvent, { kind: "voice" }>): void {
   const { state, settings, nowMs } = draft;
+  const { probability, frameMs, quietMs } = frame;
   if (state.phase === "dialling") return;
   const over = state.phase === "speaking" && !state.isPaused;
   const threshold = over ? settings.interrupt.threshold : LISTEN_THRESHOLD;
@@ -134,9 +135,9 @@ function receiveFrame(draft: Draft, probability: number, frameMs: number): void 
     const breathMs = state.unvoicedMs < HUMAN_SILENCE_MS ? state.unvoicedMs : 0;
     state.runMs = breathMs === state.unvoicedMs ? state.runMs + breathMs + frameMs : frameMs;
     state.unvoicedMs = 0;
-    state.lastVoiceMs = nowMs;
     const confirmMs = over ? settings.interrupt.confirmMs : LISTEN_CONFIRM_MS;
     if (!state.isTalking && state.voicedMs >= confirmMs) speechBegan(draft);
+    if (state.isTalking && quietMs < frameMs) state.lastVoiceMs = nowMs - quietMs;
     return;
   }
   state.unvoicedMs += frameMs;
@@ -154,10 +155,11 @@ function receiveFrame(draft: Draft, probability: number, frameMs: number): void 
 }
 
 function speechBegan(draft: Draft): void {
-  const { state } = draft;
+  const { state, nowMs } = draft;
   state.isTalking = true;
   state.hasTurn = true;
   state.hasVoice = true;
+  state.lastVoiceMs = nowMs;
   discard(draft);
   timers(draft, { kind: "customer_spoke" });
   if (state.phase === "thinking") return goOnListening(draft);
@@ -297,7 +299,7 @@ function takeTurn(draft: Draft): void {
   const text = said(draft);
   if (text === "") return;
   const wasWaiting = state.phase === "waiting";
-  const { hasVoice } = state;
+  const hasVoice = state.hasVoice && state.lastVoiceMs >= state.playedOutMs;
   if (state.prepared === text && !wasWaiting) state.prepared = null;
   forgetTurn(draft);
   if (wasWaiting && settings.hasGreeting) {
@@ -333,9 +335,10 @@ function settleDigits(draft: Draft): void {
 }
 
 function playedOut(draft: Draft): void {
-  const { state, settings } = draft;
+  const { state, settings, nowMs } = draft;
   timers(draft, { kind: "activity" });
   state.isPaused = false;
+  state.playedOutMs = nowMs;
   if (!isAssistants(state.phase)) return;
   state.answering = "";
   state.phase = "listening";

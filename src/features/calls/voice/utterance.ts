@@ -12,6 +12,8 @@ export class Utterance {
   text = "";
   /** No more audio will come. */
   ended = false;
+  /** Its first sound was played; engines begin with silence. */
+  isAudible = false;
   readonly #rate: number;
   #chunks: Pcm[] = [];
   /** Samples before the first chunk kept. */

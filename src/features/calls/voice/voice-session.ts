@@ -147,7 +147,8 @@ export class VoiceSession implements CallSession {
       rate: this.channel.rate, language, languages, hints, vad, noiseFilter,
       transcriber: this.#transcriber,
       onTranscript: (event) => this.#recognised(event),
-      onVoice: (probability, frameMs) => this.#feed({ kind: "voice", probability, frameMs }),
+      onVoice: (probability, frameMs, quietMs) =>
+        this.#feed({ kind: "voice", probability, frameMs, quietMs }),
     });
   }
 

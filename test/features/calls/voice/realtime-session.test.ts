@@ -90,6 +90,8 @@ function answeredCall(settings: Partial<VoiceSettings>) {
     press: (digit: string) => leg({ kind: "dtmf", digit }),
     publish: (event: LegEvent) => leg(event),
     reason: () => ended?.reason ?? null,
+    turns: () => ended?.turns ?? [],
+    reports: (kind: "speech_start" | "speech_end") => model({ kind }),
   };
 }
 
@@ -125,4 +127,26 @@ test("[VL166] the goodbye of a realtime call is said once, before its time is up
   call.reply("goodbye", 500);
   call.system.advance(600);
   assert.equal(call.reason(), "max_duration");
+});
+
+test("[VL233] heard_ms of a realtime call counts from the last audible sound, not from the model's word", () => {
+  const call = answeredCall({});
+  /** What the customer says, and silence behind it. */
+  const hear = (ms: number, level: number): void => {
+    for (let atMs = 0; atMs < ms; atMs += 20) {
+      call.publish({ kind: "audio", pcm: new Int16Array(RATE / 50).fill(level) });
+      call.system.advance(20);
+    }
+  };
+  hear(400, 3000);
+  call.reports("speech_start");
+  hear(600, 3000);
+  hear(500, 0);
+  call.reports("speech_end");
+  hear(100, 0);
+  call.reply("item", 500);
+  hear(600, 0);
+  call.session.channel.hangUp("operator");
+  const [turn] = call.turns();
+  assert.ok(turn?.heardMs && Math.abs(turn.heardMs - 600) <= 40, JSON.stringify(turn));
 });

@@ -32,7 +32,8 @@ function createTalk(settings: Partial<TurnSettings> = {}) {
   const pass = (ms: number, probability = 0): void => {
     for (let passedMs = 0; passedMs < ms; passedMs += FRAME_MS) {
       nowMs += FRAME_MS;
-      feed({ kind: "voice", probability, frameMs: FRAME_MS });
+      const quietMs = probability === 0 ? FRAME_MS : 0;
+      feed({ kind: "voice", probability, frameMs: FRAME_MS, quietMs });
       feed({ kind: "tick" });
     }
   };
