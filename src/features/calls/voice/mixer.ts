@@ -13,6 +13,8 @@ export const CLEARED_WAIT_MS = 300;
 const INPUT_FRAMES_MAX = 15;
 /** At most so much of a stall is recorded as silence: it is written at once. */
 const STALL_FRAMES_MAX = 500;
+/** What is broken off dies away over so long, as a hard cut clicks. */
+const FADE_MS = 8;
 /** Ambience under the assistant's voice. */
 const DUCKED = 0.5;
 
@@ -37,6 +39,8 @@ export class Mixer {
   readonly #samples: number;
   #speaking: Utterance | null = null;
   #held = false;
+  /** The end of what was broken off: goes out with the next frame, and is counted as played. */
+  #tail: Pcm | null = null;
   #input: Pcm[] = [];
   #partial: Pcm;
   #partialLength = 0;
@@ -55,15 +59,23 @@ export class Mixer {
 
   /** Plays this from the next frame on, instead of whatever was being played. */
   play(utterance: Utterance): void {
+    this.#breakOff();
     this.#speaking = utterance;
     this.#held = false;
   }
 
   /** Stops at once and finds out what was really heard; `then` runs when that is known. */
   hold(then: () => void): void {
+    const utterance = this.#speaking;
+    const tailMs = this.#breakOff();
     this.#held = true;
-    this.#awaitsCleared.push({ utterance: this.#speaking, then });
-    if (this.#awaitsCleared.length === 1) this.#options.leg.clear();
+    this.#awaitsCleared.push({ utterance, then });
+    if (this.#awaitsCleared.length > 1) return;
+    this.#options.leg.clear();
+    if (!this.awaitsCleared) return;
+    // The far end breaks off by itself what waits there, and before where we have got to.
+    this.#tail = null;
+    utterance?.rewind(tailMs);
   }
 
   /** The carrier's answer to `clear`. */
@@ -85,6 +97,7 @@ export class Mixer {
   /** Nothing more of this one is played. */
   drop(utterance: Utterance): void {
     if (this.#speaking !== utterance) return;
+    this.#breakOff();
     this.#speaking = null;
     this.#held = false;
   }
@@ -127,8 +140,30 @@ export class Mixer {
     if (this.#input.length > INPUT_FRAMES_MAX) this.#input.shift();
   }
 
+  /** Takes what is still to be heard of what is being said; says how much that is. */
+  #breakOff(): number {
+    const utterance = this.#speaking;
+    if (!utterance?.wasHeard || this.#held || this.muted) return 0;
+    const tail = new Int16Array((this.#samples * FADE_MS) / FRAME_MS);
+    const count = utterance.read(tail);
+    for (let at = 0; at < count; at += 1) {
+      tail[at] = (tail[at] ?? 0) * (1 + Math.cos((Math.PI * (at + 1)) / (tail.length + 1))) / 2;
+    }
+    this.#tail = tail;
+    return (count * 1000) / this.#options.leg.rate;
+  }
+
+  #nextSound(): Pcm | null {
+    const tail = this.#tail;
+    if (!tail) return this.#held ? null : this.#nextSpeech();
+    this.#tail = null;
+    const frame = new Int16Array(this.#samples);
+    frame.set(tail);
+    return frame;
+  }
+
   #frame(): Pcm {
-    const speech = this.#held ? null : this.#nextSpeech();
+    const speech = this.#nextSound();
     const { ambience } = this.#options;
     if (!ambience) return speech ?? this.#silence;
     const frame = speech ?? new Int16Array(this.#samples);

@@ -1,0 +1,79 @@
+// What leaves for the caller, sample by sample, between an utterance and a leg that a test holds.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Mixer } from "#features/calls/voice/mixer.ts";
+import { Utterance } from "#features/calls/voice/utterance.ts";
+
+const RATE = 8000;
+const FRAME = RATE / 50;
+const LOUD = 9000;
+const HERTZ = 430;
+
+/** A voice on one tone, in a call whose far end answers a clear at once or when it is told to. */
+function speaking(clears: "at once" | "later") {
+  const sent: number[] = [];
+  const mixer: Mixer = new Mixer({
+    leg: {
+      rate: RATE, transfer: null, send: (frame) => void sent.push(...frame),
+      clear: () => (clears === "at once" ? mixer.cleared(0) : undefined),
+      sendDtmf: () => undefined, hangUp: () => undefined,
+    },
+    ambience: null, record: null, onPlayedOut: () => undefined, onHeard: () => undefined,
+  });
+  const utterance = newUtterance();
+  mixer.play(utterance);
+  const tick = (times: number): void => {
+    for (let time = 0; time < times; time += 1) mixer.tick(0);
+  };
+  tick(5);
+  return { mixer, utterance, tick, sent };
+}
+
+function newUtterance(): Utterance {
+  const utterance = new Utterance(RATE);
+  utterance.push(Int16Array.from({ length: RATE }, (_, at) =>
+    LOUD * Math.sin((2 * Math.PI * HERTZ * at) / RATE)));
+  return utterance;
+}
+
+const heardMs = (sent: number[]): number =>
+  ((sent.findLastIndex((sample) => Math.abs(sample) > 2) + 1) * 1000) / RATE;
+const steepest = (sent: number[]): number =>
+  Math.max(...sent.map((sample, at) => Math.abs(sample - (sent[at - 1] ?? sample))));
+/** From one sample to the next the tone itself goes no further. */
+const SLOPE = (LOUD * 2 * Math.PI * HERTZ) / RATE;
+
+test("[VL234] a reply that is broken off dies away within 5 to 10 ms, which is known at once to be heard", () => {
+  const { mixer, utterance, tick, sent } = speaking("at once");
+  let toldMs = 0;
+  mixer.hold(() => (toldMs = utterance.playedMs));
+  assert.ok(toldMs >= 105 && toldMs <= 110, `${toldMs}`);
+  mixer.hold(() => assert.equal(utterance.playedMs, toldMs));
+  mixer.drop(utterance);
+  tick(5);
+  assert.ok(Math.abs(heardMs(sent) - toldMs) <= 1, `${heardMs(sent)} of ${toldMs}`);
+  assert.ok(steepest(sent) <= SLOPE * 1.05, `${steepest(sent)}`);
+  assert.equal(utterance.playedMs, toldMs);
+});
+
+test("[VL234] what gives way to something else dies away before that begins", () => {
+  const { mixer, utterance, tick, sent } = speaking("at once");
+  const next = newUtterance();
+  mixer.drop(utterance);
+  mixer.play(next);
+  tick(3);
+  assert.ok(utterance.playedMs > 100 && utterance.playedMs <= 110);
+  assert.equal(next.playedMs, 40);
+  assert.ok(steepest(sent) <= SLOPE * 1.05, `${steepest(sent)}`);
+});
+
+test("[VL234] a far end that drops what waits there fades by itself: nothing follows, nothing more is heard", () => {
+  const { mixer, utterance, tick, sent } = speaking("later");
+  let toldMs = 0;
+  mixer.hold(() => (toldMs = utterance.playedMs));
+  tick(2);
+  mixer.cleared(60);
+  assert.equal(toldMs, 40);
+  tick(2);
+  assert.ok(sent.slice(5 * FRAME).every((sample) => sample === 0));
+});
