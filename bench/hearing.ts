@@ -10,6 +10,7 @@ import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import { openSynthesizers, speakWhole } from "#providers/speech/engines.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { wordErrors, wordsOf } from "#support/heard-words.ts";
+import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
 import { createReceived } from "#support/received.ts";
 import { percentile, print, printResult } from "./report.ts";
 
@@ -41,13 +42,10 @@ const FRAMES_PER_SECOND = 50;
 /** As many as one thread serves. */
 const TALKERS = 6;
 const TALKER_SENTENCES = 5;
-const EMBEDDED = { mode: "auto", transcription: null, synthesis: null, deepgram: null,
-  elevenLabs: null, realtime: null, sherpa: null, assemblyAi: null, soniox: null,
-  cartesiaEars: null, cartesiaVoice: null } as const;
 
 const log = createLogger("silent");
 const recogniser = createPocketSphinx(log);
-const flite = openSynthesizers(EMBEDDED, { system: createSystem(), log })("flite");
+const flite = openSynthesizers(NOTHING_SET_UP, { system: createSystem(), log })("flite");
 // The threads of the engines keep no process alive by themselves.
 const alive = setInterval(() => undefined, 1000);
 

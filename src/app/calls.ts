@@ -187,6 +187,8 @@ export function speechConfigOf(config: Config): SpeechConfig {
       config.PARLEY_ASSEMBLYAI_URL, config.PARLEY_ASSEMBLYAI_KEY, config.PARLEY_ASSEMBLYAI_MODEL),
     soniox: keyedVendorOf(
       config.PARLEY_SONIOX_URL, config.PARLEY_SONIOX_KEY, config.PARLEY_SONIOX_MODEL),
+    gladia: keyedVendorOf(
+      config.PARLEY_GLADIA_URL, config.PARLEY_GLADIA_KEY, config.PARLEY_GLADIA_MODEL),
     cartesiaEars: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,
       config.PARLEY_CARTESIA_TRANSCRIPTION_MODEL),
     cartesiaVoice: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,

@@ -1,8 +1,10 @@
-// A WebSocket server on loopback in the place of a vendor's: keeps what comes in, says what a test
-// tells it to and understands nothing. Tests of each vendor bring its messages; the vendor's own
-// SDK connects to it there.
+// A WebSocket server on loopback in the place of a vendor's, which answers requests over HTTP too:
+// keeps what comes in, says what a test tells it to and understands nothing. Tests of each vendor
+// bring its messages; the vendor's own SDK connects to it there.
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders } from "node:http";
+import {
+  createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse,
+} from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
@@ -13,38 +15,53 @@ export interface VendorPeer {
   query: URLSearchParams;
   headers: IncomingHttpHeaders;
   audioBytes: number;
-  /** Sizes of the binary messages. */
+  /** The binary messages, and the size of each. */
+  chunks: Buffer[];
   chunkBytes: number[];
   texts: string[];
   isClosed: boolean;
   /** As it is; an object as JSON. */
   send(data: string | Buffer | object): void;
+  end(code: number, reason: string): void;
   /** Without a closing frame. */
   cut(): void;
   /** Resolves once it holds; looked at whenever something comes in. */
   until(holds: (peer: VendorPeer) => boolean): Promise<void>;
 }
 
+/** A request that is no handshake. */
+export interface VendorPost {
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  body: string;
+  response: ServerResponse;
+}
+
 export interface VendorServer {
   /** `ws://…` */
   url: string;
   /** In order of arrival. */
+  posts: VendorPost[];
   peers: VendorPeer[];
   peer(number: number): Promise<VendorPeer>;
-  /** Answers handshakes with this status instead; null takes them again. */
+  /** Answers handshakes and requests with this status instead; null takes them again. */
   refuse(status: number | null): void;
   close(): Promise<void>;
 }
 
-interface VendorScript {
+export interface VendorScript {
   onOpen?(peer: VendorPeer): void;
   onText?(peer: VendorPeer, text: string): void;
+  /** The response is its to end; `url`: the server's own. Absent: 404. */
+  onPost?(post: VendorPost, url: string): void;
   /** For SDKs that take nothing else. */
   tls?: { key: string; cert: string };
 }
 
 export async function startVendorServer(script: VendorScript = {}): Promise<VendorServer> {
   const peers: VendorPeer[] = [];
+  const posts: VendorPost[] = [];
   let status: number | null = null;
   let waiting: { holds(): boolean; resolve(): void }[] = [];
   const look = (): void => {
@@ -59,6 +76,12 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
   });
   const server = script.tls ? createTlsServer(script.tls) : createServer();
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 4 * 1024 * 1024 });
+  server.on("request", (request, response) => void receive(request).then((post) => {
+    posts.push({ ...post, response });
+    if (status !== null) return response.writeHead(status).end();
+    if (script.onPost) return script.onPost({ ...post, response }, url());
+    return response.writeHead(404).end();
+  }));
   server.on("upgrade", (request, socket, head) => {
     if (status !== null) {
       socket.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
@@ -67,10 +90,11 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
     sockets.handleUpgrade(request, socket, head, (connection) => {
       const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://vendor");
       const peer: VendorPeer = {
-        path, query, headers: request.headers, audioBytes: 0, chunkBytes: [], texts: [],
-        isClosed: false,
+        path, query, headers: request.headers, audioBytes: 0, chunks: [], chunkBytes: [],
+        texts: [], isClosed: false,
         send: (data) => connection.send(
           typeof data === "string" || Buffer.isBuffer(data) ? data : JSON.stringify(data)),
+        end: (code, reason) => connection.close(code, reason),
         cut: () => connection.terminate(),
         until: (holds) => until(() => holds(peer)),
       };
@@ -82,8 +106,11 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  const url = (): string =>
+    `${script.tls ? "wss" : "ws"}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    url: `${script.tls ? "wss" : "ws"}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: url(),
+    posts,
     peers,
     peer: async (number) => {
       await until(() => peers.length > number);
@@ -100,12 +127,20 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
   };
 }
 
+async function receive(request: IncomingMessage): Promise<Omit<VendorPost, "response">> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://vendor");
+  return { path, query, headers: request.headers, body: Buffer.concat(chunks).toString() };
+}
+
 function listen(
   connection: WebSocket, peer: VendorPeer, script: VendorScript, look: () => void,
 ): void {
   connection.on("message", (data: Buffer, isBinary) => {
     if (isBinary) {
       peer.audioBytes += data.length;
+      peer.chunks.push(data);
       peer.chunkBytes.push(data.length);
     } else {
       peer.texts.push(data.toString());

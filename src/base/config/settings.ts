@@ -146,6 +146,15 @@ export const SETTINGS = {
   PARLEY_SONIOX_URL: setting<string | null>({
     default: "https://stt-rt.soniox.com", description: "Server of PARLEY_SONIOX_KEY", parse: url,
   }),
+  PARLEY_GLADIA_KEY: setting<string | null>({
+    default: null, description: "Key of a Gladia account: understands speech", parse: text, secret: true,
+  }),
+  PARLEY_GLADIA_MODEL: setting({
+    default: "solaria-1", description: "Gladia's model", parse: text,
+  }),
+  PARLEY_GLADIA_URL: setting<string | null>({
+    default: "https://api.gladia.io", description: "Server of PARLEY_GLADIA_KEY; with ?region=eu-west or ?region=us-west behind it that region's", parse: url,
+  }),
   PARLEY_CARTESIA_KEY: setting<string | null>({
     default: null, description: "Key of a Cartesia account: understands speech and speaks", parse: text, secret: true,
   }),

@@ -40,6 +40,7 @@ export function transcriberAbilities(code: string, config: SpeechConfig): Transc
       };
     case "cartesia":
       return { hints: true, severalLanguages: false };
+    case "gladia":
     case "openai-compatible":
     case "soniox":
       return { hints: true, severalLanguages: true };

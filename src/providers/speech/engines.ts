@@ -14,6 +14,7 @@ import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
 import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
+import { createGladia } from "./gladia/gladia.ts";
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
@@ -45,6 +46,7 @@ export interface SpeechConfig {
   deepgram: VendorConfig | null;
   assemblyAi: VendorConfig | null;
   soniox: VendorConfig | null;
+  gladia: VendorConfig | null;
   cartesiaEars: VendorConfig | null;
   cartesiaVoice: VendorConfig | null;
   elevenLabs: VendorConfig | null;
@@ -99,6 +101,7 @@ const TRANSCRIBERS: Record<string, Missing> = {
     unset(assemblyAi, "PARLEY_ASSEMBLYAI_KEY")
       ?? unspoken(language === null || assemblyAiHears(assemblyAi?.model ?? "", language)),
   soniox: ({ soniox }) => unset(soniox, "PARLEY_SONIOX_KEY"),
+  gladia: ({ gladia }) => unset(gladia, "PARLEY_GLADIA_KEY"),
   cartesia: ({ cartesiaEars }) => unset(cartesiaEars, "PARLEY_CARTESIA_KEY"),
   "openai-compatible": ({ transcription }) => unset(transcription, "PARLEY_TRANSCRIPTION_URL"),
   "sherpa-onnx": ({ sherpa }, language) =>
@@ -211,7 +214,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
 }
 
 function openTranscribers(
-  { assemblyAi, cartesiaEars, deepgram, sherpa, soniox, transcription }: SpeechConfig,
+  { assemblyAi, cartesiaEars, deepgram, gladia, sherpa, soniox, transcription }: SpeechConfig,
   options: OpenOptions,
 ): (code: string) => Transcriber {
   const { log } = options;
@@ -222,6 +225,7 @@ function openTranscribers(
   }
   if (assemblyAi) transcribers.assemblyai = createAssemblyAi({ ...assemblyAi, ...options });
   if (soniox) transcribers.soniox = createSoniox({ ...soniox, ...options });
+  if (gladia) transcribers.gladia = createGladia({ ...gladia, ...options });
   if (cartesiaEars) transcribers.cartesia = createCartesiaEars({ ...cartesiaEars, ...options });
   if (transcription) {
     transcribers["openai-compatible"] = createOpenAiTranscription({

@@ -8,7 +8,7 @@ import type { ModelFunction } from "#providers/models/port.ts";
 export type Pcm = Int16Array;
 
 export interface TranscriptionOptions {
-  /** Samples per second of what is written: 8000, 16000 or 24000. */
+  /** Samples per second of what is written: 8000 or 16000. */
   rate: number;
   /** `iso_2` code of the language spoken. */
   language: string;

@@ -3,7 +3,7 @@
 // is for fallback/transcriber-fallback.ts. Used by the adaptors that recognise over a WebSocket.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import type { ProviderError } from "#core/faults.ts";
+import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
 import { errorText, recordOf } from "#providers/models/openai-reply.ts";
 import type { Pieces } from "./pieces.ts";
@@ -34,8 +34,8 @@ export interface RecogniserOptions {
 interface RecognitionLinkOptions extends Omit<RecogniserOptions, "model" | "url"> {
   /** As messages for operators call it. */
   vendor: string;
-  /** Where to listen, with the query. */
-  listenUrl: URL;
+  /** Where to listen, with the query; a promise where the vendor is asked for it first. */
+  listenUrl: URL | Promise<URL>;
   headers: Record<string, string>;
   rate: number;
   /** Audio is gathered into messages of this length; 0: it is sent as it comes. */
@@ -53,7 +53,8 @@ interface RecognitionLinkOptions extends Omit<RecogniserOptions, "model" | "url"
 
 export class RecognitionLink {
   readonly #options: RecognitionLinkOptions;
-  readonly #socket: VendorSocket;
+  /** Null until it is known where to listen. */
+  #socket: VendorSocket | null = null;
   readonly #chunk: Pcm;
   #filled = 0;
   /** What is to be sent once the connection is open, in order. */
@@ -65,7 +66,9 @@ export class RecognitionLink {
   constructor(options: RecognitionLinkOptions) {
     this.#options = options;
     this.#chunk = new Int16Array((options.rate * options.chunkMs) / 1000);
-    this.#socket = this.#connect();
+    const { listenUrl } = options;
+    if (listenUrl instanceof URL) this.#connect(listenUrl);
+    else listenUrl.then((url) => this.#connect(url), (error: unknown) => this.#unreachable(error));
   }
 
   /** The end of the audio given to the connection. */
@@ -102,16 +105,24 @@ export class RecognitionLink {
     if (this.#isClosed) return;
     this.flush();
     this.#isClosed = true;
-    if (this.#options.farewell !== null) this.#socket.send(this.#options.farewell);
-    this.#socket.close();
+    if (this.#options.farewell !== null) this.#socket?.send(this.#options.farewell);
+    this.#socket?.close();
     this.#backlog = [];
   }
 
-  #connect(): VendorSocket {
-    const { headers, keepAlive, key, limits, listenUrl, onMessage, system, vendor } = this.#options;
-    return new VendorSocket({
+  #unreachable(error: unknown): void {
+    // The asking is given up when the link is closed.
+    if (this.#isClosed) return;
+    if (!(error instanceof ProviderError)) throw error;
+    this.fail(error);
+  }
+
+  #connect(url: URL): void {
+    if (this.#isClosed) return;
+    const { headers, keepAlive, key, limits, onMessage, system, vendor } = this.#options;
+    this.#socket = new VendorSocket({
       vendor,
-      url: listenUrl,
+      url,
       headers,
       key,
       system,
@@ -128,7 +139,7 @@ export class RecognitionLink {
 
   #opened(): void {
     const { hello } = this.#options;
-    if (hello !== undefined) this.#socket.send(hello);
+    if (hello !== undefined) this.#socket?.send(hello);
     const waiting = this.#backlog;
     this.#backlog = [];
     this.#backlogSamples = 0;
@@ -139,21 +150,21 @@ export class RecognitionLink {
   fail(error: ProviderError): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#socket.close();
+    this.#socket?.close();
     this.#backlog = [];
     this.#options.onFailed(error);
   }
 
   #give(entry: Pcm | string): void {
     if (this.#isClosed) return;
-    if (this.#socket.isOpen) this.#send(entry);
+    if (this.#socket?.isOpen) this.#send(entry);
     else this.#keep(entry);
   }
 
   #send(entry: Pcm | string): void {
-    if (typeof entry === "string") return this.#socket.send(entry);
+    if (typeof entry === "string") return this.#socket?.send(entry);
     this.#sentSamples += entry.length;
-    this.#socket.send(new Uint8Array(entry.buffer, entry.byteOffset, entry.byteLength));
+    this.#socket?.send(new Uint8Array(entry.buffer, entry.byteOffset, entry.byteLength));
   }
 
   #keep(entry: Pcm | string): void {

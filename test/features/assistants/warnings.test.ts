@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
 import { whySynthesizerMissing, whyTranscriberMissing } from "#providers/speech/engines.ts";
+import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
 import { newAssistant, startTestServer, type TestServer } from "#support/server.ts";
 import { parseWav } from "#support/wav.ts";
 
@@ -143,17 +144,12 @@ test("[SP129] settings that the engines of this server have no use for are named
 
 test("[AS60] every catalog row of a vendor has an adaptor", () => {
   const catalogs = loadCatalogs();
-  const config = {
-    mode: "auto", transcription: null, synthesis: null, deepgram: null, assemblyAi: null,
-    soniox: null, cartesiaEars: null, cartesiaVoice: null, elevenLabs: null, realtime: null,
-    sherpa: null,
-  } as const;
   const none = "This server has no such engine.";
-  assert.equal(whySynthesizerMissing(config, { code: "azure", language: null }), none);
+  assert.equal(whySynthesizerMissing(NOTHING_SET_UP, { code: "nonesuch", language: null }), none);
   for (const { code } of catalogs.synthesizers()) {
-    assert.notEqual(whySynthesizerMissing(config, { code, language: null }), none, code);
+    assert.notEqual(whySynthesizerMissing(NOTHING_SET_UP, { code, language: null }), none, code);
   }
   for (const { code } of catalogs.transcribers()) {
-    assert.notEqual(whyTranscriberMissing(config, { code, language: null }), none, code);
+    assert.notEqual(whyTranscriberMissing(NOTHING_SET_UP, { code, language: null }), none, code);
   }
 });

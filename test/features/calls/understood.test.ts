@@ -6,6 +6,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { openSynthesizers, speakWhole } from "#providers/speech/engines.ts";
 import { wordErrors, wordsOf } from "#support/heard-words.ts";
+import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
@@ -19,18 +20,13 @@ after(async () => {
 
 /** What the embedded voice makes of the line. */
 function spoken(text: string): Promise<Int16Array> {
-  const embedded = {
-    mode: "auto", transcription: null, synthesis: null, deepgram: null, elevenLabs: null,
-    realtime: null, sherpa: null, assemblyAi: null, soniox: null,
-    cartesiaEars: null, cartesiaVoice: null,
-  } as const;
   const options = { system: createSystem(), log: createLogger("silent") };
   const voice = {
     rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1,
     similarity: 1, hasEmotion: false,
   } as const;
   return new Promise((resolve, reject) =>
-    speakWhole(openSynthesizers(embedded, options)("flite"), voice, text, (pcm) =>
+    speakWhole(openSynthesizers(NOTHING_SET_UP, options)("flite"), voice, text, (pcm) =>
       (pcm ? resolve(pcm) : reject(new Error("the voice does not speak")))));
 }
 

@@ -21,8 +21,10 @@ import {
   startDeepgramServer, type DeepgramPeer, type DeepgramServer,
 } from "#support/deepgram-server.ts";
 import { speechOf, startElevenLabsServer } from "#support/elevenlabs-server.ts";
+import { HEARING_VENDORS } from "#support/hearing-vendors.ts";
 import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
 import { createReceived, type Received } from "#support/received.ts";
+import { startVendorServer } from "#support/vendor-socket-server.ts";
 
 const RATE = 16_000;
 const FRAME = RATE / 50;
@@ -134,6 +136,37 @@ test("[SP150] a vendor cut off in the middle of any word loses none and doubles 
     stream.close();
   }
 });
+
+for (const vendor of HEARING_VENDORS) {
+  test(`[SP150] ${vendor.name} cut off in the middle of a word is followed by the next, which hears all of it`, async () => {
+    const first = await startVendorServer(vendor.script);
+    closings.push(() => first.close());
+    const [next] = await vendors(1);
+    const system = createSystem();
+    const engines: Record<string, Transcriber> = {
+      first: vendor.create({ url: first.url, key: KEY, model: vendor.model, system, log }),
+      next: createDeepgram({ url: next!.url, key: KEY, model: "nova-3", system, log }),
+    };
+    const { stream, received } = listening(enduringTranscribers(
+      (code) => engines[code]!, () => Object.keys(engines), { system, log })("first"));
+    const peer = await first.peer(0);
+    const pcm = loopbackAudio(SENTENCE, RATE);
+    const half = FRAME * Math.floor(pcm.length / FRAME / 2) + 1;
+    stream.write(pcm.subarray(0, half));
+    vendor.say(peer, "I would like", false);
+    await received.event("partial");
+    first.refuse(503);
+    peer.cut();
+    await received.event("replaced");
+    stream.write(pcm.subarray(half));
+    stream.finalize();
+    for (let number = 0; finals(received) !== SENTENCE; number += 1) {
+      await received.event("final", number);
+    }
+    assert.ok(!received.kinds().includes("failed"));
+    stream.close();
+  });
+}
 
 test("[SP151] the same vendor is asked once more where it had worked, and hears what is not final", async () => {
   const [only] = await vendors(1);

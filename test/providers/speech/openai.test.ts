@@ -5,9 +5,9 @@ import OpenAI, { toFile } from "openai";
 import { monoWav } from "#audio/wav.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
-import type { OpenAiAudioLimits } from "#providers/speech/openai/openai-audio.ts";
 import { createOpenAiSpeech } from "#providers/speech/openai/openai-speech.ts";
 import { createOpenAiTranscription } from "#providers/speech/openai/openai-transcription.ts";
+import type { VendorHttpLimits } from "#providers/speech/vendor-http.ts";
 import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts";
 import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
 import { createReceived } from "#support/received.ts";
@@ -31,7 +31,7 @@ async function started() {
 async function speaking(
   args: {
     rate?: number; voice?: string | null; hasEmotion?: boolean;
-    limits?: Partial<OpenAiAudioLimits>;
+    limits?: Partial<VendorHttpLimits>;
   } = {},
 ) {
   const server = await started();

@@ -1,103 +1,39 @@
-// Recognition by AssemblyAI, Cartesia and Soniox, against a server that says what theirs say; the
-// SDK of each accepts it.
+// Recognition by the vendors that are asked for final texts, against a server that says what theirs
+// say; the SDK of each accepts it.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import Cartesia from "@cartesia/cartesia-js";
+import { GladiaClient, type LiveV2InitRequest } from "@gladiaio/sdk";
 import { SonioxNodeClient } from "@soniox/node";
 import { AssemblyAI } from "assemblyai";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
-import { createAssemblyAi } from "#providers/speech/assemblyai/assemblyai.ts";
-import { createCartesiaEars } from "#providers/speech/cartesia/cartesia-ears.ts";
+import { createGladia } from "#providers/speech/gladia/gladia.ts";
 import { ANSWER_WAIT_MS } from "#providers/speech/pieces.ts";
-import type { Transcriber, TranscriptEvent, TranscriptionOptions } from "#providers/speech/port.ts";
+import type { TranscriptEvent, TranscriptionOptions } from "#providers/speech/port.ts";
 import type { RecogniserOptions } from "#providers/speech/recognition-link.ts";
-import { createSoniox } from "#providers/speech/soniox/soniox.ts";
+import {
+  ASSEMBLYAI, CARTESIA, GLADIA, HEARING_VENDORS, KEY, SONIOX, type HearingVendor,
+} from "#support/hearing-vendors.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { createReceived } from "#support/received.ts";
-import { startVendorServer, type VendorPeer } from "#support/vendor-socket-server.ts";
+import { startVendorServer } from "#support/vendor-socket-server.ts";
 
-const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");
 const closings: (() => Promise<void> | void)[] = [];
 after(async () => {
   for (const close of closings.reverse()) await close();
 });
 
-const second = () => new Int16Array(16_000);
+const second = () => new Int16Array(16_000).fill(7);
 const final = (text: string) => ({ kind: "final", text });
 
-interface Vendor {
-  name: string;
-  model: string;
-  create(options: RecogniserOptions): Transcriber;
-  path: string;
-  /** The words there are of a piece; `isFinal`: and no more will come of it. */
-  say(peer: VendorPeer, text: string, isFinal: boolean): void;
-  /** What asks for the final text. */
-  asks: string;
-  error: { message: object; text: RegExp; retryable: boolean };
-}
-
-let turn = 0;
-const turnOf = (text: string, isFinal: boolean): object => ({
-  type: "Turn", turn_order: turn, turn_is_formatted: false, end_of_turn: isFinal,
-  end_of_turn_confidence: isFinal ? 1 : 0.1, transcript: text, utterance: isFinal ? text : "",
-  words: text.split(" ").filter((word) => word !== "").map((word, at) => ({
-    text: word, start: at * 100, end: at * 100 + 80, confidence: 0.9, word_is_final: isFinal,
-  })),
-});
-const tokensOf = (text: string, isFinal: boolean): object => ({
-  tokens: [
-    { text, start_ms: 0, end_ms: 900, confidence: 0.9, is_final: isFinal },
-    ...(isFinal ? [{ text: "<fin>", is_final: true, confidence: 1 }] : []),
-  ],
-  final_audio_proc_ms: 900, total_audio_proc_ms: 1000,
-});
-
-const VENDORS: Vendor[] = [
-  {
-    name: "AssemblyAI", model: "universal-streaming-multilingual", create: createAssemblyAi,
-    path: "/v3/ws",
-    say: (peer, text, isFinal) => {
-      peer.send(turnOf(text, isFinal));
-      if (isFinal) turn += 1;
-    },
-    asks: '{"type":"ForceEndpoint"}',
-    error: {
-      message: { type: "Error", error_code: 1008, error: `Not authorized: ${KEY}` },
-      text: /^AssemblyAI ended the recognition: Not authorized: (?!.*a-key)/, retryable: false,
-    },
-  },
-  {
-    name: "Cartesia", model: "ink-2", create: createCartesiaEars, path: "/stt/websocket",
-    say: (peer, text, isFinal) => {
-      const about = { request_id: "r", duration: 1, language: "en" };
-      peer.send({ type: "transcript", is_final: isFinal, text, ...about });
-      if (isFinal) peer.send({ type: "flush_done", request_id: "r" });
-    },
-    asks: "finalize",
-    error: {
-      message: { type: "error", status_code: 500, message: `Broken ${KEY}`, request_id: "r" },
-      text: /^Cartesia gives up: Broken (?!.*a-key)/, retryable: true,
-    },
-  },
-  {
-    name: "Soniox", model: "stt-rt-v5", create: createSoniox, path: "/transcribe-websocket",
-    say: (peer, text, isFinal) => peer.send(tokensOf(text, isFinal)),
-    asks: '{"type":"finalize"}',
-    error: {
-      message: { tokens: [], error_code: 503, error_message: `Cannot continue ${KEY}` },
-      text: /^Soniox ended the recognition \(503\): Cannot continue (?!.*a-key)/, retryable: true,
-    },
-  },
-];
-
 async function listening(
-  vendor: Vendor, wanted: Partial<TranscriptionOptions> = {}, args: Partial<RecogniserOptions> = {},
+  vendor: HearingVendor, wanted: Partial<TranscriptionOptions> = {},
+  args: Partial<RecogniserOptions> = {},
 ) {
-  const server = await startVendorServer();
+  const server = await startVendorServer(vendor.script);
   closings.push(() => server.close());
   const transcriber = vendor.create({
     url: server.url, key: KEY, model: vendor.model, system: createSystem(), log, ...args,
@@ -132,8 +68,8 @@ test("[SP160] AssemblyAI's own SDK recognises with the server of the tests", asy
   transcriber.sendAudio(second().buffer);
   await peer.until(({ audioBytes }) => audioBytes === 32_000);
   transcriber.forceEndpoint();
-  await peer.until(({ texts }) => texts.includes(VENDORS[0]!.asks));
-  VENDORS[0]!.say(peer, "hello there", true);
+  await peer.until(ASSEMBLYAI.isAsked);
+  ASSEMBLYAI.say(peer, "hello there", true);
   assert.deepEqual(await heard.event("turn"), { kind: "turn", text: "hello there", isEnd: true });
   await transcriber.close(false);
 });
@@ -152,7 +88,7 @@ test("[SP160] Cartesia's own SDK recognises with the server of the tests", async
   assert.equal(peer.path, "/stt/websocket");
   socket.send("finalize");
   await peer.until(({ texts }) => texts.includes("finalize"));
-  VENDORS[1]!.say(peer, "hello there", true);
+  CARTESIA.say(peer, "hello there", true);
   assert.deepEqual(await heard.event("transcript"), { kind: "transcript", text: "hello there" });
   await heard.event("flush_done");
   socket.close();
@@ -176,19 +112,44 @@ test("[SP160] Soniox' own SDK recognises with the server of the tests", async ()
   await peer.until(({ texts }) => texts.length === 1);
   session.sendAudio(new Uint8Array(second().buffer));
   session.finalize();
-  await peer.until(({ texts }) => texts.includes(VENDORS[2]!.asks));
-  VENDORS[2]!.say(peer, "hello there", true);
+  await peer.until(SONIOX.isAsked);
+  SONIOX.say(peer, "hello there", true);
   assert.match((await heard.event("result")).text, /^hello there/);
   await heard.event("finalized");
   session.close();
 });
 
+test("[SP190] Gladia's own SDK recognises with the server of the tests", async () => {
+  const server = await startVendorServer(GLADIA.script);
+  closings.push(() => server.close());
+  const client = new GladiaClient({ apiKey: KEY, apiUrl: server.url.replace("ws", "http") });
+  const session = client.liveV2().startSession({
+    encoding: "wav/pcm", sample_rate: 16_000, bit_depth: 16, channels: 1,
+  });
+  const heard = createReceived<{ kind: "transcript"; text: string; isFinal: boolean }>();
+  session.on("message", (message) => {
+    if (message.type !== "transcript") return;
+    const { is_final: isFinal, utterance: { text } } = message.data;
+    heard.receive({ kind: "transcript", text, isFinal });
+  });
+  const peer = await server.peer(0);
+  assert.equal(server.posts[0]!.headers["x-gladia-key"], KEY);
+  session.sendAudio(second().buffer);
+  await peer.until(({ audioBytes }) => audioBytes === 32_000);
+  GLADIA.say(peer, "hello", false);
+  GLADIA.say(peer, "Hello there.", true);
+  assert.deepEqual(await heard.event("transcript", 1),
+    { kind: "transcript", text: "Hello there.", isFinal: true });
+  session.endSession();
+});
+
 test("[SP161] the handshake says what is heard and in which language, with the key in a header", async () => {
   const hints = ["Parley", " "];
-  const [assembly, cartesia, soniox] = await Promise.all(
-    VENDORS.map((vendor) => listening(vendor, { rate: 8000, hints, languages: ["en", "de"] })));
-  for (const [number, { peer, transcriber }] of [assembly!, cartesia!, soniox!].entries()) {
-    const { model, name, path } = VENDORS[number]!;
+  const [assembly, cartesia, soniox, gladia] = await Promise.all(HEARING_VENDORS.map((vendor) =>
+    listening(vendor, { rate: 8000, hints, languages: ["en", "de"] })));
+  const all = [assembly!, cartesia!, soniox!, gladia!];
+  for (const [number, { peer, transcriber }] of all.entries()) {
+    const { model, name, path } = HEARING_VENDORS[number]!;
     assert.equal(peer.path, path);
     assert.equal(transcriber.name, `${name} (${model})`);
     assert.equal(transcriber.detectsTurns, false);
@@ -203,7 +164,7 @@ test("[SP161] the handshake says what is heard and in which language, with the k
   assert.deepEqual(Object.fromEntries(cartesia!.peer.query), {
     model: "ink-2", encoding: "pcm_s16le", sample_rate: "8000", language: "en", keyterm: "Parley",
   });
-  const german = await listening(VENDORS[1]!, { language: "de" });
+  const german = await listening(CARTESIA, { language: "de" });
   assert.equal(german.peer.query.get("model"), "ink-whisper");
   assert.equal(soniox!.peer.headers.authorization, `Bearer ${KEY}`);
   await soniox!.peer.until(({ texts }) => texts.length === 1);
@@ -212,9 +173,26 @@ test("[SP161] the handshake says what is heard and in which language, with the k
     language_hints: ["en", "de"], enable_language_identification: true,
     enable_endpoint_detection: false, context: { terms: ["Parley"] },
   });
+  const [asked] = gladia!.server.posts;
+  assert.equal(asked!.headers["x-gladia-key"], KEY);
+  assert.equal(gladia!.peer.query.get("token"), "a-token-of-the-session");
+  const session: LiveV2InitRequest = {
+    encoding: "wav/pcm", bit_depth: 16, sample_rate: 8000, channels: 1, model: "solaria-1",
+    endpointing: 0.3, language_config: { languages: ["en", "de"], code_switching: true },
+    realtime_processing: {
+      custom_vocabulary: true, custom_vocabulary_config: { vocabulary: ["Parley"] },
+    },
+    messages_config: {
+      receive_partial_transcripts: true, receive_final_transcripts: true,
+      receive_speech_events: true, receive_pre_processing_events: false,
+      receive_realtime_processing_events: false, receive_post_processing_events: false,
+      receive_acknowledgments: false, receive_errors: true, receive_lifecycle_events: false,
+    },
+  };
+  assert.deepEqual(JSON.parse(asked!.body), session);
 });
 
-for (const vendor of VENDORS) {
+for (const vendor of HEARING_VENDORS) {
   test(`[SP162] ${vendor.name}: partials replace one another, the final asked for closes the piece`, async () => {
     const { peer, received, stream } = await listening(vendor);
     stream.finalize();
@@ -227,8 +205,8 @@ for (const vendor of VENDORS) {
     vendor.say(peer, "book a table", false);
     await received.event("partial", 1);
     stream.finalize();
-    await peer.until(({ texts }) => texts.includes(vendor.asks));
-    assert.equal(peer.audioBytes, 32_000);
+    await peer.until(vendor.isAsked);
+    assert.equal(vendor.heardBytes(peer), 32_000);
     vendor.say(peer, "Book a table.", true);
     await received.event("final", 1);
     stream.write(second());
@@ -264,10 +242,10 @@ for (const vendor of VENDORS) {
     ]) peer.send(message);
     vendor.say(peer, "hello", false);
     await received.event("partial");
-    peer.send(vendor.error.message);
+    vendor.failure.send(peer);
     const { error } = await received.event("failed");
-    assert.match(error.message, vendor.error.text);
-    assert.equal(error.retryable, vendor.error.retryable);
+    assert.match(error.message, vendor.failure.text);
+    assert.equal(error.retryable, vendor.failure.retryable);
     assert.deepEqual(received.kinds(), ["partial", "failed"]);
     stream.finalize();
     stream.close();
@@ -276,10 +254,65 @@ for (const vendor of VENDORS) {
     const refused = createReceived<TranscriptEvent>();
     vendor.create({ url: server.url, key: KEY, model: vendor.model, system: createSystem(), log })
       .open({ rate: 8000, language: "en", languages: [], hints: [] }, refused.receive);
-    assert.equal((await refused.event("failed")).error.message, `${vendor.name} refuses the key (401)`);
+    assert.match((await refused.event("failed")).error.message, vendor.refusal);
     const cut = await listening(vendor);
     cut.peer.cut();
     assert.equal((await cut.received.event("failed")).error.message,
       `${vendor.name} broke off the connection`);
   });
 }
+
+test("[SP191] Gladia's final texts that came by themselves are not waited for again, words that began are", async () => {
+  const { peer, received, stream } = await listening(GLADIA);
+  stream.write(second());
+  GLADIA.say(peer, "hello there", false);
+  GLADIA.say(peer, "Hello there.", true);
+  assert.deepEqual(await received.event("final"), final("Hello there."));
+  stream.finalize();
+  assert.deepEqual(received.events.at(-1), final(""));
+  assert.equal(GLADIA.isAsked(peer), false);
+  GLADIA.say(peer, "and", false);
+  await received.event("partial", 1);
+  stream.write(second());
+  stream.finalize();
+  await peer.until(GLADIA.isAsked);
+  GLADIA.say(peer, "And bye.", true);
+  assert.deepEqual(await received.event("final", 2), final("And bye."));
+});
+
+test("[SP191] a session of Gladia's without an address, or with a strange one, ends the stream", async () => {
+  for (const answer of ["", "{}", "[", '{"url":7}', '{"url":"http://127.0.0.1/"}', '{"url":"ws://["}']) {
+    const server = await startVendorServer({ onPost: ({ response }) => response.end(answer) });
+    closings.push(() => server.close());
+    const received = createReceived<TranscriptEvent>();
+    const stream = createGladia({
+      url: server.url, key: KEY, model: "solaria-1", system: createSystem(), log,
+    }).open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
+    stream.write(second());
+    const { error } = await received.event("failed");
+    assert.equal(error.message, "Gladia sent no address to listen at", answer);
+    assert.equal(error.retryable, false);
+  }
+});
+
+test("[SP191] a recognition that is over before Gladia has made its session never connects", async () => {
+  const asked = Promise.withResolvers<() => void>();
+  const gone = Promise.withResolvers<void>();
+  const server = await startVendorServer({
+    onPost: ({ response }) => {
+      response.on("close", () => gone.resolve());
+      asked.resolve(() => response.end(JSON.stringify({ url: server.url })));
+    },
+  });
+  closings.push(() => server.close());
+  const received = createReceived<TranscriptEvent>();
+  const stream = createGladia({
+    url: server.url, key: KEY, model: "solaria-1", system: createSystem(), log,
+  }).open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
+  const answer = await asked.promise;
+  stream.close();
+  await gone.promise;
+  answer();
+  await new Promise(setImmediate);
+  assert.deepEqual([received.events, server.peers], [[], []]);
+});

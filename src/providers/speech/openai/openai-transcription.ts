@@ -10,12 +10,11 @@ import { createResampler } from "#audio/resampler.ts";
 import { monoWav } from "#audio/wav.ts";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
-import {
-  asProviderError, createAudioApi, type AudioApi, type OpenAiAudioOptions,
-} from "./openai-audio.ts";
+import { createOpenAiHttp, SPEECH_SERVER, type OpenAiAudioOptions } from "./openai-http.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
+import { asProviderError, type VendorHttp } from "#providers/speech/vendor-http.ts";
 
 const RATE = 16_000;
 const PRE_ROLL_MS = 400;
@@ -34,17 +33,17 @@ const HINTS_CHARS_MAX = 800;
 const Answer = TypeCompiler.Compile(Type.Object({ text: Type.String() }));
 
 export function createOpenAiTranscription(options: OpenAiAudioOptions): Transcriber {
-  const api = createAudioApi(options);
+  const http = createOpenAiHttp(options);
   return {
     name: `OpenAI-compatible (${options.model})`,
     detectsTurns: false,
-    open: (wanted, publish) => new OpenAiTranscriptionStream(options, api, wanted, publish),
+    open: (wanted, publish) => new OpenAiTranscriptionStream(options, http, wanted, publish),
   };
 }
 
 class OpenAiTranscriptionStream implements TranscriberStream {
   readonly #options: OpenAiAudioOptions;
-  readonly #api: AudioApi;
+  readonly #http: VendorHttp;
   readonly #wanted: TranscriptionOptions;
   readonly #publish: (event: TranscriptEvent) => void;
   readonly #abort = new AbortController();
@@ -60,12 +59,12 @@ class OpenAiTranscriptionStream implements TranscriberStream {
 
   constructor(
     options: OpenAiAudioOptions,
-    api: AudioApi,
+    http: VendorHttp,
     wanted: TranscriptionOptions,
     publish: (event: TranscriptEvent) => void,
   ) {
     this.#options = options;
-    this.#api = api;
+    this.#http = http;
     this.#wanted = wanted;
     this.#publish = publish;
   }
@@ -181,12 +180,12 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     const prompt = this.#wanted.hints.join(", ").slice(0, HINTS_CHARS_MAX);
     if (prompt !== "") form.set("prompt", prompt);
     try {
-      const body = await this.#api.post("/audio/transcriptions", form, signal);
+      const body = await this.#http.post("/audio/transcriptions", form, signal);
       const answer = jsonOf(await body.text());
       if (Answer.Check(answer)) return answer.text.trim().slice(0, TEXT_CHARS_MAX);
       throw new ProviderError("the speech server sent something else", { retryable: false });
     } catch (error) {
-      throw asProviderError(error, signal);
+      throw asProviderError(SPEECH_SERVER, error, signal);
     }
   }
 }
