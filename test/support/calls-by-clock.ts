@@ -28,6 +28,7 @@ export const VOICE_SETTINGS: VoiceSettings = {
   interrupt: { allowed: true, threshold: 0.6, confirmMs: 100, wordsMin: 0 },
   isEager: true,
   waitForCustomer: false,
+  greetsAlike: true,
   maxDurationMs: 3_600_000,
   maxSilenceMs: 40_000,
   reengageEveryMs: 30_000,

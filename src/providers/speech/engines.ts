@@ -18,6 +18,7 @@ import { createGladia } from "./gladia/gladia.ts";
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
+import { createPhrases } from "./phrases.ts";
 import { createPocketSphinx, POCKETSPHINX_SPEAKERS_MAX } from "./embedded/pocketsphinx.ts";
 import type {
   NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
@@ -262,10 +263,11 @@ export function openSynthesizers(
   if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
   if (cartesiaVoice) synthesizers.cartesia = createCartesiaVoice({ ...cartesiaVoice, ...options });
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
+  const phrases = createPhrases(options);
   return remembered((code) => {
     const found = synthesizers[code];
     if (!found) throw missing(code);
-    return saidAsWritten(found, "words");
+    return saidAsWritten(phrases.keep(code, found), "words");
   });
 }
 

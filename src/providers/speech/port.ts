@@ -80,6 +80,8 @@ export interface SynthesisOptions {
   similarity: number;
   /** Livelier than the voice's even tone, where the engine can. */
   hasEmotion: boolean;
+  /** All of it will be said in the same words again, so that its audio may be kept. */
+  isFixed?: boolean;
 }
 
 export type SynthesisEvent =

@@ -36,6 +36,8 @@ export interface VoiceSettings {
   /** Replies are begun before the customer's turn is over. */
   isEager: boolean;
   waitForCustomer: boolean;
+  /** Every call is greeted in the same words. */
+  greetsAlike: boolean;
   maxDurationMs: number;
   /** Silence until the customer is spoken to again, then between further attempts. */
   maxSilenceMs: number;
@@ -140,6 +142,7 @@ export function voiceSettingsOf(
     // Words may change the language of what answers them: not before they are all said.
     isEager: known.isEager && known.languages.length < 2,
     waitForCustomer: settings.wait_for_customer,
+    greetsAlike: !settings.initial_message.includes("{{"),
     maxDurationMs: settings.max_duration * 1000,
     maxSilenceMs: settings.max_silence_duration * 1000,
     reengageEveryMs: settings.reengagement_interval * 1000,

@@ -61,6 +61,8 @@ export class VoiceSession implements CallSession {
       playedOut: (utterance) => this.#playedOut(utterance),
       ended: () => this.#ended(),
     });
+    // What is kept is ready when somebody answers.
+    if (options.settings.greetsAlike) this.#speakWhole(this.#newSpeech("greeting"), options.greeting);
   }
 
   #turnSettingsOf(settings: VoiceSettings): TurnSettings {
@@ -193,7 +195,7 @@ export class VoiceSession implements CallSession {
     const settings = this.#settings;
     switch (action.kind) {
       case "greet":
-        return this.#sayWhole("greeting", greeting);
+        return this.#sayWhole(this.#newSpeech("greeting"), greeting);
       case "finalize":
         return this.#input?.finalize();
       case "reply":
@@ -218,9 +220,10 @@ export class VoiceSession implements CallSession {
         this.#beginReply(null);
         return brain.reengage(this.#turn);
       case "leave_message":
-        return this.#sayWhole("note", settings.voicemail.message ?? "");
+        return this.#sayWhole(this.#newSpeech("fixed note"), settings.voicemail.message ?? "");
       case "say_goodbye":
-        return this.#sayWhole("note", goodbyeOf(settings.phrases, action.reason));
+        return this.#sayWhole(
+          this.#newSpeech("fixed note"), goodbyeOf(settings.phrases, action.reason));
       case "answered_by":
         return brain.answeredBy(action.by);
       case "hang_up":
@@ -270,22 +273,27 @@ export class VoiceSession implements CallSession {
     this.#speech = this.#newSpeech("reply", this.#turn);
   }
 
-  #sayWhole(kind: SpeechKind, text: string): void {
-    const speech = this.#newSpeech(kind, null);
+  #sayWhole(speech: Speech, text: string): void {
     this.#speech = speech;
+    this.#speakWhole(speech, text);
+  }
+
+  #speakWhole(speech: Speech, text: string): void {
     speech.write(text);
     speech.end();
   }
 
-  #newSpeech(kind: SpeechKind, turn: number | null): Speech {
+  #newSpeech(as: SpeechKind | "fixed note", turn: number | null = null): Speech {
     const { log } = this.#options;
+    const isFixed = as === "filler" || as === "fixed note"
+      || (as === "greeting" && this.#settings.greetsAlike);
     const speech: Speech = new Speech({
-      kind,
+      kind: as === "fixed note" ? "note" : as,
       turn,
       rate: this.channel.rate,
       voice: () => ({
         synthesizer: this.#synthesizer,
-        options: { ...this.#settings.voice, rate: this.channel.rate },
+        options: { ...this.#settings.voice, rate: this.channel.rate, isFixed },
       }),
       handlers: {
         onAudio: () => this.#audioStarted(speech),
@@ -358,9 +366,8 @@ export class VoiceSession implements CallSession {
     const phrase = phrases[this.#fillerNumber % phrases.length];
     if (phrase === undefined) return;
     this.#fillerNumber += 1;
-    this.#filler = this.#newSpeech("filler", null);
-    this.#filler.write(phrase);
-    this.#filler.end();
+    this.#filler = this.#newSpeech("filler");
+    this.#speakWhole(this.#filler, phrase);
   }
 
   #dropFiller(): void {
@@ -377,7 +384,7 @@ export class VoiceSession implements CallSession {
     if (this.#state.phase !== "listening" && this.#state.phase !== "waiting") return;
     const text = this.#says.shift() ?? "";
     this.#feed({ kind: "saying" });
-    this.#sayWhole("note", text);
+    this.#sayWhole(this.#newSpeech("note"), text);
   }
 
   /** The customer's words that are not answered yet. */
