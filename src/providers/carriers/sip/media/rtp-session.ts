@@ -155,6 +155,7 @@ class Session implements RtpSession {
   agree(agreed: Agreed): void {
     if (this.#isClosed) return;
     const { remote, srtp } = agreed;
+    if (agreed.isHeld !== this.#agreed?.isHeld) this.#line?.order.reset();
     this.#agreed = agreed;
     if (this.#line?.coder.codec !== agreed.codec) this.#change(agreed.codec);
     this.#latch.name(
@@ -202,7 +203,7 @@ class Session implements RtpSession {
     const coder = this.#coders.find((one) => one.codec === codec);
     if (!coder) throw new Error(`${codec} was agreed on and never offered`);
     this.#line = lineOf(coder, this.#options.rate);
-    this.#reception.clockRate = coder.clockRate;
+    this.#reception.clockRate = this.#latch.clockRate = coder.clockRate;
   }
 
   // What goes out
@@ -277,8 +278,10 @@ class Session implements RtpSession {
     const kind = kindOf(packet.payloadType, agreed);
     if (!kind) return;
     const before = this.#latch.current;
-    if (!this.#latch.believes(from, packet.ssrc, nowMs)) return;
-    if (!before || !isSame(before, from)) this.#streamIn = null;
+    if (!this.#latch.believes(from, packet, nowMs)) return;
+    // Another place with the same stream is the same far end behind another address.
+    const hasMoved = !before || !isSame(before, from);
+    if (hasMoved && packet.ssrc !== this.#streamIn) this.#streamIn = null;
     this.#alive();
     if (kind === "key") {
       if (packet.ssrc === this.#streamIn) this.#count(packet, null, nowMs);
@@ -286,7 +289,8 @@ class Session implements RtpSession {
     }
     if (!this.#isOfStream(packet.ssrc)) return;
     this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
-    if (kind === "noise") return;
+    // What is played while a call is on hold is not said to us.
+    if (kind === "noise" || agreed.isHeld) return;
     this.#line?.order.push(packet);
   }
 
