@@ -6,6 +6,7 @@ import { VoiceSession } from "#features/calls/voice/voice-session.ts";
 import { createLegTranscriber } from "#features/calls/voice/leg-transcriber.ts";
 import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 import { createLogger } from "#core/logger.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
 import { createLoopbackCarrier, type CallerScript, type CallerStep } from "#providers/carriers/loopback.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
@@ -91,8 +92,13 @@ export interface PlayedCallOptions {
   record?: (customer: Int16Array, assistant: Int16Array) => void;
   /** Every frame the far end hears. */
   onHeard?: (frame: Int16Array) => void;
-  /** Called once the call is answered, with the session. */
-  during?: (session: VoiceSession, after: (ms: number, run: () => void) => void) => void;
+  /** Called once the call is answered, with the session and what makes the leg say something. */
+  during?: (
+    session: VoiceSession, after: (ms: number, run: () => void) => void,
+    publish: (event: LegEvent) => void,
+  ) => void;
+  /** What the carrier does with a call that is handed on; absent: it is taken. */
+  handOn?: (to: string) => void;
 }
 
 export function playCall(options: PlayedCallOptions): PlayedCall {
@@ -134,16 +140,21 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     });
   };
   let answeredMs = 0;
+  let publishOfLeg = (_event: LegEvent): void => undefined;
   const session: VoiceSession = new VoiceSession({
     settings: { ...VOICE_SETTINGS, ...options.settings },
     durationMaxMs: options.durationMaxMs ?? 3_600_000,
     greeting: options.greeting ?? "Hello, how can I help?",
-    connect: (publish) => carrier.dial({
-      rate: 8000, to: "+15550100", from: null, ringingMs: 30_000,
-    }, (event) => {
-      if (event.kind === "words") words?.receive(event);
-      else publish(event);
-    }),
+    connect: (publish) => {
+      publishOfLeg = publish;
+      const leg = carrier.dial({
+        rate: 8000, to: "+15550100", from: null, ringingMs: 30_000,
+      }, (event) => {
+        if (event.kind === "words") words?.receive(event);
+        else publish(event);
+      });
+      return options.handOn ? Object.assign(leg, { transfer: options.handOn }) : leg;
+    },
     synthesizer: saidAsWritten(
       voicedBy(createLoopbackSynthesizer({ system, synthesisMs })), options.manner ?? "signs"),
     transcriber: words?.transcriber ?? createLoopbackTranscriber({ system, recognitionMs }),
@@ -162,7 +173,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
       ringing: () => undefined,
       answered: () => {
         answeredMs = system.monotonicMs();
-        options.during?.(session, (ms, run) => system.after(ms, run));
+        options.during?.(session, (ms, run) => system.after(ms, run), publishOfLeg);
       },
       answeredBy: (by) => played.answeredBy.push(by),
       reply: (turn, text, _language, ahead) => {

@@ -19,6 +19,8 @@ export type LegEvent =
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
   /** Nobody took the call that was handed on: it goes on here. `detail`: why, as a sentence. */
   | { kind: "transfer_failed"; detail?: string }
+  /** The far end has put the call on hold, or taken it up again: meanwhile nobody is there. */
+  | { kind: "held"; isHeld: boolean }
   /** Whether the far end's sound comes; it does until it has not for some seconds. */
   | { kind: "sound"; isComing: boolean }
   /**

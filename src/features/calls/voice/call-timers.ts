@@ -10,6 +10,8 @@ const REENGAGEMENTS_MAX = 3;
 /** Before the end of a call that runs out of time, for a goodbye. */
 const GOODBYE_MS = 8000;
 const DIGITS_MAX = 64;
+/** So long a call waits on hold; nobody takes it up any more then. */
+const HOLD_MS_MAX = 10 * 60_000;
 
 export type TimerSettings = Pick<
   VoiceSettings, "keypad" | "maxDurationMs" | "maxInitialSilenceMs" | "maxSilenceMs" | "reengageEveryMs"
@@ -39,10 +41,13 @@ export interface TimerState {
   /** Keys that may go on. */
   readonly digits: string;
   readonly digitMs: number;
+  /** On hold since then; null: it is not. */
+  readonly heldMs: number | null;
 }
 
 export const TIMERS_START: TimerState = {
   answeredMs: 0, quietMs: 0, hasSpoken: false, reengagements: 0, digits: "", digitMs: 0,
+  heldMs: null,
 };
 
 export type TimerEvent =
@@ -51,6 +56,8 @@ export type TimerEvent =
   /** Somebody speaks, or something else shows that the call goes on. */
   | { kind: "activity" }
   | { kind: "dtmf"; digit: string }
+  /** The customer has put the call on hold, or taken it up again. */
+  | { kind: "held"; isHeld: boolean }
   /** `mayLeave`: a goodbye makes sense, and none is being said. */
   | { kind: "check_duration"; mayLeave: boolean }
   | { kind: "check_keypad" }
@@ -86,12 +93,17 @@ export function reduceTimers(
       const digits = state.digits.length < DIGITS_MAX ? state.digits + event.digit : state.digits;
       return only({ ...state, digits, digitMs: nowMs, quietMs: nowMs });
     }
+    case "held":
+      // Whoever presses the key of hold is there.
+      return only({
+        ...state, hasSpoken: true, quietMs: nowMs, heldMs: event.isHeld ? nowMs : null,
+      });
     case "check_duration":
       return { state, action: checkDuration(settings, state, event.mayLeave, nowMs) };
     case "check_keypad":
       return checkKeypad(settings, state, nowMs);
     case "check_silence":
-      return event.isBusy || state.digits !== ""
+      return event.isBusy || state.digits !== "" || state.heldMs !== null
         ? only({ ...state, quietMs: nowMs })
         : checkSilence(settings, state, nowMs);
   }
@@ -99,8 +111,10 @@ export function reduceTimers(
 
 function checkDuration(
   { maxDurationMs, durationReason: reason }: TimerSettings,
-  { answeredMs }: TimerState, mayLeave: boolean, nowMs: number,
+  { answeredMs, heldMs }: TimerState, mayLeave: boolean, nowMs: number,
 ): TimerAction | null {
+  const isForgotten = heldMs !== null && nowMs - heldMs >= HOLD_MS_MAX;
+  if (isForgotten) return { kind: "hang_up", reason: "silence" };
   const talkedMs = nowMs - answeredMs;
   if (talkedMs >= maxDurationMs) return { kind: "hang_up", reason };
   const isDue = maxDurationMs > 2 * GOODBYE_MS && talkedMs >= maxDurationMs - GOODBYE_MS;

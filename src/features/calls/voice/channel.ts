@@ -26,6 +26,8 @@ interface ChannelHandlers {
   beep(): void;
   dtmf(digit: string): void;
   answeredBy(by: AnsweredBy): void;
+  /** The customer has put the call on hold, or taken it up again. */
+  held(isHeld: boolean): void;
   transferFailed(): void;
   /** The frame of this tick has been sent. */
   frame(): void;
@@ -135,6 +137,9 @@ export class Channel<Said extends Spoken = Spoken> {
         return this.#cleared(event.droppedMs);
       case "answered_by":
         return this.#handlers.answeredBy(event.by);
+      case "held":
+        this.mixer.onHold(event.isHeld);
+        return this.#handlers.held(event.isHeld);
       case "transfer_failed":
         return this.#handlers.transferFailed();
       case "ended":

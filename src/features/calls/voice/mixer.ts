@@ -41,6 +41,8 @@ export class Mixer {
   #held = false;
   /** The end of what was broken off: goes out with the next frame, and is counted as played. */
   #tail: Pcm | null = null;
+  /** Nobody hears what is sent: it waits. */
+  #isOnHold = false;
   #input: Pcm[] = [];
   #partial: Pcm;
   #partialLength = 0;
@@ -92,6 +94,12 @@ export class Mixer {
   resume(): void {
     this.#speaking?.rewindToWord();
     this.#held = false;
+  }
+
+  /** The other end has put the call on hold, or taken it up again. */
+  onHold(isHeld: boolean): void {
+    if (this.#isOnHold && !isHeld && this.#speaking?.wasHeard) this.#speaking.rewindToWord();
+    this.#isOnHold = isHeld;
   }
 
   /** Nothing more of this one is played. */
@@ -182,6 +190,7 @@ export class Mixer {
       this.#options.onPlayedOut(utterance);
       return null;
     }
+    if (this.#isOnHold) return null;
     const frame = new Int16Array(this.#samples);
     utterance.read(frame);
     if (!utterance.isAudible) this.#listenFor(utterance, frame);

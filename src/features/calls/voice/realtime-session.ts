@@ -71,6 +71,7 @@ export class RealtimeSession implements CallSession {
       beep: () => this.#leaveMessage(),
       dtmf: (digit) => void this.#reduceTimers({ kind: "dtmf", digit }),
       answeredBy: (by) => this.#machine?.judge(by, this.channel.nowMs()),
+      held: (isHeld) => void this.#reduceTimers({ kind: "held", isHeld }),
       transferFailed: () => {
         this.#ending = null;
         this.say(this.#settings.phrases.notConnected);

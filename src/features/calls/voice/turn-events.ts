@@ -39,6 +39,8 @@ export type TurnEvent =
   | { kind: "end_after_speech"; reason: EndReason }
   /** The call was to be handed on and was not: the talk goes on. */
   | { kind: "transfer_failed" }
+  /** The customer has put the call on hold, or taken it up again. */
+  | { kind: "held"; isHeld: boolean }
   | { kind: "beep" }
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" };
 

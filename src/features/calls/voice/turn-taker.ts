@@ -8,7 +8,7 @@ import {
   judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
 } from "./answering-machines.ts";
 import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
-import { TIMERS_START } from "./call-timers.ts";
+import { reduceTimers, TIMERS_START } from "./call-timers.ts";
 import {
   askFinal, discard, FINAL_LATEST_MS, forgetTurn, hangUp, isFinalDue, joined, said, think, timers,
   written, type Draft,
@@ -48,7 +48,9 @@ export function reduceTurn(
   nowMs: number,
 ): Reduced {
   // A talk that was handed on, and came back, is not over.
-  if (state.phase === "over" && event.kind !== "transfer_failed") return { state, actions: NOTHING };
+  if (state.phase === "over" && event.kind !== "transfer_failed") {
+    return event.kind === "tick" ? settleHandedOn(settings, state, nowMs) : { state, actions: NOTHING };
+  }
   const draft: Draft = { state: { ...state }, actions: [], settings, nowMs };
   receive(draft, event);
   if (draft.state.phase !== "dialling") settle(draft);
@@ -72,6 +74,7 @@ function receive(draft: Draft, event: TurnEvent): void {
       if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
       return;
     case "dtmf":
+    case "held":
       return void timers(draft, event);
     case "audio_started":
       state.phase = "speaking";
@@ -101,6 +104,15 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "answered_by":
       return judge(draft, event.by === "unknown" ? null : event.by);
   }
+}
+
+/** The carrier has not said whether somebody took the call: its time passes all the same. */
+function settleHandedOn(settings: TurnSettings, state: TurnState, nowMs: number): Reduced {
+  if (state.ending !== "transferred") return { state, actions: NOTHING };
+  const { action } = reduceTimers(
+    settings, state.timers, { kind: "check_duration", mayLeave: false }, nowMs);
+  if (action?.kind !== "hang_up") return { state, actions: NOTHING };
+  return { state: { ...state, ending: action.reason }, actions: [action] };
 }
 
 function answered(draft: Draft): void {

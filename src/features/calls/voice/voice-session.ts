@@ -53,6 +53,7 @@ export class VoiceSession implements CallSession {
       beep: () => this.#feed({ kind: "beep" }),
       dtmf: (digit) => this.#feed({ kind: "dtmf", digit }),
       answeredBy: (by) => this.#feed({ kind: "answered_by", by }),
+      held: (isHeld) => this.#feed({ kind: "held", isHeld }),
       transferFailed: () => {
         this.#feed({ kind: "transfer_failed" });
         this.say(this.#settings.phrases.notConnected);

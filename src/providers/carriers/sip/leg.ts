@@ -67,6 +67,7 @@ export class SipLeg implements Leg {
   #isOver = false;
   #hasRung = false;
   #isAnswered = false;
+  #isHeld = false;
   /** Telephone events were agreed on, or nothing is agreed on yet. */
   #hasEvents = true;
   /** Runs out while nobody has reported what became of a transfer. */
@@ -179,6 +180,7 @@ export class SipLeg implements Leg {
     if (this.#isAnswered) return;
     this.#isAnswered = true;
     this.#publish({ kind: "answered" });
+    if (this.#isHeld) this.#publish({ kind: "held", isHeld: true });
   }
 
   /** Idempotent. */
@@ -201,6 +203,9 @@ export class SipLeg implements Leg {
     const isAllowed = mayLeadTo(remote.host, this.#peerHost, this.#options.mayReach);
     const host = plainHost(isAllowed ? remote.host : this.#peerHost);
     this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
+    if (agreed.isHeld === this.#isHeld) return;
+    this.#isHeld = agreed.isHeld;
+    if (this.#isAnswered) this.#publish({ kind: "held", isHeld: agreed.isHeld });
   }
 
   #publish(event: LegEvent): void {
