@@ -7,7 +7,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
-import { openSynthesizers, speakWhole } from "#providers/speech/engines.ts";
+import { openSynthesizers, speakWhole } from "#providers/speech/opening.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { wordErrors, wordsOf } from "#support/heard-words.ts";
 import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";

@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { createLogger } from "#core/logger.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
-import { speakWhole } from "#providers/speech/engines.ts";
+import { speakWhole } from "#providers/speech/opening.ts";
 import { flow, makePdf } from "#support/documents.ts";
 import { noSipp } from "#support/sipp.ts";
 import { load, start, stop, type Subject } from "./load.ts";

@@ -10,7 +10,7 @@ import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createEmbeddedVoices, espeakMissing } from "#providers/speech/embedded/embedded-voices.ts";
 import { createFvad } from "#providers/speech/embedded/fvad.ts";
 import { createSilero } from "#providers/speech/embedded/silero.ts";
-import { speakWhole } from "#providers/speech/engines.ts";
+import { speakWhole } from "#providers/speech/opening.ts";
 import type { Pcm, Vad } from "#providers/speech/port.ts";
 import { percentile, print, printResult } from "./report.ts";
 

@@ -1,6 +1,6 @@
 // Builds the program into dist/ (`npm run build`): server, commands and threads bundled, pages
 // bundled and compressed, the client with its types. Swapped in whole, so that dist/ is never half.
-import { build, stop } from "esbuild";
+import { build, stop, type Plugin } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,18 @@ const NEXT = join(ROOT, `dist.${process.pid}`);
 const EXTERNAL = [
   "better-sqlite3", "sqlite-vec", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
   "@ricky0123/vad-web", "eld", "pdfjs-dist", "piscina", "swagger-ui-dist", "esbuild",
+  "sucrase",
 ];
 /** CommonJS inside a bundle asks for Node's own modules this way. */
 const REQUIRE = `import { createRequire as createRequireOf } from "node:module";
 const require = createRequireOf(import.meta.url);`;
+
+/** Parsers of undici as text, of which a thread loads one, and that with its first request. */
+const parsersOfUndici: Plugin = {
+  name: "parsers of undici",
+  setup: ({ onResolve }) => onResolve({ filter: /\/(?:llhttp_simd|llhttp)-wasm\.js$|milo\/(?:no-)?simd\.js$/ },
+    ({ path }) => ({ path: path.replace(/^(?:\.+\/)+/, "undici/lib/"), external: true })),
+};
 
 const workers = readdirSync(join(ROOT, "workers")).filter((file) => file.endsWith(".ts"))
   .map((file) => [file.slice(0, -".ts".length), join(ROOT, "workers", file)]);
@@ -29,7 +37,9 @@ async function buildProgram(): Promise<void> {
       ...Object.fromEntries(workers),
     },
     outdir: NEXT, bundle: true, splitting: true, format: "esm", platform: "node", target: "node22",
-    external: EXTERNAL, banner: { js: REQUIRE }, legalComments: "none", logLevel: "warning",
+    external: EXTERNAL, plugins: [parsersOfUndici], banner: { js: REQUIRE },
+    // A source is in memory once for each thread. Names stay, for stack traces.
+    minifySyntax: true, minifyWhitespace: true, legalComments: "none", logLevel: "warning",
   });
 }
 

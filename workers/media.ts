@@ -11,7 +11,7 @@ import type { FromCarrier, ToCarrier, ToMedia } from "#features/calls/voice/prot
 import { createLogger, type LogLevel } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { preferThisThread } from "#core/thread-priority.ts";
-import { openEngines } from "#providers/speech/engines.ts";
+import { openEngines } from "#providers/speech/opening.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
 import { createSipCarrier } from "#providers/carriers/sip/sip.ts";

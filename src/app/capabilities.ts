@@ -11,9 +11,11 @@ import type { System } from "#core/system.ts";
 import type { ModelCatalog } from "#providers/models/catalog.ts";
 import { synthesizerAbilities, transcriberAbilities } from "#providers/speech/abilities.ts";
 import {
-  chooseSynthesizer, chooseTranscriber, openSynthesizers, speakWhole, whyNoTranscriber,
-  whySynthesizerMissing, whyTranscriberMissing, type SpeechConfig,
+  chooseSynthesizer, chooseTranscriber, whyNoTranscriber, whySynthesizerMissing,
+  whyTranscriberMissing, type SpeechConfig,
 } from "#providers/speech/engines.ts";
+import type { openSynthesizers } from "#providers/speech/opening.ts";
+import type { Pcm } from "#providers/speech/port.ts";
 import type { Storage } from "#storage/storage.ts";
 
 interface CapabilityOptions {
@@ -61,16 +63,18 @@ function createSpeaker(
   { speech, system, log }: CapabilityOptions, engineOf: (voice: Voice) => string | null,
 ): Parameters<typeof createVoicePreviews>[0]["speak"] {
   let synthesizers: ReturnType<typeof openSynthesizers> | null = null;
-  return (voice, language, text) => new Promise((resolve) => {
+  return async (voice, language, text) => {
     const code = engineOf(voice);
-    if (code === null) return resolve(null);
+    if (code === null) return null;
+    const { openSynthesizers, speakWhole } = await import("#providers/speech/opening.ts");
     synthesizers ??= openSynthesizers(speech, { system, log });
     const wanted = {
       rate: PREVIEW_RATE, voice: voiceCodeOf(voice, code), gender: voice.gender, language,
       speed: 1, stability: 0.7, similarity: 0.5, hasEmotion: false,
     };
-    speakWhole(synthesizers(code), wanted, text, (pcm) => {
-      resolve(pcm === null || pcm.length === 0 ? null : monoWav([pcm], PREVIEW_RATE));
-    });
-  });
+    const spoken = Promise.withResolvers<Pcm | null>();
+    speakWhole(synthesizers(code), wanted, text, spoken.resolve);
+    const pcm = await spoken.promise;
+    return pcm === null || pcm.length === 0 ? null : monoWav([pcm], PREVIEW_RATE);
+  };
 }

@@ -7,7 +7,7 @@ import { mixInto } from "#audio/mix.ts";
 import { createLogger } from "#core/logger.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createEmbeddedVoices, espeakMissing } from "#providers/speech/embedded/embedded-voices.ts";
-import { speakWhole } from "#providers/speech/engines.ts";
+import { speakWhole } from "#providers/speech/opening.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 export const SOUND_RATE = 8000;

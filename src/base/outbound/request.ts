@@ -4,8 +4,9 @@
 import { lookup as resolve, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { setImmediate as nextPhase } from "node:timers/promises";
-import { Agent, buildConnector, Client, request as send, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
+import { Agent, buildConnector, Client, request as send } from "./undici.ts";
 
 const CONNECT_MS = 3000;
 const IDLE_CONNECTION_MS = 4000;

@@ -7,7 +7,9 @@ import {
   type TProperties,
   type TSchema,
 } from "@sinclair/typebox";
-import { TypeCompiler, ValueErrorType, type ValueError } from "@sinclair/typebox/compiler";
+import {
+  TypeCompiler, ValueErrorType, type TypeCheck, type ValueError,
+} from "@sinclair/typebox/compiler";
 import { isUtf8 } from "node:buffer";
 import { Fault, fieldFault, type FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -169,15 +171,16 @@ interface ValidationOptions {
 }
 
 /**
- * Compiles the schema once; the returned function throws a Fault 422 that lists every field at
- * fault, unless the schema is `collectingErrors`.
+ * Compiles the schema once, when it is first asked; the returned function throws a Fault 422 that
+ * lists every field at fault, unless the schema is `collectingErrors`.
  */
 export function compileValidation<T extends TObject>(
   schema: T,
   options: ValidationOptions = {},
 ): Validate<Static<T>> {
-  const compiled = TypeCompiler.Compile(schema);
+  let compiled: TypeCheck<T> | null = null;
   return (value) => {
+    compiled ??= TypeCompiler.Compile(schema);
     const coerced = coerceObject(schema, value);
     if (compiled.Check(coerced)) return coerced as Static<T>;
     const errors = collectErrors(compiled.Errors(coerced));

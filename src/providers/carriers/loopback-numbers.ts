@@ -1,7 +1,7 @@
 // What the numbers of the loopback carrier do, so that every way a call can go may be tried without
 // a telephone. Opened by the media thread.
 import type { System } from "#core/system.ts";
-import type { Engines } from "#providers/speech/engines.ts";
+import type { Engines } from "#providers/speech/opening.ts";
 import { createLoopbackCarrier, type CallerScript } from "./loopback.ts";
 import type { Carrier } from "./port.ts";
 

@@ -1,9 +1,9 @@
 // Embeddings from any server that speaks OpenAI's dialect (OpenAI, Ollama, vLLM, llama.cpp).
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { Agent, request } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { Agent, request } from "#outbound/undici.ts";
 import type { Embedder } from "./port.ts";
 
 const Answer = TypeCompiler.Compile(Type.Object({

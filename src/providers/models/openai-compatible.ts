@@ -1,13 +1,13 @@
 // Models behind any server that speaks OpenAI's streaming chat completions (OpenAI, Ollama,
 // vLLM, llama.cpp). Made by the catalog, read by the engine through the port. Here: the adaptor,
 // its retries and what it sends; openai-exchange.ts has the HTTP, openai-reply.ts the reading.
-import { Pool } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
 import { Exchange, type ModelLimits } from "./openai-exchange.ts";
 import { jsonOf } from "#core/values.ts";
+import { Pool } from "#outbound/undici.ts";
 import { Reply, listOf, recordOf, textOf } from "./openai-reply.ts";
 import type { LanguageModel, ModelDelta, ModelMessage, ModelRequest } from "./port.ts";
 

@@ -1,9 +1,9 @@
 // What each speech engine can do with an assistant's settings, in one table: who opens a call asks
 // it, and so does what warns an owner that a setting acts on nothing here.
-import { assemblyAiHearsSeveral } from "./assemblyai/assemblyai.ts";
-import { deepgramHearsSeveral } from "./deepgram/deepgram.ts";
 import type { SpeechConfig } from "./engines.ts";
-import { takesInstructions } from "./openai/openai-speech.ts";
+import {
+  assemblyAiHearsSeveral, deepgramHearsSeveral, openAiTakesInstructions,
+} from "./vendor-models.ts";
 
 interface SynthesizerAbilities {
   /** `voice_stability` and `voice_similarity`. */
@@ -24,7 +24,7 @@ export function synthesizerAbilities(code: string, config: SpeechConfig): Synthe
     case "elevenlabs":
       return { stability: true, emotion: true };
     case "openai-compatible":
-      return { stability: false, emotion: takesInstructions(config.synthesis?.model ?? "") };
+      return { stability: false, emotion: openAiTakesInstructions(config.synthesis?.model ?? "") };
     default:
       return { stability: false, emotion: false };
   }

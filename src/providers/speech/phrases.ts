@@ -1,6 +1,6 @@
 // What a call says in the same words again and again (its greeting, fillers, goodbyes) is spoken by
 // the engine once and kept: it is heard in the first frame, and costs nothing the second time.
-// Stands before each engine on its own (engines.ts), so that what is kept is that engine's, whoever
+// Stands before each engine on its own (opening.ts), so that what is kept is that engine's, whoever
 // speaks where another has failed. Bounded by bytes, by age, and by what was not asked for longest.
 import type { System } from "#core/system.ts";
 import type { SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer } from "./port.ts";

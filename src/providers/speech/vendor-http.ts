@@ -1,8 +1,9 @@
 // The HTTP half of speech vendors: requests with their deadlines and refusals. Used by the adaptors
 // that send a request for each text or recording, and by those that ask for a socket's address so.
-import { Agent, request, type Dispatcher, type FormData } from "undici";
+import type { Dispatcher, FormData } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
+import { Agent, request } from "#outbound/undici.ts";
 import { errorText } from "#providers/models/openai-reply.ts";
 import { assertKey } from "./vendor-socket.ts";
 

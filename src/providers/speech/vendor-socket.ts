@@ -2,9 +2,11 @@
 // silence of the peer, closing. Used by the adaptors that speak over one.
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
-import { Client, ping, WebSocket, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
+import { ping, WebSocket } from "undici/lib/web/websocket/websocket.js";
 import { ProviderError } from "#core/faults.ts";
 import type { System, Timer } from "#core/system.ts";
+import { Client } from "#outbound/undici.ts";
 import { errorText, textOf } from "#providers/models/openai-reply.ts";
 
 export interface VendorSocketLimits {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
-import { openSynthesizers, speakWhole } from "#providers/speech/engines.ts";
+import { openSynthesizers, speakWhole } from "#providers/speech/opening.ts";
 import { wordErrors, wordsOf } from "#support/heard-words.ts";
 import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";

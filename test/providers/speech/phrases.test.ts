@@ -5,7 +5,7 @@ import { ProviderError } from "#core/faults.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
-import { speakWhole } from "#providers/speech/engines.ts";
+import { speakWhole } from "#providers/speech/opening.ts";
 import { createPhrases, PHRASE_AGE_MS_MAX } from "#providers/speech/phrases.ts";
 import type { SynthesisEvent, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";

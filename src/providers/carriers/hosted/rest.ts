@@ -1,8 +1,8 @@
 // A small client of a vendor's REST interface: one request, one bounded JSON answer, no retry and
 // no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
-import { Agent, request } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
+import { Agent, request } from "#outbound/undici.ts";
 import type { Dialled } from "./port.ts";
 
 export interface RestLimits {

@@ -22,11 +22,6 @@ const NEWS = new Set([
 ]);
 /** Codes of errors that come again however often it is tried. */
 const LASTING_ERRORS = new Set([1008, 3006, 4001, 4002, 4003]);
-/** Models that understand some languages alone; others are believed. */
-const LANGUAGES: Record<string, readonly string[]> = {
-  "universal-streaming-english": ["en"],
-  "universal-streaming-multilingual": ["en", "es", "de", "fr", "pt", "it"],
-};
 
 const Turn = Type.Object({
   type: Type.Literal("Turn"),
@@ -43,14 +38,6 @@ const errorCheck = TypeCompiler.Compile(Type.Object({
   error_code: Type.Optional(Type.Number()),
   error: Type.String(),
 }));
-
-/** Whether the model understands the language. */
-export const assemblyAiHears = (model: string, language: string): boolean =>
-  LANGUAGES[model]?.includes(language) ?? true;
-
-/** Whether the model follows a speaker from one language into another. */
-export const assemblyAiHearsSeveral = (model: string): boolean =>
-  LANGUAGES[model]?.length !== 1;
 
 export function createAssemblyAi(args: RecogniserOptions): Transcriber {
   assertKey(args.key);

@@ -9,6 +9,7 @@ import type {
 import {
   boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
 } from "#providers/speech/recognition-link.ts";
+import { deepgramHearsSeveral } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
 /** Deepgram hangs up after 10 s without audio or a sign of life. */
@@ -51,10 +52,6 @@ export const CLOSE_STREAM = JSON.stringify({ type: "CloseStream" });
 
 export const keyHeader = (key: string | null): Record<string, string> =>
   key === null ? {} : { authorization: `Token ${key}` };
-
-/** Whether the model follows a speaker from one language into another. */
-export const deepgramHearsSeveral = (model: string): boolean =>
-  /^nova-3|^flux-.*-multi$/.test(model);
 
 export function createDeepgram(args: RecogniserOptions): Transcriber {
   assertKey(args.key);

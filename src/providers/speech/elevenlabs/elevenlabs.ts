@@ -24,6 +24,7 @@ import { createLines, type Lines } from "#providers/speech/spare-lines.ts";
 import {
   MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
 } from "#providers/speech/synthesis-link.ts";
+import { elevenLabsIsTold, elevenLabsSpeaks } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
 
 /** Silence of ours after which the vendor closes; the most it allows. */
@@ -37,13 +38,6 @@ const RESAMPLED_RATE = 24_000;
 const EMOTION_STYLE = 0.3;
 /** Each connection has this one context. */
 const CONTEXT = "utterance";
-/** Others hear the language from the text, and refuse the parameter. */
-const TOLD_LANGUAGE = /^eleven_(flash|turbo)_v2_5/;
-/** What those models know; one they do not is refused, so it is left for them to guess. */
-const LANGUAGES = new Set([
-  "ar", "bg", "cs", "da", "de", "el", "en", "es", "fi", "fil", "fr", "hi", "hr", "hu", "id", "it",
-  "ja", "ko", "ms", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sv", "ta", "tr", "uk", "vi", "zh",
-]);
 /** `error` of messages that end a connection for a reason that passes. */
 const PASSING_ERRORS = new Set([
   "rate_limit_exceeded", "too_many_concurrent_requests", "concurrent_limit_exceeded",
@@ -75,16 +69,12 @@ export function createElevenLabs(args: ElevenLabsOptions): Synthesizer {
   };
 }
 
-/** Whether the model is known to speak the language; of models not known here it is believed. */
-export const elevenLabsSpeaks = (model: string, language: string): boolean =>
-  !TOLD_LANGUAGE.test(model) || LANGUAGES.has(language);
-
 const wireRate = (rate: number): number => (RATES.includes(rate) ? rate : RESAMPLED_RATE);
 
 function speakUrl({ url, model }: ElevenLabsOptions, options: SynthesisOptions): URL {
   const voice = options.voice ?? DEFAULT_VOICES[options.gender];
   const language = options.language === "tl" ? "fil" : options.language;
-  const isTold = TOLD_LANGUAGE.test(model) && elevenLabsSpeaks(model, language);
+  const isTold = elevenLabsIsTold(model) && elevenLabsSpeaks(model, language);
   return socketUrl(url, `/v1/text-to-speech/${encodeURIComponent(voice)}/multi-stream-input`, [
     ["model_id", model],
     ...(isTold ? [["language_code", language] as [string, string]] : []),

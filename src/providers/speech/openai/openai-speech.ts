@@ -2,6 +2,7 @@
 import { createOpenAiHttp, SPEECH_SERVER, type OpenAiAudioOptions } from "./openai-http.ts";
 import type { Synthesizer } from "#providers/speech/port.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
+import { openAiTakesInstructions } from "#providers/speech/vendor-models.ts";
 
 /** What `response_format: "pcm"` means: 16-bit mono at this rate. */
 const PCM_RATE = 24_000;
@@ -9,9 +10,6 @@ const DEFAULT_VOICES = { female: "alloy", male: "onyx" } as const;
 
 const EMOTION = "Speak warmly and naturally, with the feeling the words call for: pleased at good "
   + "news, sorry and calm at bad, curious in questions. Never exaggerate.";
-
-/** Older models refuse them. */
-export const takesInstructions = (model: string): boolean => !/^tts-1/.test(model);
 
 interface OpenAiSpeechOptions extends OpenAiAudioOptions {
   /** Used whatever the assistant's voice is, for servers have their own; null: the assistant's. */
@@ -32,7 +30,7 @@ export function createOpenAiSpeech(options: OpenAiSpeechOptions): Synthesizer {
           voice: voice ?? own ?? DEFAULT_VOICES[gender],
           input,
           speed,
-          ...(hasEmotion && takesInstructions(model) ? { instructions: EMOTION } : {}),
+          ...(hasEmotion && openAiTakesInstructions(model) ? { instructions: EMOTION } : {}),
           response_format: "pcm",
         }, signal),
     }, wanted, publish),

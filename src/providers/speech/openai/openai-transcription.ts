@@ -5,7 +5,7 @@
 // twice the audio. Silence is never sent, as models of this kind hear words in it.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { FormData } from "undici";
+import { FormData } from "undici/lib/web/fetch/formdata.js";
 import { createResampler } from "#audio/resampler.ts";
 import { monoWav } from "#audio/wav.ts";
 import { ProviderError } from "#core/faults.ts";

@@ -24,21 +24,25 @@ function withLists<P extends object, Row>(
   };
 }
 
+
+/** Statements are compiled when they first run: a server at rest has needed few of the hundreds. */
 export function createSql(db: Db): Sql {
   return {
     engine: "sqlite",
     prepare: <P extends object, Row>(text: string): Statement<P, Row> => {
-      const prepared = db.prepare<[object], Row>(text);
+      const compile = () => db.prepare<[object], Row>(text);
+      let compiled: ReturnType<typeof compile> | null = null;
+      const prepared = () => (compiled ??= compile());
       const statement: Statement<P, Row> = {
-        get: (parameters) => prepared.get(parameters),
+        get: (parameters) => prepared().get(parameters),
         one: (parameters) => {
-          const row = prepared.get(parameters);
+          const row = prepared().get(parameters);
           if (row === undefined) throw new Error(`a statement returned no row: ${text}`);
           return row;
         },
-        all: (parameters) => prepared.all(parameters),
-        run: (parameters) => prepared.run(parameters),
-        insert: (parameters) => Number(prepared.run(parameters).lastInsertRowid),
+        all: (parameters) => prepared().all(parameters),
+        run: (parameters) => prepared().run(parameters),
+        insert: (parameters) => Number(prepared().run(parameters).lastInsertRowid),
       };
       const lists = [...text.matchAll(LIST)].map(([, name = ""]) => name);
       return lists.length === 0 ? statement : withLists(statement, lists);
@@ -51,7 +55,7 @@ export function createSql(db: Db): Sql {
   };
 }
 
-/** Every command over this connection, prepared once. */
+/** Every command over this connection. */
 export function commandsOver(db: Db): AllCommands {
   const sql = createSql(db);
   return createCommands(sql, createSearchCommands(sql));

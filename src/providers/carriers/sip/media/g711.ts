@@ -51,9 +51,16 @@ function lawOf(codeOf: (sample: number) => number, sampleOf: (code: number) => n
   };
 }
 
-export const LAWS: Record<"PCMU" | "PCMA", Law> = {
-  PCMU: lawOf(muCode, muSample),
-  PCMA: lawOf(aCode, aSample),
+const made: Partial<Record<"PCMU" | "PCMA", Law>> = {};
+
+/** Each is made when it is first asked for: the server's main thread asks for none. */
+export const LAWS = {
+  get PCMU(): Law {
+    return made.PCMU ??= lawOf(muCode, muSample);
+  },
+  get PCMA(): Law {
+    return made.PCMA ??= lawOf(aCode, aSample);
+  },
 };
 
 /** Writes one byte a sample into `target` from `at` on. */
