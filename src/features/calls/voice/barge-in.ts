@@ -10,6 +10,8 @@ const WORD_LONGEST_MS = 1000;
 const GO_ON_AFTER_SILENCE_MS = 500;
 const GO_ON_AFTER_FINAL_MS = 300;
 const FALSE_INTERRUPTION_MS = 2000;
+/** Nobody has an answer to what has lasted no longer: they had not finished. */
+const CUT_OFF_MS = 1000;
 
 /** A voice is heard over the assistant: it holds its breath until it is known what is wanted. */
 export function voiceOver({ state, settings, actions, nowMs }: Draft): void {
@@ -27,8 +29,9 @@ export function wordsOver(draft: Draft): void {
   if (takesFloor(draft, state.partial !== "")) interrupt(draft);
 }
 
-function interrupt({ state, actions }: Draft): void {
+function interrupt({ state, actions, nowMs }: Draft): void {
   actions.push({ kind: "interrupt" });
+  if (nowMs - state.speakingMs < CUT_OFF_MS) state.wasCutOff = true;
   state.phase = "listening";
   state.isPaused = false;
   state.answering = "";

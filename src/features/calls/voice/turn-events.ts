@@ -108,6 +108,10 @@ export interface TurnState {
   readonly answering: string;
   readonly isPaused: boolean;
   readonly pausedMs: number;
+  /** When what is being said was first heard. */
+  readonly speakingMs: number;
+  /** A reply has begun that the customer talked on into. */
+  readonly wasCutOff: boolean;
   readonly thinkingMs: number;
   readonly fillerPlayed: boolean;
   readonly functionRunning: boolean;

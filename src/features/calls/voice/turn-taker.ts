@@ -16,14 +16,17 @@ import {
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
 } from "./turn-events.ts";
-import { fillerTone, patienceAfter, sameWords, soundsLikeMachine } from "./wording.ts";
+import { endingOf, SHARES } from "./patience.ts";
+import { fillerTone, sameWords, soundsLikeMachine } from "./wording.ts";
 
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
-  hasTurn: false, hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0, finals: "", partial: "",
-  finalAskedMs: null, finalMs: 0, spentWords: 0, prepared: null, prepares: 0, answering: "",
-  isPaused: false, pausedMs: 0, thinkingMs: 0, fillerPlayed: false, functionRunning: false,
-  ending: null, listener: "unknown", runMs: 0, messageLeft: false,
+  hasTurn: false, hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0,
+  finals: "", partial: "", finalAskedMs: null, finalMs: 0, spentWords: 0,
+  prepared: null, prepares: 0, answering: "",
+  isPaused: false, pausedMs: 0, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
+  fillerPlayed: false, functionRunning: false, ending: null,
+  listener: "unknown", runMs: 0, messageLeft: false,
 };
 
 const LISTEN_THRESHOLD = 0.5;
@@ -78,7 +81,7 @@ function receive(draft: Draft, event: TurnEvent): void {
       return void timers(draft, event);
     case "audio_started":
       state.phase = "speaking";
-      return;
+      return void (state.speakingMs = nowMs);
     case "saying":
       return think(draft);
     case "played_out":
@@ -184,6 +187,7 @@ function goOnListening(draft: Draft): void {
   // A greeting or a farewell is not taken back before it is heard.
   if (state.answering === "" || state.functionRunning) return;
   actions.push({ kind: "cancel_reply" });
+  state.wasCutOff = true;
   state.phase = "listening";
   state.finals = joined(state.answering, state.finals);
   state.answering = "";
@@ -273,11 +277,13 @@ function sayGoodbye(draft: Draft, reason: EndReason): void {
   state.isPaused = false;
 }
 
-function patienceMs({ settings: { endpoint, detectsTurns } }: Draft, text: string): number {
+function patienceMs({ state, settings }: Draft, text: string): number {
+  const { endpoint, detectsTurns } = settings;
   if (detectsTurns) return ENDPOINT_LONGEST_MS;
-  const patience = patienceAfter(text);
-  if (endpoint.type === "ai" && patience === "long") return ENDPOINT_LONGEST_MS;
-  const share = { short: 0.5, usual: 1, long: 1.5 }[patience];
+  const ending = endingOf(text);
+  if (endpoint.type === "ai" && ending === "open") return ENDPOINT_LONGEST_MS;
+  // Who was cut off once has pauses where others have none.
+  const share = Math.max(SHARES[ending], state.wasCutOff ? SHARES.usual : 0);
   return Math.min(ENDPOINT_LONGEST_MS, Math.max(ENDPOINT_SHORTEST_MS, endpoint.silenceMs * share));
 }
 

@@ -1,7 +1,7 @@
 // What the words of a caller mean for taking turns: whether they interrupt, whether a sentence is
 // over, how a filler should sound, whether a machine is talking. Plain rules over text, no model.
 
-const listOf = (text: string): Set<string> => new Set(text.split("|"));
+export const listOf = (text: string): Set<string> => new Set(text.split("|"));
 
 /** Said while listening; they do not ask for the floor. */
 const BACKCHANNELS = listOf(
@@ -33,7 +33,7 @@ const MACHINE_PHRASES = [
 const normal = (text: string): string =>
   text.toLowerCase().replaceAll(/[^\p{L}\p{N}'\s-]/gu, " ").replaceAll(/\s+/g, " ").trim();
 
-const wordsOf = (text: string): string[] =>
+export const wordsOf = (text: string): string[] =>
   normal(text) === "" ? [] : normal(text).split(" ");
 
 /** Apart from how they are written. */
@@ -85,25 +85,6 @@ export function saysNothing(text: string): boolean {
   return isRepeated || words.every((word) =>
     UNFINISHED.has(word) || SMALL.has(word) || BACKCHANNELS.has(word));
 }
-
-/**
- * How much of the usual silence ends a turn after this text: less when it is a whole sentence, more
- * when it breaks off, and after a number, of which there may be more.
- */
-export function patienceAfter(text: string): "short" | "usual" | "long" {
-  const words = wordsOf(text);
-  const last = words.at(-1) ?? "";
-  if (UNFINISHED.has(last) || /[,–—-]\s*$/.test(text)) return "long";
-  const isNumber = isDigits(last);
-  // A telephone number is read out in groups; recognisers put a full stop behind any of them.
-  if (isNumber && isDigits(words.at(-2) ?? "")) return "long";
-  if (/[.!?…。！？]["')\]]*\s*$/.test(text)) return "short";
-  return isNumber ? "long" : "usual";
-}
-
-const SPOKEN_DIGITS = listOf("zero|oh|one|two|three|four|five|six|seven|eight|nine|double|null|eins"
-  + "|zwei|drei|vier|fünf|sechs|sieben|acht|neun|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve");
-const isDigits = (word: string): boolean => /\d$/.test(word) || SPOKEN_DIGITS.has(word);
 
 export type FillerTone = "neutral" | "negative" | "positive" | "question";
 

@@ -220,7 +220,7 @@ test("[VL31] how dialling ends without an answer", () => {
 });
 
 test("[VL32] half an hour of talk is played by its own clock, with the same verdict each time", () => {
-  const steps = Array.from({ length: 230 }, (_, number): CallerStep[] => [
+  const steps = Array.from({ length: 260 }, (_, number): CallerStep[] => [
     { say: `Question number ${number}, what do you say to that?` },
     number % 5 === 0 ? { words: 3 } : { quietMs: 700 },
   ]).flat();
