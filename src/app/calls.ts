@@ -58,7 +58,7 @@ interface VoiceOptions
   storage: Pick<Storage, "phoneNumbers">;
   speech: SpeechConfig;
   capabilities: VoiceChoiceOptions["can"];
-  modelCatalog: Pick<VoiceChoiceOptions, "realtimeName">;
+  modelCatalog: Pick<VoiceChoiceOptions, "realtimeOf">;
   assistants: Pick<Assistants, "find">;
   warningsOf(assistant: Assistant): Promise<readonly Warning[]>;
   phoneNumbers: { sipTrunks: SipTrunks; routeInbound: RouteInbound };
@@ -102,7 +102,7 @@ export function createVoice(options: VoiceOptions): Voice {
   trunks.onChange(media.trunksChanged);
   const { recogniserOf, voiceOf, whyCannotTalk } = createVoiceChoice({
     eagerReplies: config.PARLEY_EAGER_REPLIES,
-    ...options, can: options.capabilities, realtimeName: options.modelCatalog.realtimeName,
+    ...options, can: options.capabilities, realtimeOf: options.modelCatalog.realtimeOf,
   });
   const { isScript, lineOf, whyCannotCall } = createLines({
     trunks: sipTrunks, hosted, whyCannotTalk, log,
@@ -197,6 +197,8 @@ export function speechConfigOf(config: Config): SpeechConfig {
       config.PARLEY_ELEVENLABS_URL, config.PARLEY_ELEVENLABS_KEY, config.PARLEY_ELEVENLABS_MODEL),
     realtime: vendorOf(
       config.PARLEY_REALTIME_URL, config.PARLEY_REALTIME_KEY, config.PARLEY_REALTIME_MODEL),
+    gemini: keyedVendorOf(
+      config.PARLEY_GEMINI_URL, config.PARLEY_GEMINI_KEY, config.PARLEY_GEMINI_MODEL),
     sherpa: sherpa && { model: sherpa, languages: config.PARLEY_SHERPA_LANGUAGES },
   };
 }

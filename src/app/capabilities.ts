@@ -11,11 +11,11 @@ import type { System } from "#core/system.ts";
 import type { ModelCatalog } from "#providers/models/catalog.ts";
 import { synthesizerAbilities, transcriberAbilities } from "#providers/speech/abilities.ts";
 import {
-  chooseSynthesizer, chooseTranscriber, whyNoTranscriber, whySynthesizerMissing,
-  whyTranscriberMissing, type SpeechConfig,
+  chooseSynthesizer, chooseTranscriber, whyNoTranscriber, whyRealtimeMissing,
+  whySynthesizerMissing, whyTranscriberMissing, type SpeechConfig,
 } from "#providers/speech/engines.ts";
 import type { openSynthesizers } from "#providers/speech/opening.ts";
-import type { Pcm } from "#providers/speech/port.ts";
+import { REALTIME_VENDORS, type Pcm } from "#providers/speech/port.ts";
 import type { Storage } from "#storage/storage.ts";
 
 interface CapabilityOptions {
@@ -31,7 +31,6 @@ interface ServerCapabilities extends Capabilities, VoiceAvailability {
   previews: VoicePreviews;
 }
 
-const NO_REALTIME = "The setting PARLEY_REALTIME_URL is not set on this server.";
 const PREVIEW_RATE = 24_000;
 
 export function createCapabilities(options: CapabilityOptions): ServerCapabilities {
@@ -39,7 +38,12 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
   const can = remembering({
     hasAssistant: async (accountId, id) => await storage.assistants.find(accountId, id) !== null,
     whyModelMissing: modelCatalog.whyMissing,
-    whyRealtimeMissing: () => (speech.realtime === null ? NO_REALTIME : null),
+    whyRealtimeMissing: (codes) => {
+      const reasons = REALTIME_VENDORS
+        .filter((vendor) => codes === undefined || codes.includes(vendor))
+        .map((vendor) => whyRealtimeMissing(speech, vendor));
+      return reasons.includes(null) ? null : reasons[0] ?? null;
+    },
     whySynthesizerMissing: (code, language) => whySynthesizerMissing(speech, { code, language }),
     whyTranscriberMissing: (code, language) => whyTranscriberMissing(speech, { code, language }),
     whyNothingHears: () => whyNoTranscriber(speech),

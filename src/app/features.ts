@@ -21,6 +21,7 @@ import type { System } from "#core/system.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { createModelCatalog, type ModelCatalog, type ModelEntry } from "#providers/models/catalog.ts";
+import { whyRealtimeMissing } from "#providers/speech/engines.ts";
 import { createStreams, type Streams } from "#realtime/streams.ts";
 import type { Storage } from "#storage/storage.ts";
 import { createCallRecords, createVoice, recordingsFolder, speechConfigOf } from "./calls.ts";
@@ -46,15 +47,15 @@ function createGround(options: AppOptions, storage: Storage) {
   const { config, models, log, system } = options;
   const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
   const catalogs = loadCatalogs(config.PARLEY_PLANS_FILE ?? undefined);
+  const speech = speechConfigOf(config);
   const modelCatalog = createModelCatalog({
     entries: models,
     fallback: {
       url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
     },
-    hasRealtime: config.PARLEY_REALTIME_URL !== null,
+    whyRealtimeMissing: (vendor) => whyRealtimeMissing(speech, vendor),
     system, log,
   });
-  const speech = speechConfigOf(config);
   return {
     config, log, system, storage, catalogs, modelCatalog, speech, secret,
     bus: createMemoryBus(),

@@ -88,7 +88,7 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
       return;
     }
     sockets.handleUpgrade(request, socket, head, (connection) => {
-      const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://vendor");
+      const { pathname: path, searchParams: query } = new URL(`http://vendor${request.url ?? "/"}`);
       const peer: VendorPeer = {
         path, query, headers: request.headers, audioBytes: 0, chunks: [], chunkBytes: [],
         texts: [], isClosed: false,
@@ -130,7 +130,7 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
 async function receive(request: IncomingMessage): Promise<Omit<VendorPost, "response">> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://vendor");
+  const { pathname: path, searchParams: query } = new URL(`http://vendor${request.url ?? "/"}`);
   return { path, query, headers: request.headers, body: Buffer.concat(chunks).toString() };
 }
 

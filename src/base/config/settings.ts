@@ -187,6 +187,15 @@ export const SETTINGS = {
   PARLEY_REALTIME_MODEL: setting({
     default: "gpt-realtime", description: "Model asked for at PARLEY_REALTIME_URL", parse: text,
   }),
+  PARLEY_GEMINI_KEY: setting<string | null>({
+    default: null, description: "Key of the Gemini API: its Live models hear and speak in the modes multimodal and dualplex", parse: text, secret: true,
+  }),
+  PARLEY_GEMINI_MODEL: setting({
+    default: "gemini-3.8-live", description: "Gemini's Live model, where the assistant names none of them", parse: text,
+  }),
+  PARLEY_GEMINI_URL: setting<string | null>({
+    default: "https://generativelanguage.googleapis.com", description: "Server of PARLEY_GEMINI_KEY", parse: url,
+  }),
   PARLEY_SHERPA_DIR: setting<SherpaModel | null>({
     default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine",
     parse: sherpaModel,

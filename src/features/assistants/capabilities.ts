@@ -5,8 +5,11 @@ import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
 /** A reason is one sentence; null: nothing is missing. */
 export interface Capabilities {
   whyModelMissing(id: number): string | null;
-  /** Why the modes multimodal and dualplex run as a pipeline. */
-  whyRealtimeMissing(): string | null;
+  /**
+   * Why the modes multimodal and dualplex run as a pipeline; `codes`: or at least without the
+   * vendors of those codes.
+   */
+  whyRealtimeMissing(codes?: string[]): string | null;
   /** `language`: `iso_2`; null: any. */
   whySynthesizerMissing(code: string, language: string | null): string | null;
   whyTranscriberMissing(code: string, language: string | null): string | null;
@@ -43,7 +46,9 @@ export function createVoiceAvailability(
   const engineOf = (voice: Voice): string | null =>
     can.synthesizerFor(languageOf(voice) ?? ENGLISH, providerOf(voice)?.code ?? null);
   const whyVoiceMissing = (voice: Voice): string | null => {
-    if (voice.modes.every((mode) => mode === "multimodal")) return can.whyRealtimeMissing();
+    if (voice.modes.every((mode) => mode === "multimodal")) {
+      return can.whyRealtimeMissing(Object.keys(voice.codes));
+    }
     const provider = providerOf(voice);
     if (provider) return can.whySynthesizerMissing(provider.code, languageOf(voice));
     return engineOf(voice) === null ? NOTHING_SPEAKS : null;

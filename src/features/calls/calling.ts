@@ -290,7 +290,7 @@ function openCall(
   }
   if (assistant.mode !== "pipeline" && !realtime) {
     options.log.warn({ call_id: call.id, mode: assistant.mode },
-      "PARLEY_REALTIME_URL is not set: the call runs in the mode pipeline");
+      "no model that hears by itself is set up: the call runs in the mode pipeline");
   }
   const parties = {
     customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",

@@ -4,6 +4,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Capabilities } from "#features/assistants/capabilities.ts";
 import { voiceCodeOf, type Catalogs, type Language, type Voice } from "#features/assistants/catalogs.ts";
 import { Fault } from "#core/faults.ts";
+import type { RealtimeVendor } from "#providers/speech/port.ts";
 import type { Hearing } from "./records.ts";
 import type { EngineCodes } from "./voice/protocol.ts";
 import { hintsOf, voiceSettingsOf, type VoiceSettings } from "./voice/settings.ts";
@@ -16,7 +17,10 @@ export interface ChosenVoice {
   engines: EngineCodes;
   hearing: Hearing;
   /** The model hears by itself; null: a recogniser does. */
-  realtime: { voice: string | null; language: string; model: string | null } | null;
+  realtime: {
+    vendor: RealtimeVendor; model: string | null; voice: string | null; gender: Voice["gender"];
+    language: string;
+  } | null;
 }
 
 /** How the far end can send its words where this server understands none; a script always does. */
@@ -57,8 +61,8 @@ export interface VoiceChoiceOptions {
   >;
   /** Replies are begun before the customer's turn is over. */
   eagerReplies: boolean;
-  /** What a server of realtime models calls the model; null: that server's default. */
-  realtimeName(modelId: number | null): string | null;
+  /** Which vendor's model hears by itself for that of the catalog; null: none does. */
+  realtimeOf(modelId: number | null): { vendor: RealtimeVendor; model: string | null } | null;
 }
 
 /** Throws Fault 422 with the sentence. */
@@ -131,7 +135,7 @@ function enginesFor(
 const codeOf = (provider: { code: string } | null): string | null => provider?.code ?? null;
 
 function voiceWith(
-  { can, realtimeName, eagerReplies }: VoiceChoiceOptions,
+  { can, realtimeOf, eagerReplies }: VoiceChoiceOptions,
   assistant: Assistant,
   { known, language, voice, hearing, synthesizer, transcriber }: Chosen,
   { isOutbound, titles }: Call,
@@ -140,6 +144,7 @@ function voiceWith(
   const follows = transcriber === null
     ? hearing !== "browser"
     : can.transcriberAbilities(transcriber).severalLanguages;
+  const model = hearing === "model" ? realtimeOf(assistant.settings.multimodal_model_id) : null;
   return {
     language: language.name,
     settings: voiceSettingsOf(assistant, {
@@ -152,12 +157,11 @@ function voiceWith(
     }),
     engines: { synthesizer, transcriber },
     hearing,
-    realtime: hearing === "model"
-      ? {
-          voice: voiceCodeOf(voice, "openai-compatible"),
-          language: language.iso_2,
-          model: realtimeName(assistant.settings.multimodal_model_id),
-        }
-      : null,
+    realtime: model && {
+      ...model,
+      voice: voiceCodeOf(voice, model.vendor),
+      gender: voice.gender,
+      language: language.iso_2,
+    },
   };
 }

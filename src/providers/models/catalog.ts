@@ -4,6 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
+import { REALTIME_VENDORS, type RealtimeVendor } from "#providers/speech/port.ts";
 import { parseHttpUrl } from "#core/values.ts";
 import { createOfflineModel } from "./offline.ts";
 import {
@@ -33,7 +34,9 @@ export const ModelEntry = Type.Object(
     ]),
     /** The server's name for the model. */
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-    /** What the server of PARLEY_REALTIME_URL calls it; absent: its code. */
+    /** What hears and speaks with multimodal and dualplex models; absent: `openai`. */
+    realtime: Type.Optional(Type.Union([Type.Literal("openai"), Type.Literal("gemini")])),
+    /** What the vendor of `realtime` calls it; absent: its code. */
     realtime_model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** Absent: the server of PARLEY_MODEL_URL, with its key. */
     url: Type.Optional(Type.String({ pattern: "^https?://", maxLength: 2048 })),
@@ -53,12 +56,18 @@ export const ModelEntry = Type.Object(
 );
 export type ModelEntry = Static<typeof ModelEntry>;
 
+interface RealtimeModel {
+  vendor: RealtimeVendor;
+  /** What the vendor calls it; null: the setting's. */
+  model: string | null;
+}
+
 export interface ModelCatalogOptions {
   entries: ModelEntry[];
   /** The PARLEY_MODEL_* settings: the server that needs no entry. */
   fallback: { url: string | null; key: string | null; name: string | null };
-  /** Whether a server hears and speaks by itself: the types multimodal and dualplex need one. */
-  hasRealtime: boolean;
+  /** In one sentence; null: its models hear and speak by themselves, as two of the types do. */
+  whyRealtimeMissing(vendor: RealtimeVendor): string | null;
   system: System;
   log: Logger;
   limits?: OpenAiCompatibleOptions["limits"];
@@ -79,8 +88,8 @@ export interface ModelCatalog {
   /** Why another model answers in its place, in one sentence; null: the model itself answers. */
   whyMissing(id: number): string | null;
   has(id: number, type: ModelType): boolean;
-  /** What a server of realtime models calls the model; null: that server's default. */
-  realtimeName(id: number | null): string | null;
+  /** Which model hears and speaks by itself for that one, or in its place; null: none does. */
+  realtimeOf(id: number | null): RealtimeModel | null;
   /** The model of that id, whatever its type; for null or an unknown id the first llm entry. */
   resolve(id: number | null): LanguageModel;
   /** Drops all connections. Idempotent. */
@@ -113,7 +122,13 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     return model;
   }
 
+  const bestRealtime = REALTIME_VENDORS.find(
+    (vendor) => options.whyRealtimeMissing(vendor) === null);
   const missingOf = (entry: ModelEntry): string | null => {
+    if (entry.type !== "llm") {
+      const wanted = realtimeModelOf(entry)?.vendor ?? bestRealtime ?? REALTIME_VENDORS[0];
+      return options.whyRealtimeMissing(wanted);
+    }
     const setting = settingMissing(entry, options);
     return setting === null ? null : `The setting ${setting} is not set on this server.`;
   };
@@ -130,10 +145,10 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
       return entry ? missingOf(entry) : "This server has no such model any more.";
     },
     has: (id, type) => byId.get(id)?.type === type,
-    realtimeName: (id) => {
-      const entry = id === null ? undefined : byId.get(id);
-      if (!entry || entry.type === "llm" || entry.provider !== "openai-compatible") return null;
-      return entry.realtime_model ?? entry.code ?? null;
+    realtimeOf: (id) => {
+      const wanted = realtimeModelOf(id === null ? undefined : byId.get(id));
+      if (wanted && options.whyRealtimeMissing(wanted.vendor) === null) return wanted;
+      return bestRealtime ? { vendor: bestRealtime, model: null } : null;
     },
     resolve(id) {
       const entry = (id === null ? undefined : byId.get(id)) ?? first;
@@ -224,10 +239,15 @@ function accessOf(entry: ModelEntry, fallback: ModelCatalogOptions["fallback"]):
     : { kind: "server", url, key };
 }
 
+/** The model that the entry itself means; null: whichever there is. */
+function realtimeModelOf(entry: ModelEntry | undefined): RealtimeModel | null {
+  if (!entry || entry.type === "llm" || entry.provider !== "openai-compatible") return null;
+  return { vendor: entry.realtime ?? "openai", model: entry.realtime_model ?? entry.code ?? null };
+}
+
 /** The environment variable without which another model answers; null: none is missing. */
 function settingMissing(entry: ModelEntry, options: ModelCatalogOptions): string | null {
-  const { fallback, hasRealtime } = options;
-  if (entry.type !== "llm") return hasRealtime ? null : "PARLEY_REALTIME_URL";
+  const { fallback } = options;
   if (entry.provider === "offline") return null;
   if (entry.provider === "default") return fallback.url === null ? "PARLEY_MODEL_URL" : null;
   const access = accessOf(entry, fallback);

@@ -3,6 +3,7 @@
 import { espeakMissing } from "./embedded/embedded-voices.ts";
 import { POCKETSPHINX_SPEAKERS_MAX } from "./embedded/pocketsphinx.ts";
 import { SHERPA_SPEAKERS_MAX, sherpaMissing, type SherpaConfig } from "./embedded/sherpa.ts";
+import type { RealtimeVendor } from "./port.ts";
 import { assemblyAiHears, elevenLabsSpeaks } from "./vendor-models.ts";
 
 export interface VendorConfig {
@@ -26,6 +27,7 @@ export interface SpeechConfig {
   cartesiaVoice: VendorConfig | null;
   elevenLabs: VendorConfig | null;
   realtime: VendorConfig | null;
+  gemini: VendorConfig | null;
   sherpa: SherpaConfig | null;
 }
 
@@ -71,6 +73,11 @@ const TRANSCRIBERS: Record<string, Missing> = {
   pocketsphinx: (_, language) => unspoken(language === null || language === ENGLISH),
 };
 
+const REALTIME: Record<RealtimeVendor, Missing> = {
+  openai: ({ realtime }) => unset(realtime, "PARLEY_REALTIME_URL"),
+  gemini: ({ gemini }) => unset(gemini, "PARLEY_GEMINI_KEY"),
+};
+
 /** Those that run on this machine. */
 const SPEAKERS_MAX: Record<string, number> = {
   pocketsphinx: POCKETSPHINX_SPEAKERS_MAX, "sherpa-onnx": SHERPA_SPEAKERS_MAX,
@@ -89,6 +96,10 @@ function whyMissing(engines: Record<string, Missing>): (
 /** Why the engine of that code cannot be used here; null: it can. */
 export const whySynthesizerMissing = whyMissing(SYNTHESIZERS);
 export const whyTranscriberMissing = whyMissing(TRANSCRIBERS);
+
+/** Why the vendor's models cannot be used here; null: they can. */
+export const whyRealtimeMissing = (config: SpeechConfig, vendor: RealtimeVendor): string | null =>
+  REALTIME[vendor](config, null);
 
 /** How many speakers the recogniser of that code follows at a time. */
 export const speakersMax = (code: string): number => SPEAKERS_MAX[code] ?? Infinity;

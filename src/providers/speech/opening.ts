@@ -16,16 +16,18 @@ import { createSherpa } from "./embedded/sherpa.ts";
 import { createVad } from "./embedded/silero.ts";
 import { usableSynthesizers, usableTranscribers, type SpeechConfig } from "./engines.ts";
 import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
+import { createGeminiLive } from "./gemini/gemini-live.ts";
+import { createGladia } from "./gladia/gladia.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
-import { createGladia } from "./gladia/gladia.ts";
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
 import { createPhrases } from "./phrases.ts";
 import type {
-  NoiseFilter, Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber, Vad,
+  NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber,
+  Vad,
 } from "./port.ts";
 import { createSoniox } from "./soniox/soniox.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
@@ -37,7 +39,7 @@ export interface Engines {
    */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;
-  speechToSpeech(): SpeechToSpeech;
+  speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
   vad: Vad;
   noiseFilter: NoiseFilter | null;
   /** The voice of the loopback carrier's far end. */
@@ -57,10 +59,16 @@ const missing = (code: string): ProviderError =>
   new ProviderError(`the speech engine ${code} is not configured`, { retryable: false });
 
 /** Throws where there is none. */
-function realtimeModel({ realtime }: SpeechConfig, options: OpenOptions): () => SpeechToSpeech {
-  const model = realtime && createOpenAiRealtime({ ...realtime, ...options });
-  return () => {
-    if (!model) throw missing("realtime");
+function realtimeModels(
+  { gemini, realtime }: SpeechConfig, options: OpenOptions,
+): (vendor: RealtimeVendor) => SpeechToSpeech {
+  const models = {
+    openai: realtime && createOpenAiRealtime({ ...realtime, ...options }),
+    gemini: gemini && createGeminiLive({ ...gemini, ...options }),
+  };
+  return (vendor) => {
+    const model = models[vendor];
+    if (!model) throw missing(vendor);
     return model;
   };
 }
@@ -70,7 +78,7 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
   return {
     synthesizer: openSynthesizers(config, options),
     transcriber: () => transcriber,
-    speechToSpeech: realtimeModel(config, options),
+    speechToSpeech: realtimeModels(config, options),
     vad: loopbackVad,
     noiseFilter: null,
     speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
@@ -87,7 +95,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     transcriber: enduringTranscribers(
       openTranscribers(config, options),
       (language) => usableTranscribers(config, language), options),
-    speechToSpeech: realtimeModel(config, options),
+    speechToSpeech: realtimeModels(config, options),
     vad,
     noiseFilter: createNoiseFilter(options.log),
     speak: (text, rate, ready) => {

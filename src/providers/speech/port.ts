@@ -114,12 +114,17 @@ export interface Synthesizer {
   open(options: SynthesisOptions, publish: (event: SynthesisEvent) => void): SynthesisStream;
 }
 
+/** Vendors of models that hear and speak by themselves, best first. */
+export const REALTIME_VENDORS = ["openai", "gemini"] as const;
+export type RealtimeVendor = (typeof REALTIME_VENDORS)[number];
+
 export interface SpeechToSpeechOptions {
   /** What the vendor calls the model; null: the server's own setting. */
   model: string | null;
   instructions: string;
   /** What the vendor calls the voice; null: its default. */
   voice: string | null;
+  gender: "male" | "female";
   language: string;
   functions: ModelFunction[];
   /** Samples per second of audio in and out: 8000, 16000 or 24000. */

@@ -63,7 +63,10 @@ async function setUp(t: TestContext): Promise<{
     warnings,
     catalogOf(entries, fallback = { url: null, key: null, name: null }) {
       const limits = { modelRetriesMax: 0 };
-      const fixed = { system: createSystem(), log, limits, offlinePaceMs: 0, hasRealtime: false };
+      const fixed = {
+        system: createSystem(), log, limits, offlinePaceMs: 0,
+        whyRealtimeMissing: () => NO_REALTIME,
+      };
       const catalog = createModelCatalog({ entries, fallback, ...fixed });
       catalogs.push(catalog);
       return catalog;
@@ -71,6 +74,7 @@ async function setUp(t: TestContext): Promise<{
   };
 }
 
+const NO_REALTIME = "The setting PARLEY_REALTIME_URL is not set on this server.";
 const NO_URL = "The setting PARLEY_MODEL_URL is not set on this server.";
 
 test("[MO41] models are listed by type, with the code where there is one", async (t) => {
@@ -90,7 +94,7 @@ test("[MO41] models are listed by type, with the code where there is one", async
   assert.deepEqual(catalog.list("multimodal"), [
     {
       id: 9, name: "GPT Realtime", code: "gpt-realtime",
-      missing: "The setting PARLEY_REALTIME_URL is not set on this server.",
+      missing: NO_REALTIME,
     },
   ]);
   assert.deepEqual(catalog.list("dualplex"), []);

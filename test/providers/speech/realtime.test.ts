@@ -32,7 +32,7 @@ const silence = (ms: number, rate = 24_000) => new Int16Array((rate * ms) / 1000
 const TOOL = { name: "lookup", description: "Looks up", parameters: { type: "object" } };
 const OPTIONS: SpeechToSpeechOptions = {
   model: null,
-  instructions: "Be brief.", voice: "marin", language: "en", functions: [TOOL], rate: 24_000,
+  instructions: "Be brief.", voice: "marin", gender: "female", language: "en", functions: [TOOL], rate: 24_000,
   speaks: true, temperature: 0.2, silenceMs: 300, threshold: 0.4,
 };
 

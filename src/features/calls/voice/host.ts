@@ -7,7 +7,7 @@ import type { AmbienceKind } from "#audio/kinds.ts";
 import { mixInto } from "#audio/mix.ts";
 import type { Carrier, CarrierName, Leg, LegEvent } from "#providers/carriers/port.ts";
 import type {
-  NoiseFilter, Pcm, SpeechToSpeech, Synthesizer, Transcriber, Vad,
+  NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber, Vad,
 } from "#providers/speech/port.ts";
 import type { MediaClock } from "./clock.ts";
 import type { CallSetup, EngineCodes, FromMedia, LegSetup, ToMedia } from "./protocol.ts";
@@ -29,8 +29,7 @@ interface HostOptions {
   /** Throws a ProviderError for a code it cannot serve. */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;
-  /** Throws a ProviderError when none is configured. */
-  speechToSpeech(): SpeechToSpeech;
+  speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
   vad: Vad;
   noiseFilter: NoiseFilter | null;
   ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
@@ -180,10 +179,9 @@ function createEntry(
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   const beeps = settings.voicemail.detects ? options.beeps : null;
   if (setup.realtime !== null) {
-    const realtime = new RealtimeSession({
-      ...common, beeps, model: faults.watch(options.speechToSpeech()), realtime: setup.realtime,
-      synthesizer,
-    });
+    const { vendor, ...asked } = setup.realtime;
+    const model = faults.watch(options.speechToSpeech(vendor));
+    const realtime = new RealtimeSession({ ...common, beeps, model, realtime: asked, synthesizer });
     return {
       session: realtime, pipeline: null, realtime, faults, get receiveLeg() { return receiveLeg; },
     };

@@ -5,7 +5,7 @@ import type {
 } from "#providers/carriers/port.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
-import type { Pcm, SpeechToSpeechOptions } from "#providers/speech/port.ts";
+import type { Pcm, RealtimeVendor, SpeechToSpeechOptions } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
 import type { VoiceSettings } from "./settings.ts";
@@ -25,7 +25,7 @@ export interface CallSetup {
   leg: LegSetup;
   engines: EngineCodes;
   /** The model hears by itself, and speaks where no synthesizer is named; null: the parts do. */
-  realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks"> | null;
+  realtime: (Omit<SpeechToSpeechOptions, "rate" | "speaks"> & { vendor: RealtimeVendor }) | null;
   /** Absolute path; null: nothing is recorded. */
   recordingPath: string | null;
 }

@@ -1,17 +1,16 @@
 // The replies of one session over the Realtime protocol: which is under way, which functions it
 // called, and what is to be asked for once it has ended, for the server makes one at a time. Used
 // by openai-realtime.ts.
-import { createResampler } from "#audio/resampler.ts";
 import type { Logger } from "#core/logger.ts";
 import {
   speakingOf, WIRE_RATE, type CalledFunction, type RealtimeEvent,
 } from "./openai-realtime-wire.ts";
-import type { Pcm, SpeechToSpeechEvent } from "#providers/speech/port.ts";
+import { SoundOfReply } from "#providers/speech/model-sound.ts";
+import type { SpeechToSpeechEvent } from "#providers/speech/port.ts";
 
 const WAITING_MAX = 16;
 const CALLS_PER_REPLY_MAX = 32;
 const CALLS_UNANSWERED_MAX = 64;
-const REPLY_SECONDS_MAX = 600;
 const REPLY_CHARS_MAX = 64 * 1024;
 const ITEMS_KEPT = 16;
 
@@ -25,13 +24,11 @@ interface Asked {
 
 interface Reply {
   readonly id: string;
-  readonly resampler: { process(pcm: Pcm): Pcm };
+  readonly sound: SoundOfReply;
   /** Ids of the functions reported, and of those of them not answered. */
   readonly called: Set<string>;
   readonly unanswered: Set<string>;
   readonly names: Map<string, string>;
-  oddByte: Buffer;
-  samples: number;
   chars: number;
   isDone: boolean;
   /** The person was heard over it: nothing more of it is reported, and it is not gone on with. */
@@ -104,12 +101,10 @@ export class Replies {
     if (this.#active) this.#finish(this.#active);
     this.#active = {
       id,
-      resampler: createResampler(WIRE_RATE, this.#options.rate),
+      sound: new SoundOfReply({ rate: this.#options.rate, wireRate: WIRE_RATE }),
       called: new Set(),
       unanswered: new Set(),
       names: new Map(),
-      oddByte: Buffer.alloc(0),
-      samples: 0,
       chars: 0,
       isDone: false,
       isCut: false,
@@ -120,15 +115,10 @@ export class Replies {
   audio({ responseId, itemId, base64 }: Extract<RealtimeEvent, { kind: "audio" }>): void {
     const reply = this.#reported(responseId);
     if (!reply || !this.#options.speaks) return;
-    const bytes = Buffer.concat([reply.oddByte, Buffer.from(base64, "base64")]);
-    const samples = bytes.length >> 1;
-    reply.oddByte = bytes.subarray(samples * 2);
-    reply.samples += samples;
-    if (samples === 0 || reply.samples > REPLY_SECONDS_MAX * WIRE_RATE) return;
+    const sound = reply.sound.take(base64);
+    if (!sound) return;
+    const { pcm, samples } = sound;
     this.#countItem(itemId, samples);
-    const wire = new Int16Array(samples);
-    Buffer.from(wire.buffer).set(bytes.subarray(0, samples * 2));
-    const pcm = reply.resampler.process(wire);
     if (pcm.length > 0) this.#options.publish({ kind: "audio", itemId, pcm });
   }
 

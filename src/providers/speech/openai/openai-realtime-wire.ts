@@ -3,6 +3,7 @@
 // `released` are the names OpenAI uses today, `beta` those before, which compatible servers kept.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { sayExactly } from "#providers/speech/model-sound.ts";
 import type { SpeechToSpeechOptions } from "#providers/speech/port.ts";
 
 /** Samples per second of the audio on the wire, both ways. */
@@ -231,8 +232,7 @@ export function settingsOf({ dialect, transcriptionModel, session }: SettingsOpt
 
 export function speakingOf(text: string): object {
   return {
-    instructions: "Say exactly the following text, word for word, in the language it is written in."
-      + ` Add nothing, leave nothing out, do not answer it:\n\n${text}`,
+    instructions: sayExactly(text),
     tool_choice: "none",
   };
 }

@@ -1,13 +1,13 @@
 // Speech to speech over OpenAI's Realtime protocol: OpenAI itself, and servers that speak it with
 // today's names or the earlier ones (Speaches). A session that loses its connection has failed: the
 // conversation is kept by the server and goes with it.
-import { createResampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import { jsonOf } from "#core/values.ts";
 import { errorText } from "#providers/models/openai-reply.ts";
+import { SoundToModel } from "#providers/speech/model-sound.ts";
 import { Replies } from "./openai-realtime-replies.ts";
 import {
   readEvent, settingsOf, WIRE_RATE, type RealtimeEvent, type SettingsOptions,
@@ -19,9 +19,6 @@ import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#pr
 
 /** From the connection to the settings being taken. */
 const READY_MS = 10_000;
-/** Audio kept until the settings are taken; older audio is dropped. */
-const BACKLOG_MS = 3000;
-const BACKLOG_ENTRIES_MAX = 1000;
 const USER_TEXT_CHARS_MAX = 8192;
 const COMPLAINTS_LOGGED_MAX = 20;
 const SETTINGS_EVENT = "settings";
@@ -59,12 +56,10 @@ class RealtimeSession implements SpeechToSpeechSession {
   readonly #publish: (event: SpeechToSpeechEvent) => void;
   readonly #socket: VendorSocket;
   readonly #replies: Replies;
-  readonly #resampler: { process(pcm: Pcm): Pcm };
+  readonly #sound: SoundToModel;
   #deadline: Timer | null = null;
   #isOpen = true;
   #isReady = false;
-  #backlog: Pcm[] = [];
-  #backlogSamples = 0;
   #events = 0;
   #heard = { itemId: "", text: "" };
   /** Null until the server has introduced itself. */
@@ -83,7 +78,8 @@ class RealtimeSession implements SpeechToSpeechSession {
     this.#publish = (event) => {
       if (this.#isOpen) publish(event);
     };
-    this.#resampler = createResampler(options.rate, WIRE_RATE);
+    this.#sound = new SoundToModel({ rate: options.rate, wireRate: WIRE_RATE }, (audio) =>
+      this.#socket.send(JSON.stringify({ type: "input_audio_buffer.append", audio })));
     this.#replies = new Replies({
       rate: options.rate,
       speaks: options.speaks,
@@ -106,15 +102,7 @@ class RealtimeSession implements SpeechToSpeechSession {
   }
 
   write(pcm: Pcm): void {
-    if (!this.#isOpen || pcm.length === 0) return;
-    const wire = this.#resampler.process(pcm);
-    if (this.#isReady) return this.#append(wire);
-    this.#backlog.push(wire.slice());
-    this.#backlogSamples += wire.length;
-    const samplesMax = (WIRE_RATE * BACKLOG_MS) / 1000;
-    while (this.#backlogSamples > samplesMax || this.#backlog.length > BACKLOG_ENTRIES_MAX) {
-      this.#backlogSamples -= this.#backlog.shift()?.length ?? this.#backlogSamples;
-    }
+    if (this.#isOpen) this.#sound.write(pcm);
   }
 
   functionResult(callId: string, resultJson: string): void {
@@ -206,17 +194,9 @@ class RealtimeSession implements SpeechToSpeechSession {
     if (this.#isReady) return;
     this.#isReady = true;
     this.#deadline?.cancel();
-    const waiting = this.#backlog;
-    this.#backlog = [];
-    for (const pcm of waiting) this.#append(pcm);
+    this.#sound.release();
     this.#publish({ kind: "ready" });
     this.#replies.ready();
-  }
-
-  #append(wire: Pcm): void {
-    if (wire.length === 0) return;
-    const audio = Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).toString("base64");
-    this.#socket.send(JSON.stringify({ type: "input_audio_buffer.append", audio }));
   }
 
   #send(event: { type: string; [field: string]: unknown }): string {
@@ -262,6 +242,6 @@ class RealtimeSession implements SpeechToSpeechSession {
   #end(): void {
     this.#isOpen = false;
     this.#deadline?.cancel();
-    this.#backlog = [];
+    this.#sound.keep();
   }
 }

@@ -54,8 +54,8 @@ function answeredCall(settings: Partial<VoiceSettings>) {
       },
     },
     realtime: {
-      model: null, instructions: "", voice: null, language: "en", functions: [], temperature: 0,
-      silenceMs: 500, threshold: 0.5,
+      model: null, instructions: "", voice: null, gender: "female", language: "en", functions: [],
+      temperature: 0, silenceMs: 500, threshold: 0.5,
     },
     ambience: null,
     record: null,

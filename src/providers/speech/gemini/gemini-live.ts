@@ -1,0 +1,197 @@
+// Speech to speech over Gemini's Live interface. The vendor ends every connection after some
+// minutes, with a warning, and takes new instructions only when one begins: the session goes on
+// over another one by the handle the vendor gives for it, at a moment when nobody speaks. A
+// connection that breaks off is followed by another in the same way.
+import { ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import { jsonOf } from "#core/values.ts";
+import type { ModelFunction } from "#providers/models/port.ts";
+import { SoundToModel } from "#providers/speech/model-sound.ts";
+import type {
+  Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
+} from "#providers/speech/port.ts";
+import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
+import { audioMessage, RATE_IN, readMessage, setupOf, type GeminiMessage } from "./gemini-live-wire.ts";
+import { GeminiTurns } from "./gemini-turns.ts";
+
+const VENDOR = "Gemini";
+const PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent";
+/** From the connection to the setup being taken. */
+const READY_MS = 10_000;
+
+interface GeminiLiveOptions {
+  /** Base such as `https://generativelanguage.googleapis.com`; `wss:` means the same. */
+  url: string;
+  /** Null: the server asks for none. */
+  key: string | null;
+  model: string;
+  system: System;
+  log: Logger;
+  limits?: Partial<VendorSocketLimits>;
+}
+
+export function createGeminiLive(args: GeminiLiveOptions): SpeechToSpeech {
+  assertKey(args.key);
+  liveUrl(args);
+  return {
+    name: `Gemini Live (${args.model})`,
+    open: (options, publish) => new GeminiSession(args, options, publish),
+  };
+}
+
+/** The vendor takes the key of a WebSocket in its address alone. */
+const liveUrl = ({ key, url }: GeminiLiveOptions): URL =>
+  socketUrl(url, PATH, key === null ? [] : [["key", key]]);
+
+class GeminiSession implements SpeechToSpeechSession {
+  readonly #args: GeminiLiveOptions;
+  #options: SpeechToSpeechOptions;
+  readonly #publish: (event: SpeechToSpeechEvent) => void;
+  readonly #turns: GeminiTurns;
+  readonly #sound: SoundToModel;
+  #socket: VendorSocket;
+  #deadline: Timer | null = null;
+  #isOpen = true;
+  #isReady = false;
+  #wasReady = false;
+  /** Names the newest state there is to go on from, and whether that is the present one. */
+  #handle: string | null = null;
+  #isHandleFresh = false;
+  /** The connection is to be left: the vendor says so, or its instructions are others now. */
+  #isToMove = false;
+
+  constructor(
+    args: GeminiLiveOptions, options: SpeechToSpeechOptions,
+    publish: (event: SpeechToSpeechEvent) => void,
+  ) {
+    this.#args = args;
+    this.#options = options;
+    this.#publish = (event) => {
+      if (this.#isOpen) publish(event);
+    };
+    this.#sound = new SoundToModel({ rate: options.rate, wireRate: RATE_IN }, (base64) =>
+      this.#send(audioMessage(base64)));
+    this.#turns = new GeminiTurns({
+      rate: options.rate, speaks: options.speaks, system: args.system, log: args.log,
+      publish: this.#publish,
+      send: (message) => this.#send(message),
+    });
+    this.#socket = this.#connect();
+  }
+
+  write(pcm: Pcm): void {
+    if (this.#isOpen) this.#sound.write(pcm);
+  }
+
+  functionResult(callId: string, resultJson: string): void {
+    if (this.#isOpen) this.#turns.functionAnswered(callId, resultJson);
+  }
+
+  interrupt(): void {
+    if (this.#isOpen) this.#turns.interrupt();
+  }
+
+  say(text: string): void {
+    if (this.#isOpen) this.#turns.say(text);
+  }
+
+  sendText(text: string): void {
+    if (this.#isOpen) this.#turns.sendText(text);
+  }
+
+  instruct(instructions: string, functions: ModelFunction[]): void {
+    this.#options = { ...this.#options, instructions, functions };
+    this.#isToMove = true;
+    this.#moveIfDue();
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.#deadline?.cancel();
+    this.#turns.close();
+    this.#sound.keep();
+    this.#socket.close();
+  }
+
+  #connect(): VendorSocket {
+    const { key, limits, model, system } = this.#args;
+    const socket: VendorSocket = new VendorSocket({
+      vendor: VENDOR, url: liveUrl(this.#args), headers: {}, key, system,
+      ...(limits ? { limits } : {}),
+    }, {
+      onOpen: () => {
+        const name = this.#options.model ?? model;
+        this.#send(setupOf(name, this.#options, this.#handle));
+        this.#deadline = system.after(READY_MS, () => {
+          const text = `${VENDOR} did not take the settings of the call within ${READY_MS} ms`;
+          this.#fail(new ProviderError(text, { retryable: true }));
+        });
+      },
+      onText: (text) => this.#read(text),
+      // The vendor's JSON comes in binary messages.
+      onBinary: (bytes) => this.#read(Buffer.from(bytes).toString()),
+      onClose: (error) => this.#lost(error),
+    });
+    return socket;
+  }
+
+  #read(text: string): void {
+    const message = readMessage(jsonOf(text));
+    if (!message || !this.#isOpen) return;
+    if (message.setupComplete) this.#ready();
+    this.#learn(message);
+    this.#turns.receive(message);
+    if (this.#isOpen) this.#moveIfDue();
+  }
+
+  #ready(): void {
+    if (this.#isReady) return;
+    this.#isReady = true;
+    this.#deadline?.cancel();
+    this.#sound.release();
+    if (!this.#wasReady) this.#publish({ kind: "ready" });
+    this.#wasReady = true;
+    this.#turns.ready();
+  }
+
+  #learn({ goAway, sessionResumptionUpdate: update }: GeminiMessage): void {
+    if (goAway) this.#isToMove = true;
+    if (!update) return;
+    this.#isHandleFresh = update.resumable === true && Boolean(update.newHandle);
+    if (this.#isHandleFresh) this.#handle = update.newHandle ?? null;
+  }
+
+  #moveIfDue(): void {
+    if (!this.#isToMove || !this.#isReady || !this.#isHandleFresh || !this.#turns.isIdle) return;
+    this.#socket.close();
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    this.#isReady = false;
+    this.#isToMove = false;
+    this.#isHandleFresh = false;
+    this.#sound.keep();
+    this.#turns.lost();
+    this.#socket = this.#connect();
+  }
+
+  #lost(error: ProviderError): void {
+    if (!this.#isOpen) return;
+    // One that was never ready is no reason to hope for the next.
+    if (!this.#isReady || this.#handle === null || !error.retryable) return this.#fail(error);
+    this.#args.log.warn({ err: error }, "the session with the model goes on over another connection");
+    this.#goOn();
+  }
+
+  #send(message: object): void {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  #fail(error: ProviderError): void {
+    if (!this.#isOpen) return;
+    this.#publish({ kind: "failed", error });
+    this.close();
+  }
+}
