@@ -44,7 +44,7 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/features\//, new RegExp(String.raw`^src/(?:base|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/gateways\//, new RegExp(String.raw`^src/(?:base|edge|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/client\//, /^$/],
-  [/^src\/ui\/(?:build|bundles|pages)\.ts$/, /^src\/(?:base|edge)\//],
+  [/^src\/ui\/(?:build|bundles|link|pages)\.ts$/, /^src\/(?:base|edge)\//],
   [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/features\/calls\/replica\.ts$/],
   [/^src\/cli\//, /^src\/(?:app|base|features|storage|providers\/.*port\.ts$)/],
   [/^src\/(?:main|cli)\.ts$/, /^src\/(?:app|base|cli|require-node)/],

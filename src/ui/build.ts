@@ -1,6 +1,6 @@
 // Bundles the chat widget and the dashboard from this folder: for the package when it is built
 // (scripts/build.ts), in a checkout when somebody asks for them (bundles.ts).
-import type { Format } from "esbuild";
+import type * as Esbuild from "esbuild";
 import { programFile } from "#core/program.ts";
 import { assetOf, type Asset } from "#http/asset.ts";
 
@@ -12,7 +12,7 @@ interface Bundle {
 
 interface Source {
   entry: string;
-  format: Format;
+  format: "iife" | "esm";
 }
 
 const DASHBOARD: Source = { entry: "dashboard/main.tsx", format: "esm" };
@@ -30,8 +30,20 @@ export const BUNDLE_NAMES = Object.keys(SOURCES) as BundleName[];
 /** Browsers with everything the two use: dialogs, adopted stylesheets, look-behind. */
 const TARGETS = ["chrome119", "edge119", "firefox125", "safari17"];
 
+/** Null where development's packages were left out. */
+const compiler = (): Promise<typeof Esbuild | null> =>
+  import("esbuild").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ERR_MODULE_NOT_FOUND") return null;
+    throw error;
+  });
+
 async function build({ entry, format }: Source): Promise<Bundle> {
-  const esbuild = await import("esbuild");
+  const esbuild = await compiler();
+  if (!esbuild) {
+    const { linkPage } = await import("./link.ts");
+    const { js, css } = linkPage(programFile(`src/ui/${entry}`), format);
+    return { js: assetOf(js), css: assetOf(css) };
+  }
   const { outputFiles } = await esbuild.build({
     entryPoints: [programFile(`src/ui/${entry}`)], outdir: "bundle", bundle: true, minify: true, write: false, format,
     target: TARGETS, jsx: "automatic", jsxImportSource: "preact", charset: "utf8",
