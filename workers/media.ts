@@ -14,12 +14,13 @@ import { preferThisThread } from "#core/thread-priority.ts";
 import { openEngines } from "#providers/speech/opening.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
+import { createPeerThread } from "#providers/carriers/web/peer-thread.ts";
 import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/media.ts runs as a worker thread");
 preferThisThread();
-const { speech, logLevel, sip, reachableNetworks } = workerData as MediaWorkerData;
+const { speech, logLevel, sip, reachableNetworks, peers } = workerData as MediaWorkerData;
 const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
 const engines = await openEngines(speech, { system, log });
@@ -50,6 +51,7 @@ const host = createHost({
     };
   },
   carriers: [openCarrier({ engines, system }), ...(sipCarrier ? [sipCarrier] : [])],
+  peers: peers && createPeerThread({ peers, logLevel }, log),
   clock: createMediaClock(system, (lateMs) => {
     lateness.push(lateMs);
     if (lateness.length < LATENESS_BATCH) return;

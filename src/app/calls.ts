@@ -24,6 +24,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { SipListener } from "#providers/carriers/sip/trunks/trunk.ts";
 import { speakersMax, type SpeechConfig, type VendorConfig } from "#providers/speech/engines.ts";
 import type { Storage } from "#storage/storage.ts";
+import { peersConfigOf } from "./webrtc.ts";
 import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
 
 interface CallRecordsOptions {
@@ -88,7 +89,7 @@ export function createVoice(options: VoiceOptions): Voice {
   const media = createMediaThread({
     data: {
       speech, logLevel: config.PARLEY_LOG_LEVEL, sip: sipListenerOf(config),
-      reachableNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
+      reachableNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, peers: peersConfigOf(config),
     },
     hasHostedCarriers: hosted.size > 0,
     trunks: trunks.listActive,

@@ -43,6 +43,7 @@ import { mountUi } from "#ui/pages.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";
 import type { AppOptions, Features } from "./features.ts";
+import { iceServersOf } from "./webrtc.ts";
 
 /** What is below the wire, and the server above it. */
 export interface Parts extends AppOptions {
@@ -181,13 +182,14 @@ const serveWebhooks = ({ features, storage }: Parts): Served => ({
 });
 
 function serveCalls(
-  { features, storage, system, log }: Parts, { api, access }: Admission,
+  { config, features, storage, system, log }: Parts, { api, access }: Admission,
 ): Served {
   const { accounts, assistants, calls, conversations, recordings, streams, voice } = features;
   const { calling, isScript, whyCannotCall, whyCannotTalk } = voice;
   const recordingUrl = recordings.urlOf;
   const web = webCall({
     conversations, access, system, log, calling, whyCannotTalk,
+    iceServers: iceServersOf(config, system),
     findAssistant: (id) => assistants.findById(id),
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });

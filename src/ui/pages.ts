@@ -20,7 +20,7 @@ const DASHBOARD = programFile("src/ui/dashboard");
 const TYPES: Record<string, string> = {
   js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", html: "text/html; charset=utf-8",
 };
-const TALK_ASSETS = ["talk.css", "talk.js", "call.js", "hearing.js", "worklet.js", "resample.js"];
+const TALK_ASSETS = ["talk.css", "talk.js", "call.js", "hearing.js", "peer.js", "worklet.js", "resample.js"];
 
 /** What calls are made of is also loaded by the chat widget, on pages of any origin. */
 const SHARED_HEADERS: HeaderMap = {

@@ -7,24 +7,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { createResampler } from "#audio/resampler.ts";
-import { createLogger } from "#core/logger.ts";
-import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
 import {
-  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, writeMicrophone,
-  type Microphone,
+  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, type Microphone,
 } from "#support/browser.ts";
 import { accountEvent } from "#support/account-events.ts";
+import { microphoneOf } from "#support/microphone.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 import { parseWav } from "#support/wav.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-talk-"));
 const model = await startScriptedModel();
-const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });
+/** What goes over the socket is looked at here; talk-peer.test.ts has the other way. */
+const env = { PARLEY_MODEL_URL: model.url, PARLEY_WEBRTC: "off" };
+const server = await startTestServer({ env });
 /** Where nobody needs to be understood. */
 const loopback = await startTestServer({
-  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+  env: { ...env, PARLEY_SPEECH: "loopback" },
 });
 after(async () => {
   await server.close();
@@ -37,32 +36,6 @@ const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and re
   + "kinds. Please tell me now, in your own words, what I can do for you on this fine day.";
 const skip = noBrowser();
 
-/** The line at 48 kHz, after some seconds of silence. */
-async function microphone(text: string, leadSeconds: number): Promise<{ file: string }> {
-  const voices = createEmbeddedVoices(createLogger("silent"));
-  const done = Promise.withResolvers<void>();
-  const samples: number[] = [];
-  const stream = voices.flite.open({
-    rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1, hasEmotion: false,
-  }, (event) => {
-    if (event.kind === "audio") samples.push(...event.pcm);
-    if (event.kind === "failed") done.reject(event.error);
-    if (event.kind === "done") done.resolve();
-  });
-  stream.write(text);
-  stream.end();
-  // The voices' thread does not keep a process alive by itself.
-  const alive = setInterval(() => undefined, 1000);
-  await done.promise.finally(() => clearInterval(alive));
-  await voices.close();
-  const line = createResampler(16_000, 48_000).process(Int16Array.from(samples));
-  const sound = new Int16Array(48_000 * (leadSeconds + 30) + line.length);
-  sound.set(line, 48_000 * leadSeconds);
-  const file = join(folder, "microphone.wav");
-  writeMicrophone(file, sound);
-  return { file };
-}
-
 interface Cleared {
   played_ms: number;
   dropped_ms: number;
@@ -74,7 +47,9 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     initial_message: GREETING, record: true, post_call_evaluation: false, endpoint_sensitivity: 1,
   });
   // A greeting that begins late on a busy machine has been heard for a while all the same.
-  const browser = await openBrowser(await microphone("When are you open on Saturday?", 7));
+  const browser = await openBrowser(await microphoneOf(join(folder, "microphone.wav"), [
+    { text: "When are you open on Saturday?", atSeconds: 7 },
+  ]));
   try {
     const page = await browser.newPage();
     const problems: string[] = [];

@@ -1,9 +1,8 @@
 // Every environment variable: type, default, description. Read by config.ts.
 import {
-  asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key, file, integer, list,
-  networks,
-  numberPrices, onOff, oneOf, origins, plans, portRange, rsaKey, secondsList, secret, sherpaModel,
-  text, twilioSid, url, uuid, type Parse,
+  address, addresses, asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key,
+  file, iceUrls, integer, list, networks, numberPrices, onOff, oneOf, origins, plans,
+  portRange, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid, type Parse,
 } from "./values.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
@@ -329,6 +328,34 @@ export const SETTINGS = {
   PARLEY_RTP_PORTS: setting<{ min: number; max: number } | null>({
     default: null, description: "UDP ports for the sound of calls over SIP, such as 10000-10999, two for each call; absent: any",
     parse: portRange,
+  }),
+  PARLEY_WEBRTC: setting({
+    default: true, description: "Web calls use WebRTC where the page can and UDP comes through; off: their sockets alone",
+    parse: onOff,
+  }),
+  PARLEY_WEBRTC_PORT: setting<number | null>({
+    default: null, description: "UDP port of all web calls' sound; 0 takes any free one; absent: the number of PARLEY_PORT",
+    parse: integer(0, 65_535),
+  }),
+  PARLEY_WEBRTC_HOST: setting<string | null>({
+    default: null, description: "Address PARLEY_WEBRTC_PORT is bound to, where not that of PARLEY_HOST, such as behind a proxy",
+    parse: address,
+  }),
+  PARLEY_WEBRTC_PUBLIC_HOSTS: setting<string[]>({
+    default: [], description: "Addresses pages reach PARLEY_WEBRTC_PORT at, separated by commas, when the server is behind NAT or in a container",
+    parse: addresses,
+  }),
+  PARLEY_ICE_URLS: setting<string[]>({
+    default: [], description: "STUN and TURN servers for pages, such as turn:turn.example.com:3478, separated by commas",
+    parse: iceUrls,
+  }),
+  PARLEY_TURN_USER: setting<string | null>({
+    default: null, description: "Name at the TURN servers; absent: names for half a day are made from PARLEY_TURN_SECRET",
+    parse: text,
+  }),
+  PARLEY_TURN_SECRET: setting<string | null>({
+    default: null, description: "Password of PARLEY_TURN_USER, or else the secret shared with the TURN servers (coturn: static-auth-secret)",
+    parse: secret, secret: true,
   }),
   PARLEY_CALLS_MAX: setting<number | null>({
     default: null, description: "Calls this server takes at a time; absent: as many as it gets through without sound coming late",

@@ -2,6 +2,7 @@
 // it. Used by config.ts.
 import { isSupportedCountry } from "libphonenumber-js/min";
 import { existsSync } from "node:fs";
+import { isIP } from "node:net";
 import { HOSTED_ACCOUNTS } from "#core/hosted-accounts.ts";
 import { rsaKeyProblem } from "#core/keys.ts";
 import { microsFromDecimal } from "#core/money.ts";
@@ -68,6 +69,20 @@ export const networks: Parse<string[]> = (value) => {
   const items = list(value) as string[];
   const bad = items.find((item) => parseNetwork(item) === null);
   return bad === undefined ? items : problem(`has an entry that is no network: ${bad}`);
+};
+export const address: Parse<string | null> = (value) =>
+  isIP(value) === 0 ? problem("must be an address such as 203.0.113.5") : value;
+export const addresses: Parse<string[]> = (value) => {
+  const items = list(value) as string[];
+  const bad = items.find((item) => isIP(item) === 0);
+  return bad === undefined ? items : problem(`has an entry that is no address: ${bad}`);
+};
+/** RFC 7064 and 7065: a name or address, with a port or without. */
+const ICE_URL = /^(?:stuns?|turns?):(?:\[[0-9a-f:]+\]|[\w.-]+)(?::\d{1,5})?(?:\?transport=(?:udp|tcp))?$/i;
+export const iceUrls: Parse<string[]> = (value) => {
+  const items = list(value) as string[];
+  const bad = items.find((item) => !ICE_URL.test(item));
+  return bad === undefined ? items : problem(`has an entry that is no STUN or TURN server: ${bad}`);
 };
 export const origins: Parse<string[]> = (value) => {
   const items = list(value) as string[];

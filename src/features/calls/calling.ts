@@ -25,7 +25,7 @@ import type { AssistantFacts, CallingOptions, Listener, LiveCall } from "./live-
 import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
-import type { FromMedia, LegSetup } from "./voice/protocol.ts";
+import type { FromMedia, LegSetup, PeerRequest } from "./voice/protocol.ts";
 import type { Said } from "./voice/brain.ts";
 
 export interface Calling {
@@ -41,7 +41,12 @@ export interface Calling {
     face: Face;
     /** What the page offers where this server cannot hear. */
     words: GivenWords | null;
-  }): Promise<{ callId: number; hearing: Hearing; leg: (event: LegEvent) => void }>;
+  }): Promise<{
+    callId: number;
+    hearing: Hearing;
+    leg: (event: LegEvent) => void;
+    peer: (request: PeerRequest) => void;
+  }>;
   /** A place for a call that is about to begin; see capacity.ts. */
   hold: Capacity["hold"];
   /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
@@ -163,6 +168,7 @@ function createOpenWeb(
         callId: call.id,
         hearing,
         leg: (event) => media.send({ kind: "leg", callId: call.id, event }),
+        peer: (request) => media.send({ kind: "peer", callId: call.id, request }),
       };
     });
 }
@@ -371,6 +377,8 @@ function handle(
       return call.face?.state(message.state);
     case "frame":
       return call.face?.frame(message.pcm);
+    case "peer":
+      return call.face?.peer(message.report);
     case "clear":
       return call.face?.clear();
     case "mark":

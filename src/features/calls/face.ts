@@ -2,6 +2,7 @@
 import type { Pcm } from "#providers/speech/port.ts";
 import type { EndReason } from "./records.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
+import type { PeerReport } from "./voice/protocol.ts";
 
 /** The far end of a call whose socket is in the main thread. */
 export interface Face {
@@ -12,6 +13,8 @@ export interface Face {
   transcript(speaker: Said["speaker"], text: string, isFinal: boolean): void;
   state(state: VoiceState): void;
   functionCall(name: string, phase: "start" | "end"): void;
+  /** What becomes of the page's offer of WebRTC. */
+  peer(report: PeerReport): void;
   over(reason: EndReason): void;
   /** Null: no telephone is behind it. */
   line: { dtmf(digits: string): void; transfer(to: string): void } | null;

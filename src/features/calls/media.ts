@@ -6,6 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
 import { wait, type System } from "#core/system.ts";
 import type { CarrierName, Offer } from "#providers/carriers/port.ts";
+import type { PeersConfig } from "#providers/carriers/web/port.ts";
 import type { SipListener, TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { SpeechConfig } from "#providers/speech/engines.ts";
 import type { FromCarrier, FromMedia, MediaThread, ToCarrier, ToMedia } from "./voice/protocol.ts";
@@ -21,6 +22,8 @@ export interface MediaWorkerData {
   sip: SipListener | null;
   /** Private networks trunks may be in. */
   reachableNetworks: string[];
+  /** Null: the sound of web calls goes over their sockets alone. */
+  peers: PeersConfig | null;
 }
 
 /** How late ticks of the clock were; of no call. */

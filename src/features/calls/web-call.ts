@@ -23,6 +23,7 @@ import { holding } from "./capacity.ts";
 import type { Hearing } from "./records.ts";
 import type { Face } from "./face.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
+import { createWebPath, SDP_CHARS_MAX, type IceServer } from "./web-path.ts";
 
 interface WebCallOptions {
   calling: Calling;
@@ -34,6 +35,8 @@ interface WebCallOptions {
   };
   findAssistant(assistantId: number): Promise<Assistant | null>;
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
+  /** STUN and TURN servers for a page; null: sound goes over the socket alone. */
+  iceServers: (() => IceServer[]) | null;
   /** Seconds from the last sound sent to its being heard. */
   observePlayout(seconds: number): void;
   system: System;
@@ -48,7 +51,7 @@ const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
 
 const Message = Type.Object({
   type: Type.Union(
-    (["start", "words", "cleared", "mark", "dtmf", "end", "ping"] as const)
+    (["start", "words", "cleared", "mark", "dtmf", "offer", "path", "end", "ping"] as const)
       .map((type) => Type.Literal(type))),
   /** What the page can do where this server understands nothing. */
   hearing: Type.Optional(Type.Union([Type.Literal("browser"), Type.Literal("typed")])),
@@ -60,6 +63,8 @@ const Message = Type.Object({
   played_ms: Type.Optional(Type.Number({ minimum: 0 })),
   dropped_ms: Type.Optional(Type.Number({ minimum: 0 })),
   name: Type.Optional(Type.String({ maxLength: 64 })),
+  sdp: Type.Optional(Type.String({ maxLength: SDP_CHARS_MAX })),
+  path: Type.Optional(Type.Union([Type.Literal("socket"), Type.Literal("peer")])),
   digit: Type.Optional(Type.String({ pattern: "^[0-9A-D*#]$" })),
 });
 const validateMessage = compileValidation(Message);
@@ -145,7 +150,8 @@ function createFace(
   const words = createWordIntake(system);
   const post = (message: object): void => void socket.send(JSON.stringify(message));
   const marks = createMarks(options.system);
-  const face = faceOf(socket, post, marks);
+  const path = createWebPath(options.iceServers, post);
+  const face = faceOf(socket, post, marks, path);
   const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
     assertCanTalk(options, assistant, offer);
@@ -156,7 +162,10 @@ function createFace(
     leg = call.leg;
     words.start(call.hearing);
     intake.start();
-    post({ type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing });
+    const offered = path.start(call.peer);
+    post({
+      type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing, ...offered,
+    });
     leg(isGone ? { kind: "ended", cause: "far_hung_up" } : { kind: "answered" });
   };
   const refuse = (error: unknown): void => {
@@ -171,11 +180,14 @@ function createFace(
       case "start":
         if (!hasStarted) void start(message.hearing ?? null).catch(refuse);
         return;
-      case "mark": {
-        const seconds = marks.heard(message.name ?? "");
-        if (seconds !== null) options.observePlayout(seconds);
-        return;
-      }
+      case "offer":
+        return path.offer(message.sdp ?? "");
+      case "path":
+        path.change(message.path ?? "socket");
+        // What came another way has been heard in its time.
+        return intake.start();
+      case "mark":
+        return marks.heard(message.name ?? "", options.observePlayout);
       default: {
         const event = message.type === "words" ? words.receive(message) : legEventOf(message);
         if (event) leg?.(event);
@@ -184,14 +196,10 @@ function createFace(
   };
   return {
     message: (text) => {
-      try {
-        handle(validateMessage(parseJsonObject(Buffer.from(text))));
-      } catch (error) {
-        refuse(error);
-      }
+      attempt(() => handle(validateMessage(parseJsonObject(Buffer.from(text)))), refuse);
     },
     bytes: (bytes) => {
-      if (!leg) return;
+      if (!leg || path.isPeer) return;
       const pcm = intake.receive(bytes);
       if (pcm) leg({ kind: "audio", pcm });
     },
@@ -201,6 +209,14 @@ function createFace(
       leg?.({ kind: "ended", cause: "far_hung_up" });
     },
   };
+}
+
+function attempt(work: () => void, failed: (error: unknown) => void): void {
+  try {
+    work();
+  } catch (error) {
+    failed(error);
+  }
 }
 
 /** What a message says of the leg; null: nothing. */
@@ -239,6 +255,7 @@ function createWordIntake(system: System) {
 /** What the call shows the page. */
 function faceOf(
   socket: Socket, post: (message: object) => void, marks: ReturnType<typeof createMarks>,
+  path: ReturnType<typeof createWebPath>,
 ): Face {
   return {
     frame: (pcm) => {
@@ -250,6 +267,7 @@ function faceOf(
       post({ type: "transcript", role: speaker, text, final: isFinal }),
     state: (state) => post({ type: "state", state }),
     functionCall: (name, phase) => post({ type: "tool", name, phase }),
+    peer: path.report,
     over: (reason) => {
       post({ type: "end", reason });
       socket.end(CLOSE.over, "over");
@@ -271,11 +289,11 @@ function createMarks(system: System) {
       sentMs.delete(String(newest - MARKS_MAX));
       return name;
     },
-    /** Seconds; null for a name that is not waited for. */
-    heard: (name: string): number | null => {
+    /** Nothing is observed for a name that is not waited for. */
+    heard: (name: string, observe: (seconds: number) => void): void => {
       const fromMs = sentMs.get(name);
       sentMs.delete(name);
-      return fromMs === undefined ? null : (system.monotonicMs() - fromMs) / 1000;
+      if (fromMs !== undefined) observe((system.monotonicMs() - fromMs) / 1000);
     },
   };
 }
@@ -286,7 +304,10 @@ function createIntake(system: System) {
   let startedMs = 0;
   let heardMs = 0;
   return {
-    start: (): void => void (startedMs = system.monotonicMs()),
+    start: (): void => {
+      startedMs = system.monotonicMs();
+      heardMs = 0;
+    },
     receive: (bytes: Buffer): Pcm | null => {
       // A sample may be cut in two by a sloppy client.
       const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;

@@ -3,6 +3,7 @@
 // Used as it lies by the talk page, and bundled for the chat widget on pages of other people.
 
 import { canHear, startHearing } from "./hearing.js";
+import { canPeer, openPeer } from "./peer.js";
 
 const MICROPHONE = {
   audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
@@ -10,6 +11,8 @@ const MICROPHONE = {
 const FORMAT = { encoding: "pcm_s16le", rate: 16000 };
 /** More than this waiting to be sent: the network is behind, and late speech is worse than none. */
 const SEND_BUFFER_BYTES_MAX = 64 * 1024;
+/** What is still to be heard of packets when the last one has come. */
+const PEER_TAIL_MS = 300;
 
 /** What a call is doing, in words. */
 export const STATES = {
@@ -107,7 +110,7 @@ export function startCall(assistant, handlers, given = {}) {
   const { hearing = "server", language = "en" } = given;
   const call = {
     origin, conversation, context, signal, finish, handlers, hearing, language,
-    isMuted: false, microphone: null, socket: null,
+    isMuted: false, microphone: null, socket: null, peer: null,
   };
   window.addEventListener("pagehide", () =>
     finish("The call ended when the page was left."), { signal });
@@ -213,6 +216,35 @@ function hearHere(call) {
   });
 }
 
+/** Another way for the sound, which nobody needs to have: without one it goes over the socket. */
+function findPeer(call, { ice_servers: iceServers }) {
+  const { context, microphone, signal, socket } = call;
+  if (!microphone || !canPeer()) return;
+  try {
+    call.peer = openPeer({
+      context, iceServers, signal,
+      track: microphone.getAudioTracks()[0],
+      send: (message) => send(socket, message),
+      changed: (isUp) => send(socket, { type: "path", path: isUp ? "peer" : "socket" }),
+    });
+  } catch {
+    call.peer = null;
+  }
+}
+
+/** What the server says of that way. */
+function followPeer({ peer }, { type, sdp, path }) {
+  if (type === "answer") peer?.answered(sdp);
+  if (type === "path" && path === "peer") peer?.watch();
+  if (type === "path" && path === "socket") peer?.close();
+}
+
+/** Once packets before it have been heard. */
+async function answerMark({ peer, socket }, name) {
+  const ms = await peer.playoutMs().catch(() => 0);
+  setTimeout(() => send(socket, { type: "mark", name }), ms);
+}
+
 function talk(call) {
   const { context, microphone, socket, signal, finish, handlers, hearing } = call;
   // One channel, whichever of a stereo microphone's is spoken into; and connected to the
@@ -225,9 +257,11 @@ function talk(call) {
   playback.connect(context.destination);
   let isReady = false;
   let isEnded = false;
+  /** The server's sound comes as packets. */
+  let isByPeer = false;
   let refusal = "The call could not be connected.";
   capture.port.onmessage = ({ data }) => {
-    if (!isReady || isEnded || socket.readyState !== WebSocket.OPEN) return;
+    if (!isReady || isEnded || socket.readyState !== WebSocket.OPEN || call.peer?.isUp) return;
     if (socket.bufferedAmount <= SEND_BUFFER_BYTES_MAX) socket.send(data);
   };
   playback.port.onmessage = ({ data: { kind, ...counts } }) => {
@@ -245,8 +279,12 @@ function talk(call) {
     if (typeof data !== "string") return playback.port.postMessage(data, [data]);
     const message = JSON.parse(data);
     if (message.type === "clear") playback.port.postMessage("clear");
-    if (message.type === "mark") playback.port.postMessage({ mark: message.name });
+    if (message.type === "mark" && isByPeer) void answerMark(call, message.name);
+    else if (message.type === "mark") playback.port.postMessage({ mark: message.name });
+    if (message.type === "path") isByPeer = message.path === "peer";
+    followPeer(call, message);
     if (message.type === "ready") isReady = true;
+    if (message.type === "ready" && message.webrtc) findPeer(call, message.webrtc);
     if (message.type === "ready" && message.hearing === "browser") hearHere(call);
     if (message.type === "ready" && message.hearing === "typed") handlers.typed();
     if (message.type === "error" && !isReady) refusal = message.error;
@@ -256,7 +294,8 @@ function talk(call) {
     // The last words were sent but are still being played.
     if (context.state !== "running") return finish("");
     for (const track of microphone?.getTracks() ?? []) track.stop();
-    playback.port.postMessage("drain");
+    if (isByPeer) setTimeout(() => finish(""), PEER_TAIL_MS);
+    else playback.port.postMessage("drain");
   }, { signal });
   const lost = () => {
     if (!isEnded) finish(isReady ? "The connection was lost." : refusal);

@@ -2,12 +2,14 @@
 import { hearingOf, HEARINGS, REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
-const [start, end, mute, keys, keypad, state, log, lines, notice, hears, typing, words] = [
+const [start, end, mute, keys, keypad, state, log, lines, notice, hears, typing, words, path] = [
   "start", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice", "hearing", "typing",
-  "words",
+  "words", "path",
 ].map(element);
 const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
+/** How the sound travels, for whoever tries the page out. */
+const PATHS = { socket: "Sound by WebSocket", peer: "Sound by WebRTC" };
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
 let call = null;
@@ -28,6 +30,11 @@ function show(name) {
   keys.disabled = name === "connecting";
   if (!isLive) showKeypad(false);
   start.textContent = name === "over" ? "Call again" : "Start the call";
+}
+
+function showPath(name) {
+  path.textContent = PATHS[name] ?? "";
+  path.hidden = path.textContent === "";
 }
 
 function showKeypad(on) {
@@ -74,7 +81,10 @@ const handlers = {
   message(message) {
     switch (message.type) {
       case "ready":
+        showPath("socket");
         return show("listening");
+      case "path":
+        return showPath(message.path);
       case "state":
         return show(message.state);
       case "transcript":
@@ -92,6 +102,7 @@ const handlers = {
   },
   closed(problem) {
     call = null;
+    showPath("");
     for (const entry of open.values()) entry.classList.remove("partial");
     open.clear();
     if (problem !== "") say(problem);

@@ -87,6 +87,7 @@ export class HostedCall {
       transcript: () => undefined,
       state: () => undefined,
       functionCall: () => undefined,
+      peer: () => undefined,
       over: () => this.#finish(),
       line: {
         dtmf: (digits) => this.#press(digits),

@@ -6,6 +6,7 @@ import type { System } from "#core/system.ts";
 import type { AmbienceKind } from "#audio/kinds.ts";
 import { mixInto } from "#audio/mix.ts";
 import type { Carrier, CarrierName, Leg, LegEvent } from "#providers/carriers/port.ts";
+import type { WebPeers } from "#providers/carriers/web/port.ts";
 import type {
   NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber, Vad,
 } from "#providers/speech/port.ts";
@@ -15,6 +16,7 @@ import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
 import { isNoiseFiltered } from "./settings.ts";
 import { VoiceSession } from "./voice-session.ts";
+import { createRemoteLeg, type RemoteLeg } from "./remote-leg.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { createLegTranscriber } from "./leg-transcriber.ts";
 
@@ -36,6 +38,8 @@ interface HostOptions {
   beeps(rate: number, onBeep: () => void): { push(pcm: Pcm): void };
   recorder(path: string, rate: number): Recorder;
   carriers: readonly Carrier[];
+  /** Null: web calls have their sockets alone. */
+  peers: WebPeers | null;
   clock: MediaClock;
   system: System;
   log: Logger;
@@ -50,6 +54,8 @@ interface Entry {
   faults: Faults;
   /** Receives the events of a `remote` leg. */
   receiveLeg: ((event: LegEvent) => void) | null;
+  /** The `remote` leg itself. */
+  remote: RemoteLeg | null;
 }
 
 interface Host {
@@ -99,6 +105,8 @@ function handle(
   switch (message.kind) {
     case "leg":
       return entry.receiveLeg?.(message.event);
+    case "peer":
+      return entry.remote?.peer(message.request);
     case "reply_text":
       return entry.pipeline?.replyText(message.turn, message.text);
     case "reply_end":
@@ -144,6 +152,7 @@ function createEntry(
 ): Entry {
   const { settings, leg: legSetup, recordingPath } = setup;
   let receiveLeg: Entry["receiveLeg"] = null;
+  let remote: Entry["remote"] = null;
   const faults = createFaults();
   const words = setup.engines.transcriber === null ? createLegTranscriber(options.system) : null;
   const connect = (receive: (event: LegEvent) => void): Leg => {
@@ -155,8 +164,10 @@ function createEntry(
       recordFailure(options.post, callId, faults, event);
       receive(event);
     };
-    if (legSetup.kind === "remote") receiveLeg = publish;
-    return openLeg(options, callId, legSetup, publish);
+    if (legSetup.kind !== "remote") return openLeg(options, legSetup, publish);
+    receiveLeg = publish;
+    remote = createRemoteLeg({ ...options, callId, publish }, legSetup);
+    return remote;
   };
   const { rate } = legSetup;
   const recorder = recordingPath === null ? null : options.recorder(recordingPath, rate);
@@ -174,7 +185,10 @@ function createEntry(
     clock: options.clock,
     system: options.system,
     log: options.log,
-    brain: brainOf(options, callId, recorder, faults, forget),
+    brain: brainOf(options, callId, recorder, faults, () => {
+      remote?.close();
+      forget();
+    }),
   };
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   const beeps = settings.voicemail.detects ? options.beeps : null;
@@ -182,9 +196,7 @@ function createEntry(
     const { vendor, ...asked } = setup.realtime;
     const model = faults.watch(options.speechToSpeech(vendor));
     const realtime = new RealtimeSession({ ...common, beeps, model, realtime: asked, synthesizer });
-    return {
-      session: realtime, pipeline: null, realtime, faults, get receiveLeg() { return receiveLeg; },
-    };
+    return { session: realtime, pipeline: null, realtime, faults, receiveLeg, remote };
   }
   const recogniser = transcriber ?? words?.transcriber;
   if (!synthesizer || !recogniser) throw new Error("a call in pipeline mode needs both engines");
@@ -196,17 +208,14 @@ function createEntry(
     noiseFilter: isNoiseFiltered(settings, rate) ? options.noiseFilter : null,
     beeps,
   });
-  return {
-    session: pipeline, pipeline, realtime: null, faults, get receiveLeg() { return receiveLeg; },
-  };
+  return { session: pipeline, pipeline, realtime: null, faults, receiveLeg, remote };
 }
 
 function openLeg(
-  options: HostOptions, callId: number, setup: LegSetup, publish: (event: LegEvent) => void,
+  options: HostOptions, setup: Exclude<LegSetup, { kind: "remote" }>,
+  publish: (event: LegEvent) => void,
 ): Leg {
   switch (setup.kind) {
-    case "remote":
-      return remoteLeg(options.post, callId, setup, publish);
     case "dialled":
       return carrierOf(options, setup.carrier).dial(setup, publish);
     case "offered": {
@@ -266,28 +275,4 @@ function carrierOf({ carriers }: HostOptions, name: CarrierName): Carrier {
   const carrier = carriers.find((one) => one.name === name);
   if (!carrier) throw new Error(`there is no carrier ${name}`);
   return carrier;
-}
-
-/** The media thread's end of a call whose socket is in the main thread. */
-function remoteLeg(
-  post: HostOptions["post"],
-  callId: number,
-  { rate, hasLine }: Extract<LegSetup, { kind: "remote" }>,
-  publish: (event: LegEvent) => void,
-): Leg {
-  return {
-    rate,
-    transfer: hasLine ? (to) => post({ kind: "transfer", callId, to }) : null,
-    send: (frame) => {
-      const pcm = frame.slice();
-      post({ kind: "frame", callId, pcm }, [pcm.buffer]);
-    },
-    clear: () => post({ kind: "clear", callId }),
-    mark: () => post({ kind: "mark", callId }),
-    sendDtmf: (digits) => {
-      if (hasLine) post({ kind: "dtmf", callId, digits });
-    },
-    // The main thread closes the socket when it receives `over`.
-    hangUp: () => publish({ kind: "ended", cause: "we_hung_up" }),
-  };
 }

@@ -50,10 +50,23 @@ export type FromCarrier =
   | { kind: "offer"; carrier: CarrierName; offer: Offer }
   | { kind: "closed" };
 
+/** Which way the sound of a web call goes: as PCM over its socket, or as packets to its peer. */
+export type SoundPath = "socket" | "peer";
+
+/** A page's end of WebRTC: what it offers, and by which way it sends from now on. */
+export type PeerRequest = { kind: "offer"; sdp: string } | { kind: "path"; path: SoundPath };
+
+/** This end of it: the answer, or why there is none, and by which way it sends from now on. */
+export type PeerReport =
+  | { kind: "answer"; sdp: string }
+  | { kind: "refused"; reason: string }
+  | { kind: "path"; path: SoundPath };
+
 export type ToMedia =
   | { kind: "open"; callId: number; setup: CallSetup }
   /** Something happened to a `remote` leg. */
   | { kind: "leg"; callId: number; event: LegEvent }
+  | { kind: "peer"; callId: number; request: PeerRequest }
   | { kind: "reply_text"; callId: number; turn: number; text: string }
   | { kind: "reply_end"; callId: number; turn: number; failed: boolean }
   | { kind: "function"; callId: number; running: boolean }
@@ -93,6 +106,7 @@ export type FromMedia =
   | { kind: "state"; callId: number; state: VoiceState }
   /** The next frame of a `remote` leg, for the main thread to send. */
   | { kind: "frame"; callId: number; pcm: Pcm }
+  | { kind: "peer"; callId: number; report: PeerReport }
   | { kind: "clear"; callId: number }
   | { kind: "mark"; callId: number }
   | { kind: "dtmf"; callId: number; digits: string }

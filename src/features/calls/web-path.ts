@@ -1,0 +1,63 @@
+// What a page and the server tell each other about WebRTC, beside a web call's sound: the offer,
+// its answer, and which way either sends from now on. The way itself is in voice/remote-leg.ts.
+import { Fault } from "#core/faults.ts";
+import type { PeerReport, PeerRequest, SoundPath } from "./voice/protocol.ts";
+
+/** An offer of sound alone has a third of it. */
+export const SDP_CHARS_MAX = 16_384;
+/** One, and again after its way was lost. */
+const OFFERS_PER_CALL_MAX = 3;
+
+/** A STUN or TURN server, as browsers take it. */
+export interface IceServer {
+  urls: string[];
+  username?: string;
+  credential?: string;
+}
+
+interface WebPath {
+  /** The page's sound comes as packets: what its socket brings is noise. */
+  readonly isPeer: boolean;
+  /** The call has begun; what the page has to know of it. */
+  start(toLeg: (request: PeerRequest) => void): { webrtc?: { ice_servers: IceServer[] } };
+  offer(sdp: string): void;
+  change(path: SoundPath): void;
+  report(report: PeerReport): void;
+}
+
+/** `iceServers` null: there is no way but the socket. */
+export function createWebPath(
+  iceServers: (() => IceServer[]) | null, post: (message: object) => void,
+): WebPath {
+  let toLeg: ((request: PeerRequest) => void) | null = null;
+  let path: SoundPath = "socket";
+  let offers = 0;
+  const send = (request: PeerRequest): void => {
+    if (!toLeg) throw new Fault(409, "The call has not begun.");
+    toLeg(request);
+  };
+  return {
+    get isPeer() {
+      return path === "peer";
+    },
+    start: (next) => {
+      toLeg = next;
+      return iceServers ? { webrtc: { ice_servers: iceServers() } } : {};
+    },
+    offer: (sdp) => {
+      if (!iceServers) throw new Fault(422, "This server has no way but the socket.");
+      offers += 1;
+      if (offers > OFFERS_PER_CALL_MAX) throw new Fault(429, "There were too many offers in this call.");
+      send({ kind: "offer", sdp });
+    },
+    change: (next) => {
+      send({ kind: "path", path: next });
+      path = next;
+    },
+    report: (report) => {
+      if (report.kind === "refused") return post({ type: "error", status: 422, error: report.reason });
+      const { kind: type, ...rest } = report;
+      post({ type, ...rest });
+    },
+  };
+}

@@ -1,0 +1,113 @@
+// How a page and the server agree on the keys of their sound (DTLS-SRTP, RFC 5764), by werift. The
+// server is the client of DTLS, as werift checks little itself: that the page holds the key of its
+// certificate is verified here, and that the certificate is the one of its offer. Used by peer.ts.
+import { createHash, verify, X509Certificate } from "node:crypto";
+import { createSelfSignedCertificate, DtlsClient } from "werift";
+import type { SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
+
+type SelfSigned = Awaited<ReturnType<typeof createSelfSignedCertificate>>;
+
+export interface Certificate extends SelfSigned {
+  /** SHA-256, with colons. */
+  fingerprint: string;
+}
+
+/** As in TLS: ECDSA, SHA-256, the curve P-256. */
+const SIGNATURE = { signature: 3, hash: 4 } as const;
+const CURVE = 23;
+/** AES_CM_128_HMAC_SHA1_80, which every browser has. */
+const PROFILE = 1;
+const KEY_BYTES = 16;
+const SALT_BYTES = 14;
+const SERVER_KEY_EXCHANGE = 12;
+/** The first of the two bytes that name a signature's algorithm. */
+const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" };
+/** Kind of curve and its name, before the length of the point. */
+const CURVE_BYTES = 3;
+
+/** One for all calls of a thread. */
+export async function createCertificate(): Promise<Certificate> {
+  const made = await createSelfSignedCertificate(SIGNATURE, CURVE);
+  return { ...made, fingerprint: new X509Certificate(made.certPem).fingerprint256 };
+}
+
+interface DtlsOptions {
+  certificate: Certificate;
+  /** SHA-256 of the page's certificate, lower case, without colons. */
+  fingerprint: string;
+  send(bytes: Buffer): void;
+  /** Once. */
+  agreed(keys: { local: SrtpKey; remote: SrtpKey }): void;
+  /** It failed, or the page has ended it. */
+  over(reason: string): void;
+}
+
+interface Dtls {
+  receive(bytes: Buffer): void;
+}
+
+/** Begins at once. */
+export function beginDtls({ certificate, fingerprint, send, agreed, over }: DtlsOptions): Dtls {
+  const { certPem, keyPem, signatureHash } = certificate;
+  const transport = {
+    type: "udp", address: {}, closed: false,
+    onData: (_bytes: Buffer): void => undefined,
+    send: (bytes: Buffer): Promise<void> => Promise.resolve(send(bytes)),
+    close: (): Promise<void> => Promise.resolve(),
+  };
+  const socket = new DtlsClient({
+    cert: certPem, key: keyPem, signatureHash, transport: transport as never,
+    srtpProfiles: [PROFILE], extendedMasterSecret: true,
+  });
+  const fail = (error: unknown): void =>
+    over(error instanceof Error ? error.message : String(error));
+  socket.onError.subscribe(fail);
+  socket.onClose.subscribe(() => over("the page has ended the encryption"));
+  socket.onConnect.once(() => {
+    const problem = problemOf(socket, fingerprint);
+    if (problem !== null) return over(problem);
+    const { localKey, localSalt, remoteKey, remoteSalt } =
+      socket.extractSessionKeys(KEY_BYTES, SALT_BYTES);
+    agreed({ local: srtpKey(localKey, localSalt), remote: srtpKey(remoteKey, remoteSalt) });
+  });
+  socket.connect().catch(fail);
+  return {
+    receive: (bytes) => {
+      try {
+        transport.onData(bytes);
+      } catch (error) {
+        fail(error);
+      }
+    },
+  };
+}
+
+const srtpKey = (key: Buffer, salt: Buffer): SrtpKey =>
+  ({ suite: "AES_CM_128_HMAC_SHA1_80", key: Buffer.concat([key, salt]), tag: 1 });
+
+/** Why whoever has answered is not the page that offered; null: it is. */
+function problemOf(socket: DtlsClient, fingerprint: string): string | null {
+  const { remoteCertificate: certificate, srtp } = socket;
+  if (!certificate) return "there is no certificate";
+  if (srtp.srtpProfile !== PROFILE) return "there is no common way to encrypt sound";
+  if (createHash("sha256").update(certificate).digest("hex") !== fingerprint) {
+    return "the certificate is not the offer's";
+  }
+  return holdsItsKey(socket, certificate) ? null : "the certificate is somebody else's";
+}
+
+/** Whether the page's half of the key exchange is signed with the key of its certificate. */
+function holdsItsKey({ cipher, dtls }: DtlsClient, certificate: Buffer): boolean {
+  const exchange = dtls.sortedHandshakeCache
+    .find(({ msg_type: type }) => type === SERVER_KEY_EXCHANGE)?.fragment;
+  const pointBytes = exchange?.[CURVE_BYTES];
+  if (!exchange || pointBytes === undefined) return false;
+  const end = CURVE_BYTES + 1 + pointBytes;
+  const hash = HASHES[exchange[end] ?? 0];
+  if (hash === undefined || exchange.length < end + 4) return false;
+  const signature = exchange.subarray(end + 4, end + 4 + exchange.readUInt16BE(end + 2));
+  const signed = Buffer.concat([
+    cipher.localRandom.serialize(), cipher.remoteRandom.serialize(), exchange.subarray(0, end),
+  ]);
+  return verify(hash, signed, new X509Certificate(certificate).publicKey, signature);
+}

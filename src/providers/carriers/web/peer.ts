@@ -1,0 +1,237 @@
+// One page over WebRTC: encrypted packets of Opus both ways, from the first check that finds a way
+// to the page until it is lost or closed. A frame in is a frame out, as with telephones: the call's
+// clock is the only one. Made by peers.ts, which has the socket.
+import { openOpus } from "#audio/opus.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import { JitterBuffer } from "#providers/carriers/sip/media/jitter-buffer.ts";
+import { PacketOrder } from "#providers/carriers/sip/media/packet-order.ts";
+import { buildRtcp, parseRtcp, Reception } from "#providers/carriers/sip/media/rtcp.ts";
+import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader } from "#providers/carriers/sip/media/rtp.ts";
+import {
+  createSrtpReceiver, createSrtpSender, type SrtpReceiver, type SrtpSender,
+} from "#providers/carriers/sip/media/srtp.ts";
+import type { SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+import { beginDtls, type Certificate } from "./dtls.ts";
+import type { PageOffer } from "./sdp.ts";
+import type { Place } from "./stun.ts";
+
+const RATE = 16_000;
+const CLOCK_RATE = 48_000;
+const FRAMES_PER_SECOND = 50;
+const FRAME_MS = 1000 / FRAMES_PER_SECOND;
+/** A page that hears nothing tells of loss within this, so that what follows is said twice. */
+const REPORT_MS = 1000;
+/** From the offer to the keys. */
+const CONNECT_MS = 10_000;
+/** Microphones send all the time: when nothing has come for so long, by both counts, none will. */
+const SILENT_MS = 1000;
+const SILENT_FRAMES = SILENT_MS / FRAME_MS;
+
+type Opus = Awaited<ReturnType<typeof openOpus>>;
+export const openPeerOpus = (): Promise<Opus> => openOpus(RATE);
+
+interface PeerOptions {
+  offer: PageOffer;
+  certificate: Certificate;
+  opus: Opus;
+  ssrc: number;
+  cname: string;
+  transmit(bytes: Buffer, to: Place): void;
+  /** 20 ms, once per `send`. */
+  onAudio(pcm: Pcm): void;
+  /** Once; the peer is closed then. */
+  onLost(): void;
+  system: System;
+  log: Logger;
+}
+
+interface Keys {
+  sender: SrtpSender;
+  receiver: SrtpReceiver;
+}
+
+export class Peer {
+  readonly #options: PeerOptions;
+  readonly #jitter = new JitterBuffer(RATE);
+  readonly #order: PacketOrder;
+  readonly #reception = new Reception();
+  readonly #deadline: Timer;
+  readonly #reports: Timer;
+  #isClosed = false;
+  /** The way the page has chosen last; null: none yet. */
+  #place: Place | null = null;
+  #dtls: ReturnType<typeof beginDtls> | null = null;
+  #keys: Keys | null = null;
+  #sequence: number;
+  #timestamp: number;
+  #isFirst = true;
+  #sent = 0;
+  #sentOctets = 0;
+  #ssrcIn: number | null = null;
+  #lastReport: { ntpMiddle: number; atMs: number } | null = null;
+  #heardMs: number;
+  #silentFrames = 0;
+
+  constructor(options: PeerOptions) {
+    const { system, opus } = options;
+    this.#options = options;
+    this.#order = new PacketOrder(
+      {
+        codec: "OPUS", rate: RATE, clockRate: CLOCK_RATE, encode: opus.encode, decode: opus.decode,
+        memory: opus, close: opus.close,
+      },
+      (at, pcm) => this.#jitter.push(at, pcm));
+    this.#reception.clockRate = CLOCK_RATE;
+    const random = system.randomBytes(6);
+    this.#timestamp = random.readUInt32BE(0);
+    // From the lower half: no receiver of SRTP can be wrong about the first roll-over.
+    this.#sequence = random.readUInt16BE(4) >> 1;
+    this.#heardMs = system.monotonicMs();
+    this.#deadline = system.after(CONNECT_MS, () => {
+      if (!this.#keys) this.#lose("no way to the page was found");
+    });
+    this.#reports = system.every(REPORT_MS, () => this.#report());
+  }
+
+  /** The page has chosen this way; it may choose another one later, when its network changes. */
+  choose(place: Place): void {
+    if (this.#isClosed) return;
+    this.#place = place;
+    this.#dtls ??= beginDtls({
+      certificate: this.#options.certificate,
+      fingerprint: this.#options.offer.fingerprint,
+      send: (bytes) => this.#transmit(bytes),
+      agreed: (keys) => this.#agreed(keys),
+      over: (reason) => this.#lose(reason),
+    });
+  }
+
+  /** Bytes from a place whose check knew the password. */
+  receive(bytes: Buffer): void {
+    const [first = 0, second = 0] = bytes;
+    if (this.#isClosed) return;
+    if (first >= 20 && first <= 63) return this.#dtls?.receive(bytes);
+    if (first < 128 || first > 191) return;
+    if (second >= 192 && second <= 223) this.#receiveReport(bytes);
+    else this.#receiveSound(bytes);
+  }
+
+  send(frame: Pcm | null): void {
+    if (this.#isClosed) return;
+    if (frame) this.#sendFrame(frame);
+    this.#options.onAudio(this.#pull());
+    const nowMs = this.#options.system.monotonicMs();
+    this.#silentFrames += 1;
+    if (this.#silentFrames >= SILENT_FRAMES && nowMs - this.#heardMs >= SILENT_MS) {
+      this.#lose("nothing comes from the page");
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    if (this.#sent > 0) this.#report(true);
+    this.#isClosed = true;
+    this.#deadline.cancel();
+    this.#reports.cancel();
+    this.#options.opus.close();
+  }
+
+  #lose(reason: string): void {
+    if (this.#isClosed) return;
+    const { received, lost } = this.#reception;
+    this.#options.log.debug({ reason, received, lost }, "a web call's packets have ended");
+    this.close();
+    this.#options.onLost();
+  }
+
+  #agreed({ local, remote }: { local: SrtpKey; remote: SrtpKey }): void {
+    if (this.#isClosed) return;
+    this.#keys = { sender: createSrtpSender(local), receiver: createSrtpReceiver(remote) };
+    this.#heardMs = this.#options.system.monotonicMs();
+  }
+
+  // What goes out
+
+  #transmit(bytes: Buffer): void {
+    if (this.#place && !this.#isClosed) this.#options.transmit(bytes, this.#place);
+  }
+
+  #sendFrame(frame: Pcm): void {
+    const timestamp = this.#timestamp;
+    this.#timestamp = (timestamp + CLOCK_RATE / FRAMES_PER_SECOND) >>> 0;
+    const { offer: { payloadType }, opus, ssrc } = this.#options;
+    if (!this.#keys) return;
+    const payload = opus.encode(frame);
+    const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + payload.length);
+    packet.set(payload, RTP_HEADER_BYTES);
+    writeRtpHeader(packet, {
+      payloadType, marker: this.#isFirst, sequence: this.#sequence, timestamp, ssrc,
+    });
+    this.#isFirst = false;
+    this.#sequence = (this.#sequence + 1) & 0xffff;
+    this.#sent += 1;
+    this.#sentOctets += payload.length;
+    this.#transmit(this.#keys.sender.protect(packet));
+  }
+
+  #report(isGoodbye = false): void {
+    if (!this.#keys || this.#isClosed) return;
+    const { system, ssrc, cname } = this.#options;
+    const block = this.#reception.block();
+    const last = this.#lastReport;
+    const sinceMs = last ? system.monotonicMs() - last.atMs : 0;
+    const packet = buildRtcp({
+      ssrc, cname, isGoodbye,
+      now: system.now(),
+      sent: this.#sent === 0
+        ? null
+        : { timestamp: this.#timestamp, packets: this.#sent, octets: this.#sentOctets },
+      block: block && {
+        ...block,
+        lastReport: last?.ntpMiddle ?? 0,
+        sinceLastReport: Math.round((sinceMs / 1000) * 65_536),
+      },
+    });
+    this.#transmit(this.#keys.sender.protectRtcp(packet));
+  }
+
+  // What comes in
+
+  #receiveSound(bytes: Buffer): void {
+    const plain = this.#keys?.receiver.unprotect(bytes);
+    const packet = plain && parseRtp(plain);
+    if (!packet || packet.payloadType !== this.#options.offer.payloadType) return;
+    const nowMs = this.#options.system.monotonicMs();
+    this.#heardMs = nowMs;
+    this.#silentFrames = 0;
+    if (packet.ssrc !== this.#ssrcIn) {
+      this.#ssrcIn = packet.ssrc;
+      this.#lastReport = null;
+      this.#order.reset();
+      this.#jitter.reset();
+    }
+    this.#reception.push(packet.ssrc, packet.sequence, packet.timestamp, nowMs);
+    this.#order.push(packet);
+  }
+
+  #receiveReport(bytes: Buffer): void {
+    const plain = this.#keys?.receiver.unprotectRtcp(bytes);
+    const parts = plain && parseRtcp(plain);
+    for (const part of parts ?? []) {
+      if (part.kind === "goodbye") continue;
+      if (part.kind === "sender_report" && part.ssrc === this.#ssrcIn) {
+        const atMs = this.#options.system.monotonicMs();
+        this.#lastReport = { ntpMiddle: part.ntpMiddle, atMs };
+      }
+      const own = part.blocks.find(({ ssrc }) => ssrc === this.#options.ssrc);
+      if (own) this.#options.opus.expectLoss(own.fractionLost / 256);
+    }
+  }
+
+  #pull(): Pcm {
+    if (this.#jitter.depthMs < FRAME_MS) this.#order.due();
+    return this.#jitter.pull();
+  }
+}

@@ -1,0 +1,204 @@
+// All pages over WebRTC behind one UDP port: a firewall needs one hole, however many call. Which
+// call bytes are of is known by the place they come from, and a place by a check that has the name
+// and the password of a call (ICE-lite, RFC 8445). Runs in workers/web-peers.ts.
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { isIP, isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { loadOpus } from "#audio/opus.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import { forSocket, plainHost } from "#providers/carriers/sip/transport/peer.ts";
+import { createCertificate, type Certificate } from "./dtls.ts";
+import { openPeerOpus, Peer } from "./peer.ts";
+import type { PeerEvent, PeersConfig, WebPeer, WebPeers } from "./port.ts";
+import { buildAnswer, readOffer, type PageOffer } from "./sdp.ts";
+import { buildCheckAnswer, parseCheck, type Place } from "./stun.ts";
+
+const USERNAME_BYTES = 6;
+const PASSWORD_BYTES = 18;
+/** Network changes and several networks at a time; the oldest is forgotten. */
+const PLACES_PER_PEER_MAX = 8;
+/** Calls are bounded elsewhere; this many can never be. */
+const PEERS_MAX = 2000;
+const CANDIDATES_MAX = 8;
+const ANYWHERE = new Set(["0.0.0.0", "::"]);
+
+interface Known {
+  peer: Peer;
+  username: string;
+  password: string;
+  places: string[];
+}
+
+interface OpenPeers extends WebPeers {
+  close(): void;
+}
+
+/** Rejects when the port cannot be had. */
+export async function openPeers(
+  config: PeersConfig, { system, log }: { system: System; log: Logger },
+): Promise<OpenPeers> {
+  const [socket, certificate] = await Promise.all([bind(config), createCertificate(), loadOpus()]);
+  socket.on("error", (error) => log.warn({ err: error }, "the socket of web calls failed"));
+  return new Peers(config, { socket, certificate, system, log });
+}
+
+function bind({ host, port }: PeersConfig): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket({
+      type: isIPv6(host) ? "udp6" : "udp4",
+      // Only addresses come here; asking the resolver about each packet costs more than sending it.
+      lookup: (address, _options, done) => done(null, address, isIP(address)),
+    });
+    socket.once("error", reject);
+    socket.bind({ port, address: host, exclusive: true }, () => {
+      socket.removeAllListeners("error");
+      resolve(socket);
+    });
+  });
+}
+
+const keyOf = ({ address, port }: Place): string => `${address}|${port}`;
+
+class Peers implements OpenPeers {
+  readonly #config: PeersConfig;
+  readonly #socket: Socket;
+  readonly #certificate: Certificate;
+  readonly #system: System;
+  readonly #log: Logger;
+  readonly #byName = new Map<string, Known>();
+  readonly #byPlace = new Map<string, Known>();
+
+  constructor(
+    config: PeersConfig,
+    parts: { socket: Socket; certificate: Certificate; system: System; log: Logger },
+  ) {
+    this.#config = config;
+    this.#socket = parts.socket;
+    this.#certificate = parts.certificate;
+    this.#system = parts.system;
+    this.#log = parts.log;
+    this.#socket.on("message", (bytes, from) => this.#receive(bytes, placeOf(from)));
+  }
+
+  open(sdp: string, publish: (event: PeerEvent) => void): WebPeer {
+    const offer = readOffer(sdp);
+    if (typeof offer === "string") return refused(offer, publish);
+    if (this.#byName.size >= PEERS_MAX) return refused("There are too many web calls.", publish);
+    let known: Known | null = null;
+    let isClosed = false;
+    const close = (): void => {
+      isClosed = true;
+      if (known) this.#forget(known);
+    };
+    const lost = (): void => {
+      if (isClosed) return;
+      close();
+      publish({ kind: "lost" });
+    };
+    this.#connect(offer, (pcm) => {
+      if (!isClosed) publish({ kind: "audio", pcm });
+    }, lost).then(({ known: made, answer }) => {
+      known = made;
+      if (isClosed) this.#forget(made);
+      else publish({ kind: "answer", sdp: answer });
+    }, (error: unknown) => {
+      this.#log.error({ err: error }, "a web call's packets could not be set up");
+      lost();
+    });
+    return { send: (frame) => known?.peer.send(frame), close };
+  }
+
+  close(): void {
+    for (const known of [...this.#byName.values()]) this.#forget(known);
+    this.#socket.close();
+  }
+
+  async #connect(
+    offer: PageOffer, onAudio: (pcm: Int16Array) => void, onLost: () => void,
+  ): Promise<{ known: Known; answer: string }> {
+    const opus = await openPeerOpus();
+    const random = this.#system.randomBytes(USERNAME_BYTES + PASSWORD_BYTES + 8);
+    const username = random.subarray(0, USERNAME_BYTES).toString("hex");
+    const password = random.subarray(USERNAME_BYTES, USERNAME_BYTES + PASSWORD_BYTES).toString("hex");
+    const ssrc = random.readUInt32BE(USERNAME_BYTES + PASSWORD_BYTES);
+    const cname = random.subarray(-4).toString("hex");
+    const peer = new Peer({
+      offer, opus, ssrc, cname, onAudio, onLost,
+      certificate: this.#certificate,
+      transmit: (bytes, to) => this.#transmit(bytes, to),
+      system: this.#system,
+      log: this.#log,
+    });
+    const known = { peer, username, password, places: [] };
+    this.#byName.set(username, known);
+    const answer = buildAnswer({
+      offer, username, password, ssrc, cname,
+      places: this.#places(), fingerprint: this.#certificate.fingerprint,
+      sessionId: String(this.#system.now()),
+    });
+    return { known, answer };
+  }
+
+  #forget(known: Known): void {
+    known.peer.close();
+    this.#byName.delete(known.username);
+    for (const place of known.places.splice(0)) this.#byPlace.delete(place);
+  }
+
+  #places(): Place[] {
+    const { host, publicHosts } = this.#config;
+    const { port } = this.#socket.address();
+    const bound = ANYWHERE.has(host) ? ownAddresses(host) : [host];
+    const hosts = publicHosts.length > 0 ? publicHosts : bound;
+    return hosts.slice(0, CANDIDATES_MAX).map((address) => ({ address, port }));
+  }
+
+  #transmit(bytes: Buffer, { address, port }: Place): void {
+    // What cannot be sent is lost, as packets are.
+    this.#socket.send(bytes, port, forSocket(this.#config.host, address), () => undefined);
+  }
+
+  #receive(bytes: Buffer, from: Place): void {
+    const [first = 255] = bytes;
+    // A forged source port of 0 could not be answered.
+    if (from.port === 0) return;
+    if (first > 3) return this.#byPlace.get(keyOf(from))?.peer.receive(bytes);
+    const check = parseCheck(bytes);
+    const known = check && this.#byName.get(check.username);
+    if (!known || !check.isSignedWith(known.password)) return;
+    this.#remember(known, from);
+    this.#transmit(buildCheckAnswer(check, from, known.password), from);
+    if (check.isChosen) known.peer.choose(from);
+  }
+
+  #remember(known: Known, from: Place): void {
+    const key = keyOf(from);
+    const before = this.#byPlace.get(key);
+    if (before === known) return;
+    before?.places.splice(before.places.indexOf(key), 1);
+    this.#byPlace.set(key, known);
+    known.places.push(key);
+    if (known.places.length <= PLACES_PER_PEER_MAX) return;
+    const oldest = known.places.shift();
+    if (oldest !== undefined) this.#byPlace.delete(oldest);
+  }
+}
+
+function refused(reason: string, publish: (event: PeerEvent) => void): WebPeer {
+  queueMicrotask(() => publish({ kind: "refused", reason }));
+  return { send: () => undefined, close: () => undefined };
+}
+
+/** IPv4 as itself, also where it comes through IPv6. */
+const placeOf = ({ address, port }: RemoteInfo): Place => ({ address: plainHost(address), port });
+
+/** Those of this machine, as far as a socket bound like this has them. */
+function ownAddresses(host: string): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+    .filter(({ address, family }) =>
+      (family === "IPv4" || isIPv6(host)) && !address.toLowerCase().startsWith("fe80:"));
+  const outward = all.filter(({ internal }) => !internal);
+  // Also where the machine has no network but itself.
+  return [...outward, ...all.filter(({ internal }) => internal)].map(({ address }) => address);
+}

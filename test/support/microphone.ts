@@ -1,0 +1,44 @@
+// A microphone that says a line: the embedded voice's, written for Chromium's pretended device.
+import { createResampler } from "#audio/resampler.ts";
+import { createLogger } from "#core/logger.ts";
+import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
+import { writeMicrophone } from "./browser.ts";
+
+const VOICE = {
+  rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1,
+  hasEmotion: false,
+} as const;
+
+/** The line at 16 kHz. */
+export async function speak(text: string): Promise<Int16Array> {
+  const voices = createEmbeddedVoices(createLogger("silent"));
+  const done = Promise.withResolvers<void>();
+  const samples: number[] = [];
+  const stream = voices.flite.open(VOICE, (event) => {
+    if (event.kind === "audio") samples.push(...event.pcm);
+    if (event.kind === "failed") done.reject(event.error);
+    if (event.kind === "done") done.resolve();
+  });
+  stream.write(text);
+  stream.end();
+  // The voices' thread does not keep a process alive by itself.
+  const alive = setInterval(() => undefined, 1000);
+  await done.promise.finally(() => clearInterval(alive));
+  await voices.close();
+  return Int16Array.from(samples);
+}
+
+/** Writes the lines at 48 kHz, each beginning after so many seconds, with half a minute behind. */
+export async function microphoneOf(
+  file: string, lines: { text: string; atSeconds: number }[],
+): Promise<{ file: string }> {
+  const spoken = await Promise.all(lines.map(async ({ text, atSeconds }) => ({
+    at: 48_000 * atSeconds,
+    pcm: createResampler(16_000, 48_000).process(await speak(text)),
+  })));
+  const end = Math.max(...spoken.map(({ at, pcm }) => at + pcm.length));
+  const sound = new Int16Array(end + 30 * 48_000);
+  for (const { at, pcm } of spoken) sound.set(pcm, at);
+  writeMicrophone(file, sound);
+  return { file };
+}
