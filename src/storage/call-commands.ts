@@ -314,7 +314,7 @@ function createEnd(sql: Sql, rows: CallRows) {
   const settle = sql.prepare(`
     UPDATE calls SET duration_seconds = @seconds, carrier_cost_micros = @carrierCostMicros,
       total_cost_micros = @totalMicros, final_status = @finalStatus, turns = @turns,
-      transfers = @transfers,
+      quality = @quality, transfers = @transfers,
       recording_file = CASE WHEN @hasRecording = 1 THEN recording_file END, ended_at = @endedAt
     WHERE id = @callId`);
   return async (args: Args<"end">): Promise<CommittedEvent[]> => {
@@ -338,6 +338,7 @@ function createEnd(sql: Sql, rows: CallRows) {
       carrierCostMicros: Math.ceil(seconds / 60) * carriers,
       totalMicros: posted ? -posted.amountMicros : 0,
       turns: JSON.stringify(args.turns),
+      quality: args.quality ? JSON.stringify(args.quality) : null,
       transfers: JSON.stringify(settled(call.transfers, { ...args, endedAt })),
       hasRecording: args.hasRecording ? 1 : 0,
     });

@@ -44,6 +44,7 @@ export interface CallRow {
   evaluation: string;
   webhook_response: string;
   turns: string;
+  quality: string | null;
   transfers: string;
 }
 
@@ -93,6 +94,7 @@ export function callFromRow(row: CallRow): Call {
     webhookResponse: JSON.parse(row.webhook_response) as Record<string, unknown>,
     recordingFile: row.recording_file,
     turns: JSON.parse(row.turns) as TurnLatency[],
+    quality: row.quality === null ? null : (JSON.parse(row.quality) as Call["quality"]),
     transfers: JSON.parse(row.transfers) as Call["transfers"],
     eventSequence: row.event_sequence,
     createdAt: row.created_at,

@@ -71,7 +71,7 @@ export async function conclude(
   options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
 ): Promise<void> {
   const { calls, recordings, system } = options;
-  const { turns, silentMs } = over.summary;
+  const { turns, silentMs, quality } = over.summary;
   // Since then nobody was there to be talked with.
   const lost = silentMs === undefined
     ? {} : { endedAt: system.now() - Math.round(silentMs * 1000) };
@@ -94,7 +94,7 @@ export async function conclude(
   const isRecorded = await hasRecording(options, call, over.recordedMs);
   await calls.end(call, {
     finalStatus, reason, failureReason, charge: chargeOf(facts), turns, hasRecording: isRecorded,
-    ...lost,
+    quality: quality ?? call.face?.quality?.() ?? null, ...lost,
   });
   if (finalStatus !== "failed") return finish(options, call.id);
   if (isRecorded && call.recordingFile !== null) recordings.compress(call.recordingFile);

@@ -1,4 +1,5 @@
 // The port of a call whose far end is a socket in the main thread: a page or a hosted carrier.
+import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { EndReason } from "./records.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
@@ -16,6 +17,8 @@ export interface Face {
   /** What becomes of the page's offer of WebRTC. */
   peer(report: PeerReport): void;
   over(reason: EndReason): void;
+  /** How the customer's sound came to the socket; absent: nobody has measured it. */
+  quality?(): LegQuality | null;
   /** Null: no telephone is behind it. */
   line: { dtmf(digits: string): void; transfer(to: string): void } | null;
 }

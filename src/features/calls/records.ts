@@ -5,6 +5,7 @@ import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent, FunctionCall } from "#events/events.ts";
 import type { DialRules } from "#features/phone-numbers/dial-guard.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Charge } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./status.ts";
 import type { Transfer } from "./transfers.ts";
@@ -71,6 +72,8 @@ export interface Call {
   /** File name below the recordings folder; null when nothing was recorded or it was deleted. */
   recordingFile: string | null;
   turns: readonly TurnLatency[];
+  /** Null: not over, never answered, or not known. */
+  quality: LegQuality | null;
   /** In the order they were asked for. */
   transfers: readonly Transfer[];
   /** Sequence of the newest event of topic `call:<id>`. */
@@ -229,6 +232,8 @@ export interface CallStore {
     /** When it was over for the customer, who pays until then; absent: now. */
     endedAt?: Instant;
     turns: readonly TurnLatency[];
+    /** Absent: nothing is known of it. */
+    quality?: LegQuality | null;
     /** False: nothing was recorded after all. */
     hasRecording: boolean;
     now: Instant;

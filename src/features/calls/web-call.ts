@@ -16,7 +16,7 @@ import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
-import type { LegEvent } from "#providers/carriers/port.ts";
+import type { LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Calling } from "./calling.ts";
 import { holding } from "./capacity.ts";
@@ -151,7 +151,7 @@ function createFace(
   const post = (message: object): void => void socket.send(JSON.stringify(message));
   const marks = createMarks(options.system);
   const path = createWebPath(options.iceServers, post);
-  const face = faceOf(socket, post, marks, path);
+  const face = faceOf(socket, post, { marks, path, intake });
   const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
     assertCanTalk(options, assistant, offer);
@@ -254,8 +254,11 @@ function createWordIntake(system: System) {
 
 /** What the call shows the page. */
 function faceOf(
-  socket: Socket, post: (message: object) => void, marks: ReturnType<typeof createMarks>,
-  path: ReturnType<typeof createWebPath>,
+  socket: Socket, post: (message: object) => void, { marks, path, intake }: {
+    marks: ReturnType<typeof createMarks>;
+    path: ReturnType<typeof createWebPath>;
+    intake: ReturnType<typeof createIntake>;
+  },
 ): Face {
   return {
     frame: (pcm) => {
@@ -272,9 +275,18 @@ function faceOf(
       post({ type: "end", reason });
       socket.end(CLOSE.over, "over");
     },
+    quality: intake.quality,
     line: null,
   };
 }
+
+/** Nothing is lost on a connection of TCP, and what the page made up is its own to know. */
+const UNKNOWN: Omit<LegQuality, "jitterMs" | "jitterMaxMs"> = {
+  codec: "pcm", packetsReceived: null, packetsLost: null, packetsLate: null,
+  packetsDuplicate: null, lossPercent: null, framesConcealed: null, packetsSent: null,
+  delayMs: null, roundTripMs: null, remoteJitterMs: null, remotePacketsLost: null,
+  remoteLossPercent: null, rFactor: null, mos: null,
+};
 
 const MARKS_MAX = 16;
 
@@ -303,10 +315,28 @@ function createIntake(system: System) {
   let rest: Buffer = Buffer.alloc(0);
   let startedMs = 0;
   let heardMs = 0;
+  let transitMs = Number.NaN;
+  const jitter = { nowMs: 0, sumMs: 0, maxMs: 0, count: 0 };
+  /** As RFC 3550 has it of packets. */
+  const measure = (nowMs: number): void => {
+    const differenceMs = Math.abs(nowMs - heardMs - transitMs);
+    transitMs = nowMs - heardMs;
+    if (Number.isNaN(differenceMs)) return;
+    jitter.nowMs += (differenceMs - jitter.nowMs) / 16;
+    jitter.sumMs += jitter.nowMs;
+    jitter.maxMs = Math.max(jitter.maxMs, jitter.nowMs);
+    jitter.count += 1;
+  };
+  const tenth = (ms: number): number => Math.round(10 * ms) / 10;
   return {
+    quality: (): LegQuality | null => jitter.count === 0 ? null : {
+      ...UNKNOWN,
+      jitterMs: tenth(jitter.sumMs / jitter.count), jitterMaxMs: tenth(jitter.maxMs),
+    },
     start: (): void => {
       startedMs = system.monotonicMs();
       heardMs = 0;
+      transitMs = Number.NaN;
     },
     receive: (bytes: Buffer): Pcm | null => {
       // A sample may be cut in two by a sloppy client.
@@ -314,8 +344,10 @@ function createIntake(system: System) {
       const even = all.length - (all.length % 2);
       rest = all.subarray(even);
       const lengthMs = (even / 2 / RATE) * 1000;
-      if (heardMs + lengthMs > system.monotonicMs() - startedMs + AUDIO_AHEAD_MS) return null;
+      const nowMs = system.monotonicMs();
+      if (heardMs + lengthMs > nowMs - startedMs + AUDIO_AHEAD_MS) return null;
       heardMs += lengthMs;
+      measure(nowMs);
       const pcm = new Int16Array(even / 2);
       Buffer.from(pcm.buffer).set(all.subarray(0, even));
       return pcm;

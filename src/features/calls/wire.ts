@@ -6,6 +6,8 @@ import { about, named, Nullable } from "#core/schema.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema, PLAIN_TIMES } from "#http/answers.ts";
 import { transcriptText } from "./evaluation.ts";
+import { QualitySchema } from "./quality-wire.ts";
+import { wireQuality } from "./quality.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
 import { TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers } from "./transfers.ts";
 
@@ -104,6 +106,8 @@ export const CallSchema = Type.Object({
   transfers: Type.Array(TransferSchema, about(
     "Each transfer that was tried, in the order they were asked for.")),
   latency: Type.Array(LatencySchema, about("What every reply waited for.")),
+  quality: Nullable(QualitySchema, about(
+    "How the sound came through; null: not over yet, never answered, or the carrier's to know.")),
   ...PLAIN_TIMES,
 }, named("Call", "A call with everything that was said."));
 
@@ -159,6 +163,7 @@ export function wireCall(
       first_audio_ms: turn.firstAudioMs,
       heard_ms: turn.heardMs,
     })),
+    quality: call.quality && wireQuality(call.quality),
     created_at: plainSeconds(call.createdAt),
     updated_at: plainSeconds(call.updatedAt),
   };

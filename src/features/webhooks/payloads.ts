@@ -1,6 +1,8 @@
 // What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
+import { wireQuality } from "#features/calls/quality.ts";
 import { wireTransfers, type Transfer } from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
 
 interface PostCallFacts {
   id: number;
@@ -19,6 +21,7 @@ interface PostCallFacts {
   answeredAt: Instant | null;
   finishedAt: Instant;
   transfers: readonly Transfer[];
+  quality: LegQuality | null;
   lines: { speaker: "assistant" | "customer"; text: string; startMs: number }[];
   lead: Record<string, unknown> | null;
   campaign: Record<string, unknown> | null;
@@ -55,6 +58,7 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
     finished_at: isoMicros(call.finishedAt),
     lead: call.lead && { ...call.lead, campaign: call.campaign },
     campaign: call.campaign,
+    ...(call.quality ? { quality: wireQuality(call.quality) } : {}),
     ...(call.transfers.length > 0 ? { transfers: wireTransfers(call.transfers) } : {}),
   };
 }

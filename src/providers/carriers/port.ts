@@ -29,6 +29,34 @@ export type LegEvent =
    */
   | { kind: "ended"; cause: LegEndCause; detail?: string; silentMs?: number };
 
+/** How the sound of a leg came through; null: the carrier cannot know. */
+export interface LegQuality {
+  codec: string;
+  /** Interarrival jitter (RFC 3550): on average, and at its worst. */
+  jitterMs: number | null;
+  jitterMaxMs: number | null;
+  /** Each counted once; late ones came, too late to be heard. */
+  packetsReceived: number | null;
+  packetsLost: number | null;
+  packetsLate: number | null;
+  packetsDuplicate: number | null;
+  /** Those not heard in time among those sent to us. */
+  lossPercent: number | null;
+  /** Frames of 20 ms made up in place of sound that was not there. */
+  framesConcealed: number | null;
+  packetsSent: number | null;
+  /** One way, as far as it is known: packet, network and buffer. */
+  delayMs: number | null;
+  roundTripMs: number | null;
+  /** What the far end reports of our sound. */
+  remoteJitterMs: number | null;
+  remotePacketsLost: number | null;
+  remoteLossPercent: number | null;
+  /** The rating of the E-model, and the mean opinion score from it. */
+  rFactor: number | null;
+  mos: number | null;
+}
+
 export type LegEndCause =
   | "far_hung_up" | "we_hung_up" | "transferred" | "busy" | "no_answer" | "rejected" | "failed"
   /** Nothing was heard of the far end for as long as a call may be silent. */
@@ -51,6 +79,8 @@ export interface Leg {
   transfer: ((to: string) => void) | null;
   /** Idempotent; `ended` follows. */
   hangUp(): void;
+  /** Up to now, also after the end. Absent or null: nothing is known of it. */
+  quality?(): LegQuality | null;
 }
 
 /** The carriers whose legs live in the media thread. */

@@ -55,6 +55,9 @@ test("[WC1] a web call is heard, answered, recorded and paid for", async () => {
   assert.equal(call.type, "web");
   assert.equal(call.total_cost, 0.05);
   assert.equal(call.latency.length, 1);
+  const { codec, jitter_ms: jitterMs, packets_lost: lost, mos } = call.quality;
+  assert.deepEqual([codec, lost, mos], ["pcm", null, null]);
+  assert.ok(jitterMs >= 0 && jitterMs < 1000, `${jitterMs}`);
   assert.ok(call.latency[0].heard_ms >= call.latency[0].endpoint_ms);
   const recording = await fetch(call.recording_url);
   assert.equal(recording.status, 200);

@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { createStereoRecorder } from "#audio/wav.ts";
 import type { FunctionCall } from "#events/events.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
 import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { openFrontDoor } from "#support/front-door.ts";
@@ -73,7 +74,7 @@ const saying = (id: number, speaker: Speaker, text: string): void =>
   calls().transcriptDelta({ id, accountId }, { speaker, text });
 
 async function end(
-  id: number, rest: { hasRecording?: boolean; evaluation?: object } = {},
+  id: number, rest: { hasRecording?: boolean; evaluation?: object; quality?: LegQuality } = {},
 ): Promise<void> {
   await calls().end({ id, accountId }, {
     finalStatus: "ended_by_customer", reason: "customer_hung_up",
@@ -83,6 +84,7 @@ async function end(
       },
     ],
     hasRecording: rest.hasRecording ?? false,
+    quality: rest.quality ?? null,
   });
   await calls().finish({ id, accountId }, {
     evaluation: { ...rest.evaluation }, evaluationError: null,
@@ -335,6 +337,34 @@ test("[DB323] each transfer that was tried: to whom, how, its outcome and why it
     await go(`/calls/${plain}`);
     await page.getByText("Customer hung up").waitFor();
     assert.equal(await page.getByText("Transfers").count(), 0);
+  });
+});
+
+test("[DB340] how a call sounded stands on its page, with units; where nobody knows, nothing does", { skip }, async () => {
+  const quality: LegQuality = {
+    codec: "pcmu", jitterMs: 1.8, jitterMaxMs: 6.2, packetsReceived: 3184, packetsLost: 5,
+    packetsLate: 1, packetsDuplicate: 0, lossPercent: 0.19, framesConcealed: 6, packetsSent: 3190,
+    delayMs: 52, roundTripMs: 24.5, remoteJitterMs: null, remotePacketsLost: 2,
+    remoteLossPercent: 0.06, rFactor: 91.4, mos: 4.38,
+  };
+  const [known, unknown] = [
+    await answered({ phone: "+15550104401" }), await answered({ phone: "+15550104402" }),
+  ];
+  await end(known, { quality });
+  await end(unknown);
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/calls/${known}`);
+    const card = page.locator("section").filter({ has: page.getByRole("heading", { name: "Sound" }) });
+    await card.getByText("4.38 of 4.5").waitFor();
+    assert.match(await card.textContent() ?? "",
+      /very good.*Jitter1\.8 ms6\.2 ms at worst.*Not heard0\.19 %lost or too late/);
+    await card.getByText("In detail").click();
+    await card.getByText("120 ms", { exact: true }).waitFor();
+    await card.getByText("2 (0.06 %)").waitFor();
+    await look();
+    await go(`/calls/${unknown}`);
+    await page.getByText("Customer hung up").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Sound" }).count(), 0);
   });
 });
 

@@ -2,7 +2,7 @@
 // records are, and everything a call is made of.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
+import type { Leg, LegEndCause, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, Vad,
@@ -85,6 +85,8 @@ export interface CallSummary {
   /** What failed, where something did: an engine's or a carrier's words. */
   detail?: string | null;
   turns: readonly TurnLatency[];
+  /** How the leg's sound came through. */
+  quality?: LegQuality | null;
 }
 
 export interface SessionOptions {

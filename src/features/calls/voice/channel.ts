@@ -187,6 +187,7 @@ export class Channel<Said extends Spoken = Spoken> {
     this.#handlers.ended();
     this.#options.brain.over({
       reason, cause: leg?.cause ?? null, turns: this.#scribe?.latencies ?? [],
+      quality: this.#scribe ? this.#leg.quality?.() ?? null : null,
       ...(leg?.silentMs === undefined ? {} : { silentMs: leg.silentMs }),
     });
   }

@@ -3,7 +3,7 @@
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
-import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
+import type { Leg, LegEndCause, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { Dialog, DialogEnd, DialogEvents } from "./dialogs/call-types.ts";
 import { mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
 import type { Codec } from "./grammar/codec-names.ts";
@@ -96,6 +96,10 @@ export class SipLeg implements Leg {
 
   hangUp(): void {
     this.end("we_hung_up");
+  }
+
+  quality(): LegQuality | null {
+    return this.#rtp?.quality() ?? null;
   }
 
   /** Opens the media. False: the leg is over meanwhile. */

@@ -36,6 +36,11 @@ const RESERVE_MS = 10;
 export class JitterBuffer {
   /** Packets that came too late to be heard. */
   late = 0;
+  /** Frames in which something was made up for sound that was lost or not there in time. */
+  concealed = 0;
+  /** Frames that were played, and how deep the buffer was then, summed up. */
+  played = 0;
+  depthMsSum = 0;
   /** Samples by timestamp, and which of them are there. */
   readonly #ring: Int16Array;
   readonly #isThere: Uint8Array;
@@ -58,6 +63,10 @@ export class JitterBuffer {
   readonly #heard: Int16Array;
   #heardAt = 0;
   #concealed: number;
+  /** In this frame. */
+  #madeUp = 0;
+  /** Frames made up since nothing came any more: whether that was loss or a pause shows later. */
+  #doubtful = 0;
   #windowFrames = 0;
   #spare = Number.POSITIVE_INFINITY;
   #surplus = 0;
@@ -93,6 +102,7 @@ export class JitterBuffer {
     const from = this.#ahead(timestamp);
     const distance = sequenceDistance(sequence, this.#sequence);
     const isNewer = this.#isEmpty || distance > 0 || distance < -MISORDER_MAX;
+    this.#judgeDoubtful(distance);
     if (this.#isEmpty || from > aheadMax || from < -behindMax) this.#anchor(timestamp);
     else if (from + length <= 0 && !this.#isFresh) {
       if (!isNewer) {
@@ -121,8 +131,13 @@ export class JitterBuffer {
     const depth = this.#ahead(this.#newest);
     const take = Math.min(this.#frame, Math.max(0, depth));
     this.#isFresh = false;
+    this.#madeUp = 0;
     this.#read(frame, take);
+    this.played += 1;
+    this.depthMsSum += depth / this.#perMs;
+    if (take === this.#frame && this.#madeUp > 0) this.concealed += 1;
     if (take < this.#frame) {
+      if (this.#madeUp > 0) this.#doubtful += 1;
       this.#owed += this.#frame - take;
       // After a pause that long the next words are a new beginning.
       if (this.#owed >= this.#concealMax) this.#stop();
@@ -178,6 +193,13 @@ export class JitterBuffer {
     this.#owed = 0;
   }
 
+  /** Who pauses goes on with the next number, and not at once. */
+  #judgeDoubtful(distance: number): void {
+    const isPause = this.#isEmpty || (distance === 1 && this.#owed >= this.#concealMax);
+    if (!isPause) this.concealed += this.#doubtful;
+    this.#doubtful = 0;
+  }
+
   #write(timestamp: number, pcm: Int16Array): void {
     const from = Math.max(0, -this.#ahead(timestamp));
     for (let at = from; at < pcm.length; at += 1) {
@@ -228,6 +250,7 @@ export class JitterBuffer {
     const done = this.#concealed;
     if (done >= this.#concealMax) return;
     this.#concealed += 1;
+    this.#madeUp += 1;
     const step = done % (2 * this.#frame);
     const back = step < this.#frame ? step + 1 : 2 * this.#frame - step;
     const sample = this.#heard[(this.#heardAt - back + this.#frame) % this.#frame] ?? 0;

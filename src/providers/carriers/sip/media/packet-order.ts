@@ -16,6 +16,10 @@ const MISORDER_MAX = 100;
 const MADE_UP_MS_MAX = 100;
 
 export class PacketOrder {
+  /** Packets that came after what they would have been before was decoded. */
+  late = 0;
+  /** Sound the codec made up for packets that were lost, in milliseconds. */
+  concealedMs = 0;
   readonly #coder: Coder;
   readonly #play: Play;
   readonly #waiting = new Map<number, Packet>();
@@ -41,8 +45,10 @@ export class PacketOrder {
     const ahead = this.#next === null ? 0 : sequenceDistance(packet.sequence, this.#next);
     if (ahead < -MISORDER_MAX || ahead > MISORDER_MAX) {
       this.reset();
-    } else if (ahead < 0) return;
-    else if (ahead > 0) {
+    } else if (ahead < 0) {
+      this.late += 1;
+      return;
+    } else if (ahead > 0) {
       this.#waiting.set(packet.sequence, packet);
       if (this.#waiting.size > WAITING_MAX) this.due();
       return;
@@ -79,7 +85,11 @@ export class PacketOrder {
     const missing = this.#samplesUntil(first.timestamp);
     if (!memory || missing <= 0 || missing > (rate * MADE_UP_MS_MAX) / 1000) return;
     const last = Math.min(missing, this.#samplesOfPacket);
-    if (missing > last) this.#fill(first.sequence, memory.conceal(missing - last));
+    if (missing > last) {
+      const pcm = memory.conceal(missing - last);
+      if (pcm) this.concealedMs += (pcm.length * 1000) / rate;
+      this.#fill(first.sequence, pcm);
+    }
     this.#fill(first.sequence, memory.recover(first.payload, last));
   }
 

@@ -18,8 +18,10 @@ const LOST_MAX = 0x7f_ffff;
 /** Jumps beyond these are a new beginning, not loss or reordering (RFC 3550, A.1). */
 const DROPOUT_MAX = 3000;
 const MISORDER_MAX = 100;
+/** So many numbers back a packet that comes twice is known; a power of two. */
+const REMEMBERED = 256;
 
-interface ReportBlock {
+export interface ReportBlock {
   ssrc: number;
   /** The fraction lost, in 1/256. */
   fractionLost: number;
@@ -31,7 +33,7 @@ interface ReportBlock {
   sinceLastReport: number;
 }
 
-type RtcpPart =
+export type RtcpPart =
   | {
     kind: "sender_report"; ssrc: number; ntpMiddle: number; timestamp: number;
     packets: number; octets: number; blocks: ReportBlock[];
@@ -90,6 +92,20 @@ const parseBlock = (part: Buffer, at: number): ReportBlock => ({
   sinceLastReport: part.readUInt32BE(at + 20),
 });
 
+function ntpOf(now: Instant): { seconds: number; fraction: number } {
+  const seconds = Math.floor(now / 1e6);
+  return {
+    seconds: (seconds + NTP_OFFSET_S) % 2 ** 32,
+    fraction: Math.floor(((now - seconds * 1e6) / 1e6) * 2 ** 32),
+  };
+}
+
+/** The 32 bits in the middle of a time, as reports give it back; in 1/65536 s. */
+export function ntpMiddleOf(now: Instant): number {
+  const { seconds, fraction } = ntpOf(now);
+  return ((seconds & 0xffff) * 65_536 + (fraction >>> 16)) >>> 0;
+}
+
 interface Report {
   ssrc: number;
   cname: string;
@@ -125,9 +141,9 @@ function buildReport({ ssrc, now, sent, block }: Report): Buffer {
   const part = head(sent ? SENDER_REPORT : RECEIVER_REPORT, block ? 1 : 0, length);
   part.writeUInt32BE(ssrc, 4);
   if (sent) {
-    const seconds = Math.floor(now / 1e6);
-    part.writeUInt32BE((seconds + NTP_OFFSET_S) % 2 ** 32, 8);
-    part.writeUInt32BE(Math.floor(((now - seconds * 1e6) / 1e6) * 2 ** 32), 12);
+    const { seconds, fraction } = ntpOf(now);
+    part.writeUInt32BE(seconds, 8);
+    part.writeUInt32BE(fraction, 12);
     part.writeUInt32BE(sent.timestamp >>> 0, 16);
     part.writeUInt32BE(sent.packets % 2 ** 32, 20);
     part.writeUInt32BE(sent.octets % 2 ** 32, 24);
@@ -158,14 +174,22 @@ function buildDescription({ ssrc, cname }: Report): Buffer {
 /** What came of one stream after another; a new one goes on counting where the last one ended. */
 export class Reception {
   received = 0;
+  duplicate = 0;
   ssrc: number | null = null;
   jitterMs = 0;
+  /** Over all packets that say something of it. */
+  jitterMsSum = 0;
+  jitterMsMax = 0;
+  measured = 0;
   /** Ticks of the timestamps in a second. */
   clockRate = 8000;
   #lostBefore = 0;
   #highest = 0;
   #base = 0;
   #ofStream = 0;
+  #doubled = 0;
+  /** Numbers that came, each at its place. */
+  readonly #came = new Float64Array(REMEMBERED).fill(Number.NaN);
   #transitMs = Number.NaN;
   #reported = { expected: 0, received: 0 };
 
@@ -179,11 +203,13 @@ export class Reception {
     }
     this.received += 1;
     this.#ofStream += 1;
+    this.#watchDoubles(this.#highest + sequenceDistance(sequence, this.#highest & 0xffff));
     if (timestamp !== null) this.#measure(timestamp, nowMs);
   }
 
   get lost(): number {
-    return this.#lostBefore + Math.max(0, this.#expected - this.#ofStream);
+    const came = this.#ofStream - this.#doubled;
+    return this.#lostBefore + Math.max(0, this.#expected - came);
   }
 
   /** For a report; what was lost since the last one is counted from here. */
@@ -211,6 +237,8 @@ export class Reception {
     this.#base = sequence;
     this.#highest = sequence;
     this.#ofStream = 0;
+    this.#doubled = 0;
+    this.#came.fill(Number.NaN);
     this.#transitMs = Number.NaN;
     this.#reported = { expected: 0, received: 0 };
   }
@@ -220,6 +248,20 @@ export class Reception {
     const transitMs = nowMs - (timestamp * 1000) / this.clockRate;
     const differenceMs = Math.abs(transitMs - this.#transitMs);
     this.#transitMs = transitMs;
-    if (differenceMs < 1000) this.jitterMs += (differenceMs - this.jitterMs) / 16;
+    // Also where there is no packet before it.
+    if (!(differenceMs < 1000)) return;
+    this.jitterMs += (differenceMs - this.jitterMs) / 16;
+    this.jitterMsSum += this.jitterMs;
+    this.jitterMsMax = Math.max(this.jitterMsMax, this.jitterMs);
+    this.measured += 1;
+  }
+
+  #watchDoubles(number: number): void {
+    const place = number & (REMEMBERED - 1);
+    if (this.#came[place] === number) {
+      this.duplicate += 1;
+      this.#doubled += 1;
+    }
+    this.#came[place] = number;
   }
 }

@@ -7,6 +7,7 @@ import { isIP } from "node:net";
 import type { Logger } from "#core/logger.ts";
 import { mayBeTelephone } from "#core/networks.ts";
 import type { Timer } from "#core/system.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
 import { createFrameResampler, type Resampler } from "#audio/resampler.ts";
 import type { Codec } from "#providers/carriers/sip/grammar/codec-names.ts";
 import { openCoders, type Coder } from "./codecs.ts";
@@ -14,7 +15,8 @@ import { JitterBuffer } from "./jitter-buffer.ts";
 import { isSame, Latch, type Place } from "./latch.ts";
 import { PacketOrder } from "./packet-order.ts";
 import { forSocket, plainHost, type MayReach } from "#providers/carriers/sip/transport/peer.ts";
-import { buildRtcp, parseRtcp, Reception } from "./rtcp.ts";
+import { NO_PLAYOUT, Reports, type Playout } from "./reports.ts";
+import { parseRtcp } from "./rtcp.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "./rtp.ts";
 import { openPair, type PairOptions } from "./rtp-sockets.ts";
 import type { Agreed, SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
@@ -52,11 +54,14 @@ export interface RtpSession {
   send(pcm: Int16Array): void;
   sendDtmf(digits: string): void;
   stats(): { received: number; lost: number; jitterMs: number; sent: number };
+  /** Counts both directions; null before a codec is agreed on. */
+  quality(): LegQuality | null;
   /** Idempotent. */
   close(): void;
 }
 
 const FRAMES_PER_SECOND = 50;
+const FRAME_MS = 1000 / FRAMES_PER_SECOND;
 const COMFORT_NOISE = 13;
 const CHECK_MS = 1000;
 const SILENT_MS = 5000;
@@ -89,6 +94,13 @@ function lineOf(coder: Coder, rate: number): Line {
   };
 }
 
+const playoutOf = ({ jitter, order }: Line, before: Playout): Playout => ({
+  late: before.late + jitter.late + order.late,
+  concealedFrames: before.concealedFrames + jitter.concealed + order.concealedMs / FRAME_MS,
+  frames: before.frames + jitter.played,
+  depthMsSum: before.depthMsSum + jitter.depthMsSum,
+});
+
 class Session implements RtpSession {
   readonly port: number;
   readonly #options: RtpSessionOptions;
@@ -98,13 +110,14 @@ class Session implements RtpSession {
   readonly #latch: Latch;
   readonly #coders: readonly Coder[];
   readonly #silence: Int16Array;
-  readonly #reception = new Reception();
+  readonly #reports: Reports;
   readonly #keysIn: ReturnType<typeof createDtmfReceiver>;
   readonly #keysOut = new DtmfSender();
   readonly #ssrc: number;
-  readonly #cname: string;
   #agreed: Agreed | null = null;
   #line: Line | null = null;
+  /** With the codecs before this one. */
+  #playedBefore = NO_PLAYOUT;
   #sender: { key: SrtpKey; srtp: SrtpSender } | null = null;
   #receiver: { key: SrtpKey; srtp: SrtpReceiver } | null = null;
   #isClosed = false;
@@ -122,7 +135,6 @@ class Session implements RtpSession {
   #isTimedOut = false;
   #reportAtMs: number;
   #reportFrom: Place | null = null;
-  #lastReport: { ntpMiddle: number; atMs: number } | null = null;
 
   constructor(
     options: RtpSessionOptions, { rtp, rtcp }: { rtp: Socket; rtcp: Socket }, coders: Coder[],
@@ -142,7 +154,7 @@ class Session implements RtpSession {
     this.#timestamp = random.readUInt32BE(4);
     // From the lower half: no receiver of SRTP can be wrong about the first roll-over.
     this.#sequence = random.readUInt16BE(8) >> 1;
-    this.#cname = system.uuid();
+    this.#reports = new Reports(system, this.#ssrc);
     this.#reportAtMs = this.#nextReportMs();
     rtp.on("message", (bytes, from) => this.#received(bytes, placeOf(from)));
     rtcp.on("message", (bytes, from) => this.#reported(bytes, placeOf(from)));
@@ -184,8 +196,15 @@ class Session implements RtpSession {
   }
 
   stats(): ReturnType<RtpSession["stats"]> {
-    const { received, lost, jitterMs } = this.#reception;
+    const { received, lost, jitterMs } = this.#reports.reception;
     return { received, lost, jitterMs, sent: this.#sent };
+  }
+
+  quality(): LegQuality | null {
+    const line = this.#line;
+    if (!line) return null;
+    const codec = line.coder.codec.toLowerCase();
+    return this.#reports.quality(codec, playoutOf(line, this.#playedBefore), this.#sent);
   }
 
   close(): void {
@@ -202,8 +221,9 @@ class Session implements RtpSession {
   #change(codec: Codec): void {
     const coder = this.#coders.find((one) => one.codec === codec);
     if (!coder) throw new Error(`${codec} was agreed on and never offered`);
+    if (this.#line) this.#playedBefore = playoutOf(this.#line, this.#playedBefore);
     this.#line = lineOf(coder, this.#options.rate);
-    this.#reception.clockRate = this.#latch.clockRate = coder.clockRate;
+    this.#reports.reception.clockRate = this.#latch.clockRate = coder.clockRate;
   }
 
   // What goes out
@@ -297,7 +317,7 @@ class Session implements RtpSession {
   #pull(): Int16Array {
     const line = this.#line;
     if (!line) return this.#silence.slice();
-    if (line.jitter.depthMs < 1000 / FRAMES_PER_SECOND) line.order.due();
+    if (line.jitter.depthMs < FRAME_MS) line.order.due();
     return line.fromCoder.process(line.jitter.pull());
   }
 
@@ -313,14 +333,14 @@ class Session implements RtpSession {
     }
     this.#streamIn = ssrc;
     this.#nextStreamIn = null;
-    this.#lastReport = null;
+    this.#reports.streamBegan();
     this.#line?.order.reset();
     this.#line?.jitter.reset();
     return true;
   }
 
   #count({ ssrc, sequence }: RtpPacket, timestamp: number | null, nowMs: number): void {
-    this.#reception.push(ssrc, sequence, timestamp, nowMs);
+    this.#reports.reception.push(ssrc, sequence, timestamp, nowMs);
   }
 
   #alive(): void {
@@ -364,24 +384,9 @@ class Session implements RtpSession {
   #report(isGoodbye: boolean): void {
     const to = this.#reportTarget();
     if (!to || (this.#sent === 0 && this.#streamIn === null)) return;
-    const { system } = this.#options;
-    const block = this.#reception.block();
-    const last = this.#lastReport;
-    const sinceMs = last ? system.monotonicMs() - last.atMs : 0;
-    const packet = buildRtcp({
-      ssrc: this.#ssrc,
-      cname: this.#cname,
-      now: system.now(),
-      sent: this.#sent === 0
-        ? null
-        : { timestamp: this.#timestamp, packets: this.#sent, octets: this.#sentOctets },
-      block: block && {
-        ...block,
-        lastReport: last?.ntpMiddle ?? 0,
-        sinceLastReport: Math.round((sinceMs / 1000) * 65_536),
-      },
-      isGoodbye,
-    });
+    const packet = this.#reports.build(this.#sent === 0
+      ? null
+      : { timestamp: this.#timestamp, packets: this.#sent, octets: this.#sentOctets }, isGoodbye);
     const bytes = this.#sender ? this.#sender.srtp.protectRtcp(packet) : packet;
     this.#rtcp.send(bytes, to.port, forSocket(this.#options.host, to.address));
   }
@@ -406,10 +411,7 @@ class Session implements RtpSession {
     if (isPlace(from.address, from.port)) this.#reportFrom = from;
     // A far end that is silent and sends no audio meanwhile still reports.
     this.#alive();
-    for (const part of parts) {
-      if (part.kind !== "sender_report" || part.ssrc !== this.#streamIn) continue;
-      this.#lastReport = { ntpMiddle: part.ntpMiddle, atMs: this.#lastMs };
-    }
+    this.#reports.receive(parts, this.#streamIn);
   }
 }
 

@@ -11,6 +11,7 @@ import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-st
 import { AssistantLink, Values } from "./facts.tsx";
 import { LatencyCard } from "./latency.tsx";
 import { Player, usePlayer } from "./player.tsx";
+import { QualityCard } from "./quality.tsx";
 import { Transcript } from "./transcript.tsx";
 import { Transfers } from "./transfers.tsx";
 
@@ -43,6 +44,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
           <Evaluation call={call} />
           <Values title="Variables" values={call.variables} />
           <LatencyCard turns={call.latency} />
+          <QualityCard quality={call.quality} />
           <Values title="Answer of the webhook" values={call.webhook_response} />
         </div>
       </div>

@@ -1,0 +1,140 @@
+// The reports of one call's media (RTCP): writes ours, reads the far end's, and says what both know
+// of how the sound came through. Used by rtp-session.ts, which sends and receives them.
+import type { System } from "#core/system.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
+import { mosOf, rFactorOf } from "./e-model.ts";
+import {
+  buildRtcp, ntpMiddleOf, Reception, type ReportBlock, type RtcpPart,
+} from "./rtcp.ts";
+
+/** Longer ones are mistakes, or lies. */
+const ROUND_TRIP_MS_MAX = 10_000;
+const JITTER_MS_MAX = 10_000;
+const NTP_UNITS_PER_MS = 65.536;
+const PACKET_MS = 20;
+
+/** What became of the packets in order and buffer. */
+export interface Playout {
+  late: number;
+  concealedFrames: number;
+  /** Frames that were played, and how deep the buffer was then, summed up. */
+  frames: number;
+  depthMsSum: number;
+}
+
+export const NO_PLAYOUT: Playout = { late: 0, concealedFrames: 0, frames: 0, depthMsSum: 0 };
+
+interface Sent {
+  timestamp: number;
+  packets: number;
+  octets: number;
+}
+
+export class Reports {
+  readonly reception = new Reception();
+  readonly #system: System;
+  readonly #ssrc: number;
+  readonly #cname: string;
+  /** Their last sender report. */
+  #last: { ntpMiddle: number; atMs: number } | null = null;
+  #remote: { jitterMs: number; lost: number } | null = null;
+  #roundTrips = { count: 0, sumMs: 0 };
+
+  constructor(system: System, ssrc: number) {
+    this.#system = system;
+    this.#ssrc = ssrc;
+    this.#cname = system.uuid();
+  }
+
+  /** Another stream comes from the far end. */
+  streamBegan(): void {
+    this.#last = null;
+  }
+
+  build(sent: Sent | null, isGoodbye: boolean): Buffer {
+    const block = this.reception.block();
+    const last = this.#last;
+    const sinceMs = last ? this.#system.monotonicMs() - last.atMs : 0;
+    return buildRtcp({
+      ssrc: this.#ssrc,
+      cname: this.#cname,
+      now: this.#system.now(),
+      sent,
+      block: block && {
+        ...block,
+        lastReport: last?.ntpMiddle ?? 0,
+        sinceLastReport: Math.round(sinceMs * NTP_UNITS_PER_MS),
+      },
+      isGoodbye,
+    });
+  }
+
+  /** `streamIn`: whose sound is heard. */
+  receive(parts: readonly RtcpPart[], streamIn: number | null): void {
+    for (const part of parts) {
+      if (part.kind === "goodbye") continue;
+      for (const block of part.blocks) {
+        if (block.ssrc === this.#ssrc) this.#receiveBlock(block);
+      }
+      if (part.kind !== "sender_report" || part.ssrc !== streamIn) continue;
+      this.#last = { ntpMiddle: part.ntpMiddle, atMs: this.#system.monotonicMs() };
+    }
+  }
+
+  quality(codec: string, playout: Playout, sent: number): LegQuality {
+    const { late, concealedFrames, frames, depthMsSum } = playout;
+    const { received, duplicate, lost, jitterMsSum, jitterMsMax, measured } = this.reception;
+    const came = received - duplicate;
+    const unheard = came + lost > 0 ? (100 * (lost + late)) / (came + lost) : null;
+    const roundTripMs = this.#roundTripMs();
+    const delayMs = frames === 0
+      ? null : PACKET_MS + depthMsSum / frames + (roundTripMs ?? 0) / 2;
+    const rFactor = unheard === null || delayMs === null
+      ? null : rFactorOf({ lossPercent: unheard, delayMs });
+    const remote = this.#remote;
+    return {
+      codec,
+      jitterMs: measured === 0 ? null : rounded(jitterMsSum / measured, 1),
+      jitterMaxMs: measured === 0 ? null : rounded(jitterMsMax, 1),
+      packetsReceived: came,
+      packetsLost: lost,
+      packetsLate: late,
+      packetsDuplicate: duplicate,
+      lossPercent: rounded(unheard, 2),
+      framesConcealed: Math.round(concealedFrames),
+      packetsSent: sent,
+      delayMs: rounded(delayMs, 0),
+      roundTripMs: rounded(roundTripMs, 1),
+      remoteJitterMs: remote && rounded(remote.jitterMs, 1),
+      remotePacketsLost: remote && Math.min(remote.lost, sent),
+      remoteLossPercent: remote && sent > 0
+        ? rounded((100 * Math.min(remote.lost, sent)) / sent, 2) : null,
+      rFactor: rounded(rFactor, 1),
+      mos: rFactor === null ? null : rounded(mosOf(rFactor), 2),
+    };
+  }
+
+  #receiveBlock({ lost, jitter, lastReport, sinceLastReport }: ReportBlock): void {
+    const jitterMs = (jitter * 1000) / this.reception.clockRate;
+    // Doubles make it negative.
+    this.#remote = { lost: Math.max(0, lost), jitterMs: Math.min(JITTER_MS_MAX, jitterMs) };
+    if (lastReport === 0) return;
+    const units = (ntpMiddleOf(this.#system.now()) - lastReport - sinceLastReport) | 0;
+    const tripMs = units / NTP_UNITS_PER_MS;
+    if (tripMs < 0 || tripMs > ROUND_TRIP_MS_MAX) return;
+    this.#roundTrips = {
+      count: this.#roundTrips.count + 1, sumMs: this.#roundTrips.sumMs + tripMs,
+    };
+  }
+
+  #roundTripMs(): number | null {
+    const { count, sumMs } = this.#roundTrips;
+    return count === 0 ? null : sumMs / count;
+  }
+}
+
+function rounded(value: number, places: number): number;
+function rounded(value: number | null, places: number): number | null;
+function rounded(value: number | null, places: number): number | null {
+  return value === null ? null : Math.round(value * 10 ** places) / 10 ** places;
+}

@@ -1,0 +1,57 @@
+// How the sound of a call came through, in plain words first.
+import { Card, Facts, Figure } from "#ui/dashboard/kit/layout.tsx";
+import type { CallRecord } from "./call-state.ts";
+
+type Quality = NonNullable<CallRecord["quality"]>;
+
+/** From this mean opinion score on; G.109 draws the lines there. */
+const GRADES: [least: number, word: string][] = [
+  [4.34, "very good"], [4.03, "good"], [3.6, "fair"], [3.1, "poor"], [0, "bad"],
+];
+
+const gradeOf = (mos: number): string => GRADES.find(([least]) => mos >= least)?.[1] ?? "bad";
+const unitOf = (value: number | null, unit: string): string | null =>
+  value === null ? null : `${value} ${unit}`;
+
+/** Packets as a count and, where it is known, a share. */
+function share(count: number | null, percent: number | null): string | null {
+  if (count === null) return null;
+  return percent === null ? String(count) : `${count} (${percent} %)`;
+}
+
+export function QualityCard({ quality }: { quality: Quality | null }) {
+  if (quality === null) return null;
+  const { mos } = quality;
+  return (
+    <Card title="Sound">
+      <dl class="figures-row">
+        {mos !== null && <Figure label="Rating" value={`${mos} of 4.5`} note={gradeOf(mos)} />}
+        <Figure
+          label="Jitter" value={unitOf(quality.jitter_ms, "ms") ?? "–"}
+          note={quality.jitter_max_ms === null ? undefined : `${quality.jitter_max_ms} ms at worst`}
+        />
+        {quality.loss_percent !== null && (
+          <Figure label="Not heard" value={`${quality.loss_percent} %`} note="lost or too late" />
+        )}
+      </dl>
+      <details>
+        <summary>In detail</summary>
+        <Facts rows={[
+          ["Codec", quality.codec.toUpperCase()],
+          ["R-factor", quality.r_factor],
+          ["Delay, one way", unitOf(quality.delay_ms, "ms")],
+          ["Round trip", unitOf(quality.round_trip_ms, "ms")],
+          ["Packets from the caller", quality.packets_received],
+          ["Lost", quality.packets_lost],
+          ["Too late", quality.packets_late],
+          ["Twice", quality.packets_duplicate],
+          ["Made up in gaps", unitOf(
+            quality.frames_concealed && quality.frames_concealed * 20, "ms")],
+          ["Packets to the caller", quality.packets_sent],
+          ["Lost there", share(quality.remote_packets_lost, quality.remote_loss_percent)],
+          ["Jitter there", unitOf(quality.remote_jitter_ms, "ms")],
+        ]} />
+      </details>
+    </Card>
+  );
+}
