@@ -2,7 +2,7 @@
 // bundled and compressed, the client with its types. Swapped in whole, so that dist/ is never half.
 import { build, stop, type Plugin } from "esbuild";
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BUNDLE_NAMES, bundlePage } from "#ui/build.ts";
 
@@ -26,6 +26,20 @@ const parsersOfUndici: Plugin = {
     ({ path }) => ({ path: path.replace(/^(?:\.+\/)+/, "undici/lib/"), external: true })),
 };
 
+/** HTTP/2, which few servers are asked for, is loaded with its first connection. */
+const http2OfUndici: Plugin = {
+  name: "HTTP/2 of undici",
+  setup: ({ onLoad }) => onLoad({ filter: /undici\/lib\/dispatcher\/client\.js$/ }, ({ path }) => {
+    const load = "const connectH2 = require('./client-h2.js')";
+    const text = readFileSync(path, "utf8");
+    if (!text.includes(load)) throw new Error(`${path} loads HTTP/2 in another way now`);
+    return {
+      contents: text.replace(load,
+        "const connectH2 = (...given) => require('./client-h2.js')(...given)"),
+    };
+  }),
+};
+
 const workers = readdirSync(join(ROOT, "workers")).filter((file) => file.endsWith(".ts"))
   .map((file) => [file.slice(0, -".ts".length), join(ROOT, "workers", file)]);
 
@@ -37,7 +51,7 @@ async function buildProgram(): Promise<void> {
       ...Object.fromEntries(workers),
     },
     outdir: NEXT, bundle: true, splitting: true, format: "esm", platform: "node", target: "node22",
-    external: EXTERNAL, plugins: [parsersOfUndici], banner: { js: REQUIRE },
+    external: EXTERNAL, plugins: [parsersOfUndici, http2OfUndici], banner: { js: REQUIRE },
     // A source is in memory once for each thread. Names stay, for stack traces.
     minifySyntax: true, minifyWhitespace: true, legalComments: "none", logLevel: "warning",
   });

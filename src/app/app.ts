@@ -9,6 +9,7 @@ import { createHttpServer } from "#http/server.ts";
 import { watchForeignCommits } from "#realtime/foreign-commits.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
+import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
 
 /** Where the server is reached once it listens. */
@@ -31,8 +32,10 @@ export interface App {
 
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, log, system } = options;
-  const storage = await openStorage(config.PARLEY_DATA_DIR, "thread");
-  const features = createFeatures(options, storage);
+  const [storage, hosted] = await Promise.all([
+    openStorage(config.PARLEY_DATA_DIR, "thread"), createHostedLines(options),
+  ]);
+  const features = createFeatures(options, storage, hosted);
   await features.conversations.recover();
   const lateCalls = await features.calls.recover();
 

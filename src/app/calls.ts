@@ -24,8 +24,8 @@ import type { EventBus } from "#events/bus.ts";
 import type { SipListener } from "#providers/carriers/sip/trunks/trunk.ts";
 import { speakersMax, type SpeechConfig, type VendorConfig } from "#providers/speech/engines.ts";
 import type { Storage } from "#storage/storage.ts";
+import type { HostedLines } from "./hosted-carriers.ts";
 import { peersConfigOf } from "./webrtc.ts";
-import { createHostedLines, type HostedLines } from "./hosted-carriers.ts";
 
 interface CallRecordsOptions {
   config: Config;
@@ -61,6 +61,7 @@ interface VoiceOptions
   capabilities: VoiceChoiceOptions["can"];
   modelCatalog: Pick<VoiceChoiceOptions, "realtimeOf">;
   assistants: Pick<Assistants, "find">;
+  hosted: HostedLines;
   warningsOf(assistant: Assistant): Promise<readonly Warning[]>;
   phoneNumbers: { sipTrunks: SipTrunks; routeInbound: RouteInbound };
   /** Milliseconds a tick of the media clock came late by. */
@@ -80,12 +81,13 @@ interface Voice {
 }
 
 export function createVoice(options: VoiceOptions): Voice {
-  const { config, storage, speech, assistants, phoneNumbers, recordings, system, log } = options;
+  const {
+    config, storage, speech, assistants, hosted, phoneNumbers, recordings, system, log,
+  } = options;
   mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
   const { sipTrunks, routeInbound } = phoneNumbers;
   const { carrier: trunks } = sipTrunks;
   const lateness = createLateness(system);
-  const hosted = createHostedLines(options);
   const media = createMediaThread({
     data: {
       speech, logLevel: config.PARLEY_LOG_LEVEL, sip: sipListenerOf(config),

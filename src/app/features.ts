@@ -27,6 +27,7 @@ import type { Storage } from "#storage/storage.ts";
 import { createCallRecords, createVoice, recordingsFolder, speechConfigOf } from "./calls.ts";
 import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
+import type { HostedLines } from "./hosted-carriers.ts";
 import { createKnowledge } from "./knowledgebases.ts";
 import { createTelephony } from "./phone-numbers.ts";
 import { createTooling } from "./tools.ts";
@@ -65,7 +66,7 @@ function createGround(options: AppOptions, storage: Storage) {
 }
 
 /** Everything below the wire, each feature after those it is joined to. */
-export function createFeatures(options: AppOptions, storage: Storage) {
+export function createFeatures(options: AppOptions, storage: Storage, hosted: HostedLines) {
   const ground = createGround(options, storage);
   const { config, log, system, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
@@ -111,8 +112,8 @@ export function createFeatures(options: AppOptions, storage: Storage) {
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
   const calls = createCallRecords({ ...ground, recordings, planOf });
   const voice = createVoice({
-    ...ground, assistants, calls, evaluate, phoneNumbers, recordings, languagesOf, resolveTurn,
-    sourcesOf,
+    ...ground, assistants, calls, evaluate, hosted, phoneNumbers, recordings, languagesOf,
+    resolveTurn, sourcesOf,
     askInbound: delivery.askInbound,
     titlesOf: retrieval.titlesOf,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),

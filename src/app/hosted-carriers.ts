@@ -1,24 +1,22 @@
 // Composition of hosted carriers: which of them the operator has an account at, by the settings.
-// Called by calls.ts.
+// Called by app.ts.
 import { createHosted, type Hosted } from "#features/calls/hosted/hosted.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { createAsteriskCalls } from "#providers/carriers/hosted/asterisk/calls.ts";
-import { createPlivoCalls } from "#providers/carriers/hosted/plivo-calls.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { HostedCalls } from "#providers/carriers/hosted/port.ts";
-import { createTelnyxCalls } from "#providers/carriers/hosted/telnyx-calls.ts";
-import { createTwilioCalls } from "#providers/carriers/hosted/twilio-calls.ts";
-import { createVonageCalls } from "#providers/carriers/hosted/vonage-calls.ts";
 
 export type HostedLines = ReadonlyMap<HostedAccount, Hosted>;
 
 /** PARLEY_TWILIO_URL distinguishes SignalWire from Twilio: only SignalWire's path ends so. */
 const isSignalWire = (url: string): boolean => new URL(url).pathname.endsWith("/laml");
 
-/** Null where the operator has no such account; config.ts sees to it that one is set whole. */
-function accountsOf(config: Config, system: System): (HostedCalls | null)[] {
+/**
+ * Null where the operator has no such account; config.ts sees to it that one is set whole. What
+ * speaks with a carrier is loaded where there is an account.
+ */
+async function accountsOf(config: Config, system: System): Promise<(HostedCalls | null)[]> {
   const {
     PARLEY_TWILIO_URL: twilioUrl, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
     PARLEY_TWILIO_AUTH_TOKEN: twilioToken, PARLEY_TWILIO_SIGNING_KEY: signingKey,
@@ -30,44 +28,52 @@ function accountsOf(config: Config, system: System): (HostedCalls | null)[] {
   } = config;
   return [
     twilioUrl && accountSid && twilioToken
-      ? createTwilioCalls({
+      ? (await import("#providers/carriers/hosted/twilio-calls.ts")).createTwilioCalls({
         name: isSignalWire(twilioUrl) ? "signalwire" : "twilio",
         url: twilioUrl, accountSid, authToken: twilioToken, signingKey,
       })
       : null,
     telnyxUrl && apiKey && publicKey && connectionId
-      ? createTelnyxCalls({ url: telnyxUrl, apiKey, publicKey, connectionId, system })
+      ? (await import("#providers/carriers/hosted/telnyx-calls.ts")).createTelnyxCalls({
+        url: telnyxUrl, apiKey, publicKey, connectionId, system,
+      })
       : null,
     plivoUrl && authId && plivoToken
-      ? createPlivoCalls({ url: plivoUrl, authId, authToken: plivoToken })
+      ? (await import("#providers/carriers/hosted/plivo-calls.ts")).createPlivoCalls({
+        url: plivoUrl, authId, authToken: plivoToken,
+      })
       : null,
     vonageUrl && applicationId && privateKey && signatureSecret
-      ? createVonageCalls({ url: vonageUrl, applicationId, privateKey, signatureSecret, system })
+      ? (await import("#providers/carriers/hosted/vonage-calls.ts")).createVonageCalls({
+        url: vonageUrl, applicationId, privateKey, signatureSecret, system,
+      })
       : null,
   ];
 }
 
-function asteriskOf(config: Config, system: System, log: Logger): HostedCalls | null {
+async function asteriskOf(
+  config: Config, system: System, log: Logger,
+): Promise<HostedCalls | null> {
   const {
     PARLEY_ASTERISK_URL: url, PARLEY_ASTERISK_USER: user, PARLEY_ASTERISK_PASSWORD: password,
     PARLEY_ASTERISK_ENDPOINT: endpoint, PARLEY_ASTERISK_APP: app, PARLEY_ASTERISK_MEDIA: media,
   } = config;
-  return url !== null && user !== null && password !== null && endpoint !== null
-    ? createAsteriskCalls({ url, user, password, app, endpoint, media, system, log })
-    : null;
+  if (url === null || user === null || password === null || endpoint === null) return null;
+  const { createAsteriskCalls } = await import("#providers/carriers/hosted/asterisk/calls.ts");
+  return createAsteriskCalls({ url, user, password, app, endpoint, media, system, log });
 }
 
-export function createHostedLines(
+export async function createHostedLines(
   { config, system, log }: { config: Config; system: System; log: Logger },
-): HostedLines {
+): Promise<HostedLines> {
   const publicUrl = config.PARLEY_PUBLIC_URL;
   const lines = new Map<HostedAccount, Hosted>();
-  const asterisk = asteriskOf(config, system, log);
+  const asterisk = await asteriskOf(config, system, log);
   if (asterisk) {
     // Nothing of it goes by our public address.
     lines.set("asterisk", createHosted({ carrier: asterisk, publicUrl: "", system, log }));
   }
-  for (const carrier of accountsOf(config, system)) {
+  for (const carrier of await accountsOf(config, system)) {
     if (!carrier) continue;
     const { account, vendor } = carrier;
     if (publicUrl === null) {

@@ -60,7 +60,7 @@ export async function createWorld(options: WorldOptions) {
   if (models.kind === "invalid") throw new Error(models.problems.join("; "));
   const storage = await openStorage(dataDir, "inline");
   const features = createFeatures(
-    { config: outcome.config, models: models.entries, system, ...OPTIONS }, storage);
+    { config: outcome.config, models: models.entries, system, ...OPTIONS }, storage, new Map());
   const { calls, bus, assistants, accounts } = features;
   const { id: accountId } = await accounts.create("Sim", "sim@example.org");
   if (options.balanceMicros) await accounts.credit(accountId, options.balanceMicros);

@@ -1,6 +1,5 @@
 // How the text of an environment variable becomes a value, or a sentence about what is wrong with
 // it. Used by config.ts.
-import { isSupportedCountry } from "libphonenumber-js/min";
 import { existsSync } from "node:fs";
 import { isIP } from "node:net";
 import { HOSTED_ACCOUNTS } from "#core/hosted-accounts.ts";
@@ -11,6 +10,7 @@ import {
   readCarrierRates, readNumberPrices, readPlans, type CarrierRates, type NumberPrices, type Plans,
 } from "#core/price-lists.ts";
 import { isUuid, parseHttpUrl } from "#core/values.ts";
+import { isCountry } from "#core/numbering-plans.ts";
 import { findSherpaModel, type SherpaModel } from "./sherpa-model.ts";
 
 export type Parse<T> = (text: string) => T | { problem: string };
@@ -55,7 +55,7 @@ export const list: Parse<string[]> = (value) =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
 export const countries: Parse<string[]> = (value) => {
   const codes = (list(value) as string[]).map((code) => code.toUpperCase());
-  const bad = codes.find((code) => !isSupportedCountry(code));
+  const bad = codes.find((code) => !isCountry(code));
   return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
 };
 const RETRIES_MAX = 100;

@@ -1,5 +1,10 @@
 // Every metric's name and meaning. Values are observed in app/; nothing here holds customer data.
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+// Its parts, not its index, which loads what pushes and what joins processes of a cluster.
+import Counter from "prom-client/lib/counter.js";
+import collectDefaultMetrics from "prom-client/lib/defaultMetrics.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Histogram from "prom-client/lib/histogram.js";
+import Registry from "prom-client/lib/registry.js";
 import { LIMITS } from "./limits.ts";
 import type { System } from "./system.ts";
 

@@ -3,10 +3,10 @@
 // charge, where the operator says so (PARLEY_CARRIER_RATES_FILE).
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { isSupportedCountry } from "libphonenumber-js/min";
 import { readFileSync } from "node:fs";
 import { microsFromDecimal, type Micros } from "./money.ts";
 import { programFile } from "./program.ts";
+import { isCountry } from "./numbering-plans.ts";
 
 /** The plan of accounts that were given none, and of those whose plan is not in the list. */
 export const DEFAULT_PLAN = "self-hosted";
@@ -82,7 +82,7 @@ export function readNumberPrices(file = shipped("number-prices.json")): NumberPr
   const prices = new Map<string, Micros>(Object.entries(rows).map(([code, dollars]) => {
     const micros = microsFromDecimal(String(dollars));
     if (micros === null) throw new Error(`${file} is wrong at /${code}: finer than a micro-dollar`);
-    if (!isSupportedCountry(code)) throw new Error(`${file} is wrong at /${code}: no such country`);
+    if (!isCountry(code)) throw new Error(`${file} is wrong at /${code}: no such country`);
     return [code, micros] as const;
   }));
   return { of: (code) => prices.get(code) ?? null, countries: () => [...prices.keys()] };

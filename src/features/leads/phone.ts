@@ -1,6 +1,6 @@
 // Telephone numbers as leads have them: read into E.164, and the time zone their country lives by.
-import { parsePhoneNumberFromString } from "libphonenumber-js/min";
 import { readFileSync } from "node:fs";
+import { readNumber } from "#core/numbering-plans.ts";
 import { programFile } from "#core/program.ts";
 import { isE164 } from "#core/values.ts";
 
@@ -25,7 +25,7 @@ const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
 export function readPhoneNumber(text: string): ReadNumber | null {
   const spelt = text.trim();
   if (!SPELLING.test(spelt)) return null;
-  const parsed = parsePhoneNumberFromString(spelt);
+  const parsed = readNumber(spelt);
   if (!parsed?.isPossible() || !isE164(parsed.number)) return null;
   return {
     phoneNumber: parsed.number, timeZone: ZONES.get(parsed.countryCallingCode) ?? "",

@@ -1,7 +1,7 @@
 // Guards against toll fraud, pure: which numbers nobody here may dial, and how fast an account may
 // dial. Asked inside the transaction that begins an outbound call, whoever makes it. How many calls
 // an account has at a time is bounded by its plan.
-import { parsePhoneNumberFromString } from "libphonenumber-js/max";
+import { readNumberWithKind } from "#core/numbering-plans.ts";
 import { MINUTE_MICROS, type Instant } from "#core/system.ts";
 
 export interface DialRules {
@@ -22,7 +22,7 @@ const PREMIUM_CODE = /^\+979/;
  */
 export function barredReason(phoneNumber: string, countries: readonly string[]): string | null {
   if (SATELLITE.test(phoneNumber)) return "Satellite phone numbers cannot be called.";
-  const parsed = parsePhoneNumberFromString(phoneNumber);
+  const parsed = readNumberWithKind(phoneNumber);
   const type = parsed?.getType();
   if (type === "PREMIUM_RATE" || PREMIUM_CODE.test(phoneNumber)) {
     return "Premium-rate phone numbers cannot be called.";

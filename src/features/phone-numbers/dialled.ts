@@ -1,7 +1,7 @@
 // Telephone numbers as telephone systems spell them: which of ours a dialled one means, and how a
 // trunk wants to have one dialled. Pure.
-import { getCountryCallingCode, parsePhoneNumberFromString } from "libphonenumber-js/min";
-import type { CountryCode } from "libphonenumber-js/min";
+import type { CountryCode } from "libphonenumber-js/core";
+import { callingCodeOf, readNumber } from "#core/numbering-plans.ts";
 
 export const CALLING_FORMATS = ["+e164", "e164", "national"] as const;
 export type CallingFormat = (typeof CALLING_FORMATS)[number];
@@ -32,7 +32,7 @@ export function likenessOf(called: string, { phoneNumber, countryCode }: OwnNumb
   if (digits === phoneNumber) return 0;
   if (`+${digits}` === phoneNumber) return 1;
   if (digits.startsWith("+")) return null;
-  const read = parsePhoneNumberFromString(digits, countryCode as CountryCode);
+  const read = readNumber(digits, countryCode);
   return read?.number === phoneNumber ? 2 : null;
 }
 
@@ -53,12 +53,12 @@ export function formatForTrunk(
 ): string {
   if (callingFormat === "+e164" || !phoneNumber.startsWith("+")) return phoneNumber;
   if (callingFormat === "e164") return phoneNumber.slice(1);
-  const parsed = parsePhoneNumberFromString(phoneNumber);
+  const parsed = readNumber(phoneNumber);
   if (!parsed) return phoneNumber;
   const home = countryCode as CountryCode;
   // A number that no plan knows yet is of the country when it has its code.
   const isHome = parsed.country === home
-    || (!parsed.country && parsed.countryCallingCode === getCountryCallingCode(home));
+    || (!parsed.country && parsed.countryCallingCode === callingCodeOf(home));
   const spelt = isHome ? parsed.formatNational() : parsed.format("IDD", { fromCountry: home });
   return spelt.replace(/\D/g, "");
 }

@@ -1,6 +1,5 @@
 // What a number's digits say of the country it is from, and the countries it can be sold as.
-import { getCountryCallingCode, parsePhoneNumberFromString } from "libphonenumber-js/min";
-import type { CountryCode } from "libphonenumber-js/min";
+import { callingCodeOf, readNumber } from "#core/numbering-plans.ts";
 import type { NumberPrices } from "#core/price-lists.ts";
 
 export interface ParsedNumber {
@@ -15,7 +14,7 @@ export interface ParsedNumber {
 /** Null for anything but a number with its country's code that could exist. */
 export function parseNumber(text: string): ParsedNumber | null {
   if (!text.trim().startsWith("+")) return null;
-  const parsed = parsePhoneNumberFromString(text);
+  const parsed = readNumber(text);
   if (!parsed?.isPossible()) return null;
   return {
     phoneNumber: parsed.number,
@@ -27,12 +26,12 @@ export function parseNumber(text: string): ParsedNumber | null {
 
 /** As people write it: `+1 201 555 0123`. */
 export const formatNumber = (phoneNumber: string): string =>
-  parsePhoneNumberFromString(phoneNumber)?.formatInternational() ?? phoneNumber;
+  readNumber(phoneNumber)?.formatInternational() ?? phoneNumber;
 
 /** The countries sold here that the number can be of, the likeliest first. */
 export function countriesOf(number: ParsedNumber, prices: NumberPrices): string[] {
   const sharing = prices.countries().filter((code) =>
-    getCountryCallingCode(code as CountryCode) === number.callingCode);
+    callingCodeOf(code) === number.callingCode);
   const { countryCode } = number;
   return countryCode !== null && sharing.includes(countryCode) ? [countryCode] : sharing;
 }

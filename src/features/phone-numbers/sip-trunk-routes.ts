@@ -2,13 +2,13 @@
 // routes.ts. What the contract does not have is `sip_trunk_type`, `sip_port` and `sip_transport` in
 // answers, and the last two in requests; all three are always there, so that clients see one shape.
 import { Type, type Static } from "@sinclair/typebox";
-import { isSupportedCountry } from "libphonenumber-js/min";
 import type { FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import {
   about, collectingErrors, errorsOf, named, Nullable, prepared, withMessage,
 } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
+import { isCountry } from "#core/numbering-plans.ts";
 import { dataOf, IdOf, listOf, savedOf, TIMES } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -34,7 +34,7 @@ const asAddress = prepared((value) =>
   typeof value === "string" ? readSipAddress(value) ?? `/${value}` : value);
 const asCountry = prepared((value) => {
   const code = typeof value === "string" ? value.trim().toUpperCase() : value;
-  return typeof code === "string" && !isSupportedCountry(code) ? `/${code}` : code;
+  return typeof code === "string" && !isCountry(code) ? `/${code}` : code;
 });
 const asNetwork = prepared((value) => {
   const text = trimmed(value);

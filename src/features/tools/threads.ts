@@ -1,6 +1,6 @@
 // Threads that talk to tools' endpoints: a slow or hostile one never occupies the main loop. Made
 // by app/tools.ts for calls of tools, trials and Cal.com.
-import { Piscina } from "piscina";
+import type { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -17,11 +17,10 @@ interface ToolThreads {
 export function createToolThreads(
   { allowPrivateNetworks, log }: { allowPrivateNetworks: string[]; log: Logger },
 ): ToolThreads {
-  let pool: Piscina | null = null;
-  // Started by the first call: most servers never make one.
-  const started = (): Piscina => {
-    if (pool) return pool;
-    pool = new Piscina({
+  let pool: Promise<Piscina> | null = null;
+  const start = async (): Promise<Piscina> => {
+    const { Piscina } = await import("piscina");
+    const threads = new Piscina({
       filename: WORKER_FILE,
       workerData: { allowPrivateNetworks },
       minThreads: 1,
@@ -32,13 +31,17 @@ export function createToolThreads(
       // the connection its next request is written to.
       atomics: "disabled",
     });
-    pool.on("error", (error) => log.error({ err: error }, "a tool thread failed"));
-    return pool;
+    threads.on("error", (error) => log.error({ err: error }, "a tool thread failed"));
+    return threads;
   };
   return {
-    send: (request) => started().run(request, {
-      signal: AbortSignal.timeout(request.totalMs + LIMITS.toolThreadGraceMs),
-    }) as ReturnType<SendToEndpoint>,
-    close: async () => pool?.destroy(),
+    send: async (request) => {
+      // Started by the first call: most servers never make one.
+      const threads = await (pool ??= start());
+      return threads.run(request, {
+        signal: AbortSignal.timeout(request.totalMs + LIMITS.toolThreadGraceMs),
+      }) as ReturnType<SendToEndpoint>;
+    },
+    close: async () => (await pool)?.destroy(),
   };
 }
