@@ -81,13 +81,16 @@ const completeArgs = (subject: Subject, begun: BeginOutcome) => {
 
 interface Figures {
   perSecond: number;
+  /** Of the whole process, client included. */
+  cpuUs: number;
   p50Ms: number;
   p99Ms: number;
 }
 
-function figures(latencies: number[], seconds: number): Figures {
+function figures(latencies: number[], seconds: number, cpu: NodeJS.CpuUsage): Figures {
   return {
     perSecond: Math.round(latencies.length / seconds),
+    cpuUs: Math.round((cpu.user + cpu.system) / latencies.length),
     p50Ms: percentile(latencies, 50),
     p99Ms: percentile(latencies, 99),
   };
@@ -95,6 +98,7 @@ function figures(latencies: number[], seconds: number): Figures {
 
 async function throughWriter(writer: Writer, subjects: Subject[], depth: number): Promise<Figures> {
   const latencies: number[] = [];
+  const before = process.cpuUsage();
   const startedMs = performance.now();
   const endMs = startedMs + SECONDS_PER_RUN * 1000;
   let next = 0;
@@ -108,7 +112,7 @@ async function throughWriter(writer: Writer, subjects: Subject[], depth: number)
     }
   };
   await Promise.all(Array.from({ length: depth }, client));
-  return figures(latencies, (performance.now() - startedMs) / 1000);
+  return figures(latencies, (performance.now() - startedMs) / 1000, process.cpuUsage(before));
 }
 
 async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
@@ -120,6 +124,7 @@ async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
     return outcome.value;
   };
   const latencies: number[] = [];
+  const before = process.cpuUsage();
   const startedMs = performance.now();
   for (let next = 0; performance.now() < startedMs + SECONDS_PER_RUN * 1000; next += 1) {
     const subject = subjects[next % subjects.length] as Subject;
@@ -128,8 +133,10 @@ async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
     await one("turns.complete", completeArgs(subject, begun));
     latencies.push(performance.now() - at);
   }
+  const measured = figures(
+    latencies, (performance.now() - startedMs) / 1000, process.cpuUsage(before));
   db.close();
-  return figures(latencies, (performance.now() - startedMs) / 1000);
+  return measured;
 }
 
 const WRITERS: Record<string, (dataDir: string) => Promise<Writer>> = {
@@ -171,8 +178,8 @@ const medians = Object.fromEntries(
   ]),
 );
 print("durable charges a second (a charge is begin + complete), median of rounds");
-for (const [name, { perSecond, p50Ms, p99Ms }] of Object.entries(medians)) {
-  print(`${name.padEnd(12)} ${String(perSecond).padStart(7)}/s   p50 ${p50Ms.toFixed(2)} ms   p99 ${p99Ms.toFixed(2)} ms`);
+for (const [name, { perSecond, cpuUs, p50Ms, p99Ms }] of Object.entries(medians)) {
+  print(`${name.padEnd(12)} ${String(perSecond).padStart(7)}/s   CPU ${cpuUs} µs   p50 ${p50Ms.toFixed(2)} ms   p99 ${p99Ms.toFixed(2)} ms`);
 }
 const base = medians.plain?.perSecond ?? 1;
 printResult("charging", {

@@ -175,11 +175,10 @@ function createCreate(sql: Sql, rows: CallRows): (args: NewCall) => Promise<Crea
       origin: null, campaignId: origin?.campaignId ?? null, leadId: origin?.leadId ?? null,
     });
     if (reservedMicros > 0) {
-      const held = await rows.ledger.reserve({
-        accountId, reference: reference(callId), amountMicros: reservedMicros, events: 0, now,
+      const isReserved = await rows.ledger.reserve({
+        accountId, reference: reference(callId), amountMicros: reservedMicros, now,
       });
-      if (!held) throw new Error("what is free could not be reserved");
-      await held.written;
+      if (!isReserved) throw new Error("what is free could not be reserved");
     }
     const call = await rows.known({ accountId, callId });
     const event = await rows.publish(call, {

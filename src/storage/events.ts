@@ -1,7 +1,12 @@
 // The event log's rows. Commands of other features append here inside their own transaction;
 // realtime sessions read from here by sequence number.
+//
+// A row whose event was paid for names the ledger's entry and stands for two events of its account:
+// its own, and the `balance_changed` under the next number, which is made from the entry.
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
+import type { LedgerKind } from "#features/accounts/ledger.ts";
+import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import { chain, type Awaitable, type Reader, type Sql } from "./sql.ts";
 import { createEnqueue } from "./webhook-outbox.ts";
@@ -16,6 +21,49 @@ interface EventRow {
   type: CommittedData["type"];
   data: string;
   created_at: number;
+}
+
+/** `change_kind`: null where nothing was paid. */
+interface AccountEventRow extends EventRow {
+  change_kind: LedgerKind | null;
+  change_micros: Micros;
+  balance_micros: Micros;
+}
+
+/** What an entry of the ledger did to the balance. */
+export interface BalanceChange {
+  kind: LedgerKind;
+  amountMicros: Micros;
+  balanceMicros: Micros;
+}
+
+export const balanceChanged = (
+  { kind, amountMicros, balanceMicros }: BalanceChange,
+): Extract<CommittedData, { type: "balance_changed" }> => ({
+  type: "balance_changed",
+  balance: dollarsFromMicros(balanceMicros),
+  change: dollarsFromMicros(amountMicros),
+  kind,
+});
+
+/** The second event of a row whose first was paid for. */
+export function changeAfter(paid: CommittedEvent, change: BalanceChange): CommittedEvent {
+  return {
+    ...paid,
+    accountSequence: paid.accountSequence + 1,
+    conversationId: null,
+    callId: null,
+    sequence: 0,
+    type: "balance_changed",
+    json: JSON.stringify(balanceChanged(change)),
+  };
+}
+
+function accountEventsFromRow(row: AccountEventRow): CommittedEvent[] {
+  const event = eventFromRow(row);
+  if (row.change_kind === null) return [event];
+  const { change_kind: kind, change_micros: amountMicros, balance_micros: balanceMicros } = row;
+  return [event, changeAfter(event, { kind, amountMicros, balanceMicros })];
 }
 
 function eventFromRow(row: EventRow): CommittedEvent {
@@ -38,6 +86,8 @@ interface NewEvent {
   /** Row id and uuid of the conversation, or null for an event of the account alone. */
   conversation: { id: number; uuid: string; sequence: number } | null;
   call?: { id: number; sequence: number };
+  /** The entry it was paid with; the account's next number belongs to the change it made. */
+  ledgerNumber?: number;
   data: CommittedData;
   now: Instant;
 }
@@ -49,10 +99,11 @@ interface NewEvent {
 export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<CommittedEvent> {
   const insert = sql.prepare(`
     INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
-      created_at)
-    VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now)`);
+      created_at, ledger_number)
+    VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now,
+      @ledgerNumber)`);
   const enqueue = createEnqueue(sql);
-  return ({ accountId, accountSequence, conversation, call, data, now }) => {
+  return ({ accountId, accountSequence, conversation, call, ledgerNumber, data, now }) => {
     const sequence = conversation?.sequence ?? call?.sequence ?? 0;
     const callId = call?.id ?? null;
     const json = JSON.stringify(data);
@@ -65,6 +116,7 @@ export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<Co
       type: data.type,
       json,
       now,
+      ledgerNumber: ledgerNumber ?? null,
     });
     return chain(inserted, (id) => {
       const event: CommittedEvent = {
@@ -106,19 +158,27 @@ export function eventCommands(sql: Sql) {
   };
 }
 
-const EVENT = `SELECT e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
-  e.created_at, c.uuid AS conversation_uuid FROM events e LEFT JOIN conversations c ON c.id = e.conversation_id`;
+const COLUMNS = `e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
+  e.created_at, c.uuid AS conversation_uuid`;
+const TABLES = "events e LEFT JOIN conversations c ON c.id = e.conversation_id";
+const EVENT = `SELECT ${COLUMNS} FROM ${TABLES}`;
+const ACCOUNT_EVENT = `SELECT ${COLUMNS}, l.kind AS change_kind, l.amount_micros AS change_micros,
+    l.balance_after_micros AS balance_micros
+  FROM ${TABLES}
+  LEFT JOIN ledger l ON l.account_id = e.account_id AND l.number = e.ledger_number`;
 
 export function createEventLog(reader: Reader): EventLog {
   const ofConversation = reader.prepare<object, EventRow>(`${EVENT}
     WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = @uuid)
       AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
-  const ofAccount = reader.prepare<object, EventRow>(`${EVENT}
-    WHERE e.account_id = +@accountId AND e.account_sequence > @after
+  // From the number asked for on: its row may stand for the next one too.
+  const ofAccount = reader.prepare<object, AccountEventRow>(`${ACCOUNT_EVENT}
+    WHERE e.account_id = +@accountId AND e.account_sequence >= @after
     ORDER BY e.account_sequence LIMIT (@rows + 0)`);
   const ofCall = reader.prepare<object, EventRow>(`${EVENT}
     WHERE e.call_id = +@callId AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
-  const since = reader.prepare<object, EventRow>(`${EVENT} WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
+  const since = reader.prepare<object, AccountEventRow>(`${ACCOUNT_EVENT}
+    WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
   const conversation = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM conversations WHERE uuid = @uuid");
   const account = reader.prepare<object, { sequence: number }>(
@@ -130,13 +190,15 @@ export function createEventLog(reader: Reader): EventLog {
     ofConversation: async (uuid, after, rows) =>
       (await ofConversation.all({ uuid, after, rows })).map(eventFromRow),
     ofAccount: async (accountId, after, rows) =>
-      (await ofAccount.all({ accountId, after, rows })).map(eventFromRow),
+      (await ofAccount.all({ accountId, after, rows: rows + 1 })).flatMap(accountEventsFromRow)
+        .filter(({ accountSequence }) => accountSequence > after).slice(0, rows),
     ofCall: async (callId, after, rows) =>
       (await ofCall.all({ callId, after, rows })).map(eventFromRow),
     newestOfCall: async (callId) => (await call.get({ callId }))?.sequence ?? 0,
     newestOfConversation: async (uuid) => (await conversation.get({ uuid }))?.sequence ?? 0,
     newestOfAccount: async (accountId) => (await account.get({ accountId }))?.sequence ?? 0,
-    since: async (id, rows) => (await since.all({ id, rows })).map(eventFromRow),
+    since: async (id, rows) =>
+      (await since.all({ id, rows })).flatMap(accountEventsFromRow),
     newestId: async () => (await newest.get({}))?.id ?? 0,
   };
 }

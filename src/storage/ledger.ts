@@ -2,15 +2,17 @@
 // Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
 import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "#features/accounts/ledger.ts";
 import type { EntryFilter, StatementStore } from "#features/accounts/statements.ts";
-import { dollarsFromMicros, type Micros } from "#core/money.ts";
+import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { createEventAppender } from "./events.ts";
+import { balanceChanged, changeAfter, createEventAppender } from "./events.ts";
 import {
   chain, perSession, together, type Awaitable, type Reader, type Sql,
 } from "./sql.ts";
+import { createEnqueue } from "./webhook-outbox.ts";
 
-interface AccountRow {
+/** What an entry goes on from. */
+export interface AccountRow {
   balance_micros: number;
   reserved_micros: number;
   ledger_entries: number;
@@ -20,17 +22,19 @@ interface AccountRow {
 
 interface Ledger {
   /**
-   * Sets the amount aside and draws `events` account event numbers, of which the last is returned;
-   * null when the free balance is too low, and then nothing was written. `written`: the row of the
-   * reservation is under way, and is to be waited for.
+   * Sets the amount aside and draws `events` account event numbers; false when the free balance is
+   * too low, and then nothing was written. The caller's own row says what is held and why.
    */
-  reserve(
-    args: Reservation,
-  ): Awaitable<{ accountSequence: number; written: Awaitable<unknown> } | null>;
+  hold(args: Holding): Awaitable<boolean>;
+  /** Gives back what `hold` set aside. */
+  unhold(args: { accountId: number; amountMicros: Micros }): Awaitable<unknown>;
+  /** Enters what was set aside by `hold`; the account was read by the caller. */
+  charge(account: AccountRow, entry: Entry, paidFor: AppendPaid): Awaitable<Posted>;
+  /** `hold` with a row of its own; false when the free balance is too low. */
+  reserve(args: Reservation): Awaitable<boolean>;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
-   * open under the reference. `reason` appends the event that was paid for, under the account event
-   * number it receives; it stands in the log before `balance_changed`, as its number says.
+   * open under the reference.
    */
   post(args: Posting): Awaitable<Posted | null>;
   /** Gives the reserved money back; 0 when none is open under the reference. */
@@ -39,11 +43,15 @@ interface Ledger {
   enter(args: Entry): Awaitable<Posted | null>;
 }
 
+interface Holding {
+  accountId: number;
+  amountMicros: Micros;
+  events: 0 | 1;
+}
 interface Reservation {
   accountId: number;
   reference: string;
   amountMicros: Micros;
-  events: number;
   now: Instant;
 }
 interface Posting {
@@ -52,10 +60,16 @@ interface Posting {
   kind: LedgerKind;
   /** Less than was reserved; the rest is released. Absent: all of it. */
   amountMicros?: Micros;
-  reason?: AppendReason;
+  paidFor?: AppendPaid;
   now: Instant;
 }
-type AppendReason = (accountSequence: number) => Awaitable<CommittedEvent>;
+/**
+ * Appends the event that was paid for, under the account event number and with the ledger number
+ * it receives; `balance_changed` has the next.
+ */
+export type AppendPaid = (
+  numbers: { accountSequence: number; ledgerNumber?: number },
+) => Awaitable<CommittedEvent>;
 interface Entry {
   accountId: number;
   kind: LedgerKind;
@@ -66,17 +80,16 @@ interface Entry {
 interface Posted {
   amountMicros: Micros;
   balanceMicros: Micros;
-  /** The reason's event, where there is one, then `balance_changed`. */
+  /** What was paid for, where it has an event, then `balance_changed`. */
   events: CommittedEvent[];
 }
 
 function prepareLedger(sql: Sql) {
   return {
-    hold: sql.prepare<object, { sequence: number }>(`
+    hold: sql.prepare(`
       UPDATE accounts SET reserved_micros = reserved_micros + @amountMicros,
         event_sequence = event_sequence + @events
-      WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros
-      RETURNING event_sequence AS sequence`),
+      WHERE id = @accountId AND balance_micros - reserved_micros >= @amountMicros`),
     insertReservation: sql.prepare(`
       INSERT INTO reservations (reference, account_id, amount_micros, created_at)
       VALUES (@reference, @accountId, @amountMicros, @now)`),
@@ -106,38 +119,38 @@ type LedgerStatements = ReturnType<typeof prepareLedger>;
 /** Adds an entry to the chain and its event to the log; null when money would be missing. */
 function createEntryWriter(sql: Sql, { insertEntry, updateAccount }: LedgerStatements) {
   const append = createEventAppender(sql);
+  const enqueue = createEnqueue(sql);
   return (
-    account: AccountRow, entry: Entry, releasedMicros: Micros, reason?: AppendReason,
+    account: AccountRow, entry: Entry, releasedMicros: Micros, paidFor?: AppendPaid,
   ): Awaitable<Posted | null> => {
     const { accountId, kind, reference, amountMicros, now } = entry;
     const balanceMicros = account.balance_micros + amountMicros;
     if (balanceMicros < account.reserved_micros - releasedMicros) return null;
     const number = account.ledger_entries + 1;
-    const eventSequence = account.event_sequence + (reason ? 2 : 1);
+    const accountSequence = account.event_sequence + 1;
+    const eventSequence = accountSequence + (paidFor ? 1 : 0);
     const fields = {
       accountId, number, kind, reference, amountMicros, balanceAfterMicros: balanceMicros,
       createdAt: now,
     };
     const hash = hashEntry(account.ledger_hash, fields);
+    const change = { kind, amountMicros, balanceMicros };
+    const appended = paidFor
+      ? paidFor({ accountSequence, ledgerNumber: number })
+      : append({
+          accountId, accountSequence, conversation: null, data: balanceChanged(change), now,
+        });
     const written = together(
       insertEntry.run({ ...fields, hash }),
       updateAccount.run({ accountId, balanceMicros, releasedMicros, number, hash, eventSequence }),
-      reason?.(eventSequence - 1),
-      append({
-        accountId,
-        accountSequence: eventSequence,
-        conversation: null,
-        data: {
-          type: "balance_changed",
-          balance: dollarsFromMicros(balanceMicros),
-          change: dollarsFromMicros(amountMicros),
-          kind,
-        },
-        now,
-      }),
+      appended,
     );
-    return chain(written, ([, , paidFor, changed]) =>
-      ({ amountMicros, balanceMicros, events: paidFor ? [paidFor, changed] : [changed] }));
+    return chain(written, ([, , event]) => {
+      if (!paidFor) return { amountMicros, balanceMicros, events: [event] };
+      const changed = changeAfter(event, change);
+      return chain(enqueue(changed, now), () =>
+        ({ amountMicros, balanceMicros, events: [event, changed] }));
+    });
   };
 }
 
@@ -145,21 +158,26 @@ export function createLedger(sql: Sql): Ledger {
   const statements = prepareLedger(sql);
   const { hold, insertReservation, takeReservation, unhold, readAccount } = statements;
   const write = createEntryWriter(sql, statements);
+  const isHeld = ({ changes }: { changes: number }): boolean => changes > 0;
   return {
-    reserve: ({ accountId, amountMicros, reference, events, now }) =>
-      chain(hold.get({ accountId, amountMicros, events }), (held) => {
-        if (!held) return null;
-        const written = insertReservation.run({ reference, accountId, amountMicros, now });
-        return { accountSequence: held.sequence, written };
+    hold: (args) => chain(hold.run(args), isHeld),
+    unhold: (args) => unhold.run(args),
+    charge: (account, entry, paidFor) =>
+      chain(write(account, entry, -entry.amountMicros, paidFor), (posted) => {
+        if (!posted) throw new Error(`${entry.reference} was not held`);
+        return posted;
       }),
-    post: ({ accountId, reference, kind, amountMicros: wanted, reason, now }) => {
+    reserve: ({ accountId, amountMicros, reference, now }) =>
+      chain(hold.run({ accountId, amountMicros, events: 0 }), (held) => isHeld(held)
+        && chain(insertReservation.run({ reference, accountId, amountMicros, now }), () => true)),
+    post: ({ accountId, reference, kind, amountMicros: wanted, paidFor, now }) => {
       const found = together(
         takeReservation.get({ accountId, reference }), readAccount.get({ accountId }));
       return chain(found, ([taken, account]) => {
         if (!taken || !account) return null;
         const amountMicros = -Math.min(wanted ?? taken.amount_micros, taken.amount_micros);
         const entry = { accountId, kind, reference, amountMicros, now };
-        return write(account, entry, taken.amount_micros, reason);
+        return write(account, entry, taken.amount_micros, paidFor);
       });
     },
     release: (accountId, reference) =>
@@ -232,8 +250,11 @@ const UNENTERED_TURNS = `${BILLED_TURNS}
   SELECT b.reference FROM billed b LEFT JOIN ledger l ON l.reference = b.reference
   WHERE b.price_micros > 0 AND l.reference IS NULL`;
 
-const OPEN = `SELECT coalesce(sum(amount_micros), 0) AS micros FROM reservations
-  WHERE account_id = @accountId`;
+// An open turn is its own reservation.
+const OPEN = `SELECT coalesce(sum(amount_micros), 0) AS micros FROM (
+  SELECT amount_micros FROM reservations WHERE account_id = @accountId
+  UNION ALL SELECT t.price_micros FROM turns t JOIN conversations c ON c.id = t.conversation_id
+  WHERE t.state = 'open' AND c.account_id = @accountId) AS held`;
 
 const ENTRIES = `SELECT * FROM ledger
   WHERE account_id = +@accountId AND number > +@after AND number <= +@last

@@ -12,7 +12,7 @@ import { isoMicros, utcDay, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent, PhoneNumberEvent } from "#events/events.ts";
 import { createDetacher, TOUCHED } from "./assistants.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
-import { createLedger } from "./ledger.ts";
+import { createLedger, type AppendPaid } from "./ledger.ts";
 import type { PhoneNumberRow, PurchaseRow } from "./phone-numbers.ts";
 import type { Exists, Sql } from "./sql.ts";
 
@@ -54,12 +54,13 @@ function createNumberRows(sql: Sql) {
     "SELECT * FROM phone_numbers WHERE id = @phoneNumberId AND account_id = @accountId");
   const publish = async (
     { id, account_id, phone_number }: PhoneNumberRow,
-    data: PhoneNumberEvent, now: Instant, sequence?: number,
+    data: PhoneNumberEvent, now: Instant, paid?: Parameters<AppendPaid>[0],
   ): Promise<CommittedEvent> => {
     const { type, ...members } = data;
+    const numbers = paid ?? { accountSequence: await nextAccountSequence(account_id, 1) };
     return append({
       accountId: account_id,
-      accountSequence: sequence ?? await nextAccountSequence(account_id, 1),
+      ...numbers,
       conversation: null,
       data: { type, phone_number_id: id, phone_number, ...members } as CommittedData,
       now,
@@ -135,12 +136,11 @@ function createOrder(
     const { changes } = await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
     if (changes === 0) return { kind: "in_use" };
     // A reservation of nothing is none.
-    const reserved = priceMicros === 0 ? { written: undefined } : await ledger.reserve({
-      accountId, reference: purchaseReference(uuid), amountMicros: priceMicros, events: 0, now,
+    const isReserved = priceMicros === 0 || await ledger.reserve({
+      accountId, reference: purchaseReference(uuid), amountMicros: priceMicros, now,
     });
-    if (reserved) await reserved.written;
-    else await remove.run({ uuid });
-    return { kind: reserved ? "ordered" : "balance_too_low" };
+    if (!isReserved) await remove.run({ uuid });
+    return { kind: isReserved ? "ordered" : "balance_too_low" };
   };
 }
 
@@ -185,7 +185,7 @@ function createComplete(sql: Sql, rows: NumberRows) {
     if (monthlyMicros === 0) return [await rows.publish(row, bought, now)];
     const posted = await rows.ledger.post({
       accountId, reference: purchaseReference(uuid), kind: "number", now,
-      reason: (accountSequence) => rows.publish(row, bought, now, accountSequence),
+      paidFor: (numbers) => rows.publish(row, bought, now, numbers),
     });
     if (!posted) throw new Error("an order has no reservation");
     return posted.events;

@@ -13,13 +13,13 @@ import { messagePrice } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import { isoMicros, utcDay, type Instant } from "#core/system.ts";
 import type {
-  CommittedEvent, FailureClass, FunctionCall, MessageBody,
+  CommittedEvent, FunctionCall, MessageBody,
 } from "#events/events.ts";
 import { createTrouble } from "./conversation-commands.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
-import { createAccountSequence, createEventAppender } from "./events.ts";
-import { createLedger } from "./ledger.ts";
+import { createEventAppender } from "./events.ts";
+import { createLedger, type AccountRow, type AppendPaid } from "./ledger.ts";
 import { chain, together, type Awaitable, type Sql } from "./sql.ts";
 
 interface ConversationState {
@@ -30,6 +30,9 @@ interface ConversationState {
   ai_enabled: number;
   message_count: number;
   event_sequence: number;
+  has_ended: number;
+  /** The newest event number of its account. */
+  account_sequence: number;
 }
 
 type TurnState = "open" | "stored" | "done" | "stopped" | "failed" | "interrupted";
@@ -42,10 +45,13 @@ interface TurnRow {
   reply_message_id: number | null;
 }
 
-interface ClosedTurn {
+/** An open turn with what its end goes on from; `event_sequence` is its account's. */
+interface OpenRow extends AccountRow {
   price_micros: number;
   user_sequence: number;
   begun_at: number;
+  conversation_sequence: number;
+  has_ended: number;
 }
 
 export interface OpenTurn {
@@ -54,7 +60,7 @@ export interface OpenTurn {
   conversation: Omit<FailTurn["conversation"], "accountId">;
 }
 
-/** Names the billed thing; known before the turn's row is, so that money can be set aside first. */
+/** Names the billed thing in the ledger. */
 const turnReference = (conversationId: number, userSequence: number): string =>
   `turn:${conversationId}.${userSequence}`;
 
@@ -85,15 +91,6 @@ export function turnCommands(sql: Sql) {
   };
 }
 
-interface Drawn {
-  sequence: number;
-}
-
-const numberOf = (drawn: Drawn | undefined): number => {
-  if (!drawn) throw new Error("the conversation of a turn is gone");
-  return drawn.sequence;
-};
-
 /** Steps more than one command takes. */
 function createTurnRows(sql: Sql) {
   const insertMessage = sql.prepare(`
@@ -101,31 +98,43 @@ function createTurnRows(sql: Sql) {
       input_tokens, output_tokens, created_at)
     VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @truncated,
       @inputTokens, @outputTokens, @now)`);
-  const advance = sql.prepare<object, Drawn>(`
-    UPDATE conversations SET event_sequence = event_sequence + 1, state = 'open',
+  const advance = sql.prepare(`
+    UPDATE conversations SET event_sequence = event_sequence + @events,
       message_count = message_count + @messages,
       total_cost_micros = total_cost_micros + @costMicros,
       last_message_at = @now, updated_at = @now
-    WHERE id = @conversationId AND account_id = @accountId RETURNING event_sequence AS sequence`);
-  const closeTurn = sql.prepare<object, ClosedTurn>(`
-    UPDATE turns SET state = @state, reply_message_id = @replyMessageId, error = @error,
-      failure = @failure, finished_at = @now
-    WHERE id = @turnId AND conversation_id = @conversationId AND state = 'open'
-    RETURNING price_micros, user_sequence, begun_at`);
+    WHERE id = @conversationId`);
+  const reopen = sql.prepare("UPDATE conversations SET state = 'open' WHERE id = @conversationId");
+  const open = sql.prepare<object, OpenRow>(`
+    SELECT t.price_micros, t.user_sequence, t.begun_at,
+      c.event_sequence AS conversation_sequence, c.state = 'ended' AS has_ended,
+      a.balance_micros, a.reserved_micros, a.ledger_entries, a.ledger_hash, a.event_sequence
+    FROM turns t JOIN conversations c ON c.id = t.conversation_id
+    JOIN accounts a ON a.id = c.account_id
+    WHERE t.id = +@turnId AND t.conversation_id = +@conversationId AND t.state = 'open'
+      AND a.id = +@accountId`);
+  const drawNumbers = sql.prepare(
+    "UPDATE accounts SET event_sequence = event_sequence + @events WHERE id = @accountId");
   return {
     ledger: createLedger(sql),
     append: createEventAppender(sql),
-    nextAccountSequence: createAccountSequence(sql),
-    /** Draws the conversation's next event number, counting messages and cost. */
+    /** Draws account event numbers, which the caller reckons from those it has read. */
+    drawNumbers: (args: { accountId: number; events: number }): Awaitable<unknown> =>
+      drawNumbers.run(args),
+    /**
+     * Draws event numbers of the conversation, which the caller reckons likewise, and counts
+     * messages and cost. One that has ended is open again.
+     */
     advance: (args: {
-      accountId: number; conversationId: number; messages: 0 | 1; costMicros: Micros; now: Instant;
-    }): Awaitable<Drawn | undefined> => advance.get(args),
+      conversationId: number; hasEnded: boolean; events: number; messages: 0 | 1;
+      costMicros: Micros; now: Instant;
+    }): Awaitable<unknown> => (args.hasEnded
+      ? together(reopen.run(args), advance.run(args))
+      : advance.run(args)),
     /** Undefined when the turn is not open: somebody closed it first. */
-    closeTurn: (args: {
-      turnId: number; conversationId: number; state: TurnState;
-      replyMessageId: number | null; error: string | null; failure: FailureClass | null;
-      now: Instant;
-    }): Awaitable<ClosedTurn | undefined> => closeTurn.get(args),
+    open: (args: {
+      turnId: number; conversationId: number; accountId: number;
+    }): Awaitable<OpenRow | undefined> => open.get(args),
     insertMessage: (args: {
       conversationId: number; role: "user" | "assistant"; content: string;
       functionCalls?: FunctionCall[]; stopped?: boolean; truncated?: boolean;
@@ -152,8 +161,9 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
   const openNew = createOpen(sql, rows, hold);
   const find = sql.prepare<object, ConversationState & (TurnRow | { turn_id: null })>(`
     SELECT c.id, c.uuid, c.assistant_id, c.type, c.ai_enabled, c.message_count, c.event_sequence,
+      c.state = 'ended' AS has_ended, a.event_sequence AS account_sequence,
       t.id AS turn_id, t.state, t.request_hash, t.user_sequence, t.reply_message_id
-    FROM conversations c
+    FROM conversations c JOIN accounts a ON a.id = c.account_id
     LEFT JOIN turns t ON t.conversation_id = c.id AND t.idempotency_key = +@idempotencyKey
     WHERE c.uuid = +@conversationUuid AND c.account_id = +@accountId`);
   const reopenTurn = sql.prepare(`
@@ -165,9 +175,8 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
     turn: TurnRow, state: ConversationState, args: BeginTurn,
   ): Promise<BeginOutcome> => {
     const priceMicros = messagePrice(state.type, args.messagePriceMicros);
-    const held = await hold(state, turn.user_sequence, priceMicros, 0, args);
-    if (held.kind !== "held") return held;
-    await held.written;
+    const refused = await hold(state.assistant_id, priceMicros, 0, args);
+    if (refused) return refused;
     await reopenTurn.run({ turnId: turn.turn_id, priceMicros, now: args.now });
     const baseSequence = state.event_sequence;
     return { kind: "started", turnId: turn.turn_id, priceMicros, baseSequence, events: [] };
@@ -197,10 +206,13 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
     const answers = conversation.ai_enabled === 1;
     const priceMicros = answers ? messagePrice(conversation.type, args.messagePriceMicros) : 0;
     const userSequence = conversation.event_sequence + 1;
-    const held = await hold(conversation, userSequence, priceMicros, 1, args);
-    if (held.kind !== "held") return held;
-    const [drawn, , turnId] = await together(
-      rows.advance({ accountId, conversationId, messages: 1, costMicros: 0, now }),
+    const refused = await hold(conversation.assistant_id, priceMicros, 1, args);
+    if (refused) return refused;
+    const [, , turnId] = await together(
+      rows.advance({
+        conversationId, hasEnded: conversation.has_ended === 1, events: 1, messages: 1,
+        costMicros: 0, now,
+      }),
       rows.insertMessage({ conversationId, role: "user", content: text, now }),
       insertTurn.insert({
         conversationId,
@@ -212,19 +224,17 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
         now,
         finishedAt: answers ? null : now,
       }),
-      held.written,
     );
-    const sequence = numberOf(drawn);
     const message: MessageBody = { role: "user", content: text, created_at: isoMicros(now) };
     const event = await rows.append({
       accountId,
-      accountSequence: held.accountSequence,
-      conversation: { id: conversationId, uuid, sequence },
+      accountSequence: conversation.account_sequence + 1,
+      conversation: { id: conversationId, uuid, sequence: userSequence },
       data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
       now,
     });
     return answers
-      ? { kind: "started", turnId, priceMicros, baseSequence: sequence, events: [event] }
+      ? { kind: "started", turnId, priceMicros, baseSequence: userSequence, events: [event] }
       : { kind: "stored", events: [event] };
   };
 }
@@ -250,14 +260,11 @@ function createRepeat(sql: Sql): (turn: TurnRow, args: BeginTurn) => Promise<Beg
   };
 }
 
-type Held =
-  | { kind: "held"; accountSequence: number; written: Awaitable<unknown> }
-  | { kind: "balance_too_low" }
-  | { kind: "daily_cap_reached" };
+type Refused = { kind: "balance_too_low" } | { kind: "daily_cap_reached" };
 
 /**
- * Sets the price aside and draws `events` account event numbers; `written` is to be waited for. A
- * refusal has written nothing.
+ * Sets the price aside, of which the open turn is the record, and draws `events` account event
+ * numbers; null: done. A refusal has written nothing.
  */
 function createHold(sql: Sql, rows: TurnRows) {
   const spend = sql.prepare(`
@@ -270,31 +277,16 @@ function createHold(sql: Sql, rows: TurnRows) {
   ): Awaitable<boolean> =>
     dailyCapMicros !== null && chain(spent.get({ assistantId, day }), (today) =>
       (today?.micros ?? 0) + amountMicros > dailyCapMicros);
-  const reserve = (
-    assistantId: number, reference: string, amountMicros: Micros, events: 0 | 1,
-    { accountId, day, now }: BeginTurn,
-  ): Awaitable<Held> => {
-    const reserved = rows.ledger.reserve({ accountId, reference, amountMicros, events, now });
-    return chain(reserved, (held) => {
-      if (!held) return { kind: "balance_too_low" };
-      const { accountSequence, written } = held;
-      const counted = spend.run({ assistantId, day, micros: amountMicros });
-      return { kind: "held", accountSequence, written: together(written, counted) };
-    });
-  };
   return (
-    conversation: ConversationState, userSequence: number, amountMicros: Micros, events: 0 | 1,
-    args: BeginTurn,
-  ): Awaitable<Held> => {
-    if (amountMicros === 0) {
-      return chain(rows.nextAccountSequence(args.accountId, events), (accountSequence) =>
-        ({ kind: "held", accountSequence, written: undefined }));
-    }
-    const { id, assistant_id: assistantId } = conversation;
+    assistantId: number, amountMicros: Micros, events: 0 | 1, args: BeginTurn,
+  ): Awaitable<Refused | null> => {
+    const { accountId, day } = args;
+    if (amountMicros === 0) return chain(rows.drawNumbers({ accountId, events }), () => null);
     return chain(isCapped(assistantId, amountMicros, args), (capped) => {
       if (capped) return { kind: "daily_cap_reached" };
-      const reference = turnReference(id, userSequence);
-      return reserve(assistantId, reference, amountMicros, events, args);
+      return chain(rows.ledger.hold({ accountId, amountMicros, events }), (isHeld) => (isHeld
+        ? chain(spend.run({ assistantId, day, micros: amountMicros }), () => null)
+        : { kind: "balance_too_low" }));
     });
   };
 }
@@ -305,16 +297,24 @@ function createComplete(
   sql: Sql, rows: TurnRows,
 ): (args: CompleteTurn) => Promise<CommittedEvent[]> {
   const end = createEnd(sql);
+  const charge = createCharge(rows);
+  const closeTurn = sql.prepare(`
+    UPDATE turns SET state = @state, reply_message_id = @replyMessageId, finished_at = @now
+    WHERE id = @turnId`);
 
   /** The conversation's last event, for a reply that ended it. */
-  const ended = async ({ conversation, now }: CompleteTurn): Promise<CommittedEvent> => {
+  const ended = async (
+    { conversation, now }: CompleteTurn, accountSequence: number, sequence: number,
+  ): Promise<CommittedEvent> => {
     const { id: conversationId, uuid, accountId } = conversation;
-    const sequence = numberOf(
-      await rows.advance({ accountId, conversationId, messages: 0, costMicros: 0, now }));
+    await rows.advance({
+      conversationId, hasEnded: false, events: 1, messages: 0, costMicros: 0, now,
+    });
     await end({ id: conversationId, now });
+    await rows.drawNumbers({ accountId, events: 1 });
     return rows.append({
       accountId,
-      accountSequence: await rows.nextAccountSequence(accountId, 1),
+      accountSequence,
       conversation: { id: conversationId, uuid, sequence },
       data: { type: "conversation_ended", conversation_id: uuid, reason: "assistant" },
       now,
@@ -324,17 +324,9 @@ function createComplete(
   return async (args) => {
     const { turnId, conversation, text, functionCalls, stopped, truncated, usage, now } = args;
     const { id: conversationId, uuid, accountId } = conversation;
-    const replyMessageId = await rows.insertMessage({
-      conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage,
-      now,
-    });
-    const closed = await rows.closeTurn({
-      turnId, conversationId, state: stopped ? "stopped" : "done", replyMessageId, error: null,
-      failure: null, now,
-    });
-    if (!closed) throw new Error(`turn ${turnId} is not open`);
-    const costMicros = closed.price_micros;
-    const reference = turnReference(conversationId, closed.user_sequence);
+    const open = await rows.open({ turnId, conversationId, accountId });
+    if (!open) throw new Error(`turn ${turnId} is not open`);
+    const sequence = open.conversation_sequence + 1;
     const message: MessageBody = {
       role: "assistant",
       content: text,
@@ -343,22 +335,46 @@ function createComplete(
       ...(truncated ? { truncated: true } : {}),
       created_at: isoMicros(now),
     };
-    const drawn = rows.advance({ accountId, conversationId, messages: 1, costMicros, now });
-    const added = (accountSequence: number): Awaitable<CommittedEvent> =>
-      chain(drawn, (numbered) => rows.append({
+    const replyMessageId = await rows.insertMessage({
+      conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage,
+      now,
+    });
+    const [, , events] = await together(
+      closeTurn.run({ turnId, state: stopped ? "stopped" : "done", replyMessageId, now }),
+      rows.advance({
+        conversationId, hasEnded: open.has_ended === 1, events: 1, messages: 1,
+        costMicros: open.price_micros, now,
+      }),
+      charge(open, args, (numbers) => rows.append({
         accountId,
-        accountSequence,
-        conversation: { id: conversationId, uuid, sequence: numberOf(numbered) },
+        ...numbers,
+        conversation: { id: conversationId, uuid, sequence },
         data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
         now,
-      }));
-    const [, events] = await together(drawn, costMicros > 0
-      ? chain(
-          rows.ledger.post({ accountId, reference, kind: "message", reason: added, now }),
-          (posted) => posted?.events)
-      : chain(chain(rows.nextAccountSequence(accountId, 1), added), (event) => [event]));
-    if (!events) throw new Error(`turn ${turnId} has no reservation`);
-    return args.ends ? [...events, await ended(args)] : events;
+      })),
+    );
+    if (!args.ends) return events;
+    const accountSequence = open.event_sequence + events.length + 1;
+    return [...events, await ended(args, accountSequence, sequence + 1)];
+  };
+}
+
+/** Enters what the turn set aside, with its event and the change it made; an event alone for 0. */
+function createCharge(rows: TurnRows) {
+  return (
+    open: OpenRow, { conversation, now }: CompleteTurn, paidFor: AppendPaid,
+  ): Awaitable<CommittedEvent[]> => {
+    const { id, accountId } = conversation;
+    if (open.price_micros === 0) {
+      const numbers = { accountSequence: open.event_sequence + 1 };
+      return chain(rows.drawNumbers({ accountId, events: 1 }), () =>
+        chain(paidFor(numbers), (event) => [event]));
+    }
+    const posted = rows.ledger.charge(open, {
+      accountId, kind: "message", reference: turnReference(id, open.user_sequence),
+      amountMicros: -open.price_micros, now,
+    }, paidFor);
+    return chain(posted, ({ events }) => events);
   };
 }
 
@@ -366,34 +382,41 @@ function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<Commi
   const unspend = sql.prepare(`
     UPDATE assistant_spend SET micros = micros - @micros
     WHERE assistant_id = @assistantId AND day = @day`);
+  const closeTurn = sql.prepare(`
+    UPDATE turns SET state = @reason, error = @error, failure = @failure, finished_at = @now
+    WHERE id = @turnId`);
   const note = createTrouble(sql);
 
   return async ({ turnId, conversation, reason, error, cause, now }) => {
     const { id: conversationId, uuid, accountId, assistantId } = conversation;
-    const closed = await rows.closeTurn({
-      turnId, conversationId, state: reason, replyMessageId: null, error: cause?.error ?? error,
-      failure: cause?.failure ?? null, now,
+    const open = await rows.open({ turnId, conversationId, accountId });
+    if (!open) return [];
+    await closeTurn.run({
+      turnId, reason, error: cause?.error ?? error, failure: cause?.failure ?? null, now,
     });
-    if (!closed) return [];
-    const micros = await rows.ledger.release(
-      accountId, turnReference(conversationId, closed.user_sequence));
-    if (micros > 0) await unspend.run({ assistantId, day: utcDay(closed.begun_at), micros });
+    const micros = open.price_micros;
+    if (micros > 0) {
+      await rows.ledger.unhold({ accountId, amountMicros: micros });
+      await unspend.run({ assistantId, day: utcDay(open.begun_at), micros });
+    }
     if (reason === "failed") {
       await note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
     }
-    const sequence = numberOf(
-      await rows.advance({ accountId, conversationId, messages: 0, costMicros: 0, now }));
+    await rows.advance({
+      conversationId, hasEnded: open.has_ended === 1, events: 1, messages: 0, costMicros: 0, now,
+    });
+    await rows.drawNumbers({ accountId, events: cause === null ? 1 : 2 });
     const failed = await rows.append({
       accountId,
-      accountSequence: await rows.nextAccountSequence(accountId, 1),
-      conversation: { id: conversationId, uuid, sequence },
+      accountSequence: open.event_sequence + 1,
+      conversation: { id: conversationId, uuid, sequence: open.conversation_sequence + 1 },
       data: { type: "reply_failed", conversation_id: uuid, turn_id: turnId, reason, error },
       now,
     });
     if (cause === null) return [failed];
     return [failed, await rows.append({
       accountId,
-      accountSequence: await rows.nextAccountSequence(accountId, 1),
+      accountSequence: open.event_sequence + 2,
       conversation: null,
       data: { type: "reply_failure_explained", conversation_id: uuid, turn_id: turnId, ...cause },
       now,

@@ -63,7 +63,7 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
       accountId: event.accountId,
       endpointId: endpoint.id,
       // The time keeps it apart from an event of the same number in a database restored.
-      messageId: `msg_${event.id}_${now}`,
+      messageId: `msg_${event.accountId}_${event.accountSequence}_${now}`,
       type,
       callId: event.callId,
       conversationUuid: event.conversationId,

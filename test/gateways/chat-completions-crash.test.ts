@@ -64,7 +64,7 @@ function change(dataDir: string, sql: string): void {
 async function assertCharged(dataDir: string, count: number): Promise<void> {
   const db = openForInspection(databasePath(dataDir));
   const charged = db.prepare("SELECT count(*) FROM ledger WHERE kind = 'message'").pluck().get();
-  const held = db.prepare("SELECT count(*) FROM reservations").pluck().get();
+  const held = db.prepare("SELECT count(*) FROM turns WHERE state = 'open'").pluck().get();
   assert.deepEqual([(await auditDatabase(db)).problems, charged, held], [[], count, 0]);
   db.close();
 }

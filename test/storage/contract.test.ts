@@ -127,6 +127,33 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
+  test(`[SO18] ${engine.name}: the account's log reads as it was answered, wherever a page of it ends`, async () => {
+    const conversation = await world.newConversation(5 * PRICE);
+    const { accountId } = conversation;
+    const answered: CommittedEvent[] = [];
+    for (const ends of [false, false, true]) {
+      const begun = await world.started(conversation);
+      answered.push(...begun.events, ...await world.complete(begun.turnId, conversation, { ends }));
+    }
+    const first = answered[0]?.accountSequence ?? 0;
+    assert.deepEqual(answered.map(({ accountSequence }) => accountSequence),
+      answered.map((_, index) => first + index));
+    assert.equal(await storage.events.newestOfAccount(accountId), first + answered.length - 1);
+    for (let after = first - 1; after < first + answered.length; after += 1) {
+      const rest = answered.slice(after - first + 1);
+      for (let rows = 1; rows <= answered.length; rows += 1) {
+        assert.deepEqual(
+          await storage.events.ofAccount(accountId, after, rows), rest.slice(0, rows));
+      }
+    }
+    const ofIts = answered.filter(({ conversationId }) => conversationId !== null);
+    assert.deepEqual(
+      await storage.events.ofConversation(conversation.uuid, (ofIts[0]?.sequence ?? 0) - 1, 100),
+      ofIts);
+    const before = (answered[0]?.id ?? 0) - 1;
+    assert.deepEqual((await storage.events.since(before, 100)).slice(0, answered.length), answered);
+  });
+
   test(`[SO2] ${engine.name}: a turn that failed gives back what was set aside, once`, async () => {
     const conversation = await world.newConversation(PRICE);
     const { turnId } = await world.started(conversation);
@@ -320,7 +347,7 @@ for (const engine of ENGINES) {
     const foreign = { ...own, accountId: stranger };
     assert.deepEqual(await world.begin(foreign), { kind: "not_found" });
     await assert.rejects(world.complete(turnId, foreign));
-    await assert.rejects(world.fail(turnId, foreign));
+    assert.deepEqual(await world.fail(turnId, foreign), [], "no turn of theirs is open");
     assert.equal(await storage.conversations.setAi(
       { accountId: stranger, uuid: own.uuid, enabled: false, now }), null);
     assert.deepEqual(await seen(), before);

@@ -17,7 +17,8 @@ async function audit(dataDir: string) {
   const charged = db.prepare<[], { count: number }>(
     "SELECT count(*) AS count FROM ledger WHERE kind = 'message'").get()?.count;
   const open = db.prepare<[], { count: number }>(
-    "SELECT count(*) AS count FROM reservations").get()?.count;
+    `SELECT (SELECT count(*) FROM reservations)
+      + (SELECT count(*) FROM turns WHERE state = 'open') AS count`).get()?.count;
   db.close();
   return { problems: result.problems, charged, open };
 }

@@ -69,10 +69,19 @@ export function wait(system: System, delayMs: number, signal?: AbortSignal): Pro
   });
 }
 
+const MICROS = 1_000_000;
+
+/** The second written last: most instants of a busy server are of the same one. */
+const written = { second: 0, text: "1970-01-01T00:00:00" };
+
 /** `YYYY-MM-DDTHH:MM:SS.ffffffZ` */
 export function isoMicros(instant: Instant): string {
-  const iso = new Date(Math.floor(instant / 1000)).toISOString();
-  return `${iso.slice(0, -1)}${String(instant % 1000).padStart(3, "0")}Z`;
+  const second = Math.floor(instant / MICROS);
+  if (second !== written.second) {
+    written.text = new Date(second * 1000).toISOString().slice(0, -".000Z".length);
+    written.second = second;
+  }
+  return `${written.text}.${String(instant - second * MICROS).padStart(6, "0")}Z`;
 }
 
 /** `YYYY-MM-DD HH:MM:SS`, UTC. */

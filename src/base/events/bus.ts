@@ -27,7 +27,7 @@ export interface EventBus {
   watch(listener: () => void): () => void;
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
-  /** Events published as committed so far; distinguishes this process's commits from another's. */
+  /** Rows of the log published so far; distinguishes this process's commits from another's. */
   committed(): number;
 }
 
@@ -41,7 +41,7 @@ export function createMemoryBus(): EventBus {
     if (listeners) for (const listener of [...listeners]) listener(notice);
   };
   const publishWaiting = (): void => {
-    const events = waiting.sort((a, b) => a.id - b.id);
+    const events = waiting.sort((a, b) => a.id - b.id || a.accountSequence - b.accountSequence);
     waiting = [];
     for (const event of events) {
       const notice: Notice = { kind: "committed", event };
@@ -55,7 +55,7 @@ export function createMemoryBus(): EventBus {
     publish,
     publishCommitted: (events) => {
       if (events.length === 0) return;
-      committed += events.length;
+      committed += new Set(events.map(({ id }) => id)).size;
       // A next tick runs after every promise the commit has settled was followed up.
       if (waiting.length === 0) process.nextTick(publishWaiting);
       waiting.push(...events);

@@ -118,7 +118,7 @@ export type FailureClass = "model_failed" | "timeout" | "no_answer" | "internal_
  * account, each with a sequence number of its own that counts up by one without holes.
  */
 export interface CommittedEvent {
-  /** Commit order over the whole database. */
+  /** Commit order over the whole database; two events that one row stands for share it. */
   id: number;
   accountId: number;
   accountSequence: number;

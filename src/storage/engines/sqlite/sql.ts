@@ -4,48 +4,42 @@ import type { Sql, Statement } from "#storage/sql.ts";
 import type { Db } from "./database.ts";
 import { createSearchCommands } from "./search.ts";
 
-const LIST = /json_each\(@(\w+)\)/g;
+const NAMES = /@(\w+)/g;
+const LISTS = /json_each\(@(\w+)\)/g;
 
-/** SQLite binds no arrays: the lists a text names are handed over as JSON. */
-function withLists<P extends object, Row>(
-  statement: Statement<P, Row>, names: string[],
-): Statement<P, Row> {
-  const bound = (parameters: P): P => ({
-    ...parameters,
-    ...Object.fromEntries(names.map((name) =>
-      [name, JSON.stringify((parameters as Record<string, unknown>)[name])])),
+/**
+ * Brings the values a text names into the order it names them: bound by place they cost the driver
+ * half of what they cost by name. SQLite binds no arrays: lists are handed over as JSON.
+ */
+function valuesOf(text: string): (parameters: object) => unknown[] {
+  const lists = new Set([...text.matchAll(LISTS)].map(([, name]) => name));
+  const named = [...text.matchAll(NAMES)].map(([, name = ""]) => ({ name, isList: lists.has(name) }));
+  return (parameters) => named.map(({ name, isList }) => {
+    const value = (parameters as Record<string, unknown>)[name];
+    return isList ? JSON.stringify(value) : value;
   });
-  return {
-    get: (parameters) => statement.get(bound(parameters)),
-    one: (parameters) => statement.one(bound(parameters)),
-    all: (parameters) => statement.all(bound(parameters)),
-    run: (parameters) => statement.run(bound(parameters)),
-    insert: (parameters) => statement.insert(bound(parameters)),
-  };
 }
-
 
 /** Statements are compiled when they first run: a server at rest has needed few of the hundreds. */
 export function createSql(db: Db): Sql {
   return {
     engine: "sqlite",
     prepare: <P extends object, Row>(text: string): Statement<P, Row> => {
-      const compile = () => db.prepare<[object], Row>(text);
+      const values = valuesOf(text);
+      const compile = () => db.prepare<unknown[], Row>(text.replaceAll(NAMES, "?"));
       let compiled: ReturnType<typeof compile> | null = null;
       const prepared = () => (compiled ??= compile());
-      const statement: Statement<P, Row> = {
-        get: (parameters) => prepared().get(parameters),
+      return {
+        get: (parameters) => prepared().get(values(parameters)),
         one: (parameters) => {
-          const row = prepared().get(parameters);
+          const row = prepared().get(values(parameters));
           if (row === undefined) throw new Error(`a statement returned no row: ${text}`);
           return row;
         },
-        all: (parameters) => prepared().all(parameters),
-        run: (parameters) => prepared().run(parameters),
-        insert: (parameters) => Number(prepared().run(parameters).lastInsertRowid),
+        all: (parameters) => prepared().all(values(parameters)),
+        run: (parameters) => prepared().run(values(parameters)),
+        insert: (parameters) => Number(prepared().run(values(parameters)).lastInsertRowid),
       };
-      const lists = [...text.matchAll(LIST)].map(([, name = ""]) => name);
-      return lists.length === 0 ? statement : withLists(statement, lists);
     },
     dialect: {
       among: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
