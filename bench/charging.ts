@@ -81,7 +81,7 @@ const completeArgs = (subject: Subject, begun: BeginOutcome) => {
 
 interface Figures {
   perSecond: number;
-  /** Of the whole process, client included. */
+  /** The whole process, client included. */
   cpuUs: number;
   p50Ms: number;
   p99Ms: number;

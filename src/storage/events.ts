@@ -31,7 +31,7 @@ interface AccountEventRow extends EventRow {
 }
 
 /** What an entry of the ledger did to the balance. */
-export interface BalanceChange {
+interface BalanceChange {
   kind: LedgerKind;
   amountMicros: Micros;
   balanceMicros: Micros;
