@@ -24,6 +24,7 @@ import {
 import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
 import { createOpenAiSpeech } from "./openai/openai-speech.ts";
 import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
+import { createLevel, levelled, levelledModel } from "./levelled.ts";
 import { createPhrases } from "./phrases.ts";
 import type {
   NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber,
@@ -88,6 +89,8 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
 async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
   const vad = await createVad();
   const speaking = openSynthesizers(config, options);
+  const models = realtimeModels(config, options);
+  const level = createLevel();
   options.log.info({ vad: vad.name }, "speech engines are open");
   return {
     synthesizer: enduringSynthesizers(
@@ -95,7 +98,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     transcriber: enduringTranscribers(
       openTranscribers(config, options),
       (language) => usableTranscribers(config, language), options),
-    speechToSpeech: realtimeModels(config, options),
+    speechToSpeech: (vendor) => levelledModel(models(vendor), level),
     vad,
     noiseFilter: createNoiseFilter(options.log),
     speak: (text, rate, ready) => {
@@ -155,10 +158,11 @@ export function openSynthesizers(
   if (cartesiaVoice) synthesizers.cartesia = createCartesiaVoice({ ...cartesiaVoice, ...options });
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   const phrases = createPhrases(options);
+  const level = createLevel();
   return remembered((code) => {
     const found = synthesizers[code];
     if (!found) throw missing(code);
-    return saidAsWritten(phrases.keep(code, found), "words");
+    return saidAsWritten(levelled(code, phrases.keep(code, found), level), "words");
   });
 }
 
