@@ -5,7 +5,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 const HELPERS = new Set([
-  "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
+  "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-default.ts",
+  "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
 ]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))

@@ -16,9 +16,15 @@ export const INTERRUPTS = "+15550100007";
 
 export interface Turn {
   endpoint_ms: number | null;
+  final_transcript_ms: number | null;
   first_token_ms: number | null;
   first_audio_ms: number | null;
   heard_ms: number | null;
+}
+
+interface CallRecord {
+  status: string;
+  latency: Turn[];
 }
 
 interface Line {
@@ -29,6 +35,8 @@ interface Line {
 export interface CallServer {
   /** Dials so many at even distances; resolves once the last is dialled. */
   dial(count: number, spanMs: number, number?: string): Promise<void>;
+  /** Has somebody call who says these lines, each when the assistant has been quiet for 1.2 s. */
+  receive(lines: readonly string[]): Promise<void>;
   /** Until none is live: false when that has not come to be at `deadline` (performance.now). */
   areOver(deadline: number): Promise<boolean>;
   /** The turns of all calls dialled since the last time; throws when one went wrong. */
@@ -55,7 +63,7 @@ export async function startCallServer(
   env: Record<string, string>, keys: string[], assistant: object,
 ): Promise<CallServer> {
   const started = await startServer({
-    ...env, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off", PARLEY_SPEECH: "loopback",
+    PARLEY_SPEECH: "loopback", ...env, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off",
   });
   process.once("exit", () => started.child.kill());
   const ask = asking(started);
@@ -64,6 +72,8 @@ export async function startCallServer(
     return { key, assistantId: data.id };
   }));
   let dialled: { key: string; id: number }[] = [];
+  /** Made when somebody calls. */
+  let inboundId: number | null = null;
   const dialOne = async ({ key, assistantId }: Line, number: string): Promise<void> => {
     const { call_id: id } = await ask<{ call_id: number }>(key, "/user/make_call", {
       phone_number: number, assistant_id: assistantId,
@@ -71,8 +81,13 @@ export async function startCallServer(
     dialled.push({ key, id });
   };
   const turnsOf = async ({ key, id }: { key: string; id: number }): Promise<Turn[]> => {
-    const { status, latency } = await ask<{ status: string; latency: Turn[] }>(
-      key, `/user/calls/${id}`);
+    const path = `/user/calls/${id}`;
+    let { status, latency } = await ask<CallRecord>(key, path);
+    // Its recording is being closed.
+    while (status === "ended") {
+      await delay(POLL_MS);
+      ({ status, latency } = await ask<CallRecord>(key, path));
+    }
     if (status !== "ended_by_customer") throw new Error(`call ${id} went wrong: ${status}`);
     return latency;
   };
@@ -84,6 +99,14 @@ export async function startCallServer(
         await delay(startedMs + (index * spanMs) / count - performance.now());
         await dialOne(lines[index % lines.length]!, number);
       }));
+    },
+    receive: async (said) => {
+      const { key } = lines[0]!;
+      inboundId ??= (await ask<{ data: { id: number } }>(
+        key, "/user/assistant", { ...assistant, type: "inbound" })).data.id;
+      const { call_id: id } = await ask<{ call_id: number }>(
+        key, "/user/try_call", { assistant_id: inboundId, lines: said });
+      dialled.push({ key, id });
     },
     // One account after the other: asking is to cost the server next to nothing.
     areOver: async (deadline) => {

@@ -1,4 +1,6 @@
-// Calls through the real server process, with speech made of numbers and a scripted model: what the
+// Calls through the real server process with a scripted model. First with the ears and the voice
+// the server has by itself (voice-default.ts): how long callers wait for an answer at the default
+// sensitivity, and what is held after the last call. Then with speech made of numbers: what the
 // engine adds to the time between the caller's last word and the assistant's first, at how many
 // calls at a time that stays bearable, what a call takes of memory, how late the 20 ms clock ticks,
 // and how soon an interrupted assistant is silent.
@@ -27,6 +29,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { file, load, start, stop } from "./load.ts";
 import { median, percentile, print, printResult } from "./report.ts";
+import { measureDefaultSpeech } from "./voice-default.ts";
 import {
   ASKS_TWICE, createKeys, INTERRUPTS, parley, startCallServer, type CallServer, type Turn,
 } from "./voice-server.ts";
@@ -156,7 +159,7 @@ const isBearable = ({ isOver, unheard, addedP95Ms }: Step): boolean =>
   isOver && unheard === 0 && addedP95Ms <= ADDED_MAX_MS;
 
 /** Steps up to the first that is not bearable. */
-async function climb(modelMs: number): Promise<Step[]> {
+async function climb(modelMs: number): Promise<{ steps: Step[]; afterMib: number }> {
   const server = await startCallServer(env, keys, ASSISTANT);
   await server.dial(1, 0, INTERRUPTS);
   if (!await server.areOver(performance.now() + STEP_MS)) throw new Error("no call ends");
@@ -171,8 +174,10 @@ async function climb(modelMs: number): Promise<Step[]> {
     print(`${String(calls).padStart(3)} calls: added p50 ${step.addedP50Ms} p95 ${step.addedP95Ms} max ${step.addedMaxMs} ms over ${step.turns} turns, ${step.unheard} unheard, ${step.cpuPercent} % of a core, ${step.mibPerCall} MiB a call; parts ${JSON.stringify(step.parts)}`);
     if (!isBearable(step)) break;
   }
+  await delay(SETTLE_MS);
+  const afterMib = Math.round(server.residentMib());
   await server.stop();
-  return steps;
+  return { steps, afterMib };
 }
 
 // Clock and barge-in, in a thread of this process
@@ -221,9 +226,11 @@ async function measureThread(calls: number): Promise<ThreadStep> {
 
 const modelMs = await modelAlone();
 print(`model alone ${rounded(modelMs)} ms, silence ${SILENCE_MS} ms`);
+const defaultSpeech = await measureDefaultSpeech(env, keys, ASSISTANT);
+print(`default speech: ${defaultSpeech.mib_before} MiB before, ${defaultSpeech.mib_after} after`);
 const threads: ThreadStep[] = [];
 for (const calls of CLOCK_STEPS) threads.push(await measureThread(calls));
-const steps = await climb(modelMs);
+const { steps, afterMib } = await climb(modelMs);
 const { ok } = parley(env, ["ledger", "verify"]);
 await stop(model);
 rmSync(dataDir, { recursive: true });
@@ -234,7 +241,7 @@ printResult("voice", {
   added_p50_ms_at_50: at(50)?.addedP50Ms ?? null, added_p95_ms_at_50: at(50)?.addedP95Ms ?? null,
   calls_bearable: steps.findLast(isBearable)?.calls ?? 0, calls_tried: steps.at(-1)?.calls ?? 0,
   mib_per_call_at_50: at(50)?.mibPerCall ?? null, mib_per_call_at_100: at(100)?.mibPerCall ?? null,
-  steps, threads,
+  numbers: { mib_after: afterMib }, default_speech: defaultSpeech, steps, threads,
   clock_p99_to_bare_timer: Object.fromEntries(threads.map(({ calls, clock, bareTimer }) =>
     [calls, rounded(clock.p99Ms / bareTimer.p99Ms)])),
 });
