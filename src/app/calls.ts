@@ -175,6 +175,13 @@ const vendorOf = (url: string | null, key: string | null, model: string): Vendor
 const keyedVendorOf: typeof vendorOf = (url, key, model) =>
   key === null ? null : vendorOf(url, key, model);
 
+/** Each region has a server that hears and one that speaks. */
+function azureOf(config: Config, server: "stt" | "tts"): SpeechConfig["azureEars"] {
+  const { PARLEY_AZURE_KEY: key, PARLEY_AZURE_REGION: region, PARLEY_AZURE_URL: own } = config;
+  const url = own ?? `https://${region}.${server}.speech.microsoft.com`;
+  return key === null ? null : { url, key };
+}
+
 export function speechConfigOf(config: Config): SpeechConfig {
   const synthesis = vendorOf(
     config.PARLEY_SYNTHESIS_URL, config.PARLEY_SYNTHESIS_KEY, config.PARLEY_SYNTHESIS_MODEL);
@@ -192,6 +199,8 @@ export function speechConfigOf(config: Config): SpeechConfig {
       config.PARLEY_SONIOX_URL, config.PARLEY_SONIOX_KEY, config.PARLEY_SONIOX_MODEL),
     gladia: keyedVendorOf(
       config.PARLEY_GLADIA_URL, config.PARLEY_GLADIA_KEY, config.PARLEY_GLADIA_MODEL),
+    azureEars: azureOf(config, "stt"),
+    azureVoice: azureOf(config, "tts"),
     cartesiaEars: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,
       config.PARLEY_CARTESIA_TRANSCRIPTION_MODEL),
     cartesiaVoice: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,

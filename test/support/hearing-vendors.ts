@@ -2,6 +2,7 @@
 // a server in its place says. The SDK of each accepts what is said here
 // (providers/speech/vendor-ears.test.ts).
 import { createAssemblyAi } from "#providers/speech/assemblyai/assemblyai.ts";
+import { createAzureEars } from "#providers/speech/azure/azure-ears.ts";
 import { createCartesiaEars } from "#providers/speech/cartesia/cartesia-ears.ts";
 import { CLOSING_SILENCE_MS, createGladia } from "#providers/speech/gladia/gladia.ts";
 import type { Transcriber } from "#providers/speech/port.ts";
@@ -14,13 +15,15 @@ export const KEY = "a-key-of-the-vendor";
 export interface HearingVendor {
   name: string;
   model: string;
+  /** As people read it. */
+  title: string;
   create(options: RecogniserOptions): Transcriber;
   script: VendorScript;
   path: string;
   /** The words there are of a piece; `isFinal`: and no more will come of it. */
   say(peer: VendorPeer, text: string, isFinal: boolean): void;
-  /** Bytes of audio that came, without what belongs to the asking. */
-  heardBytes(peer: VendorPeer): number;
+  /** Sizes of the messages of audio that came, without what belongs to the asking. */
+  heard(peer: VendorPeer): number[];
   /** Whether it is asked for the final text. */
   isAsked(peer: VendorPeer): boolean;
   /** As an operator reads of a wrong key. */
@@ -28,7 +31,7 @@ export interface HearingVendor {
   failure: { send(peer: VendorPeer): void; text: RegExp; retryable: boolean };
 }
 
-const audioBytes = (peer: VendorPeer): number => peer.audioBytes;
+const chunkBytes = (peer: VendorPeer): number[] => peer.chunkBytes;
 const isTold = (text: string) => (peer: VendorPeer): boolean => peer.texts.includes(text);
 
 let turn = 0;
@@ -41,14 +44,14 @@ const assemblyTurn = (text: string, isFinal: boolean): object => ({
 });
 
 export const ASSEMBLYAI: HearingVendor = {
-  name: "AssemblyAI", model: "universal-streaming-multilingual", create: createAssemblyAi,
+  name: "AssemblyAI", model: "universal-streaming-multilingual", title: "AssemblyAI (universal-streaming-multilingual)", create: createAssemblyAi,
   path: "/v3/ws",
   script: {},
   say: (peer, text, isFinal) => {
     peer.send(assemblyTurn(text, isFinal));
     if (isFinal) turn += 1;
   },
-  heardBytes: audioBytes,
+  heard: chunkBytes,
   isAsked: isTold('{"type":"ForceEndpoint"}'),
   refusal: /^AssemblyAI refuses the key \(401\)$/,
   failure: {
@@ -58,14 +61,14 @@ export const ASSEMBLYAI: HearingVendor = {
 };
 
 export const CARTESIA: HearingVendor = {
-  name: "Cartesia", model: "ink-2", create: createCartesiaEars, path: "/stt/websocket",
+  name: "Cartesia", model: "ink-2", title: "Cartesia (ink-2)", create: createCartesiaEars, path: "/stt/websocket",
   script: {},
   say: (peer, text, isFinal) => {
     const about = { request_id: "r", duration: 1, language: "en" };
     peer.send({ type: "transcript", is_final: isFinal, text, ...about });
     if (isFinal) peer.send({ type: "flush_done", request_id: "r" });
   },
-  heardBytes: audioBytes,
+  heard: chunkBytes,
   isAsked: isTold("finalize"),
   refusal: /^Cartesia refuses the key \(401\)$/,
   failure: {
@@ -84,10 +87,10 @@ const sonioxTokens = (text: string, isFinal: boolean): object => ({
 });
 
 export const SONIOX: HearingVendor = {
-  name: "Soniox", model: "stt-rt-v5", create: createSoniox, path: "/transcribe-websocket",
+  name: "Soniox", model: "stt-rt-v5", title: "Soniox (stt-rt-v5)", create: createSoniox, path: "/transcribe-websocket",
   script: {},
   say: (peer, text, isFinal) => peer.send(sonioxTokens(text, isFinal)),
-  heardBytes: audioBytes,
+  heard: chunkBytes,
   isAsked: isTold('{"type":"finalize"}'),
   refusal: /^Soniox refuses the key \(401\)$/,
   failure: {
@@ -109,7 +112,7 @@ function silentBytes({ chunks }: VendorPeer): number {
 const isSilenced = (peer: VendorPeer): boolean => silentBytes(peer) >= SILENCE_BYTES;
 
 export const GLADIA: HearingVendor = {
-  name: "Gladia", model: "solaria-1", create: createGladia, path: "/v2/live",
+  name: "Gladia", model: "solaria-1", title: "Gladia (solaria-1)", create: createGladia, path: "/v2/live",
   script: {
     onPost: ({ path, response }, url) => {
       if (path !== "/v2/live") return void response.writeHead(404).end();
@@ -134,7 +137,9 @@ export const GLADIA: HearingVendor = {
     });
     if (isFinal) peer.send({ type: "speech_end", ...about, data: { time: 1, ...channel } });
   },
-  heardBytes: (peer) => peer.audioBytes - (isSilenced(peer) ? SILENCE_BYTES : 0),
+  heard: (peer) => isSilenced(peer)
+    ? [...peer.chunkBytes, -SILENCE_BYTES]
+    : peer.chunkBytes,
   isAsked: isSilenced,
   refusal: /^Gladia answered 401$/,
   failure: {
@@ -143,4 +148,39 @@ export const GLADIA: HearingVendor = {
   },
 };
 
-export const HEARING_VENDORS: HearingVendor[] = [ASSEMBLYAI, CARTESIA, SONIOX, GLADIA];
+/** The parts of one of Azure's binary messages. */
+export function azureSound(message: Buffer): { headers: string; bytes: number } {
+  const length = message.readUInt16BE(0);
+  const headers = message.subarray(2, 2 + length).toString("latin1");
+  return { headers, bytes: message.length - 2 - length };
+}
+const azureTurn = ({ chunks }: VendorPeer): string =>
+  /X-RequestId: (\w+)/.exec(azureSound(chunks.at(-1)!).headers)![1]!;
+
+export const AZURE: HearingVendor = {
+  name: "Azure", model: "", title: "Azure", create: createAzureEars,
+  path: "/speech/recognition/conversation/cognitiveservices/v1",
+  script: {},
+  // A turn begins with its first audio, and is that of the last message.
+  say: (peer, text, isFinal) => void peer.until(({ chunks }) =>
+    chunks.length > 0 && (isFinal || azureSound(chunks.at(-1)!).bytes > 0)).then(() => {
+    const tell = (path: string, body: object): void => peer.send(
+      `X-RequestId:${azureTurn(peer)}\r\nContent-Type:application/json; charset=utf-8\r\n`
+        + `Path:${path}\r\n\r\n${JSON.stringify(body)}`);
+    const times = { Offset: 100_000, Duration: 5_000_000 };
+    if (!isFinal) return tell("speech.hypothesis", { Text: text, ...times });
+    tell("speech.phrase", { RecognitionStatus: "Success", DisplayText: text, ...times });
+    tell("turn.end", {});
+  }),
+  heard: ({ chunks }) => chunks.map(azureSound)
+    .filter(({ bytes, headers }) => bytes > 0 && !headers.includes("audio/x-wav"))
+    .map(({ bytes }) => bytes),
+  isAsked: ({ chunks }) => chunks.some((chunk) => azureSound(chunk).bytes === 0),
+  refusal: /^Azure refuses the key \(401\)$/,
+  failure: {
+    send: (peer) => peer.end(1011, `Internal error ${KEY}`),
+    text: /^Azure closed the connection \(1011: Internal error (?!.*a-key)/, retryable: true,
+  },
+};
+
+export const HEARING_VENDORS: HearingVendor[] = [ASSEMBLYAI, CARTESIA, SONIOX, GLADIA, AZURE];

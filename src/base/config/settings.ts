@@ -1,8 +1,8 @@
 // Every environment variable: type, default, description. Read by config.ts.
 import {
   address, addresses, asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key,
-  file, iceUrls, integer, list, networks, numberPrices, onOff, oneOf, origins, plans,
-  portRange, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid, type Parse,
+  file, iceUrls, integer, list, networks, numberPrices, oneOf, onOff, origins, plans, portRange,
+  region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid, type Parse,
 } from "./values.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
@@ -153,6 +153,15 @@ export const SETTINGS = {
   }),
   PARLEY_GLADIA_URL: setting<string | null>({
     default: "https://api.gladia.io", description: "Server of PARLEY_GLADIA_KEY; with ?region=eu-west or ?region=us-west behind it that region's", parse: url,
+  }),
+  PARLEY_AZURE_KEY: setting<string | null>({
+    default: null, description: "Key of an Azure Speech resource: understands speech and speaks; needs PARLEY_AZURE_REGION", parse: text, secret: true,
+  }),
+  PARLEY_AZURE_REGION: setting<string | null>({
+    default: null, description: "Region of the resource of PARLEY_AZURE_KEY, such as westeurope", parse: region,
+  }),
+  PARLEY_AZURE_URL: setting<string | null>({
+    default: null, description: "Server of PARLEY_AZURE_KEY instead of the two of its region", parse: url,
   }),
   PARLEY_CARTESIA_KEY: setting<string | null>({
     default: null, description: "Key of a Cartesia account: understands speech and speaks", parse: text, secret: true,
@@ -419,6 +428,7 @@ export const SETTINGS = {
 
 /** Settings that are of no use one without the other. */
 export const TOGETHER: (keyof typeof SETTINGS)[][] = [
+  ["PARLEY_AZURE_KEY", "PARLEY_AZURE_REGION"],
   ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
   ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],
   ["PARLEY_TELNYX_API_KEY", "PARLEY_TELNYX_PUBLIC_KEY", "PARLEY_TELNYX_CONNECTION_ID"],

@@ -32,6 +32,8 @@ export const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (valu
   values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
 export const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
+export const region: Parse<string | null> = (value) =>
+  /^[a-z0-9-]{1,63}$/i.test(value) ? value : problem("must be the name of a region");
 export const file: Parse<string | null> = (value) =>
   existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
 /** What the file says, once it is read and found right. */

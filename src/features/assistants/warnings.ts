@@ -87,7 +87,7 @@ const EVEN_VOICE = "The voice that speaks on this server takes no emotion: Eleve
   + "newer ones do.";
 const FIXED_VOICE = "The voice that speaks on this server does not take it: only ElevenLabs' do.";
 const NO_HINTS = "Nothing that hears the calls on this server takes hints: the recognisers of "
-  + "Deepgram, AssemblyAI, Soniox, Gladia, Cartesia and OpenAI do.";
+  + "Deepgram, AssemblyAI, Soniox, Gladia, Cartesia, Azure and OpenAI do.";
 const ONE_LANGUAGE = "Calls are heard in the first language alone: this server has no recogniser "
   + "that distinguishes several, as Deepgram's nova-3 and multilingual Flux, AssemblyAI's multilingual "
   + "ones, Soniox', Gladia's and OpenAI's do.";

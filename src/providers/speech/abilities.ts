@@ -38,6 +38,7 @@ export function transcriberAbilities(code: string, config: SpeechConfig): Transc
       return {
         hints: true, severalLanguages: assemblyAiHearsSeveral(config.assemblyAi?.model ?? ""),
       };
+    case "azure":
     case "cartesia":
       return { hints: true, severalLanguages: false };
     case "gladia":

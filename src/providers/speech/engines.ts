@@ -23,6 +23,8 @@ export interface SpeechConfig {
   assemblyAi: VendorConfig | null;
   soniox: VendorConfig | null;
   gladia: VendorConfig | null;
+  azureEars: Omit<VendorConfig, "model"> | null;
+  azureVoice: Omit<VendorConfig, "model"> | null;
   cartesiaEars: VendorConfig | null;
   cartesiaVoice: VendorConfig | null;
   elevenLabs: VendorConfig | null;
@@ -54,6 +56,7 @@ const SYNTHESIZERS: Record<string, Missing> = {
     unset(elevenLabs, "PARLEY_ELEVENLABS_KEY")
       ?? unspoken(language === null || elevenLabsSpeaks(elevenLabs?.model ?? "", language)),
   cartesia: ({ cartesiaVoice }) => unset(cartesiaVoice, "PARLEY_CARTESIA_KEY"),
+  azure: ({ azureVoice }) => unset(azureVoice, "PARLEY_AZURE_KEY"),
   "openai-compatible": ({ synthesis }) => unset(synthesis, "PARLEY_SYNTHESIS_URL"),
   flite: (_, language) => unspoken(language === null || language === ENGLISH),
   "espeak-ng": () => espeakMissing(),
@@ -66,6 +69,7 @@ const TRANSCRIBERS: Record<string, Missing> = {
   soniox: ({ soniox }) => unset(soniox, "PARLEY_SONIOX_KEY"),
   gladia: ({ gladia }) => unset(gladia, "PARLEY_GLADIA_KEY"),
   cartesia: ({ cartesiaEars }) => unset(cartesiaEars, "PARLEY_CARTESIA_KEY"),
+  azure: ({ azureEars }) => unset(azureEars, "PARLEY_AZURE_KEY"),
   "openai-compatible": ({ transcription }) => unset(transcription, "PARLEY_TRANSCRIPTION_URL"),
   "sherpa-onnx": ({ sherpa }, language) =>
     unset(sherpa, "PARLEY_SHERPA_DIR") ?? sherpaMissing()

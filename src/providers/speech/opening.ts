@@ -4,6 +4,8 @@ import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { createAssemblyAi } from "./assemblyai/assemblyai.ts";
+import { createAzureEars } from "./azure/azure-ears.ts";
+import { createAzureVoice } from "./azure/azure-voice.ts";
 import { createCartesiaEars } from "./cartesia/cartesia-ears.ts";
 import { createCartesiaVoice } from "./cartesia/cartesia-voice.ts";
 import { createDeepgramFlux } from "./deepgram/deepgram-flux.ts";
@@ -109,9 +111,10 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
 }
 
 function openTranscribers(
-  { assemblyAi, cartesiaEars, deepgram, gladia, sherpa, soniox, transcription }: SpeechConfig,
-  options: OpenOptions,
+  config: SpeechConfig, options: OpenOptions,
 ): (code: string) => Transcriber {
+  const { assemblyAi, azureEars, cartesiaEars, deepgram, gladia, sherpa, soniox } = config;
+  const { transcription } = config;
   const { log } = options;
   const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
   if (deepgram) {
@@ -122,6 +125,7 @@ function openTranscribers(
   if (soniox) transcribers.soniox = createSoniox({ ...soniox, ...options });
   if (gladia) transcribers.gladia = createGladia({ ...gladia, ...options });
   if (cartesiaEars) transcribers.cartesia = createCartesiaEars({ ...cartesiaEars, ...options });
+  if (azureEars) transcribers.azure = createAzureEars({ ...azureEars, ...options });
   if (transcription) {
     transcribers["openai-compatible"] = createOpenAiTranscription({
       ...transcription, ...options,
@@ -145,7 +149,7 @@ const CLEAR_VOICE = {
 export function openSynthesizers(
   config: SpeechConfig, options: OpenOptions,
 ): (code: string) => Synthesizer {
-  const { cartesiaVoice, elevenLabs, synthesis } = config;
+  const { azureVoice, cartesiaVoice, elevenLabs, synthesis } = config;
   if (config.mode === "loopback") {
     const loopback = saidAsWritten(createLoopbackSynthesizer(options), "signs");
     return () => loopback;
@@ -156,6 +160,7 @@ export function openSynthesizers(
   };
   if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
   if (cartesiaVoice) synthesizers.cartesia = createCartesiaVoice({ ...cartesiaVoice, ...options });
+  if (azureVoice) synthesizers.azure = createAzureVoice(azureVoice);
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   const phrases = createPhrases(options);
   const level = createLevel();

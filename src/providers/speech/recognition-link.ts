@@ -46,6 +46,10 @@ interface RecognitionLinkOptions extends Omit<RecogniserOptions, "model" | "url"
   farewell: string | null;
   /** Absent: the vendor needs no sign of life. Nothing was sent for `afterMs`. */
   keepAlive?: { afterMs: number; send(): void };
+  /** The messages of an entry, asked for in the order they are sent; absent: the entry itself. */
+  encode?(entry: Pcm | string): (string | Uint8Array)[];
+  /** Absent: messages are JSON. */
+  decode?(text: string): unknown;
   onMessage(message: unknown): void;
   /** The connection could not be had or died. Nothing follows. */
   onFailed(error: ProviderError): void;
@@ -61,6 +65,7 @@ export class RecognitionLink {
   #backlog: (Pcm | string)[] = [];
   #backlogSamples = 0;
   #sentSamples = 0;
+  #isHeld = false;
   #isClosed = false;
 
   constructor(options: RecognitionLinkOptions) {
@@ -100,6 +105,16 @@ export class RecognitionLink {
     this.#give(message);
   }
 
+  /** Nothing more is sent until `release`: the vendor finishes what it has first. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    this.#drain();
+  }
+
   /** Idempotent; nothing is reported afterwards. */
   close(): void {
     if (this.#isClosed) return;
@@ -119,7 +134,8 @@ export class RecognitionLink {
 
   #connect(url: URL): void {
     if (this.#isClosed) return;
-    const { headers, keepAlive, key, limits, onMessage, system, vendor } = this.#options;
+    const { headers, keepAlive, key, limits, system, vendor } = this.#options;
+    const { decode = jsonOf, onMessage } = this.#options;
     this.#socket = new VendorSocket({
       vendor,
       url,
@@ -131,7 +147,7 @@ export class RecognitionLink {
     }, {
       onOpen: () => this.#opened(),
       onText: (text) => {
-        if (!this.#isClosed) onMessage(jsonOf(text));
+        if (!this.#isClosed) onMessage(decode(text));
       },
       onClose: (error) => this.fail(error),
     });
@@ -140,10 +156,16 @@ export class RecognitionLink {
   #opened(): void {
     const { hello } = this.#options;
     if (hello !== undefined) this.#socket?.send(hello);
-    const waiting = this.#backlog;
-    this.#backlog = [];
-    this.#backlogSamples = 0;
-    for (const entry of waiting) this.#send(entry);
+    this.#drain();
+  }
+
+  #drain(): void {
+    while (this.#socket?.isOpen && !this.#isHeld) {
+      const entry = this.#backlog.shift();
+      if (entry === undefined) return;
+      if (typeof entry !== "string") this.#backlogSamples -= entry.length;
+      this.#send(entry);
+    }
   }
 
   /** The vendor has said so itself, or the connection is gone. */
@@ -157,14 +179,14 @@ export class RecognitionLink {
 
   #give(entry: Pcm | string): void {
     if (this.#isClosed) return;
-    if (this.#socket?.isOpen) this.#send(entry);
+    if (this.#socket?.isOpen && !this.#isHeld) this.#send(entry);
     else this.#keep(entry);
   }
 
   #send(entry: Pcm | string): void {
-    if (typeof entry === "string") return this.#socket?.send(entry);
-    this.#sentSamples += entry.length;
-    this.#socket?.send(new Uint8Array(entry.buffer, entry.byteOffset, entry.byteLength));
+    if (typeof entry !== "string") this.#sentSamples += entry.length;
+    const { encode } = this.#options;
+    for (const message of encode ? encode(entry) : [wireOf(entry)]) this.#socket?.send(message);
   }
 
   #keep(entry: Pcm | string): void {
@@ -178,6 +200,13 @@ export class RecognitionLink {
     }
   }
 }
+
+/** Audio as bytes, in place. */
+export const bytesOfPcm = ({ buffer, byteLength, byteOffset }: Pcm): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+const wireOf = (entry: Pcm | string): string | Uint8Array =>
+  (typeof entry === "string" ? entry : bytesOfPcm(entry));
 
 /** The stream of a vendor that is asked for final texts: audio goes over the link. */
 export function askedStream(link: RecognitionLink, pieces: Pieces): TranscriberStream {

@@ -48,7 +48,10 @@ export interface VendorHttp {
    * The body of a 2xx response to a form, a text or, for any other object, its JSON. Throws
    * ProviderError; rejects when the signal aborts.
    */
-  post(path: string, body: object | FormData | string, signal: AbortSignal): Promise<VendorBody>;
+  post(
+    path: string, body: object | FormData | string, signal: AbortSignal,
+    headers?: Record<string, string>,
+  ): Promise<VendorBody>;
 }
 
 export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
@@ -65,7 +68,7 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
   const { origin, pathname, search } = new URL(url);
   const base = `${origin}${pathname.replace(/\/+$/, "")}`;
   return {
-    post: async (path, body, signal) => {
+    post: async (path, body, signal, own) => {
       const isJson = typeof body !== "string" && !(Symbol.toStringTag in body);
       try {
         const response = await request(`${base}${path}${search}`, {
@@ -76,6 +79,7 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
             "accept-encoding": "identity",
             ...(isJson ? { "content-type": "application/json" } : {}),
             ...headers,
+            ...own,
           },
           body: isJson ? JSON.stringify(body) : body as FormData | string,
         });

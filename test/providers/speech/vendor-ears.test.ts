@@ -145,13 +145,13 @@ test("[SP190] Gladia's own SDK recognises with the server of the tests", async (
 
 test("[SP161] the handshake says what is heard and in which language, with the key in a header", async () => {
   const hints = ["Parley", " "];
-  const [assembly, cartesia, soniox, gladia] = await Promise.all(HEARING_VENDORS.map((vendor) =>
+  const all = await Promise.all(HEARING_VENDORS.map((vendor) =>
     listening(vendor, { rate: 8000, hints, languages: ["en", "de"] })));
-  const all = [assembly!, cartesia!, soniox!, gladia!];
+  const [assembly, cartesia, soniox, gladia, azure] = all;
   for (const [number, { peer, transcriber }] of all.entries()) {
-    const { model, name, path } = HEARING_VENDORS[number]!;
+    const { path, title } = HEARING_VENDORS[number]!;
     assert.equal(peer.path, path);
-    assert.equal(transcriber.name, `${name} (${model})`);
+    assert.equal(transcriber.name, title);
     assert.equal(transcriber.detectsTurns, false);
   }
   assert.equal(assembly!.peer.headers.authorization, KEY);
@@ -190,6 +190,10 @@ test("[SP161] the handshake says what is heard and in which language, with the k
     },
   };
   assert.deepEqual(JSON.parse(asked!.body), session);
+  assert.equal(azure!.peer.headers["ocp-apim-subscription-key"], KEY);
+  assert.match(String(azure!.peer.headers["x-connectionid"]), /^[0-9a-f]{32}$/);
+  assert.deepEqual(Object.fromEntries(azure!.peer.query),
+    { language: "en-US", format: "simple", profanity: "raw" });
 });
 
 for (const vendor of HEARING_VENDORS) {
@@ -199,14 +203,14 @@ for (const vendor of HEARING_VENDORS) {
     assert.deepEqual(received.events, [final("")]);
     stream.write(second());
     await peer.until(({ audioBytes }) => audioBytes >= 30_000);
-    assert.ok(peer.chunkBytes.every((bytes) => bytes >= 1600 && bytes <= 32_000));
+    assert.ok(vendor.heard(peer).every((bytes) => bytes >= 1600 && bytes <= 32_000));
     vendor.say(peer, "book a", false);
     vendor.say(peer, "book a", false);
     vendor.say(peer, "book a table", false);
     await received.event("partial", 1);
     stream.finalize();
     await peer.until(vendor.isAsked);
-    assert.equal(vendor.heardBytes(peer), 32_000);
+    assert.equal(vendor.heard(peer).reduce((sum, bytes) => sum + bytes, 0), 32_000);
     vendor.say(peer, "Book a table.", true);
     await received.event("final", 1);
     stream.write(second());
