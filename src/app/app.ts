@@ -8,6 +8,7 @@ import { listeningOrigin } from "#http/origins.ts";
 import { createHttpServer } from "#http/server.ts";
 import { watchForeignCommits } from "#realtime/foreign-commits.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
@@ -30,10 +31,13 @@ export interface App {
   close(): Promise<void>;
 }
 
-export async function createApp(options: AppOptions): Promise<App> {
+/** `writing`: the writer's thread, where it has been started before this was loaded. */
+export async function createApp(
+  options: AppOptions, writing = startThreadWriter(options.config.PARLEY_DATA_DIR),
+): Promise<App> {
   const { config, log, system } = options;
   const [storage, hosted] = await Promise.all([
-    openStorage(config.PARLEY_DATA_DIR, "thread"), createHostedLines(options),
+    openStorage(config.PARLEY_DATA_DIR, writing), createHostedLines(options),
   ]);
   const features = createFeatures(options, storage, hosted);
   await features.conversations.recover();

@@ -1,6 +1,5 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
-import { createApp, type App, type Reached } from "./app.ts";
-import { loadModels } from "./models.ts";
+import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
 import { StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -10,6 +9,7 @@ import { RUNS_FROM } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 
 /** From sysexits.h, as service managers know them. */
 const EXIT_UNAVAILABLE = 69;
@@ -27,11 +27,6 @@ export async function serve(): Promise<number> {
     return EXIT_CONFIG;
   }
   const { config } = outcome;
-  const models = loadModels(config);
-  if (models.kind === "invalid") {
-    refuse(models.problems);
-    return EXIT_CONFIG;
-  }
   const log = createLogger(config.PARLEY_LOG_LEVEL);
   const system = createSystem();
   const lock = takeDataDir(config.PARLEY_DATA_DIR);
@@ -40,7 +35,19 @@ export async function serve(): Promise<number> {
   const signals = listenForSignals();
   let app: App | null = null;
   try {
-    app = await createApp({ config, models: models.entries, log, system });
+    // The database is opened while most of the program is loaded.
+    const writing = startThreadWriter(config.PARLEY_DATA_DIR);
+    writing.catch(() => undefined);
+    const [{ createApp }, { loadModels }] = await Promise.all([
+      import("./app.ts"), import("./models.ts"),
+    ]);
+    const models = loadModels(config);
+    if (models.kind === "invalid") {
+      refuse(models.problems);
+      await (await writing).close();
+      return EXIT_CONFIG;
+    }
+    app = await createApp({ config, models: models.entries, log, system }, writing);
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);

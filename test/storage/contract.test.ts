@@ -10,6 +10,7 @@ import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createReader } from "#storage/engines/sqlite/reader.ts";
 import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import type { Storage } from "#storage/storage.ts";
 import { createGuardedWriter } from "#support/guarded-writer.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -22,7 +23,10 @@ interface Engine {
 }
 
 const ENGINES: Engine[] = [
-  { name: "SQLite, written in a thread", open: (place) => openStorage(place, "thread") },
+  {
+    name: "SQLite, written in a thread",
+    open: (place) => openStorage(place, startThreadWriter(place)),
+  },
   { name: "SQLite, written by the caller", open: (place) => openStorage(place, "inline") },
   {
     name: "SQLite, each command held to its account",

@@ -22,13 +22,15 @@ import { createWebhookStore } from "#storage/webhooks.ts";
 import type { Writer } from "#storage/writer.ts";
 import { createReader, type SqliteReader } from "./reader.ts";
 import { createSearchIndex } from "./search.ts";
-import { createInlineWriter, startThreadWriter } from "./writer.ts";
+import { createInlineWriter } from "./writer.ts";
 
-/** `thread`: writes in a thread of their own (the server). `inline`: on the caller's (the CLI). */
-export async function openStorage(dataDir: string, mode: "thread" | "inline"): Promise<Storage> {
-  const writer: Writer = mode === "thread"
-    ? await startThreadWriter(dataDir)
-    : createInlineWriter(dataDir, { migrate: true });
+/** `inline`: writes on the caller's thread (the CLI); else by the writer's thread (the server). */
+export async function openStorage(
+  dataDir: string, writing: "inline" | Promise<Writer>,
+): Promise<Storage> {
+  const writer: Writer = writing === "inline"
+    ? createInlineWriter(dataDir, { migrate: true })
+    : await writing;
   return storageOver(createReader(dataDir), writer);
 }
 
