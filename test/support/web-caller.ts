@@ -17,6 +17,10 @@ export interface ServerMessage {
   reason?: string;
   error?: string;
   call_id?: number;
+  status?: number;
+  sdp?: string;
+  path?: string;
+  webrtc?: { ice_servers: { urls: string[]; username?: string; credential?: string }[] };
   hearing?: string;
   name?: string;
   phase?: string;

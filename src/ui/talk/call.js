@@ -13,6 +13,9 @@ const FORMAT = { encoding: "pcm_s16le", rate: 16000 };
 const SEND_BUFFER_BYTES_MAX = 64 * 1024;
 /** What is still to be heard of packets when the last one has come. */
 const PEER_TAIL_MS = 300;
+/** A way that was lost is looked for again after so long, and so often; the server takes no more. */
+const PEER_AGAIN_MS = 5000;
+const PEER_OFFERS_MAX = 3;
 
 /** What a call is doing, in words. */
 export const STATES = {
@@ -110,7 +113,7 @@ export function startCall(assistant, handlers, given = {}) {
   const { hearing = "server", language = "en" } = given;
   const call = {
     origin, conversation, context, signal, finish, handlers, hearing, language,
-    isMuted: false, microphone: null, socket: null, peer: null,
+    isMuted: false, microphone: null, socket: null, peer: null, offers: 0,
   };
   window.addEventListener("pagehide", () =>
     finish("The call ended when the page was left."), { signal });
@@ -217,15 +220,20 @@ function hearHere(call) {
 }
 
 /** Another way for the sound, which nobody needs to have: without one it goes over the socket. */
-function findPeer(call, { ice_servers: iceServers }) {
+function findPeer(call, offered) {
   const { context, microphone, signal, socket } = call;
-  if (!microphone || !canPeer()) return;
+  if (!microphone || !canPeer() || signal.aborted || call.offers === PEER_OFFERS_MAX) return;
+  call.offers += 1;
   try {
     call.peer = openPeer({
-      context, iceServers, signal,
+      context, signal,
+      iceServers: offered.ice_servers,
       track: microphone.getAudioTracks()[0],
       send: (message) => send(socket, message),
-      changed: (isUp) => send(socket, { type: "path", path: isUp ? "peer" : "socket" }),
+      changed: (isUp) => {
+        send(socket, { type: "path", path: isUp ? "peer" : "socket" });
+        if (!isUp) setTimeout(() => findPeer(call, offered), PEER_AGAIN_MS);
+      },
     });
   } catch {
     call.peer = null;

@@ -1,0 +1,50 @@
+// TCP over a network that is slow and loses packets, for bench/webrtc.ts: what comes is passed on
+// late, and a piece that is lost holds back what is behind it until it has been sent again.
+import { once } from "node:events";
+import { createServer, connect, type Socket } from "node:net";
+
+interface SlowTcpOptions {
+  host: string;
+  port: number;
+  to: number;
+  delayMs: number;
+  loss: number;
+}
+
+/** A loss is noticed when three more packets of 20 ms have come, and mended a round trip later. */
+const NOTICED_MS = 60;
+/** No packet of a pages' network is longer. */
+const PACKET_BYTES = 1460;
+
+export async function startSlowTcp(
+  { host, port, to, delayMs, loss }: SlowTcpOptions,
+): Promise<{ close(): void }> {
+  const open = new Set<Socket>();
+  const pipe = (from: Socket, target: Socket): void => {
+    let freeMs = 0;
+    from.on("data", (bytes) => {
+      const packets = Math.ceil(bytes.length / PACKET_BYTES);
+      const isLost = Math.random() > (1 - loss) ** packets;
+      const nowMs = performance.now();
+      freeMs = Math.max(freeMs, nowMs + delayMs + (isLost ? 2 * delayMs + NOTICED_MS : 0));
+      setTimeout(() => target.write(bytes), freeMs - nowMs);
+    });
+    from.on("close", () => setTimeout(() => target.destroy(), Math.max(0, freeMs - performance.now()) + 5));
+    from.on("error", () => from.destroy());
+    open.add(from);
+  };
+  const server = createServer((front) => {
+    const back = connect(to, "127.0.0.1");
+    front.setNoDelay(true);
+    back.setNoDelay(true);
+    pipe(front, back);
+    pipe(back, front);
+  }).listen(port, host);
+  await once(server, "listening");
+  return {
+    close: () => {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}

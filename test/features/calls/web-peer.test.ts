@@ -1,0 +1,108 @@
+// What the server says about WebRTC on the socket of a web call, to pages that do as they should
+// and to others; the sound itself is in test/ui/talk-peer.test.ts and with the peers.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, test } from "node:test";
+import { FarPage } from "#support/far-page.ts";
+import { pageOffer } from "#support/offers.ts";
+import { newAssistant, newConversation, startTestServer, type TestServer } from "#support/server.ts";
+import { callTicket, WebCaller, type ServerMessage } from "#support/web-caller.ts";
+
+const SECRET = "a secret of the TURN servers";
+const env = { PARLEY_SPEECH: "loopback" };
+const server = await startTestServer({
+  env: {
+    ...env, PARLEY_TURN_SECRET: SECRET,
+    PARLEY_ICE_URLS: "stun:stun.example.org, turn:turn.example.org:3478?transport=tcp",
+  },
+});
+const without = await startTestServer({ env: { ...env, PARLEY_WEBRTC: "off" } });
+after(() => Promise.all([server.close(), without.close()]));
+
+async function startCall(one: TestServer): Promise<WebCaller> {
+  const { uuid } = await newAssistant(one, {
+    initial_message: "Hi there.", post_call_evaluation: false, endpoint_sensitivity: 1,
+  });
+  const conversation = await newConversation(one, uuid);
+  return WebCaller.open(one, conversation, await callTicket(one, conversation));
+}
+
+/** The next message of the kind. */
+async function next(caller: WebCaller, type: string): Promise<ServerMessage> {
+  const seen = caller.messages.length;
+  const find = (): ServerMessage | undefined =>
+    caller.messages.slice(seen).find((message) => message.type === type);
+  await caller.until(() => find() !== undefined);
+  return find()!;
+}
+
+async function sent(caller: WebCaller, message: object, type: string): Promise<ServerMessage> {
+  const answer = next(caller, type);
+  caller.send(message);
+  return answer;
+}
+
+test("[VL213] a page gets STUN servers, and TURN servers with a name that is its own end", async () => {
+  const caller = await startCall(server);
+  const { webrtc } = caller.messages.find(({ type }) => type === "ready")!;
+  const [stun, turn] = webrtc!.ice_servers;
+  assert.deepEqual(stun, { urls: ["stun:stun.example.org"] });
+  assert.deepEqual(turn?.urls, ["turn:turn.example.org:3478?transport=tcp"]);
+  const { username = "", credential } = turn;
+  assert.ok(Number(username) > Date.now() / 1000 + 3600);
+  assert.equal(credential, createHmac("sha1", SECRET).update(username).digest("base64"));
+  caller.hangUp();
+});
+
+test("[VL214] offers that cannot be taken, and too many, are errors; the call goes on without", async () => {
+  const caller = await startCall(server);
+  const refused = await sent(caller, { type: "offer", sdp: "v=0\r\n" }, "error");
+  assert.equal(refused.status, 422);
+  assert.match(refused.error ?? "", /of sound/);
+  assert.equal((await sent(caller, { type: "offer", sdp: "x".repeat(20_000) }, "error")).status, 422);
+  assert.equal((await sent(caller, { type: "path", path: "pigeon" }, "error")).status, 422);
+  // There is no peer: the page is told to stay.
+  assert.equal((await sent(caller, { type: "path", path: "peer" }, "path")).path, "socket");
+  assert.equal((await sent(caller, { type: "path", path: "socket" }, "path")).path, "socket");
+  const answer = await sent(caller, { type: "offer", sdp: pageOffer() }, "answer");
+  assert.match(answer.sdp ?? "", /a=ice-lite/);
+  // Another one takes the place of the first.
+  await sent(caller, { type: "offer", sdp: pageOffer() }, "answer");
+  assert.equal((await sent(caller, { type: "offer", sdp: pageOffer() }, "error")).status, 429);
+  await caller.until(() => caller.words.join(" ") === "Hi there.");
+  caller.hangUp();
+
+  const other = await startCall(without);
+  assert.equal(other.messages.find(({ type }) => type === "ready")!.webrtc, undefined);
+  assert.equal((await sent(other, { type: "offer", sdp: pageOffer() }, "error")).status, 422);
+  other.hangUp();
+});
+
+test("[VL215] sound comes one way at a time, by packets once both say so; the peer ends with its call", async () => {
+  const caller = await startCall(server);
+  const page = await FarPage.open();
+  const { sdp = "" } = await sent(caller, { type: "offer", sdp: page.offer }, "answer");
+  assert.equal(await page.connect(sdp), true);
+  assert.equal(page.sounds.length, 0);
+  assert.equal((await sent(caller, { type: "path", path: "peer" }, "path")).path, "peer");
+  const { frames } = caller;
+  const speaking = setInterval(() => page.sendSound(Buffer.from([0x08, 0, 0])), 20);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.ok(page.sounds.length > 10, String(page.sounds.length));
+  assert.equal(caller.frames, frames);
+  assert.equal((await sent(caller, { type: "path", path: "socket" }, "path")).path, "socket");
+  await caller.until(() => caller.frames > frames + 10);
+  clearInterval(speaking);
+  const again = await sent(caller, { type: "offer", sdp: page.offer }, "answer");
+  assert.equal(await page.connect(again.sdp ?? ""), true);
+  const { answers } = page;
+  page.check();
+  assert.equal(await page.answered(answers), true);
+  caller.send({ type: "end" });
+  await caller.closed();
+  const last = page.answers;
+  page.check();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(page.answers, last);
+  page.close();
+});
