@@ -201,6 +201,7 @@ export function speechConfigOf(config: Config): SpeechConfig {
       config.PARLEY_GLADIA_URL, config.PARLEY_GLADIA_KEY, config.PARLEY_GLADIA_MODEL),
     azureEars: azureOf(config, "stt"),
     azureVoice: azureOf(config, "tts"),
+    googleVoice: keyedVendorOf(config.PARLEY_GOOGLE_URL, config.PARLEY_GOOGLE_KEY, ""),
     cartesiaEars: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,
       config.PARLEY_CARTESIA_TRANSCRIPTION_MODEL),
     cartesiaVoice: keyedVendorOf(config.PARLEY_CARTESIA_URL, config.PARLEY_CARTESIA_KEY,

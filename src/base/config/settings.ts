@@ -163,6 +163,12 @@ export const SETTINGS = {
   PARLEY_AZURE_URL: setting<string | null>({
     default: null, description: "Server of PARLEY_AZURE_KEY instead of the two of its region", parse: url,
   }),
+  PARLEY_GOOGLE_KEY: setting<string | null>({
+    default: null, description: "Key of Google Cloud's Text-to-Speech API: speaks", parse: text, secret: true,
+  }),
+  PARLEY_GOOGLE_URL: setting<string | null>({
+    default: "https://texttospeech.googleapis.com", description: "Server of PARLEY_GOOGLE_KEY", parse: url,
+  }),
   PARLEY_CARTESIA_KEY: setting<string | null>({
     default: null, description: "Key of a Cartesia account: understands speech and speaks", parse: text, secret: true,
   }),

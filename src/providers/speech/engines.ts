@@ -25,6 +25,7 @@ export interface SpeechConfig {
   gladia: VendorConfig | null;
   azureEars: Omit<VendorConfig, "model"> | null;
   azureVoice: Omit<VendorConfig, "model"> | null;
+  googleVoice: Omit<VendorConfig, "model"> | null;
   cartesiaEars: VendorConfig | null;
   cartesiaVoice: VendorConfig | null;
   elevenLabs: VendorConfig | null;
@@ -57,6 +58,7 @@ const SYNTHESIZERS: Record<string, Missing> = {
       ?? unspoken(language === null || elevenLabsSpeaks(elevenLabs?.model ?? "", language)),
   cartesia: ({ cartesiaVoice }) => unset(cartesiaVoice, "PARLEY_CARTESIA_KEY"),
   azure: ({ azureVoice }) => unset(azureVoice, "PARLEY_AZURE_KEY"),
+  google: ({ googleVoice }) => unset(googleVoice, "PARLEY_GOOGLE_KEY"),
   "openai-compatible": ({ synthesis }) => unset(synthesis, "PARLEY_SYNTHESIS_URL"),
   flite: (_, language) => unspoken(language === null || language === ENGLISH),
   "espeak-ng": () => espeakMissing(),

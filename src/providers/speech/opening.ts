@@ -20,6 +20,7 @@ import { usableSynthesizers, usableTranscribers, type SpeechConfig } from "./eng
 import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
 import { createGeminiLive } from "./gemini/gemini-live.ts";
 import { createGladia } from "./gladia/gladia.ts";
+import { createGoogleVoice } from "./google/google-voice.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
@@ -149,7 +150,7 @@ const CLEAR_VOICE = {
 export function openSynthesizers(
   config: SpeechConfig, options: OpenOptions,
 ): (code: string) => Synthesizer {
-  const { azureVoice, cartesiaVoice, elevenLabs, synthesis } = config;
+  const { azureVoice, cartesiaVoice, elevenLabs, googleVoice, synthesis } = config;
   if (config.mode === "loopback") {
     const loopback = saidAsWritten(createLoopbackSynthesizer(options), "signs");
     return () => loopback;
@@ -161,6 +162,7 @@ export function openSynthesizers(
   if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
   if (cartesiaVoice) synthesizers.cartesia = createCartesiaVoice({ ...cartesiaVoice, ...options });
   if (azureVoice) synthesizers.azure = createAzureVoice(azureVoice);
+  if (googleVoice) synthesizers.google = createGoogleVoice(googleVoice);
   if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   const phrases = createPhrases(options);
   const level = createLevel();

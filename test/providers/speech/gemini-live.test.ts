@@ -186,23 +186,21 @@ test("[SP194] speech over a reply ends it: nothing more of it is told, and what 
       : { text: "Sorry." };
   });
   speak();
-  await received.event("audio");
+  await received.event("text", 1);
   speak();
   await received.event("speech_start", 1);
-  const before = received.events.length;
   middle.resolve();
   await received.event("reply_end", 1);
   assert.deepEqual(stepsOf(received).slice(-8), [
     "speech_start", "reply_end", "user_text", "speech_end", "user_text", "reply_start", "text",
     "reply_end",
   ]);
-  assert.ok(before < received.events.length);
   assert.equal(textOf(received), "one twoSorry.");
 });
 
 test("[SP194] a reply that the call cuts off tells nothing more; who is silent after a noise is heard again", async () => {
   const middle = Promise.withResolvers<void>();
-  const { live, peer, received, speak } = await session({}, () =>
+  const { live, received, speak } = await session({}, () =>
     ({ text: "one two three four", hold: middle.promise }));
   speak();
   await received.event("text", 1);
@@ -230,7 +228,6 @@ test("[SP194] a reply that the call cuts off tells nothing more; who is silent a
   other.send({ serverContent: { inputTranscription: { text: " yes", finished: true } } });
   assert.deepEqual(await quiet.event("user_text", 1),
     { kind: "user_text", text: "yes", isFinal: true });
-  assert.ok(peer.vendor);
 });
 
 test("[SP195] functions called at once are answered at once, when all are; the cancelled are not", async () => {
