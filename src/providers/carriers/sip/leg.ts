@@ -231,7 +231,7 @@ export class SipLeg implements Leg {
         this.#local = { ...this.#opened(), version: this.#opened().version + 1 };
         return this.answer(sdp) ?? NOT_ACCEPTABLE;
       },
-      info: (digit) => this.#publish({ kind: "dtmf", digit }),
+      info: (digit) => this.#rtp?.receiveInfoKey(digit),
       referred: (status) => {
         if (status >= 200 && status < 300) this.end("transferred");
         else if (status >= 300) this.#notTransferred(status);

@@ -12,6 +12,7 @@ import { createFrameResampler, type Resampler } from "#audio/resampler.ts";
 import type { Codec } from "#providers/carriers/sip/grammar/codec-names.ts";
 import { openCoders, type Coder } from "./codecs.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
+import { KeysIn } from "./keys-in.ts";
 import { isSame, Latch, type Place } from "./latch.ts";
 import { PacketOrder } from "./packet-order.ts";
 import { forSocket, plainHost, type MayReach } from "#providers/carriers/sip/transport/peer.ts";
@@ -24,7 +25,7 @@ import {
   createSrtpReceiver, createSrtpSender, type SrtpReceiver, type SrtpSender,
 } from "./srtp.ts";
 import {
-  createDtmfReceiver, DtmfSender, dtmfTone, EVENT_BYTES, writeTelephoneEvent, type DtmfFrame,
+  DtmfSender, dtmfTone, EVENT_BYTES, writeTelephoneEvent, type DtmfFrame,
 } from "./telephone-event.ts";
 
 export interface RtpSessionOptions extends PairOptions {
@@ -54,6 +55,8 @@ export interface RtpSession {
   send(pcm: Int16Array): void;
   sendDtmf(digits: string): void;
   stats(): { received: number; lost: number; jitterMs: number; sent: number };
+  /** A key has come in a message of the signalling. */
+  receiveInfoKey(digit: string): void;
   /** Counts both directions; null before a codec is agreed on. */
   quality(): LegQuality | null;
   /** Idempotent. */
@@ -111,7 +114,7 @@ class Session implements RtpSession {
   readonly #coders: readonly Coder[];
   readonly #silence: Int16Array;
   readonly #reports: Reports;
-  readonly #keysIn: ReturnType<typeof createDtmfReceiver>;
+  readonly #keysIn: KeysIn;
   readonly #keysOut = new DtmfSender();
   readonly #ssrc: number;
   #agreed: Agreed | null = null;
@@ -148,7 +151,8 @@ class Session implements RtpSession {
     this.port = rtp.address().port;
     this.#latch = new Latch(
       ({ address, port }) => isPlace(address, port) && options.mayReach(address));
-    this.#keysIn = createDtmfReceiver((digit) => options.onDtmf(digit));
+    const { rate } = options;
+    this.#keysIn = new KeysIn({ rate, system, onKey: (digit) => options.onDtmf(digit) });
     const random = system.randomBytes(10);
     this.#ssrc = random.readUInt32BE(0);
     this.#timestamp = random.readUInt32BE(4);
@@ -182,6 +186,7 @@ class Session implements RtpSession {
         this.#receiver = { key: srtp.remote, srtp: createSrtpReceiver(srtp.remote) };
       }
     }
+    this.#keysIn.agree({ hasEvents: agreed.telephoneEvent !== null });
     this.#alive();
   }
 
@@ -193,6 +198,10 @@ class Session implements RtpSession {
 
   sendDtmf(digits: string): void {
     this.#keysOut.add(digits);
+  }
+
+  receiveInfoKey(digit: string): void {
+    this.#keysIn.receiveMessage(digit);
   }
 
   stats(): ReturnType<RtpSession["stats"]> {
@@ -243,6 +252,7 @@ class Session implements RtpSession {
       return this.#sendKey(key, agreed, timestamp, to);
     }
     const { rate } = this.#options;
+    if (key?.isTone) this.#keysIn.toneSent();
     const frame = !key ? pcm : key.isTone ? dtmfTone(key, rate) : this.#silence;
     const payload = line.coder.encode(line.toCoder.process(frame));
     const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + payload.length);
@@ -305,7 +315,7 @@ class Session implements RtpSession {
     this.#alive();
     if (kind === "key") {
       if (packet.ssrc === this.#streamIn) this.#count(packet, null, nowMs);
-      return this.#keysIn.push(packet.timestamp, packet.payload);
+      return this.#keysIn.receiveEvent(packet.timestamp, packet.payload);
     }
     if (!this.#isOfStream(packet.ssrc)) return;
     this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
@@ -318,7 +328,7 @@ class Session implements RtpSession {
     const line = this.#line;
     if (!line) return this.#silence.slice();
     if (line.jitter.depthMs < FRAME_MS) line.order.due();
-    return line.fromCoder.process(line.jitter.pull());
+    return this.#keysIn.receiveSound(line.fromCoder.process(line.jitter.pull()));
   }
 
   /** A new stream (a transfer at the far end) has to come twice: a stray packet resets nothing. */

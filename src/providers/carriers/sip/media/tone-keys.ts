@@ -1,0 +1,115 @@
+// Keys of the telephone as tones in the sound (ITU-T Q.23, Q.24), for far ends that report them no
+// other way. Goertzel's filter over windows of 12.75 ms, one after every half: a key is two steady
+// tones, one of the rows and one of the columns, and next to nothing else, for four windows, which
+// the 40 ms of the shortest key always have and speech never should. Pure. Used by rtp-session.ts.
+
+const ROWS = [697, 770, 852, 941];
+const COLUMNS = [1209, 1336, 1477, 1633];
+const KEYPAD = ["123A", "456B", "789C", "*0#D"];
+const WINDOW_SECONDS = 0.01275;
+/** In a row; then it is a key. */
+const WINDOWS_MIN = 4;
+/** Windows without it; then it is over. A break of 10 ms has fewer, a pause of 40 ms more. */
+const MISSES_MAX = 5;
+/** Amplitude of the weaker tone: -31 dBm0. */
+const AMPLITUDE_MIN = 600;
+/** Rows over columns: 8 dB; columns over rows: 4 dB; and what a window is wrong by. As powers. */
+const ROW_TWIST_MAX = 11;
+const COLUMN_TWIST_MAX = 3.5;
+/** A tone over the others of its group, into which a window lets both leak: 6 dB. */
+const PEAK_MIN = 4;
+/** The power that the two tones have of all there is: tones 1.5 % off keep so much of it. */
+const SHARE_MIN = 0.72;
+/** A key does not become louder or softer: 4 dB from window to window. */
+const STEADY_MAX = 2.5;
+
+export class ToneKeys {
+  readonly #onKey: (key: string) => void;
+  readonly #window: Float64Array;
+  readonly #filters: readonly number[];
+  readonly #powers = new Float64Array(ROWS.length + COLUMNS.length);
+  #filled = 0;
+  /** What the newest windows had in common, and for how many of them. */
+  #seen = "";
+  #windows = 0;
+  #power = 0;
+  #held = "";
+  #misses = 0;
+
+  /** `rate`: samples per second. Every key is published once, 40 ms after its beginning. */
+  constructor(rate: number, onKey: (key: string) => void) {
+    this.#onKey = onKey;
+    this.#window = new Float64Array(2 * Math.round((rate * WINDOW_SECONDS) / 2));
+    this.#filters = [...ROWS, ...COLUMNS].map((hertz) =>
+      2 * Math.cos((2 * Math.PI * hertz) / rate));
+  }
+
+  /** Whether a key is being held at the end of the samples. */
+  push(pcm: Int16Array): boolean {
+    const window = this.#window;
+    const half = window.length / 2;
+    for (const sample of pcm) {
+      window[this.#filled] = sample;
+      this.#filled += 1;
+      if (this.#filled < window.length) continue;
+      this.#judge(this.#keyIn(window));
+      window.copyWithin(0, half);
+      this.#filled = half;
+    }
+    return this.#held !== "";
+  }
+
+  #judge(key: string): void {
+    if (key === "" || key !== this.#seen) this.#windows = 0;
+    this.#seen = key;
+    if (key !== "") this.#windows += 1;
+    if (key === this.#held) this.#misses = 0;
+    else if (this.#held !== "" && (this.#misses += 1) >= MISSES_MAX) this.#held = "";
+    if (this.#windows < WINDOWS_MIN || key === this.#held) return;
+    this.#held = key;
+    this.#misses = 0;
+    this.#onKey(key);
+  }
+
+  /** The key whose tones fill the window; empty: none. */
+  #keyIn(window: Float64Array): string {
+    const samples = window.length;
+    let energy = 0;
+    for (const sample of window) energy += sample * sample;
+    const before = this.#power;
+    this.#power = energy;
+    const least = 2 * AMPLITUDE_MIN ** 2 * (samples / 2);
+    if (energy < least || energy > before * STEADY_MAX || before > energy * STEADY_MAX) return "";
+    const row = this.#strongest(window, 0, ROWS.length);
+    const column = row === null ? null : this.#strongest(window, ROWS.length, this.#powers.length);
+    if (row === null || column === null) return "";
+    const [low = 0, high = 0] = [this.#powers[row], this.#powers[column]];
+    const isFull = low + high >= SHARE_MIN * energy * (samples / 2);
+    const isLoud = Math.min(low, high) >= (AMPLITUDE_MIN * (samples / 2)) ** 2;
+    const isTwisted = low > high * ROW_TWIST_MAX || high > low * COLUMN_TWIST_MAX;
+    if (!isFull || !isLoud || isTwisted) return "";
+    return KEYPAD[row]?.[column - ROWS.length] ?? "";
+  }
+
+  /** The place of the one tone that stands out of its group; null: none does. */
+  #strongest(window: Float64Array, from: number, to: number): number | null {
+    const powers = this.#powers;
+    let best = from;
+    for (let at = from; at < to; at += 1) {
+      const filter = this.#filters[at] ?? 0;
+      let last = 0;
+      let previous = 0;
+      for (let place = 0; place < window.length; place += 1) {
+        const next = (window[place] ?? 0) + filter * last - previous;
+        previous = last;
+        last = next;
+      }
+      powers[at] = last * last + previous * previous - filter * last * previous;
+      if ((powers[at] ?? 0) > (powers[best] ?? 0)) best = at;
+    }
+    for (let at = from; at < to; at += 1) {
+      if (at !== best && (powers[best] ?? 0) < PEAK_MIN * (powers[at] ?? 0)) return null;
+    }
+    return best;
+  }
+}
