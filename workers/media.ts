@@ -15,7 +15,6 @@ import { openEngines } from "#providers/speech/opening.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
 import { createPeerThread } from "#providers/carriers/web/peer-thread.ts";
-import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/media.ts runs as a worker thread");
@@ -26,7 +25,9 @@ const log = createLogger(logLevel as LogLevel);
 const engines = await openEngines(speech, { system, log });
 
 const post = (message: FromCarrier | Lateness): void => port.postMessage(message);
-const sipCarrier = sip && await createSipCarrier({
+/** Loaded where there is a port for it. */
+const loadSip = () => import("#providers/carriers/sip/sip.ts");
+const sipCarrier = sip && await (await loadSip()).createSipCarrier({
   ...sip,
   mayReach: createAddressPolicy(reachableNetworks).allows,
   onOffer: (offer) => post({ kind: "offer", carrier: "sip", offer }),

@@ -1,6 +1,5 @@
 // Opus (RFC 6716) for speech in frames of 20 ms, by libopus as WebAssembly. Each call has a coder
 // of its own, whose memory is freed by hand. Used by calls over SIP (codecs.ts) and by web calls.
-import { Application, createDecoder, createEncoder, loadLibopus, Signal } from "libopus-wasm";
 
 interface OpusCoder {
   /** 20 ms; the bytes are the caller's. */
@@ -29,10 +28,14 @@ const COMPLEXITY = 3;
 const LOSS_MIN_PERCENT = 5;
 const LOSS_MAX_PERCENT = 30;
 
+/** Half a megabyte, which threads without calls in Opus do not load. */
+const library = () => import("libopus-wasm");
+
 /** Loads the library (some 50 ms), so that the first call does not wait for it. */
-export const loadOpus = async (): Promise<void> => void await loadLibopus();
+export const loadOpus = async (): Promise<void> => void await (await library()).loadLibopus();
 
 export async function openOpus(rate: Rate): Promise<OpusCoder> {
+  const { Application, createDecoder, createEncoder, Signal } = await library();
   const [encoder, decoder] = await Promise.all([
     createEncoder({
       sampleRate: rate, channels: 1, application: Application.Voip, signal: Signal.Voice,

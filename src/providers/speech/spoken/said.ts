@@ -293,7 +293,7 @@ export function sayInWords(spelling: Spelling, language: string): void {
   for (const pattern of [MAIL, WEB, HOST]) {
     spelling.replace(pattern, ([address]) => sayAddress(address, language));
   }
-  for (const [pattern, said] of words?.abbreviations ?? []) spelling.replace(pattern, said);
+  for (const [pattern, said] of words?.abbreviations() ?? []) spelling.replace(pattern, said);
   sayQuantities(spelling, language, words);
   if (words) {
     sayTimes(spelling, language, words);

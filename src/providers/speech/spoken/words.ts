@@ -6,6 +6,8 @@ import { toCardinal as frenchCardinal, toOrdinal as frenchOrdinal } from "n2word
 import { toCardinal as germanCardinal, toOrdinal as germanOrdinal } from "n2words/de-DE";
 import { toCardinal as spanishCardinal, toOrdinal as spanishOrdinal } from "n2words/es-ES";
 
+type Abbreviations = readonly (readonly [RegExp, string])[];
+
 export interface LanguageWords {
   underscore: string;
   dash: string;
@@ -31,7 +33,7 @@ export interface LanguageWords {
   currencies: Record<string, readonly [string, string, string, string]>;
   /** `12:30`; null: as any numbers. */
   clock(hour: number, minute: number): string;
-  abbreviations: readonly (readonly [RegExp, string])[];
+  abbreviations(): Abbreviations;
   /** Years of four digits are said in hundreds. */
   isYearInHundreds(year: number): boolean;
   inHundreds(year: number): string;
@@ -44,6 +46,12 @@ const spelt = (cardinal: (digits: string) => string) => (year: number): string =
   const hundreds = cardinal(String(Math.floor(year / 100)));
   if (rest === 0) return `${hundreds} hundred`;
   return `${hundreds} ${rest < 10 ? "oh " : ""}${cardinal(String(rest))}`;
+};
+
+/** Made for the first text in the language: all of them take 20 ms. */
+const once = (make: () => Abbreviations): (() => Abbreviations) => {
+  let made: Abbreviations | null = null;
+  return () => (made ??= make());
 };
 
 /** `Dr.` and the like, at the beginning of a word. */
@@ -66,7 +74,7 @@ const ENGLISH: LanguageWords = {
   clock: (hour, minute) => minute === 0
     ? `${hour} o'clock`
     : `${hour} ${minute < 10 ? `oh ${minute}` : minute}`,
-  abbreviations: [
+  abbreviations: once(() => [
     short("Mr.", "Mister"), short("Mrs.", "Missus"), short("Ms.", "Miss"), short("Dr.", "Doctor"),
     short("Prof.", "Professor"), short("e.g.", "for example"), short("i.e.", "that is"),
     short("etc.", "et cetera"), short("vs.", "versus"), short("approx.", "approximately"),
@@ -76,7 +84,7 @@ const ENGLISH: LanguageWords = {
     [/(?<![\p{L}\p{N}.])No\.\s?(?=\d)/gu, "number "],
     [/(?<=\d\s?)(?:a\.m\.|am|AM)(?![\p{L}.])/gu, "A M"],
     [/(?<=\d\s?)(?:p\.m\.|pm|PM)(?![\p{L}.])/gu, "P M"],
-  ],
+  ]),
   isYearInHundreds: (year) => (year >= 1100 && year < 2000) || (year >= 2010 && year < 2100),
   inHundreds: spelt(englishCardinal),
   monthFirst: true,
@@ -100,7 +108,7 @@ const GERMAN: LanguageWords = {
   },
   clock: (hour, minute) =>
     `${hour === 1 ? "ein" : hour} Uhr${minute === 0 ? "" : ` ${minute}`}`,
-  abbreviations: [
+  abbreviations: once(() => [
     short("z. B.", "zum Beispiel"), short("d. h.", "das heißt"), short("u. a.", "unter anderem"),
     short("usw.", "und so weiter"), short("bzw.", "beziehungsweise"), short("ca.", "circa"),
     short("Nr.", "Nummer"), short("Tel.", "Telefon"), short("inkl.", "inklusive"),
@@ -110,7 +118,7 @@ const GERMAN: LanguageWords = {
     [/(?<=\p{L})str\.(?=\s*\d|\s*$)/gu, "straße"], short("Str.", "Straße"),
     // The clock says it already.
     [/(?<=\d:\d\d)\s?Uhr(?!\p{L})/gu, ""],
-  ],
+  ]),
   isYearInHundreds: (year) => year >= 1100 && year < 2000,
   inHundreds: (year) => {
     const hundreds = `${germanCardinal(String(Math.floor(year / 100)))}hundert`;
@@ -131,14 +139,14 @@ const SPANISH: LanguageWords = {
     GBP: ["libra", "libras", "penique", "peniques"], MXN: ["peso", "pesos", "centavo", "centavos"],
   },
   clock: (hour, minute) => `${hour === 1 ? "una" : hour}${minute === 0 ? "" : ` y ${minute}`}`,
-  abbreviations: [
+  abbreviations: once(() => [
     short("Sr.", "señor"), short("Sra.", "señora"), short("Srta.", "señorita"),
     short("Dr.", "doctor"), short("Dra.", "doctora"), short("Ud.", "usted"),
     short("Uds.", "ustedes"), short("p. ej.", "por ejemplo"), short("etc.", "etcétera"),
     short("Av.", "avenida"), short("Avda.", "avenida"), short("núm.", "número"),
     short("tel.", "teléfono"), short("Tel.", "teléfono"), short("aprox.", "aproximadamente"),
     short("EE. UU.", "Estados Unidos"),
-  ],
+  ]),
   isYearInHundreds: () => false,
   inHundreds: (year) => spanishCardinal(String(year)),
   monthFirst: false,
@@ -157,13 +165,13 @@ const FRENCH: LanguageWords = {
   },
   clock: (hour, minute) =>
     `${hour === 1 ? "une" : hour} heure${hour > 1 ? "s" : ""}${minute === 0 ? "" : ` ${minute}`}`,
-  abbreviations: [
+  abbreviations: once(() => [
     short("M.", "monsieur"), short("Mme", "madame"), short("Mlle", "mademoiselle"),
     short("Dr", "docteur"), short("p. ex.", "par exemple"), short("etc.", "et cetera"),
     short("env.", "environ"), short("av.", "avenue"), short("bd", "boulevard"),
     short("tél.", "téléphone"), short("Tél.", "téléphone"), short("c.-à-d.", "c'est-à-dire"),
     [/(?<!\p{L})n[°º]\s?(?=\d)/giu, "numéro "],
-  ],
+  ]),
   isYearInHundreds: () => false,
   inHundreds: (year) => frenchCardinal(String(year)),
   monthFirst: false,
