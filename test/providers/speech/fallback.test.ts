@@ -5,16 +5,18 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { createLogger } from "#core/logger.ts";
 import { createSystem, type System } from "#core/system.ts";
+import { createAzureVoice } from "#providers/speech/azure/azure-voice.ts";
 import { createDeepgram } from "#providers/speech/deepgram/deepgram.ts";
 import { createElevenLabs } from "#providers/speech/elevenlabs/elevenlabs.ts";
 import { AudioTail } from "#providers/speech/fallback/audio-tail.ts";
 import { REST_MS } from "#providers/speech/fallback/candidates.ts";
 import { enduringSynthesizers, enduringTranscribers } from "#providers/speech/fallback/enduring.ts";
+import { createGoogleVoice } from "#providers/speech/google/google-voice.ts";
 import { createWordDecoder, loopbackAudio } from "#providers/speech/loopback.ts";
 import { createOpenAiSpeech } from "#providers/speech/openai/openai-speech.ts";
 import { createOpenAiTranscription } from "#providers/speech/openai/openai-transcription.ts";
 import type {
-  SynthesisEvent, SynthesisOptions, Transcriber, TranscriptEvent,
+  SynthesisEvent, SynthesisOptions, Synthesizer, Transcriber, TranscriptEvent,
 } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import {
@@ -354,3 +356,40 @@ test("[SP155] a voice that was never there is another's from the first word, and
   stream.write("Good day. ");
   assert.equal(eleven.peers.length, 0);
 });
+
+for (const [name, create, spoken] of [
+  ["Azure", createAzureVoice, Buffer.alloc(640, 7)],
+  ["Google", createGoogleVoice, JSON.stringify({ audioContent: Buffer.alloc(640, 7).toString("base64") })],
+] as const) {
+  test(`[SP155] ${name} that fails at a sentence is followed by another voice from that sentence on`, async () => {
+    let posts = 0;
+    const vendor = await startVendorServer({
+      onPost: ({ response }) => {
+        posts += 1;
+        if (posts === 1) response.end(spoken);
+        else response.destroy();
+      },
+    });
+    const openAi = await startOpenAiAudioServer();
+    closings.push(() => vendor.close(), () => openAi.close());
+    const system = createSystem();
+    const engines: Record<string, Synthesizer> = {
+      first: create({ url: vendor.url.replace("ws", "http"), key: KEY }),
+      next: createOpenAiSpeech({
+        url: openAi.url, key: KEY, model: "tts-1", voice: null, system, log,
+      }),
+    };
+    const received = createReceived<SynthesisEvent>();
+    const stream = enduringSynthesizers(
+      (code) => engines[code]!, () => Object.keys(engines), { system, log })("first")
+      .open(VOICE, received.receive);
+    stream.write("Your table is booked. ");
+    await received.event("spoken");
+    stream.write("See you at seven. ");
+    stream.end();
+    await received.event("done");
+    assert.deepEqual(openAi.speeches.map(({ body }) => [body.input, body.voice]),
+      [["See you at seven.", "onyx"]]);
+    assert.ok(!received.kinds().includes("failed"));
+  });
+}
