@@ -83,7 +83,8 @@ async function judge(sound: BargeInSound): Promise<Verdict> {
         next(event);
       }),
     },
-    vad, noiseFilter: null, ambience: null, record: null, beeps: null,
+    vad, noiseFilter: null, ambience: null, comfort: null, record: null,
+    beeps: null,
     clock: createMediaClock(system), system, log,
     brain: {
       ringing: () => undefined, answered: () => undefined, answeredBy: () => undefined,

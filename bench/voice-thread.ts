@@ -117,6 +117,7 @@ function begin(): void {
     vad: loopbackVad,
     noiseFilter: null,
     ambience: null,
+    comfort: null,
     record: null,
     beeps: createBeepDetector,
     clock,

@@ -83,6 +83,7 @@ export interface PlayedCallOptions {
   beepAtMs?: number;
   limitMs?: number;
   ambience?: { next(samples: number): Int16Array; gain: number };
+  comfort?: () => Int16Array;
   noiseFilter?: NoiseFilter;
   /** In place of the one that is exact. */
   vad?: Vad;
@@ -161,6 +162,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     vad: words ? words.watch(vad) : vad,
     noiseFilter: options.noiseFilter ?? null,
     ambience: options.ambience ?? null,
+    comfort: options.comfort ?? null,
     record: options.record ?? null,
     beeps: (_rate, onBeep) => {
       if (options.beepAtMs !== undefined) system.after(options.beepAtMs, onBeep);

@@ -101,6 +101,8 @@ export interface SessionOptions {
   vad: Vad;
   noiseFilter: NoiseFilter | null;
   ambience: { next(samples: number): Pcm; gain: number } | null;
+  /** Frames for where nobody speaks; null: silence. */
+  comfort: (() => Pcm) | null;
   record: ((customer: Pcm, assistant: Pcm) => void) | null;
   /** Calls `onBeep` when the customer's side plays a voicemail's beep; null: it is not detected. */
   beeps: ((rate: number, onBeep: () => void) => { push(pcm: Pcm): void }) | null;

@@ -12,7 +12,8 @@ import { Scribe, type Spoken } from "./scribe.ts";
 import type { Utterance } from "./utterance.ts";
 
 type ChannelOptions = Pick<
-  SessionOptions, "ambience" | "beeps" | "brain" | "clock" | "connect" | "record" | "system"
+  SessionOptions,
+  "ambience" | "beeps" | "brain" | "clock" | "comfort" | "connect" | "record" | "system"
 >;
 
 /** What happens on the channel, for the session. Nothing follows `ended`. */
@@ -56,6 +57,7 @@ export class Channel<Said extends Spoken = Spoken> {
     this.mixer = new Mixer({
       leg: this.#leg,
       ambience: options.ambience,
+      comfort: options.comfort,
       record: options.record,
       onHeard: (utterance, intoFrameMs) =>
         this.#scribe?.assistantHeard(utterance, this.nowMs() + intoFrameMs),

@@ -4,6 +4,7 @@
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { AmbienceKind } from "#audio/kinds.ts";
+import { createComfortNoise } from "#audio/comfort-noise.ts";
 import { mixInto } from "#audio/mix.ts";
 import type { Carrier, CarrierName, Leg, LegEvent } from "#providers/carriers/port.ts";
 import type { WebPeers } from "#providers/carriers/web/port.ts";
@@ -179,6 +180,7 @@ function createEntry(
     ambience: settings.ambience
       ? { next: options.ambience(settings.ambience.kind, rate).next, gain: settings.ambience.gain }
       : null,
+    comfort: isTelephone(legSetup) ? createComfortNoise(rate) : null,
     record: recorder
       ? (customer: Pcm, assistant: Pcm): void => recorder.write(customer, assistant)
       : null,
@@ -225,6 +227,10 @@ function openLeg(
     }
   }
 }
+
+/** Pages and the far ends of our own have no line that might be dead. */
+const isTelephone = (leg: LegSetup): boolean =>
+  leg.kind === "remote" ? leg.hasLine : leg.carrier === "sip";
 
 /** The session does not have to know why something failed: the record does. */
 function recordFailure(

@@ -21,6 +21,8 @@ const DUCKED = 0.5;
 interface MixerOptions {
   leg: Leg;
   ambience: { next(samples: number): Pcm; gain: number } | null;
+  /** What is sent where nothing is to be heard; it is on no recording. Null: silence is. */
+  comfort: (() => Pcm) | null;
   /** Both sides of one frame; the arrays are not kept. */
   record: ((customer: Pcm, assistant: Pcm) => void) | null;
   /** An utterance is at its end: everything was handed to the carrier. */
@@ -131,12 +133,12 @@ export class Mixer {
    * leg may bring audio before this returns, so that `receiveAudio` is called within.
    */
   tick(dropped: number): void {
-    const { leg, record } = this.#options;
+    const { comfort, leg, record } = this.#options;
     for (let at = Math.min(dropped, STALL_FRAMES_MAX); record && at > 0; at -= 1) {
       record(this.#input.shift() ?? this.#silence, this.#silence);
     }
     const frame = this.#frame();
-    leg.send(frame);
+    leg.send(frame === this.#silence && comfort ? comfort() : frame);
     if (!record && !this.tap) return;
     const heard = this.#input.shift() ?? this.#silence;
     record?.(heard, frame);

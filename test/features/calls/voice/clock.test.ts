@@ -70,6 +70,7 @@ test("[VL42] what a stall dropped is silence on record, which keeps the transcri
       rate: 8000, transfer: null, send: () => undefined, clear: () => undefined,
       sendDtmf: () => undefined, hangUp: () => undefined,
     },
+    comfort: null,
     ambience: { next: (samples) => new Int16Array(samples).fill(5), gain: 1 },
     record: ([customer = 0], [assistant = 0]) => recorded.push({ customer, assistant }),
     onPlayedOut: () => undefined,

@@ -1,6 +1,7 @@
 // What leaves for the caller, sample by sample, between an utterance and a leg that a test holds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createComfortNoise } from "#audio/comfort-noise.ts";
 import { Mixer } from "#features/calls/voice/mixer.ts";
 import { Utterance } from "#features/calls/voice/utterance.ts";
 
@@ -10,15 +11,17 @@ const LOUD = 9000;
 const HERTZ = 430;
 
 /** A voice on one tone, in a call whose far end answers a clear at once or when it is told to. */
-function speaking(clears: "at once" | "later") {
+function speaking(clears: "at once" | "later", comfort: (() => Int16Array) | null = null) {
   const sent: number[] = [];
+  const recorded: number[] = [];
   const mixer: Mixer = new Mixer({
     leg: {
       rate: RATE, transfer: null, send: (frame) => void sent.push(...frame),
       clear: () => (clears === "at once" ? mixer.cleared(0) : undefined),
       sendDtmf: () => undefined, hangUp: () => undefined,
     },
-    ambience: null, record: null, onPlayedOut: () => undefined, onHeard: () => undefined,
+    ambience: null, comfort, record: (_customer, assistant) => void recorded.push(...assistant),
+    onPlayedOut: () => undefined, onHeard: () => undefined,
   });
   const utterance = newUtterance();
   mixer.play(utterance);
@@ -26,7 +29,7 @@ function speaking(clears: "at once" | "later") {
     for (let time = 0; time < times; time += 1) mixer.tick(0);
   };
   tick(5);
-  return { mixer, utterance, tick, sent };
+  return { mixer, utterance, tick, sent, recorded };
 }
 
 function newUtterance(): Utterance {
@@ -76,4 +79,30 @@ test("[VL234] a far end that drops what waits there fades by itself: nothing fol
   assert.equal(toldMs, 40);
   tick(2);
   assert.ok(sent.slice(5 * FRAME).every((sample) => sample === 0));
+});
+
+test("[VL240] where nobody speaks a telephone hears a faint noise, -65 to -60 dBFS; no recording does", () => {
+  const { mixer, utterance, tick, sent, recorded } = speaking("at once", createComfortNoise(RATE));
+  mixer.hold(() => undefined);
+  mixer.drop(utterance);
+  tick(250);
+  const noise = sent.slice(6 * FRAME);
+  const rms = Math.sqrt(noise.reduce((sum, sample) => sum + sample ** 2, 0) / noise.length);
+  const decibels = 20 * Math.log10(rms / 32_768);
+  assert.ok(decibels > -65 && decibels < -60, `${decibels}`);
+  assert.ok(noise.every((sample) => Math.abs(sample) < 180), "which nobody takes for speech");
+  assert.ok(recorded.slice(6 * FRAME).every((sample) => sample === 0));
+  assert.deepEqual(recorded.slice(0, 5 * FRAME), sent.slice(0, 5 * FRAME));
+  mixer.play(newUtterance());
+  tick(1);
+  assert.deepEqual(sent.slice(-FRAME), recorded.slice(-FRAME), "under speech there is none");
+});
+
+test("[VL240] the noise is the same frames for all calls, each from its own place", () => {
+  const [one, other] = [createComfortNoise(RATE), createComfortNoise(RATE)];
+  const [frames, others] = [one, other].map((next) => Array.from({ length: 320 }, next));
+  assert.notDeepEqual(frames?.[0], others?.[0]);
+  const shared = new Set(frames);
+  assert.equal(shared.size, 160);
+  assert.ok(others?.every((frame) => shared.has(frame)));
 });

@@ -58,6 +58,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
       temperature: 0, silenceMs: 500, threshold: 0.5,
     },
     ambience: null,
+    comfort: null,
     record: null,
     beeps: null,
     clock: createMediaClock(system),
