@@ -5,6 +5,16 @@ import { countWords, isBackchannel, isOpenPhrase, saysNothing, soundsLikeStop, s
 
 /** A sound shorter than this is a word at most, and easily another than was recognised. */
 const SOUND_SHORTEST_MS = 600;
+const SHORT_WORDS = 2;
+/**
+ * How much of a voice is vowels that repeat themselves. A caller's was two thirds and more, also
+ * under noise, five people's in a television a fifth, a laugh's under noise half.
+ */
+const CLEAR_SHARE = 0.35;
+/** Before all words are there: what is doubtful waits for them. */
+const CLEAR_SHARE_EARLY = 0.55;
+/** Less is not judged. */
+const JUDGED_MS = 250;
 /** Nobody speaks more slowly: a recogniser that finds fewer words in a voice has not understood. */
 const WORD_LONGEST_MS = 1000;
 const GO_ON_AFTER_SILENCE_MS = 500;
@@ -48,9 +58,13 @@ function takesFloor(draft: Draft, mayGoOn: boolean): boolean {
   if (count < wordsMin || isBackchannel(text) || (mayGoOn && isOpenPhrase(text))) return false;
   if (wordsAreTold) return true;
   if (saysNothing(text) || (count === 1 && mayGoOn)) return false;
-  if (soundMs < SOUND_SHORTEST_MS && (count === 1 || mayGoOn)) return false;
+  if (soundMs < SOUND_SHORTEST_MS && (count <= SHORT_WORDS || mayGoOn)) return false;
+  if (!isOneVoice(draft, mayGoOn ? CLEAR_SHARE_EARLY : CLEAR_SHARE)) return false;
   return soundMs <= WORD_LONGEST_MS * count;
 }
+
+const isOneVoice = ({ state: { audibleMs, clearMs } }: Draft, share: number): boolean =>
+  audibleMs < JUDGED_MS || clearMs >= share * audibleMs;
 
 /** Was it an interruption? Where its words do not say so, the assistant goes on. */
 export function settlePause(draft: Draft): void {

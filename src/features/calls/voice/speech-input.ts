@@ -4,7 +4,14 @@ import type {
   NoiseFilter, Pcm, Transcriber, TranscriberStream, TranscriptEvent, Vad,
 } from "#providers/speech/port.ts";
 import { createSoundEnd } from "#audio/audible.ts";
+import { periodicity } from "#audio/periodicity.ts";
 import { createResampler } from "#audio/resampler.ts";
+import type { TurnEvent } from "./turn-events.ts";
+
+type VoiceFrame = Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">;
+
+/** Below it nobody may be speaking, and it does not matter how a frame sounds. */
+const MAYBE_VOICE = 0.4;
 
 interface SpeechInputOptions {
   rate: number;
@@ -16,8 +23,7 @@ interface SpeechInputOptions {
   /** Null: what is heard is recognised as it is. */
   noiseFilter: NoiseFilter | null;
   onTranscript(event: TranscriptEvent): void;
-  /** `quietMs`: nothing was audible for so long at the end of the frame. */
-  onVoice(probability: number, frameMs: number, quietMs: number): void;
+  onVoice(frame: VoiceFrame): void;
 }
 
 export interface SpeechInput {
@@ -35,14 +41,18 @@ export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
   const frame = new Int16Array(vad.frameSamples(vadRate));
   const frameMs = (frame.length * 1000) / vadRate;
   const sound = createSoundEnd(vadRate);
-  /** One for each frame whose probability is still to come. */
-  const quietMs: number[] = [];
+  /** The frames whose probability is still to come. */
+  const frames: Pcm[] = [];
   const activity = vad.open(vadRate, (probability) => {
+    const pcm = frames.shift() ?? frame;
     stream.voiced?.(probability, frameMs);
-    onVoice(probability, frameMs, quietMs.shift() ?? 0);
+    onVoice({
+      probability, frameMs, quietMs: sound.quietMs(pcm),
+      periodicity: probability < MAYBE_VOICE ? 0 : periodicity(pcm, vadRate),
+    });
   });
   const judge = (pcm: Pcm): void => {
-    quietMs.push(sound.quietMs(pcm));
+    frames.push(pcm.slice());
     activity.push(pcm);
   };
   let filled = 0;

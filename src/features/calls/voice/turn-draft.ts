@@ -63,9 +63,15 @@ export function forgetTurn(draft: Draft): void {
   discard(draft);
   state.prepares = 0;
   state.hasVoice = false;
-  state.soundMs = 0;
+  forgetSound(draft);
   state.finals = "";
   state.partial = "";
+}
+
+export function forgetSound({ state }: Draft): void {
+  state.soundMs = 0;
+  state.audibleMs = 0;
+  state.clearMs = 0;
 }
 
 /** Something of the assistant's own is to be said, which is no reply. */

@@ -20,8 +20,11 @@ export type TurnEvent =
   | { kind: "answered" }
   /** Time passes; at least every 20 ms. */
   | { kind: "tick" }
-  /** One frame of voice activity, `frameMs` long; nothing was audible for `quietMs` at its end. */
-  | { kind: "voice"; probability: number; frameMs: number; quietMs: number }
+  /**
+   * One frame of voice activity, `frameMs` long; nothing was audible for `quietMs` at its end.
+   * `periodicity`: from 0 to 1, how much it is like one voice; 0 where nobody speaks.
+   */
+  | { kind: "voice"; probability: number; frameMs: number; quietMs: number; periodicity: number }
   | { kind: "partial"; text: string }
   | { kind: "final"; text: string }
   | { kind: "end_of_turn" }
@@ -92,6 +95,9 @@ export interface TurnState {
   readonly playedOutMs: number;
   /** How much voice the turn under way has had. */
   readonly soundMs: number;
+  /** How much of it was loud enough to judge, and how much of that was like one voice. */
+  readonly audibleMs: number;
+  readonly clearMs: number;
   readonly finals: string;
   readonly partial: string;
   /** When the final text was asked for that has not come; null: none is owed. */

@@ -10,8 +10,8 @@ import {
 import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
 import { reduceTimers, TIMERS_START } from "./call-timers.ts";
 import {
-  askFinal, discard, FINAL_LATEST_MS, forgetTurn, hangUp, isFinalDue, joined, said, think, timers,
-  written, type Draft,
+  askFinal, discard, FINAL_LATEST_MS, forgetSound, forgetTurn, hangUp, isFinalDue, joined, said,
+  think, timers, written, type Draft,
 } from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
@@ -22,6 +22,7 @@ import { fillerTone, sameWords, soundsLikeMachine } from "./wording.ts";
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
   hasTurn: false, hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0,
+  audibleMs: 0, clearMs: 0,
   finals: "", partial: "", finalAskedMs: null, finalMs: 0, spentWords: 0,
   prepared: null, prepares: 0, answering: "",
   isPaused: false, pausedMs: 0, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
@@ -30,6 +31,8 @@ export const START: TurnState = {
 };
 
 const LISTEN_THRESHOLD = 0.5;
+/** A vowel of one voice repeats itself at least so well. */
+const CLEAR = 0.7;
 const LISTEN_CONFIRM_MS = 60;
 /** A gap this short is part of a word. */
 const WORD_GAP_MS = 100;
@@ -139,13 +142,17 @@ const isAssistants = (phase: Phase): boolean => phase === "speaking" || phase ==
 
 function receiveFrame(draft: Draft, frame: Extract<TurnEvent, { kind: "voice" }>): void {
   const { state, settings, nowMs } = draft;
-  const { probability, frameMs, quietMs } = frame;
+  const { probability, frameMs, quietMs, periodicity } = frame;
   if (state.phase === "dialling") return;
   const over = state.phase === "speaking" && !state.isPaused;
   const threshold = over ? settings.interrupt.threshold : LISTEN_THRESHOLD;
   if (probability >= threshold) {
     state.voicedMs += frameMs;
     state.soundMs += frameMs;
+    if (quietMs < frameMs / 2) {
+      state.audibleMs += frameMs;
+      if (periodicity >= CLEAR) state.clearMs += frameMs;
+    }
     // A breath belongs to the run, a silence ends it.
     const breathMs = state.unvoicedMs < HUMAN_SILENCE_MS ? state.unvoicedMs : 0;
     state.runMs = breathMs === state.unvoicedMs ? state.runMs + breathMs + frameMs : frameMs;
@@ -158,7 +165,7 @@ function receiveFrame(draft: Draft, frame: Extract<TurnEvent, { kind: "voice" }>
   state.unvoicedMs += frameMs;
   if (state.unvoicedMs >= WORD_GAP_MS) {
     state.voicedMs = 0;
-    if (!state.hasTurn) state.soundMs = 0;
+    if (!state.hasTurn) forgetSound(draft);
   }
   if (state.unvoicedMs >= HUMAN_SILENCE_MS && state.listener === "unknown") {
     if (state.runMs > 0 && state.timers.hasSpoken) judge(draft, "human");

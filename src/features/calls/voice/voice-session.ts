@@ -150,8 +150,7 @@ export class VoiceSession implements CallSession {
       rate: this.channel.rate, language, languages, hints, vad, noiseFilter,
       transcriber: this.#transcriber,
       onTranscript: (event) => this.#recognised(event),
-      onVoice: (probability, frameMs, quietMs) =>
-        this.#feed({ kind: "voice", probability, frameMs, quietMs }),
+      onVoice: (frame) => this.#feed({ kind: "voice", ...frame }),
     });
   }
 

@@ -14,7 +14,8 @@ const STOPPERS = listOf(
   "stop|wait|no|actually|hold on|hang on|excuse me|sorry|listen|halt|warte|moment|nein"
   + "|espera|para|attends|attendez|non|aspetta|ferma|pare|stai|așteaptă|nu");
 
-const SMALL = listOf("at|by|up|in|on|it|he|she|was|be|as|from|am|ha|eh|huh|her|him|his|oh|or|off");
+const SMALL = listOf(
+  "at|by|up|in|on|it|he|she|was|be|as|from|am|ha|eh|huh|her|him|his|oh|or|off|had|has|have|they|them");
 
 const UNFINISHED = listOf(
   "and|or|but|so|because|if|when|that|the|a|an|to|of|for|with|my|your|is|are|um|uh|like|well|then"

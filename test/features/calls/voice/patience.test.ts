@@ -33,7 +33,7 @@ function createTalk() {
     for (let passedMs = 0; passedMs < ms; passedMs += FRAME_MS) {
       nowMs += FRAME_MS;
       const quietMs = probability === 0 ? FRAME_MS : 0;
-      feed({ kind: "voice", probability, frameMs: FRAME_MS, quietMs });
+      feed({ kind: "voice", probability, frameMs: FRAME_MS, quietMs, periodicity: 1 });
     }
   };
   feed({ kind: "answered" });

@@ -171,7 +171,7 @@ test("[VL171] who types or presses keys is there: the silence before does not co
   for (let nowMs = 20; nowMs < 60_000; nowMs += 20) {
     // Typed: no voice comes with the words.
     if (nowMs % 8000 === 0) feed({ kind: "final", text: "Are you open?" }, nowMs);
-    feed({ kind: "voice", probability: 0, frameMs: 20, quietMs: 20 }, nowMs);
+    feed({ kind: "voice", probability: 0, frameMs: 20, quietMs: 20, periodicity: 0 }, nowMs);
   }
   assert.ok(taken.filter((kind) => kind === "reengage").length > 3);
   assert.equal(taken.filter((kind) => kind === "reply").length, 7);

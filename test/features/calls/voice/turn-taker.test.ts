@@ -29,11 +29,11 @@ function createTalk(settings: Partial<TurnSettings> = {}) {
     return reduced.actions;
   };
   /** Frames of voice or of silence. */
-  const pass = (ms: number, probability = 0): void => {
+  const pass = (ms: number, probability = 0, periodicity = probability): void => {
     for (let passedMs = 0; passedMs < ms; passedMs += FRAME_MS) {
       nowMs += FRAME_MS;
       const quietMs = probability === 0 ? FRAME_MS : 0;
-      feed({ kind: "voice", probability, frameMs: FRAME_MS, quietMs });
+      feed({ kind: "voice", probability, frameMs: FRAME_MS, quietMs, periodicity });
       feed({ kind: "tick" });
     }
   };
@@ -42,7 +42,7 @@ function createTalk(settings: Partial<TurnSettings> = {}) {
     feed, pass, log, done,
     partial: (text: string) => feed({ kind: "partial", text }),
     final: (text: string) => feed({ kind: "final", text }),
-    voice: (ms: number) => pass(ms, 1),
+    voice: (ms: number, periodicity = 1) => pass(ms, 1, periodicity),
     state: () => state,
     nowMs: () => nowMs,
     of: <K extends TurnAction["kind"]>(kind: K) =>
@@ -279,6 +279,38 @@ test("[VL187] words nobody was heard saying, too few for their sound, or one aga
   const told = overReply({ wordsAreTold: true });
   told.final("What about Sunday?");
   assert.equal(told.of("interrupt").length, 1, "who types is not heard");
+});
+
+test("[VL237] words of a sound that is not one voice leave the floor, a caller in noise takes it", () => {
+  const over = (text: string, clear: number): Talk => {
+    const talk = overReply();
+    // So many of ten frames are a vowel of one voice.
+    for (let frame = 0; frame < 100; frame += 1) {
+      talk.voice(FRAME_MS, frame % 10 < clear ? 0.9 : 0.5);
+    }
+    talk.partial(text);
+    talk.pass(220);
+    talk.final(text);
+    talk.pass(2500);
+    return talk;
+  };
+  const television = over("the night and we have been arguing", 2);
+  assert.deepEqual([television.of("interrupt").length, television.of("resume").length], [0, 1]);
+  assert.equal(over("the night and we have been arguing", 6).of("interrupt").length, 1);
+  assert.equal(over("stop", 2).of("interrupt").length, 1);
+  // What is doubtful waits for its final.
+  const doubtful = over("can you tell me the price", 5);
+  assert.ok((doubtful.of("interrupt")[0]?.atMs ?? 0) > doubtful.of("finalize").at(-1)!.atMs);
+});
+
+test("[VL237] two words of a sound under 600 ms are none", () => {
+  const talk = overReply();
+  talk.voice(500);
+  talk.partial("i think");
+  talk.pass(220);
+  talk.final("i think");
+  talk.pass(2000);
+  assert.deepEqual([talk.of("interrupt").length, talk.of("resume").length], [0, 1]);
 });
 
 test("[VL188] a reply is asked for at the first final, and is the reply when patience is over", () => {
