@@ -131,7 +131,7 @@ async function heardOn({ rate, heard }: PageTape): Promise<string[]> {
   return wordsOf(text);
 }
 
-test("[VL200] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 120_000 }, async () => {
+test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 120_000 }, async (t) => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   const lines = [{ text: "When are you open on Saturday?", atSeconds: 8 }];
   const microphone = await microphoneOf(join(folder, "microphone.wav"), lines);
@@ -151,6 +151,12 @@ test("[VL200] a page calls over WebRTC: heard, answered, recorded, and no sound 
   });
   await accountEvent(server, ({ type, call_id: of }) => type === "call_ended" && of === id);
   const { body } = await server.call("GET", `/user/calls/${id}`);
+  const { quality } = body;
+  const { packets_received: came, packets_sent: went, round_trip_ms: tripMs } = quality;
+  assert.equal(quality.codec, "opus");
+  assert.ok(came > 100 && went > 100 && quality.mos > 1, JSON.stringify(quality));
+  assert.ok(tripMs !== null && tripMs < 1000, JSON.stringify(quality));
+  t.diagnostic(JSON.stringify(quality));
   const question = wordsOf(body.transcript_entries[1].text);
   const known = ["when", "are", "you", "open", "on", "saturday"];
   assert.ok(known.filter((word) => question.includes(word)).length >= 4, question.join(" "));

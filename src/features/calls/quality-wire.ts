@@ -11,7 +11,7 @@ export const QualitySchema = Type.Object({
   mos: Figure("Mean opinion score, from 1 (bad) to 4.5 (best), by the E-model (ITU-T G.107) from "
     + "loss and delay", 4.38),
   r_factor: Figure("The rating of the E-model it comes from, up to 93.2", 91.4),
-  codec: Type.String(about("pcmu, pcma, g722 or opus; pcm in web calls.", "pcmu")),
+  codec: Type.String(about("pcmu, pcma, g722 or opus; pcm over a WebSocket.", "pcmu")),
   jitter_ms: Figure("Interarrival jitter (RFC 3550) of the caller's sound, on average", 1.8),
   jitter_max_ms: Figure("The same at its worst", 6.2),
   loss_percent: Figure("Share of the packets sent to us that were lost or came too late", 0.2),

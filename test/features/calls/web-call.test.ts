@@ -36,7 +36,7 @@ async function record(callId: number, status: string) {
   return (await server.call("GET", `/user/calls/${callId}`)).body;
 }
 
-test("[WC1] a web call is heard, answered, recorded and paid for", async () => {
+test("[WC1] [CR350] a web call is heard, answered, recorded and paid for", async () => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
   const { caller } = await startCall({ record: true });
   await caller.until(() => caller.words.join(" ") === "Hi there.");

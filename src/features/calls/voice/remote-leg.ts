@@ -1,7 +1,7 @@
 // The media thread's end of a call whose socket is in the main thread. Frames go there, or for a
 // page that WebRTC has a way to, to its peer; each of the two takes over from the other within one
 // frame, and the session does not notice. Made by host.ts.
-import type { Leg, LegEvent } from "#providers/carriers/port.ts";
+import type { Leg, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { PeerEvent, WebPeer, WebPeers } from "#providers/carriers/web/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { FromMedia, LegSetup, PeerReport, PeerRequest } from "./protocol.ts";
@@ -51,6 +51,7 @@ export function createRemoteLeg(
     },
     // The main thread closes the socket when it receives `over`.
     hangUp: () => publish({ kind: "ended", cause: "we_hung_up" }),
+    quality: () => path.quality,
     peer: (request) => path.receive(request),
     close: () => path.close(),
   };
@@ -60,6 +61,8 @@ export function createRemoteLeg(
 class PeerPath {
   /** The frames go this way. */
   isTaken = false;
+  /** The newest there is; null: no sound came or went this way. */
+  quality: LegQuality | null = null;
   readonly #options: RemoteLegOptions;
   #peer: WebPeer | null = null;
   /** The page sends this way. */
@@ -112,6 +115,9 @@ class PeerPath {
     switch (event.kind) {
       case "audio":
         if (this.#isUsed) this.#options.publish(event);
+        return;
+      case "quality":
+        this.quality = event.quality;
         return;
       case "answer":
         return this.#report(event);

@@ -4,9 +4,11 @@
 import { openOpus } from "#audio/opus.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
 import { JitterBuffer } from "#providers/carriers/sip/media/jitter-buffer.ts";
 import { PacketOrder } from "#providers/carriers/sip/media/packet-order.ts";
-import { buildRtcp, parseRtcp, Reception } from "#providers/carriers/sip/media/rtcp.ts";
+import { playoutOf, Reports } from "#providers/carriers/sip/media/reports.ts";
+import { parseRtcp } from "#providers/carriers/sip/media/rtcp.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader } from "#providers/carriers/sip/media/rtp.ts";
 import {
   createSrtpReceiver, createSrtpSender, type SrtpReceiver, type SrtpSender,
@@ -41,6 +43,8 @@ interface PeerOptions {
   transmit(bytes: Buffer, to: Place): void;
   /** 20 ms, once per `send`. */
   onAudio(pcm: Pcm): void;
+  /** Up to now, once a second while there is sound. */
+  onQuality(quality: LegQuality): void;
   /** Once; the peer is closed then. */
   onLost(): void;
   system: System;
@@ -56,9 +60,9 @@ export class Peer {
   readonly #options: PeerOptions;
   readonly #jitter = new JitterBuffer(RATE);
   readonly #order: PacketOrder;
-  readonly #reception = new Reception();
+  readonly #reports: Reports;
   readonly #deadline: Timer;
-  readonly #reports: Timer;
+  readonly #reporting: Timer;
   #isClosed = false;
   /** The way the page has chosen last; null: none yet. */
   #place: Place | null = null;
@@ -70,7 +74,6 @@ export class Peer {
   #sent = 0;
   #sentOctets = 0;
   #ssrcIn: number | null = null;
-  #lastReport: { ntpMiddle: number; atMs: number } | null = null;
   #heardMs: number;
   #silentFrames = 0;
 
@@ -83,7 +86,8 @@ export class Peer {
         memory: opus, close: opus.close,
       },
       (at, pcm) => this.#jitter.push(at, pcm));
-    this.#reception.clockRate = CLOCK_RATE;
+    this.#reports = new Reports(system, options.ssrc, options.cname);
+    this.#reports.reception.clockRate = CLOCK_RATE;
     const random = system.randomBytes(6);
     this.#timestamp = random.readUInt32BE(0);
     // From the lower half: no receiver of SRTP can be wrong about the first roll-over.
@@ -92,7 +96,10 @@ export class Peer {
     this.#deadline = system.after(CONNECT_MS, () => {
       if (!this.#keys) this.#lose("no way to the page was found");
     });
-    this.#reports = system.every(REPORT_MS, () => this.#report());
+    this.#reporting = system.every(REPORT_MS, () => {
+      this.#report();
+      if (this.#sent > 0 || this.#ssrcIn !== null) options.onQuality(this.#quality());
+    });
   }
 
   /** The page has chosen this way; it may choose another one later, when its network changes. */
@@ -134,13 +141,13 @@ export class Peer {
     if (this.#sent > 0) this.#report(true);
     this.#isClosed = true;
     this.#deadline.cancel();
-    this.#reports.cancel();
+    this.#reporting.cancel();
     this.#options.opus.close();
   }
 
   #lose(reason: string): void {
     if (this.#isClosed) return;
-    const { received, lost } = this.#reception;
+    const { received, lost } = this.#reports.reception;
     this.#options.log.debug({ reason, received, lost }, "a web call's packets have ended");
     this.close();
     this.#options.onLost();
@@ -178,22 +185,9 @@ export class Peer {
 
   #report(isGoodbye = false): void {
     if (!this.#keys || this.#isClosed) return;
-    const { system, ssrc, cname } = this.#options;
-    const block = this.#reception.block();
-    const last = this.#lastReport;
-    const sinceMs = last ? system.monotonicMs() - last.atMs : 0;
-    const packet = buildRtcp({
-      ssrc, cname, isGoodbye,
-      now: system.now(),
-      sent: this.#sent === 0
-        ? null
-        : { timestamp: this.#timestamp, packets: this.#sent, octets: this.#sentOctets },
-      block: block && {
-        ...block,
-        lastReport: last?.ntpMiddle ?? 0,
-        sinceLastReport: Math.round((sinceMs / 1000) * 65_536),
-      },
-    });
+    const packet = this.#reports.build(this.#sent === 0
+      ? null
+      : { timestamp: this.#timestamp, packets: this.#sent, octets: this.#sentOctets }, isGoodbye);
     this.#transmit(this.#keys.sender.protectRtcp(packet));
   }
 
@@ -208,26 +202,28 @@ export class Peer {
     this.#silentFrames = 0;
     if (packet.ssrc !== this.#ssrcIn) {
       this.#ssrcIn = packet.ssrc;
-      this.#lastReport = null;
+      this.#reports.streamBegan();
       this.#order.reset();
       this.#jitter.reset();
     }
-    this.#reception.push(packet.ssrc, packet.sequence, packet.timestamp, nowMs);
+    this.#reports.reception.push(packet.ssrc, packet.sequence, packet.timestamp, nowMs);
     this.#order.push(packet);
   }
 
   #receiveReport(bytes: Buffer): void {
     const plain = this.#keys?.receiver.unprotectRtcp(bytes);
     const parts = plain && parseRtcp(plain);
+    this.#reports.receive(parts ?? [], this.#ssrcIn);
     for (const part of parts ?? []) {
       if (part.kind === "goodbye") continue;
-      if (part.kind === "sender_report" && part.ssrc === this.#ssrcIn) {
-        const atMs = this.#options.system.monotonicMs();
-        this.#lastReport = { ntpMiddle: part.ntpMiddle, atMs };
-      }
       const own = part.blocks.find(({ ssrc }) => ssrc === this.#options.ssrc);
       if (own) this.#options.opus.expectLoss(own.fractionLost / 256);
     }
+  }
+
+  #quality(): LegQuality {
+    const playout = playoutOf({ jitter: this.#jitter, order: this.#order });
+    return this.#reports.quality("opus", playout, this.#sent);
   }
 
   #pull(): Pcm {

@@ -96,9 +96,10 @@ class Peers implements OpenPeers {
       close();
       publish({ kind: "lost" });
     };
-    this.#connect(offer, (pcm) => {
-      if (!isClosed) publish({ kind: "audio", pcm });
-    }, lost).then(({ known: made, answer }) => {
+    const publishOpen = (event: PeerEvent): void => {
+      if (!isClosed) publish(event);
+    };
+    this.#connect(offer, publishOpen, lost).then(({ known: made, answer }) => {
       known = made;
       if (isClosed) this.#forget(made);
       else publish({ kind: "answer", sdp: answer });
@@ -115,7 +116,7 @@ class Peers implements OpenPeers {
   }
 
   async #connect(
-    offer: PageOffer, onAudio: (pcm: Int16Array) => void, onLost: () => void,
+    offer: PageOffer, publish: (event: PeerEvent) => void, onLost: () => void,
   ): Promise<{ known: Known; answer: string }> {
     const opus = await openPeerOpus();
     const random = this.#system.randomBytes(USERNAME_BYTES + PASSWORD_BYTES + 8);
@@ -124,7 +125,9 @@ class Peers implements OpenPeers {
     const ssrc = random.readUInt32BE(USERNAME_BYTES + PASSWORD_BYTES);
     const cname = random.subarray(-4).toString("hex");
     const peer = new Peer({
-      offer, opus, ssrc, cname, onAudio, onLost,
+      offer, opus, ssrc, cname, onLost,
+      onAudio: (pcm) => publish({ kind: "audio", pcm }),
+      onQuality: (quality) => publish({ kind: "quality", quality }),
       certificate: this.#certificate,
       transmit: (bytes, to) => this.#transmit(bytes, to),
       system: this.#system,

@@ -1,5 +1,6 @@
 // The port of web calls over WebRTC: the sound of a page as packets, beside the socket that
 // signals it. The adaptor is peer-thread.ts; without one all sound goes over the socket.
+import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 /** Nothing follows `refused` and `lost`. */
@@ -9,6 +10,8 @@ export type PeerEvent =
   | { kind: "refused"; reason: string }
   /** 20 ms, once per `send`; gaps are concealed. */
   | { kind: "audio"; pcm: Pcm }
+  /** How the sound has come through up to now. */
+  | { kind: "quality"; quality: LegQuality }
   /** The page cannot be reached this way (any more). */
   | { kind: "lost" };
 

@@ -1,8 +1,11 @@
 // The reports of one call's media (RTCP): writes ours, reads the far end's, and says what both know
-// of how the sound came through. Used by rtp-session.ts, which sends and receives them.
+// of how the sound came through. Used by whoever sends and receives them: rtp-session.ts, and the
+// peers of web calls.
 import type { System } from "#core/system.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import { mosOf, rFactorOf } from "./e-model.ts";
+import type { JitterBuffer } from "./jitter-buffer.ts";
+import type { PacketOrder } from "./packet-order.ts";
 import {
   buildRtcp, ntpMiddleOf, Reception, type ReportBlock, type RtcpPart,
 } from "./rtcp.ts";
@@ -14,7 +17,7 @@ const NTP_UNITS_PER_MS = 65.536;
 const PACKET_MS = 20;
 
 /** What became of the packets in order and buffer. */
-export interface Playout {
+interface Playout {
   late: number;
   concealedFrames: number;
   /** Frames that were played, and how deep the buffer was then, summed up. */
@@ -23,6 +26,16 @@ export interface Playout {
 }
 
 export const NO_PLAYOUT: Playout = { late: 0, concealedFrames: 0, frames: 0, depthMsSum: 0 };
+
+/** Together with what was before. */
+export const playoutOf = (
+  { jitter, order }: { jitter: JitterBuffer; order: PacketOrder }, before = NO_PLAYOUT,
+): Playout => ({
+  late: before.late + jitter.late + order.late,
+  concealedFrames: before.concealedFrames + jitter.concealed + order.concealedMs / PACKET_MS,
+  frames: before.frames + jitter.played,
+  depthMsSum: before.depthMsSum + jitter.depthMsSum,
+});
 
 interface Sent {
   timestamp: number;
@@ -40,10 +53,10 @@ export class Reports {
   #remote: { jitterMs: number; lost: number } | null = null;
   #roundTrips = { count: 0, sumMs: 0 };
 
-  constructor(system: System, ssrc: number) {
+  constructor(system: System, ssrc: number, cname: string = system.uuid()) {
     this.#system = system;
     this.#ssrc = ssrc;
-    this.#cname = system.uuid();
+    this.#cname = cname;
   }
 
   /** Another stream comes from the far end. */

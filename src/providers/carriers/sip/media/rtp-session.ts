@@ -16,7 +16,7 @@ import { KeysIn } from "./keys-in.ts";
 import { isSame, Latch, type Place } from "./latch.ts";
 import { PacketOrder } from "./packet-order.ts";
 import { forSocket, plainHost, type MayReach } from "#providers/carriers/sip/transport/peer.ts";
-import { NO_PLAYOUT, Reports, type Playout } from "./reports.ts";
+import { NO_PLAYOUT, playoutOf, Reports } from "./reports.ts";
 import { parseRtcp } from "./rtcp.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "./rtp.ts";
 import { openPair, type PairOptions } from "./rtp-sockets.ts";
@@ -96,13 +96,6 @@ function lineOf(coder: Coder, rate: number): Line {
     fromCoder: createFrameResampler(coder.rate, rate),
   };
 }
-
-const playoutOf = ({ jitter, order }: Line, before: Playout): Playout => ({
-  late: before.late + jitter.late + order.late,
-  concealedFrames: before.concealedFrames + jitter.concealed + order.concealedMs / FRAME_MS,
-  frames: before.frames + jitter.played,
-  depthMsSum: before.depthMsSum + jitter.depthMsSum,
-});
 
 class Session implements RtpSession {
   readonly port: number;
