@@ -7,7 +7,7 @@ import { join } from "node:path";
 const HELPERS = new Set([
   "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-default.ts",
   "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
-  "heard-gaps.ts", "slow-tcp.ts",
+  "heard-gaps.ts", "slow-tcp.ts", "threads.ts",
 ]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))

@@ -1,92 +1,142 @@
-// How long the server takes from nothing to listening and to its first reply, and what it rests at:
-// the package (dist/, built first) beside the sources of a checkout. A start on an empty folder
-// migrates and seeds; the figures are of starts on a folder that is there, as restarts are.
-import { execFileSync, spawn } from "node:child_process";
+// How long the server takes from nothing to listening and to its first reply, and what it rests at,
+// as a whole and by thread: the package (dist/, built first) beside a clone, which runs the
+// sources. A start on an empty folder migrates and seeds; the figures are of starts on a folder
+// that is there, as restarts are.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuSeconds, file } from "./load.ts";
 import { median, print, printResult } from "./report.ts";
+import type { Heaps } from "./threads.ts";
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 /** Until what a start left behind is collected, and timers have had their turn. */
 const IDLE_MS = 3000;
 
-interface Figures {
-  listeningMs: number;
-  firstReplyMs: number;
-  cpuMs: number;
-  idleMb: number;
+interface Demo {
+  assistant: string;
+  key: string;
 }
 
-async function firstReply(url: string, assistant: string): Promise<void> {
-  const post = async (path: string, body: object): Promise<Record<string, string>> => {
-    const answer = await fetch(`${url}/api/${path}`, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-    });
-    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-    return await answer.json() as Record<string, string>;
-  };
-  const { conversation_id: id } = await post("conversations", { assistant_id: assistant, type: "test" });
-  await post(`conversations/${id}/messages`, { message: "When are you open?" });
+interface Server {
+  child: ChildProcess;
+  url: string;
+  /** What the first start of a folder alone prints. */
+  demo: Demo | null;
 }
 
-/** `assistant` is known from the first start of a folder, which alone prints it. */
-async function startOnce(
-  entry: string, dataDir: string, assistant: string | null,
-): Promise<{ figures: Figures; assistant: string }> {
-  const began = performance.now();
-  const child = spawn(process.execPath, ["--single-threaded-gc", entry], {
-    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir }, stdio: ["ignore", "pipe", "inherit"],
+const residentMb = ({ pid }: ChildProcess): number =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+async function post(
+  url: string, path: string, body: object, key = "",
+): Promise<Record<string, string>> {
+  const answer = await fetch(`${url}/api/${path}`, {
+    method: "POST", body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", ...(key && { Authorization: `Bearer ${key}` }) },
   });
-  let url = "";
-  let known = assistant;
-  for await (const line of createInterface({ input: child.stdout })) {
-    known ??= /assistant +(\S+)/.exec(line)?.[1] ?? null;
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+  return await answer.json() as Record<string, string>;
+}
+
+async function firstReply(url: string, { assistant }: Demo): Promise<void> {
+  const { conversation_id: id } = await post(url, "conversations", {
+    assistant_id: assistant, type: "test",
+  });
+  await post(url, `conversations/${id}/messages`, { message: "When are you open?" });
+}
+
+async function listen(entry: string, dataDir: string, probe: string[]): Promise<Server> {
+  const child = spawn(process.execPath, ["--single-threaded-gc", ...probe, entry], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir },
+    stdio: ["ignore", "pipe", "inherit", ...(probe.length > 0 ? ["ipc" as const] : [])],
+  });
+  let key = "";
+  let assistant = "";
+  for await (const line of createInterface({ input: child.stdout as Readable })) {
+    key ||= /API key +(\S+)/.exec(line)?.[1] ?? "";
+    assistant ||= /assistant +(\S+)/.exec(line)?.[1] ?? "";
     if (!line.includes('"msg":"listening"')) continue;
-    ({ url } = JSON.parse(line) as { url: string });
-    break;
+    child.stdout?.resume();
+    const { url } = JSON.parse(line) as { url: string };
+    return { child, url, demo: key === "" ? null : { assistant, key } };
   }
-  const listeningMs = performance.now() - began;
-  const cpuMs = cpuSeconds(child.pid) * 1000;
-  child.stdout.resume();
-  if (known === null) throw new Error("no assistant was seeded");
-  await sleep(IDLE_MS);
-  const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
-  const idleMb = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
-  const asked = performance.now();
-  await firstReply(url, known);
-  const firstReplyMs = performance.now() - asked;
+  throw new Error("the server did not listen");
+}
+
+async function stop({ child }: Server): Promise<void> {
   const exited = once(child, "exit");
   child.kill("SIGTERM");
   await exited;
-  return { figures: { listeningMs, firstReplyMs, cpuMs, idleMb }, assistant: known };
 }
 
-async function measure(name: string, entry: string): Promise<Record<keyof Figures, number>> {
+async function startOnce(entry: string, dataDir: string, demo: Demo) {
+  const began = performance.now();
+  const server = await listen(entry, dataDir, []);
+  const listening_ms = performance.now() - began;
+  const cpu_ms = cpuSeconds(server.child.pid) * 1000;
+  await sleep(IDLE_MS);
+  const idle_mb = residentMb(server.child);
+  const asked = performance.now();
+  await firstReply(server.url, demo);
+  const first_reply_ms = performance.now() - asked;
+  await stop(server);
+  return { listening_ms, cpu_ms, idle_mb, first_reply_ms };
+}
+
+async function heapsOf({ child }: Server): Promise<Heaps> {
+  const answer = once(child, "message");
+  child.send("heaps");
+  const [heaps] = await answer as [Heaps];
+  return heaps;
+}
+
+/** The heap of each thread, and what the first call of all, with embedded voices, adds in all. */
+async function partsOf(
+  entry: string, dataDir: string, demo: Demo,
+): Promise<Record<string, number>> {
+  const server = await listen(entry, dataDir, ["--import", file("threads.ts")]);
+  await sleep(IDLE_MS);
+  const idle = residentMb(server.child);
+  const { main = 0, write = 0 } = await heapsOf(server);
+  await post(server.url, "user/try_call", {
+    assistant_id: demo.assistant, lines: ["When are you open?", "Thank you, goodbye."],
+  }, demo.key);
+  await sleep(IDLE_MS);
+  const { media = 0 } = await heapsOf(server);
+  const call = residentMb(server.child) - idle;
+  await stop(server);
+  return { main_heap_mb: main, writer_heap_mb: write, media_heap_mb: media, first_call_mb: call };
+}
+
+const rounded = (figures: Record<string, number>): Record<string, number> =>
+  Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, Math.round(value)]));
+
+async function measure(name: string, entry: string): Promise<Record<string, number>> {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-start-"));
-  const { assistant } = await startOnce(entry, dataDir, null);
-  const rounds: Figures[] = [];
+  const first = await listen(entry, dataDir, []);
+  await stop(first);
+  if (!first.demo) throw new Error("no assistant was seeded");
+  const rounds: Awaited<ReturnType<typeof startOnce>>[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    rounds.push((await startOnce(entry, dataDir, assistant)).figures);
+    rounds.push(await startOnce(entry, dataDir, first.demo));
   }
+  const of = (key: keyof (typeof rounds)[number]): number => median(rounds.map((one) => one[key]));
+  const figures = rounded({
+    listening_ms: of("listening_ms"), cpu_ms: of("cpu_ms"), first_reply_ms: of("first_reply_ms"),
+    idle_mb: of("idle_mb"), ...await partsOf(entry, dataDir, first.demo),
+  });
   rmSync(dataDir, { recursive: true, force: true });
-  const of = (key: keyof Figures): number => Math.round(median(rounds.map((one) => one[key])));
-  const figures = {
-    listeningMs: of("listeningMs"), firstReplyMs: of("firstReplyMs"),
-    cpuMs: of("cpuMs"), idleMb: of("idleMb"),
-  };
   print(`${name.padEnd(10)}${JSON.stringify(figures)}`);
   return figures;
 }
 
 execFileSync(process.execPath, [file("../scripts/build.ts")], { stdio: "inherit" });
 const built = await measure("package", file("../dist/main.js"));
-const sources = await measure("sources", file("../src/main.ts"));
-printResult("start", {
-  rounds: ROUNDS, listening_ms: built.listeningMs, idle_mb: built.idleMb,
-  first_reply_ms: built.firstReplyMs, cpu_ms: built.cpuMs, sources,
-});
+const clone = await measure("clone", file("../src/main.ts"));
+printResult("start", { rounds: ROUNDS, ...built, clone });

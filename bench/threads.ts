@@ -1,0 +1,35 @@
+// Loaded into the server before its own program by start.ts: answers how large the heap of each of
+// its threads is.
+import { createRequire, syncBuiltinESMExports } from "node:module";
+import { basename } from "node:path";
+import { getHeapStatistics } from "node:v8";
+import type { Worker } from "node:worker_threads";
+
+/** Keyed by the thread's file, `main` the first; MB that are resident. */
+export type Heaps = Partial<Record<string, number>>;
+
+const workers = new Map<string, Worker>();
+const threads = createRequire(import.meta.url)("node:worker_threads") as { Worker: typeof Worker };
+threads.Worker = class extends threads.Worker {
+  constructor(...given: ConstructorParameters<typeof Worker>) {
+    super(...given);
+    const name = basename(String(given[0])).split(".")[0] ?? "";
+    workers.set(name, this);
+    this.once("exit", () => workers.delete(name));
+  }
+};
+syncBuiltinESMExports();
+
+const residentMb = ({ total_physical_size: bytes }: { total_physical_size: number }): number =>
+  bytes / 2 ** 20;
+
+async function heaps(): Promise<Heaps> {
+  const sizes: Heaps = { main: residentMb(getHeapStatistics()) };
+  for (const [name, worker] of workers) {
+    sizes[name] = residentMb(await worker.getHeapStatistics());
+  }
+  return sizes;
+}
+
+process.on("message", () => void heaps().then((sizes) => process.send?.(sizes)));
+process.channel?.unref();
