@@ -14,7 +14,7 @@ threads.Worker = class extends threads.Worker {
   constructor(...given: ConstructorParameters<typeof Worker>) {
     super(...given);
     const name = basename(String(given[0])).split(".")[0] ?? "";
-    workers.set(name, this);
+    this.once("online", () => workers.set(name, this));
     this.once("exit", () => workers.delete(name));
   }
 };

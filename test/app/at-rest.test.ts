@@ -1,0 +1,45 @@
+// What runs in a server that nobody asks anything of, and what the first call brings up.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { file } from "#bench/load.ts";
+import type { Heaps } from "#bench/threads.ts";
+import { MAIN } from "#support/process.ts";
+import { testDataDir } from "#support/server.ts";
+
+test("[OP165] a server at rest has two threads and no process; sound has one with the first call", async () => {
+  const child = spawn(process.execPath, ["--import", file("threads.ts"), MAIN], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: testDataDir(), PARLEY_SPEECH: "loopback" },
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  });
+  const exited = once(child, "exit");
+  const threads = async (): Promise<string[]> => {
+    const answer = once(child, "message");
+    child.send("heaps");
+    const [heaps] = await answer as [Heaps];
+    return Object.keys(heaps).toSorted();
+  };
+  assert.ok(child.stdout);
+  const told: Record<string, string> = {};
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, name = "", value = ""] = /^ +(API key|assistant) +(\S+)/.exec(line) ?? [];
+    told[name] ??= value;
+    if (!line.includes('"msg":"listening"')) continue;
+    Object.assign(told, JSON.parse(line));
+    break;
+  }
+  child.stdout.resume();
+  assert.deepEqual(await threads(), ["main", "write"]);
+  const rung = await fetch(`${told.url}/api/user/try_call`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${told["API key"]}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ assistant_id: told.assistant, lines: ["Hello.", "Goodbye."] }),
+  });
+  assert.equal(rung.status, 200, await rung.text());
+  while (!(await threads()).includes("media")) await sleep(20);
+  child.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+});
