@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { askUntil } from "#support/asking.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import { createReceived } from "#support/received.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
 import { openCaller, type SipCaller } from "#support/sip-caller.ts";
 import { createCarrierTo } from "#support/sip-hops.ts";
 import { startSipWorld } from "#support/server-with-sip.ts";
@@ -15,8 +16,12 @@ const IS_PROOF = process.env.PROOF === "long";
 /** From the INVITE to the CANCEL, or once the answer is on its way; null: the caller vanishes. */
 const CANCEL_AFTER_MS = [0, 0, 2, 5, 10, 20, 35, 50, "answered", null] as const;
 const LONG = "Hello and welcome. ".repeat(10);
-const world = await startSipWorld();
-after(() => world.server.close());
+const model = await startScriptedModel();
+const world = await startSipWorld({ PARLEY_MODEL_URL: model.url });
+after(async () => {
+  await world.server.close();
+  await model.close();
+});
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
@@ -164,5 +169,29 @@ test("[SC100] an answer that is never acknowledged ends after 32 s as a call nob
   system.advance(2000);
   assert.equal((await received.event("ended")).cause, "failed");
   assert.ok(!received.kinds().includes("answered"));
+  await caller.wire.heard.event("BYE");
+});
+
+test("[SC103] a call handed on to whom the far end never reports of ends when its time is up", async (t) => {
+  if (!IS_PROOF) return t.skip("twenty seconds: npm run prove");
+  model.script(({ messages }) => messages.at(-1)?.role === "tool"
+    ? { tokens: ["One ", "moment."] }
+    : { toolCalls: [{ id: "c1", name: "transfer_call", arguments: "{}" }] });
+  const { number } = await world.desk({
+    max_duration: 20, tools: [{ type: "call_transfer", description: "", phone_number: "+15550177" }],
+  });
+  const caller = await callerOf(t, number);
+  await caller.call();
+  const callId = await world.nextCall(number);
+  for (const key of "42#") {
+    const body = `Signal=${key}\r\nDuration=160\r\n`;
+    caller.say("INFO", { "Content-Type": "application/dtmf-relay" }, body);
+  }
+  const { message } = await caller.wire.heard.event("REFER");
+  caller.answer(message, 202);
+  const call = await world.when(callId, "ended_by_assistant");
+  assert.deepEqual([call.end_reason, call.duration], ["max_duration", 20]);
+  const [tried] = call.transfers as { status: string }[];
+  assert.equal(tried?.status, "failed");
   await caller.wire.heard.event("BYE");
 });
