@@ -23,11 +23,16 @@ export interface TurnMaterial
   tokensMax: number | null;
 }
 
+type Receive = (event: TurnEvent) => void;
+
 interface DrivenTurn {
   /** The time it takes is the turn's. */
   gather(): Promise<TurnMaterial>;
-  /** Receives what happens, in order and at once. */
-  onEvent(event: TurnEvent): void;
+  /**
+   * Receives what happens, in order and at once; a promise of it where the model is asked before
+   * anything may come of it. Until it is there nothing is shown and no function is called.
+   */
+  receiver: Receive | Promise<Receive>;
   /** Aborted by the deadline, and by whoever does not want the reply any more. */
   abort: AbortController;
   limits: TurnLimits;
@@ -36,7 +41,7 @@ interface DrivenTurn {
 
 /** Resolves once the model has answered or a bound is reached; rejects with what went wrong. */
 export async function driveTurn(driven: DrivenTurn): Promise<void> {
-  const { gather, onEvent, abort, limits, system } = driven;
+  const { gather, abort, limits, system } = driven;
   const deadline = system.after(limits.turnTotalMs, () =>
     abort.abort(new Error("the reply took too long")));
   try {
@@ -49,7 +54,11 @@ export async function driveTurn(driven: DrivenTurn): Promise<void> {
       tokensMax: Math.min(tokensMax ?? Infinity, limits.replyTokensMax),
       signal: abort.signal,
     });
-    for await (const events of turn) for (const event of events) onEvent(event);
+    let receive: Receive | null = null;
+    for await (const events of turn) {
+      receive ??= await driven.receiver;
+      for (const event of events) receive(event);
+    }
   } finally {
     deadline.cancel();
   }

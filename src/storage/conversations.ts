@@ -106,6 +106,29 @@ function summaryFromRow(row: SummaryRow): ConversationSummary {
   };
 }
 
+function createOutlook(reader: Reader): ConversationStore["outlook"] {
+  const outlook = reader.prepare<object, ConversationRow & {
+    message_count: number; free_micros: number; is_repeat: number;
+  }>(`
+    SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
+      c.external_identifier, c.created_at, c.message_count,
+      a.balance_micros - a.reserved_micros AS free_micros, t.id IS NOT NULL AS is_repeat
+    FROM conversations c JOIN accounts a ON a.id = c.account_id
+    LEFT JOIN turns t ON t.conversation_id = c.id AND t.idempotency_key = +@idempotencyKey
+    WHERE c.uuid = +@uuid`);
+  return async (uuid, idempotencyKey) => {
+    const row = await outlook.get({ uuid, idempotencyKey });
+    return row
+      ? {
+          conversation: conversationFromRow(row),
+          messageCount: row.message_count,
+          freeMicros: row.free_micros,
+          isRepeat: row.is_repeat === 1,
+        }
+      : null;
+  };
+}
+
 export function createConversationStore(reader: Reader, writer: Writer): ConversationStore {
   const find = reader.prepare<object, ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
@@ -138,6 +161,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
       const row = await find.get({ uuid });
       return row ? conversationFromRow(row) : null;
     },
+    outlook: createOutlook(reader),
     history: async (conversationId) => (await history.all({ conversationId })).map(messageFromRow),
     recent: async (conversationId, rows) =>
       (await recent.all({ conversationId, rows })).map(messageFromRow),

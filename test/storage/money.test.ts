@@ -44,6 +44,7 @@ test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succee
     });
   }
   assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 0);
+  assert.equal(model.counts.requests, 100, "nobody is asked for a message that is refused");
   await server.close();
   await model.close();
   assert.deepEqual(await audit(dataDir), { problems: [], charged: 100, open: 0 });

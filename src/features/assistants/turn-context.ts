@@ -8,8 +8,11 @@ import type { Assistant } from "./assistants.ts";
 /** One turn of a conversation or call, as functions need to know it. */
 export interface TurnContext {
   assistant: Assistant;
-  /** Names the turn in journals, e.g. `turn:17`: what it did once is not done again. */
-  scope: string;
+  /**
+   * Names the turn in journals, e.g. `turn:17`: what it did once is not done again. To be read when
+   * a function is called, not before: a model may be asked before its turn has begun.
+   */
+  readonly scope: string;
   /** Variables of the conversation with the system's own. */
   variables: Record<string, string>;
   /** Lets the conversation end with this turn. */

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
+import type { TurnContext } from "#features/assistants/turn-context.ts";
 import type { Logger } from "#core/logger.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
@@ -206,8 +207,8 @@ export function createCalcom(options: CalcomOptions) {
     return result;
   };
 
-  /** The functions of one turn. `scope` names it in the journal. */
-  return ({ assistant, scope }: { assistant: Assistant; scope: string }) => {
+  return (turn: Pick<TurnContext, "assistant" | "scope">) => {
+    const { assistant } = turn;
     const tools = assistant.settings.tools.filter((tool) => tool.type === "calendar_integration");
     const functions = new Map(tools.flatMap((tool, index) => {
       const suffix = index === 0 ? "" : `_${index + 1}`;
@@ -226,7 +227,7 @@ export function createCalcom(options: CalcomOptions) {
         if (key === null) return { error: "The calendar's key has to be written again." };
         const { accountId, settings: { timezone: zone } } = assistant;
         const desk = { url: urlOf(options.url, tool), key, accountId, tool, zone };
-        return isBooking ? bookOnce(desk, read.values, scope) : check(desk, read.values);
+        return isBooking ? bookOnce(desk, read.values, turn.scope) : check(desk, read.values);
       },
     };
   };

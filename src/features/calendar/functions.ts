@@ -114,15 +114,16 @@ async function bookAppointment(
 
 /** For an assistant that has the calendar among its tools. */
 export function calendarFunctions(
-  calendars: Calendars, { assistant, scope }: Pick<TurnContext, "assistant" | "scope">,
+  calendars: Calendars, turn: Pick<TurnContext, "assistant" | "scope">,
 ): FunctionSource {
+  const { assistant } = turn;
   if (!assistant.settings.tools.some(({ type }) => type === "calendar")) return NO_FUNCTIONS;
   return {
     offered: FUNCTIONS,
     call: ({ name, arguments: args }) => {
       const digest = createHash("sha256").update(JSON.stringify(args)).digest("hex");
       return callCalendar(calendars, assistant, {
-        name, arguments: args, bookingKey: `${scope}:${digest}`,
+        name, arguments: args, bookingKey: `${turn.scope}:${digest}`,
       });
     },
   };

@@ -63,7 +63,7 @@ export async function reply(
         if (question !== null) await followLanguage(options, call, { text: question, detected });
         return gather(options, call, number, { question, ahead, early });
       },
-      onEvent: (event) => {
+      receiver: (event) => {
         early?.count(event);
         if (early && event.kind === "function_call_start") {
           return early.whenHeard(() => show(options, call, number, event));

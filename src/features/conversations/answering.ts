@@ -1,5 +1,6 @@
-// Answers one turn that has begun: runs the engine, shows its text to whoever watches, and says how
-// it ended. Called by conversations.ts, which owns the order of turns and stores their ends.
+// Answers one turn: runs the engine, shows its text to whoever watches once the turn has begun, and
+// says how it ended. Called by asking.ts; conversations.ts owns the order of turns and stores their
+// ends.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf, type ResolveTurn, type TurnContext } from "#features/assistants/turn-context.ts";
 import { ProviderError } from "#core/faults.ts";
@@ -26,15 +27,19 @@ export interface AnswerOptions {
   limits: TurnLimits;
 }
 
-export interface BegunTurn {
+export interface AskedTurn {
   assistant: Assistant;
   conversation: Conversation;
   /** Null: the model reads what is stored. */
   given: Given | null;
-  live: LiveReply;
+  /** What is asked, where that is not stored yet; else null. */
+  unstored: string | null;
+  abort: AbortController;
+  /** Resolves when the turn has begun; rejects when it will not. */
+  begun: Promise<LiveReply>;
 }
 
-interface Answered {
+export interface Answered {
   result: TurnResult;
   /** When the first token came, by the monotonic clock; null: there was none. */
   firstTextMs: number | null;
@@ -76,24 +81,34 @@ function show(event: TurnEvent, live: LiveReply): void {
   }
 }
 
-/** Never rejects: every end of a turn is a result. */
-export async function answer(options: AnswerOptions, turn: BegunTurn): Promise<Answered> {
+/** Every end of a turn is a result; rejects where the turn does not begin. */
+export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<Answered> {
   const { system, limits, log } = options;
-  const { live } = turn;
   let firstTextMs: number | null = null;
   let failure: unknown = null;
+  let begun: LiveReply | null = null;
+  const replyOf = (): LiveReply => {
+    if (!begun) throw new Error("a function was called before its turn had begun");
+    return begun;
+  };
+  const receiver = turn.begun.then((live) => {
+    begun = live;
+    return (event: TurnEvent): void => {
+      if (event.kind === "text") firstTextMs ??= system.monotonicMs();
+      show(event, live);
+    };
+  });
+  // It may be refused before the model has said anything.
+  receiver.catch(() => undefined);
   try {
     await driveTurn({
-      gather: () => gather(options, turn),
-      onEvent: (event) => {
-        if (event.kind === "text") firstTextMs ??= system.monotonicMs();
-        show(event, live);
-      },
-      abort: live.abort, limits, system,
+      gather: () => gather(options, turn, replyOf), receiver, abort: turn.abort, limits, system,
     });
   } catch (error) {
     failure = error;
   }
+  await receiver;
+  const live = replyOf();
   live.close();
   const result = resultOf(live, failure);
   if (result.kind === "failed" && result.reason === "failed") {
@@ -104,17 +119,22 @@ export async function answer(options: AnswerOptions, turn: BegunTurn): Promise<A
 
 async function gather(
   { store, resolveTurn, system }: AnswerOptions,
-  { assistant, conversation, given, live }: BegunTurn,
+  { assistant, conversation, given, unstored }: AskedTurn,
+  replyOf: () => LiveReply,
 ): Promise<TurnMaterial> {
   const persona = personaOf(assistant);
   const context: TurnContext = {
     assistant,
-    scope: `turn:${live.turnId}`,
+    get scope() {
+      return `turn:${replyOf().turnId}`;
+    },
     variables: allVariables(persona, conversation.variables, system.now()),
-    endConversation: () => (live.endsConversation = true),
+    endConversation: () => (replyOf().endsConversation = true),
   };
-  const history = given?.messages.map(asHistory).reverse()
-    ?? await store.recent(conversation.id, LIMITS.historyMessagesMax);
+  const stored = given ? [] : await store.recent(conversation.id, LIMITS.historyMessagesMax);
+  const history = given?.messages.map(asHistory).reverse() ?? (unstored === null
+    ? stored
+    : [asHistory({ role: "user", content: unstored }), ...stored]);
   const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
   return {
     ...resolved,

@@ -1,20 +1,23 @@
 // Text conversations: owns the sequence of a turn. A send waits in line, begins (one write), is
-// answered (answering.ts: engine, live text) and completed (one write). Every face enters here.
+// answered (asking.ts, answering.ts: engine, live text) and completed (one write). Every face
+// enters here.
 import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { utcDay, wait } from "#core/system.ts";
+import { utcDay, wait, type Instant } from "#core/system.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
 import type { EventBus } from "#events/bus.ts";
 import { conversationTopic, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { answer, Interrupted, type AnswerOptions, type BegunTurn } from "./answering.ts";
+import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
+import { createAsk, type Asking } from "./asking.ts";
 import { createConversation, dailyCapOf, type CreateArgs, type Prices } from "./creation.ts";
 import { LiveReply } from "./live-reply.ts";
 import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
 import type {
+  BeginOutcome,
   Conversation,
   ConversationFilter,
   ConversationStore,
@@ -22,6 +25,7 @@ import type {
   FailedReply,
   Given,
   Message,
+  Outlook,
   TurnResult,
 } from "./records.ts";
 
@@ -83,8 +87,11 @@ interface Running {
 
 /** What the turns of one process share. */
 interface Turns {
+  ask: ReturnType<typeof createAsk>;
   refusals: ReturnType<typeof createRefusals>;
   queue: TurnQueue;
+  /** Turns whose models may have been asked, but that have not begun; by conversation. */
+  starting: Map<string, Promise<void>>;
   /** The turn being answered, by conversation. */
   running: Map<string, Running>;
   draining: boolean;
@@ -97,6 +104,33 @@ interface NewTurn {
   idempotencyKey: string | null;
   requestHash: string;
   given: Given | null;
+}
+
+/** The turn is on its way to the disk before its model is asked; refused, nobody is any more. */
+async function askAndStore(
+  { store, limits }: ConversationOptions,
+  turns: Turns,
+  { outlook, assistant, turn, now }: {
+    outlook: Outlook; assistant: Assistant; turn: NewTurn; now: Instant;
+  },
+): Promise<{ asking: Asking; outcome: BeginOutcome }> {
+  const { given, ...request } = turn;
+  const { accountId, uuid: conversationUuid } = outlook.conversation;
+  const terms = {
+    messagePriceMicros: limits.messagePriceMicros,
+    dailyCapMicros: dailyCapOf(assistant, limits.dailyCapMicros),
+    messagesMax: LIMITS.conversationMessagesMax,
+  };
+  const stored = store.beginTurn(
+    { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), now });
+  const asking = turns.ask({ ...terms, outlook, assistant, given, text: turn.text });
+  let outcome: BeginOutcome | null = null;
+  try {
+    outcome = await stored;
+    return { asking, outcome };
+  } finally {
+    if (outcome?.kind !== "started") asking.drop();
+  }
 }
 
 /**
@@ -114,27 +148,24 @@ async function beginTurn(
   if (turns.queue.size() >= LIMITS.turnsInFlightMax) {
     throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
   }
-  const { given, ...request } = turn;
+  const { given } = turn;
   const ahead = turns.running.get(uuid);
   // Nobody waits where a client gives the talk: what is said before and after is not in it.
   if (ahead && (given !== null || ahead.isGiven)) throw busy();
   const release = await turns.queue.enter(uuid);
+  const started = Promise.withResolvers<void>();
+  turns.starting.set(uuid, started.promise);
   try {
-    const conversation = await getConversation(store, uuid);
+    const outlook = await store.outlook(uuid, turn.idempotencyKey);
+    if (!outlook) throw notFound();
+    const { conversation } = outlook;
     const assistant = await options.findAssistant(conversation.assistantId);
     if (!assistant) throw new Fault(404, "Assistant not found");
     if (turns.interrupted) throw restarting();
+    const startedMs = system.monotonicMs();
     const now = system.now();
-    const outcome = await store.beginTurn({
-      ...request,
-      accountId: conversation.accountId,
-      conversationUuid: uuid,
-      messagePriceMicros: options.limits.messagePriceMicros,
-      dailyCapMicros: dailyCapOf(assistant, options.limits.dailyCapMicros),
-      day: utcDay(now),
-      messagesMax: LIMITS.conversationMessagesMax,
-      now,
-    });
+    const { asking, outcome } = await askAndStore(
+      options, turns, { outlook, assistant, turn, now });
     if (outcome.kind === "started" || outcome.kind === "stored") {
       bus.publishCommitted(outcome.events);
     }
@@ -150,10 +181,11 @@ async function beginTurn(
     }
     const { turnId, baseSequence } = outcome;
     const topic = conversationTopic(conversation.uuid);
-    const live = new LiveReply({ turnId, baseSequence, bus, system, topic });
-    if (turns.interrupted) live.abort.abort(turns.interrupted);
-    const begun = { assistant, conversation, given, live };
-    const result = finishTurn(options, begun).finally(() => {
+    const { abort } = asking;
+    const live = new LiveReply({ turnId, baseSequence, bus, system, topic, abort });
+    if (turns.interrupted) abort.abort(turns.interrupted);
+    const answered = asking.begin(live);
+    const result = finishTurn(options, { conversation, live, answered, startedMs }).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
     });
@@ -168,14 +200,24 @@ async function beginTurn(
   } catch (error) {
     release();
     throw error;
+  } finally {
+    turns.starting.delete(uuid);
+    started.resolve();
   }
 }
 
+interface BegunTurn {
+  conversation: Conversation;
+  live: LiveReply;
+}
+
 /** Never rejects: every end of a turn is a result, and is stored before it is published. */
-async function finishTurn(options: ConversationOptions, turn: BegunTurn): Promise<TurnResult> {
+async function finishTurn(
+  options: ConversationOptions,
+  { answered, startedMs, ...turn }: BegunTurn & { answered: Promise<Answered>; startedMs: number },
+): Promise<TurnResult> {
   const { system, observe } = options;
-  const startedMs = system.monotonicMs();
-  const { result, firstTextMs } = await answer(options, turn);
+  const { result, firstTextMs } = await answered;
   const stored = await completeTurn(options, turn, result);
   const firstTextSeconds = firstTextMs === null ? null : (firstTextMs - startedMs) / 1000;
   observe(stored, (system.monotonicMs() - startedMs) / 1000, firstTextSeconds);
@@ -250,6 +292,8 @@ export function createConversations(options: ConversationOptions): Conversations
     queue: createTurnQueue(system, {
       waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
     }),
+    ask: createAsk(options),
+    starting: new Map(),
     running: new Map(),
     draining: false,
     interrupted: null,
@@ -275,6 +319,7 @@ export function createConversations(options: ConversationOptions): Conversations
     send: createSend(options, turns),
     stop: async (uuid, turnId) => {
       await get(uuid);
+      await turns.starting.get(uuid);
       const turn = running.get(uuid);
       const isMeant = turnId === undefined || turn?.live.turnId === turnId;
       if (!turn || !isMeant || !turn.live.stop()) return false;

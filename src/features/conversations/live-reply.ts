@@ -15,7 +15,7 @@ export class LiveReply implements LiveReplyView {
   shown = 0;
   failure: { reason: ReplyFailure; error: string } | null = null;
   /** Aborted by `stop`, by the turn's deadline or by the end of the process. */
-  readonly abort = new AbortController();
+  readonly abort: AbortController;
   stopped = false;
   /** The reply ended at its bound. */
   truncated = false;
@@ -37,7 +37,9 @@ export class LiveReply implements LiveReplyView {
     topic: Topic;
     bus: EventBus;
     system: System;
+    abort: AbortController;
   }) {
+    this.abort = args.abort;
     this.turnId = args.turnId;
     this.baseSequence = args.baseSequence;
     this.#topic = args.topic;

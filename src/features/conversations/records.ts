@@ -186,9 +186,21 @@ export interface ConversationFilter {
  * Each method is one use case and one transaction; writes resolve once they are durable, and the
  * events they return are in the log. Methods taking an account see that account's rows only.
  */
+/** What a turn is about to begin from. */
+export interface Outlook {
+  conversation: Conversation;
+  messageCount: number;
+  /** What the account has beyond what is set aside. */
+  freeMicros: Micros;
+  /** A turn of the key is there already. */
+  isRepeat: boolean;
+}
+
 export interface ConversationStore {
   create(args: NewConversation): Promise<CreateOutcome>;
   find(uuid: string): Promise<Conversation | null>;
+  /** Null when there is no such conversation. */
+  outlook(uuid: string, idempotencyKey: string | null): Promise<Outlook | null>;
   /** Oldest first, the whole conversation. */
   history(conversationId: number): Promise<Message[]>;
   /** Newest first, those that failed and were not had since, at most `rows`. */

@@ -13,7 +13,8 @@ interface Turn extends InvocationContext {
 export function createToolFunctions(
   { tools, invoke }: { tools: Pick<Tools, "describe" | "find">; invoke: InvokeTool },
 ): (turn: Turn) => Promise<FunctionSource> {
-  return async ({ assistant: { accountId, settings }, scope, variables }) => {
+  return async (turn) => {
+    const { accountId, settings } = turn.assistant;
     const described = await Promise.all(
       settings.tool_ids.map((id) => tools.describe(accountId, id)));
     const byName = new Map(described
@@ -24,7 +25,7 @@ export function createToolFunctions(
       call: async ({ name, arguments: args }) => {
         const tool = await tools.find(accountId, byName.get(name)?.id ?? 0);
         if (!tool) return { error: "The tool was deleted." };
-        return invoke(tool, args, { scope, variables });
+        return invoke(tool, args, turn);
       },
     };
   };
