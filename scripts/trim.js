@@ -13,8 +13,8 @@ const BINARIES = {
   "uWebSockets.js/dist/bin": [`uws_${platform}_${arch}_${versions.modules}.node`],
   "better-sqlite3/prebuilds": [`${platform}-${arch}.node`, `${platform}musl-${arch}.node`],
 };
-/** What is compiled from and debugged with. */
-const SOURCES = /^(?:better-sqlite3[/\\]deps|node-[\w-]+[/\\]include)$|\.map$/;
+/** What is compiled from, debugged with and checked against. */
+const SOURCES = /^(?:better-sqlite3[/\\]deps|node-[\w-]+[/\\]include)$|\.map$|\.d\.[cm]?ts$/;
 
 const list = (folder) => existsSync(folder) ? readdirSync(folder) : [];
 

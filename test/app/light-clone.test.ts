@@ -122,7 +122,8 @@ test("[OP163] the README's first command, in an empty clone, answers and shows i
   });
 });
 
-test("[OP164] what the command leaves on the disk has a bound", () => {
+test("[OP164] what the command leaves on the disk has a bound", (t) => {
   const [mb = ""] = execFileSync("du", ["-sm", folder], { encoding: "utf8" }).split("\t");
+  t.diagnostic(`${mb} MB`);
   assert.ok(Number(mb) <= DISK_MB_MAX, `${mb} MB`);
 });
