@@ -4,6 +4,8 @@ import { build, stop, type Plugin } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Asset } from "#http/asset.ts";
+import { DOCS_ASSET_NAMES, docsAsset } from "#http/pages.ts";
 import { BUNDLE_NAMES, bundlePage } from "#ui/build.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -67,11 +69,12 @@ async function buildClient(): Promise<void> {
 
 async function buildPages(): Promise<void> {
   mkdirSync(join(NEXT, "pages"));
-  for (const name of BUNDLE_NAMES) {
-    const { plain, gzip } = await bundlePage(name);
+  const write = (name: string, { plain, gzip }: Asset): void => {
     writeFileSync(join(NEXT, "pages", name), plain);
     writeFileSync(join(NEXT, "pages", `${name}.gz`), gzip);
-  }
+  };
+  for (const name of BUNDLE_NAMES) write(name, await bundlePage(name));
+  for (const name of DOCS_ASSET_NAMES) write(name, docsAsset(name));
 }
 
 function buildTypes(): void {

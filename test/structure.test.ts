@@ -163,7 +163,8 @@ test("[ST8] imports go down by ./ and elsewhere by the room's name", () => {
 
 test("[ST12] what a file exports another one names, and what tests alone name its own file uses", () => {
   const users = new Map<string, Set<string>>();
-  const imports = [...SOURCES, ...TESTS].flatMap((file) => importsOf(ROOT, file));
+  const scripts = globSync("scripts/*.ts", { cwd: ROOT });
+  const imports = [...SOURCES, ...scripts, ...TESTS].flatMap((file) => importsOf(ROOT, file));
   for (const { file, target, names } of imports) {
     for (const name of names) {
       const key = `${target} exports ${name}`;

@@ -1,8 +1,7 @@
 // Serves the chat widget and the dashboard: as the package brings them, in a checkout as build.ts
 // bundles them at the first request. Mounted by app.ts.
-import { readFileSync } from "node:fs";
-import { programFile, RUNS_FROM } from "#core/program.ts";
-import { assetFrom, assetReply, type Asset } from "#http/asset.ts";
+import { RUNS_FROM } from "#core/program.ts";
+import { assetReply, builtAsset, type Asset } from "#http/asset.ts";
 import type { HeaderMap, HttpRequest } from "#http/exchange.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { BundleName } from "./build.ts";
@@ -21,9 +20,7 @@ const STYLES = "text/css; charset=utf-8";
 
 /** A compiler is loaded in a checkout alone, and there not before it is needed. */
 async function bundle(name: BundleName): Promise<Asset> {
-  if (RUNS_FROM === "sources") return (await import("./build.ts")).bundlePage(name);
-  const file = programFile(`dist/pages/${name}`);
-  return assetFrom(readFileSync(file), readFileSync(`${file}.gz`));
+  return RUNS_FROM === "sources" ? (await import("./build.ts")).bundlePage(name) : builtAsset(name);
 }
 
 export function mountBundles(server: HttpServer): void {

@@ -81,7 +81,8 @@ test("[OP160] the package serves: an assistant answers, pages come built, no sou
     for (const [path, type] of [
       ["/", "text/html"], ["/widget.js", "text/javascript"], ["/widget-call.js", "text/javascript"],
       ["/dashboard/dashboard.js", "text/javascript"], ["/dashboard/dashboard.css", "text/css"],
-      ["/talk/talk.js", "text/javascript"], ["/docs", "text/html"], ["/openapi.json", "application/json"],
+      ["/talk/talk.js", "text/javascript"], ["/docs", "text/html"],
+      ["/docs/swagger-ui-bundle.js", "text/javascript"], ["/openapi.json", "application/json"],
     ] as const) {
       const page = await fetch(`${url}${path}`);
       assert.equal(page.status, 200, path);

@@ -1,7 +1,9 @@
 // What does not change while the server runs is kept compressed, and sent with a tag by which
 // a client knows whether it has it already.
 import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
+import { programFile } from "#core/program.ts";
 import type { HeaderMap, HttpRequest, Reply } from "./exchange.ts";
 
 export interface Asset {
@@ -10,13 +12,19 @@ export interface Asset {
   etag: string;
 }
 
-export const assetFrom = (plain: Buffer, gzip: Buffer): Asset =>
+const assetFrom = (plain: Buffer, gzip: Buffer): Asset =>
   ({ plain, gzip, etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"` });
 
 export const assetOf = (contents: Uint8Array | string): Asset => {
   const plain = Buffer.from(contents);
   return assetFrom(plain, gzipSync(plain, { level: 9 }));
 };
+
+/** As `npm run build` left it: nothing is compressed while a request waits. */
+export function builtAsset(name: string): Asset {
+  const file = programFile(`dist/pages/${name}`);
+  return assetFrom(readFileSync(file), readFileSync(`${file}.gz`));
+}
 
 export function assetReply(
   { plain, gzip, etag }: Asset, contentType: string, http: HttpRequest, given: HeaderMap,

@@ -2,10 +2,10 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
-import { assetOf, assetReply, type Asset } from "./asset.ts";
+import { assetOf, assetReply, builtAsset, type Asset } from "./asset.ts";
 import { Fault } from "#core/faults.ts";
 import { isLoopback } from "#core/networks.ts";
+import { RUNS_FROM } from "#core/program.ts";
 import { json, type HeaderMap, type HttpRoute, type Reply, type HttpRequest } from "./exchange.ts";
 import type { HttpServer } from "./server.ts";
 
@@ -45,14 +45,15 @@ const DOCS_PAGE = `<!doctype html>
 
 const DOCS_SCRIPT = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#docs", deepLinking: true });\n`;
 
-const DOCS_ASSETS: Record<string, string> = {
+const DOCS_ASSETS = {
   "swagger-ui.css": "text/css; charset=utf-8",
   "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
 };
+export const DOCS_ASSET_NAMES = Object.keys(DOCS_ASSETS);
 
-function docsFolder(): string {
-  return dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
-}
+/** From the package that has it; the build puts it beside the pages. */
+export const docsAsset = (name: string): Asset =>
+  assetOf(readFileSync(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)));
 
 /** A request that a proxy forwards is not of this machine, whoever forwards it. */
 function assertMayMeasure({ address, headers }: HttpRequest, token: string | null): void {
@@ -93,8 +94,10 @@ export function mountPages(options: PageOptions): void {
   get("/docs", () => page("text/html; charset=utf-8", DOCS_PAGE));
   get("/docs/start.js", () => page("text/javascript; charset=utf-8", DOCS_SCRIPT));
   for (const [name, contentType] of Object.entries(DOCS_ASSETS)) {
-    let content: Buffer | null = null;
-    get(`/docs/${name}`, () =>
-      page(contentType, (content ??= readFileSync(join(docsFolder(), name)))));
+    let asset: Asset | null = null;
+    get(`/docs/${name}`, (http) => {
+      asset ??= RUNS_FROM === "sources" ? docsAsset(name) : builtAsset(name);
+      return assetReply(asset, contentType, http, DOCS_HEADERS);
+    });
   }
 }
