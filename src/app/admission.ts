@@ -77,6 +77,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     limiters,
     defaultOrigins: config.PARLEY_ALLOWED_ORIGINS,
     ownOrigin: origins.of,
+    streamsMax: config.PARLEY_STREAMS_PER_CONVERSATION_MAX,
   });
   const api: ApiOptions = {
     server,

@@ -33,7 +33,8 @@ export interface App {
 
 /** `writing`: the writer's thread, where it has been started before this was loaded. */
 export async function createApp(
-  options: AppOptions, writing = startThreadWriter(options.config.PARLEY_DATA_DIR),
+  options: AppOptions,
+  writing = startThreadWriter(options.config.PARLEY_DATA_DIR, options.config.PARLEY_WRITES_MAX),
 ): Promise<App> {
   const { config, log, system } = options;
   const [storage, hosted] = await Promise.all([
@@ -47,6 +48,7 @@ export async function createApp(
   const server = createHttpServer({
     tls: tlsFilesOf(config),
     trustedProxies: config.PARLEY_TRUSTED_PROXIES,
+    uploadsMax: config.PARLEY_UPLOADS_MAX,
     log,
     newRequestId: () => system.uuid(),
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),

@@ -54,6 +54,7 @@ function createGround(options: AppOptions, storage: Storage) {
     fallback: {
       url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
     },
+    limits: { modelConnectionsMax: config.PARLEY_MODEL_CONNECTIONS_MAX },
     whyRealtimeMissing: (vendor) => whyRealtimeMissing(speech, vendor),
     system, log,
   });
@@ -153,6 +154,8 @@ const chatLimits = (config: Config) => ({
   ...turnLimits(config),
   messagePriceMicros: config.PARLEY_MESSAGE_PRICE ?? 0,
   dailyCapMicros: config.PARLEY_DAILY_SPEND_CAP,
+  turnsMax: config.PARLEY_TURNS_MAX,
+  messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
 });
 
 const turnLimits = (config: Config) => ({

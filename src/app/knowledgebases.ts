@@ -35,12 +35,13 @@ export function createKnowledge({ config, storage, bus, system, log }: Knowledge
   rmSync(uploadsDir, { recursive: true, force: true });
   for (const folder of [filesDir, uploadsDir]) mkdirSync(folder, { recursive: true, mode: 0o700 });
   const store = storage.knowledgebases;
+  const { PARLEY_DOCUMENTS_MAX: documentsMax } = config;
   const embedder = createEmbedder(config);
   const extractor = createExtractor({
-    log, system, allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
+    log, system, documentsMax, allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
   });
   const processor = createDocumentProcessor({
-    store, extractor, embedder, filesDir, bus, system, log,
+    store, extractor, embedder, filesDir, documentsMax, bus, system, log,
   });
   const { enqueue, forget } = processor;
   return {

@@ -107,7 +107,7 @@ function whyNotReady(storage: Storage, draining: () => boolean): string | null {
 }
 
 function serveAccounts(
-  { storage, features, system, log }: Parts, { api, tickets }: Admission,
+  { config, storage, features, system, log }: Parts, { api, tickets }: Admission,
 ): Served {
   const { accounts, sessions, streams } = features;
   const options = {
@@ -116,6 +116,7 @@ function serveAccounts(
     overview: createOverview({ store: storage.overview, system }),
     statements: createStatements({ store: storage.statements, system }),
     identify: (http: HttpRequest) => identify(api, http, true),
+    streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
   };
   return { routes: accountRoutes(options), sockets: [accountSocket(options)] };
 }
@@ -198,6 +199,7 @@ function serveCalls(
     events: storage.events,
     baseUrlOf: api.baseUrlOf,
     identify: (http: HttpRequest) => identify(api, http, true),
+    streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
     isInForce: (keyId: number) => accounts.isInForce(keyId),
   };
   const routes = [

@@ -70,7 +70,9 @@ export function createNumbers(options: NumbersOptions) {
 }
 
 interface TelephonyOptions extends NumbersOptions {
-  config: NumbersOptions["config"] & Pick<Config, "PARLEY_ALLOW_PRIVATE_NETWORKS">;
+  config: NumbersOptions["config"] & Pick<
+    Config, "PARLEY_ALLOW_PRIVATE_NETWORKS" | "PARLEY_SIP_TRUNKS_MAX"
+  >;
   box: SecretBox;
   storage: NumbersOptions["storage"] & Pick<Storage, "sipTrunks">;
 }
@@ -82,6 +84,7 @@ export function createTelephony(options: TelephonyOptions) {
   const { allows } = createAddressPolicy(config.PARLEY_ALLOW_PRIVATE_NETWORKS);
   const sipTrunks = createSipTrunks({
     store: storage.sipTrunks, box, system, log, mayReach: allows,
+    trunksMax: config.PARLEY_SIP_TRUNKS_MAX,
   });
   bought.numbers.onRemoved(sipTrunks.removed);
   const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });

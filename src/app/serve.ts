@@ -36,7 +36,7 @@ export async function serve(): Promise<number> {
   let app: App | null = null;
   try {
     // The database is opened while most of the program is loaded.
-    const writing = startThreadWriter(config.PARLEY_DATA_DIR);
+    const writing = startThreadWriter(config.PARLEY_DATA_DIR, config.PARLEY_WRITES_MAX);
     writing.catch(() => undefined);
     const [{ createApp }, { loadModels }] = await Promise.all([
       import("./app.ts"), import("./models.ts"),

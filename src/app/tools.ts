@@ -30,7 +30,8 @@ export function createTooling(options: ToolingOptions) {
   const { config, storage, box, planOf, calcomKey: keyOf, metrics, system, log } = options;
   const journal = storage.toolJournal;
   const threads = createToolThreads({
-    allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, log,
+    allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
+    threadsMax: config.PARLEY_TOOL_THREADS_MAX, log,
   });
   const sending: SendingOptions = {
     send: threads.send,

@@ -40,7 +40,7 @@ export function createDelivery(options: DeliveryOptions) {
   });
   let origin = config.PARLEY_PUBLIC_URL ?? "";
   const evaluations = createEvaluations({
-    store: storage.evaluations, bus, system, log,
+    store: storage.evaluations, bus, system, log, atOnceMax: config.PARLEY_EVALUATIONS_MAX,
     evaluate: createChatEvaluation({
       findAssistant: assistants.find,
       history: storage.conversations.history,
@@ -48,7 +48,8 @@ export function createDelivery(options: DeliveryOptions) {
     }),
   });
   const webhooks = createWebhooks({
-    store, system, secret, wake: (endpointId) => relay.wake(endpointId),
+    store, system, secret, endpointsMax: config.PARLEY_WEBHOOK_ENDPOINTS_MAX,
+    wake: (endpointId) => relay.wake(endpointId),
   });
   const { signingSecrets } = webhooks;
   const relay = createRelay({
@@ -57,6 +58,7 @@ export function createDelivery(options: DeliveryOptions) {
     evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,
+    atOnceMax: config.PARLEY_WEBHOOKS_MAX,
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
   });
   let unwatch = (): void => undefined;

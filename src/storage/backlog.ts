@@ -1,6 +1,5 @@
 // What has been asked of a writer and is not answered yet: bounded, and one account has a share of
 // it, so that it cannot keep the others from writing. Used by the engines' writers.
-import { LIMITS } from "#core/limits.ts";
 import type { Lock } from "./locks.ts";
 
 interface Backlog {
@@ -10,15 +9,15 @@ interface Backlog {
   leave(lock: Lock): void;
 }
 
-export function createBacklog(): Backlog {
+export function createBacklog(max: number): Backlog {
   const owned = new Map<number, number>();
   let all = 0;
   return {
     enter: (lock) => {
-      if (all >= LIMITS.writeQueueMax) return false;
+      if (all >= max) return false;
       if ("account" in lock) {
         const own = owned.get(lock.account) ?? 0;
-        if (own >= LIMITS.writesPerAccountMax) return false;
+        if (own >= max / 2) return false;
         owned.set(lock.account, own + 1);
       }
       all += 1;

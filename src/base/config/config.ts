@@ -1,7 +1,8 @@
 // Reads the configuration; the only file that reads process.env. All mistakes are reported at once;
 // a secret may come from a file named by `<NAME>_FILE`. The settings are in settings.ts.
 import { readFileSync } from "node:fs";
-import { SETTINGS, TOGETHER, type Setting } from "./settings.ts";
+import type { Setting } from "./setting.ts";
+import { SETTINGS, TOGETHER } from "./settings.ts";
 import { problem } from "./values.ts";
 
 type Settings = typeof SETTINGS;

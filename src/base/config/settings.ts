@@ -1,26 +1,17 @@
-// Every environment variable: type, default, description. Read by config.ts.
+// Every environment variable: type, default, description; those that bound something are in
+// bounds.ts. Read by config.ts.
 import {
   address, addresses, asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key,
   file, iceUrls, integer, list, networks, numberPrices, oneOf, onOff, origins, plans, portRange,
-  region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid, type Parse,
+  region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
+import { BOUNDS } from "./bounds.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
 import type { CarrierRates, NumberPrices, Plans } from "#core/price-lists.ts";
+import { setting, type Setting } from "./setting.ts";
 import type { SherpaModel } from "./sherpa-model.ts";
-
-export interface Setting<T> {
-  default: T;
-  description: string;
-  parse: Parse<T>;
-  /** May come from a file and is never printed. */
-  secret?: boolean;
-  /** How the default is spelt, where it is not as it is kept. */
-  spell?: (value: NonNullable<T>) => string;
-}
-
-const setting = <T>(value: Setting<T>): Setting<T> => value;
 
 export const SETTINGS = {
   PARLEY_HOST: setting({
@@ -392,44 +383,11 @@ export const SETTINGS = {
   PARLEY_RECORDING_DAYS: setting({
     default: 90, description: "Days recordings are kept", parse: integer(1, 3650),
   }),
-  PARLEY_RATE_LIMITS: setting({
-    default: true, description: "off switches every rate limit off, for load tests", parse: onOff,
-  }),
-  PARLEY_RATE_KEY_PER_MINUTE: setting({
-    default: 100, description: "Requests per API key in any minute", parse: integer(1, 1_000_000),
-  }),
-  PARLEY_RATE_KEY_BURST: setting({
-    default: 20, description: "Requests per API key in any 10 seconds", parse: integer(1, 1_000_000),
-  }),
-  PARLEY_RATE_ADDRESS_PER_MINUTE: setting({
-    default: 30, description: "Conversations one address may create in any minute", parse: integer(1, 1_000_000),
-  }),
-  PARLEY_RATE_ADDRESS_PER_HOUR: setting({
-    default: 300, description: "Conversations one address may create in any hour", parse: integer(1, 1_000_000),
-  }),
-  PARLEY_RATE_CONVERSATION_PER_MINUTE: setting({
-    default: 20, description: "Messages sent to one conversation in any minute", parse: integer(1, 1_000_000),
-  }),
   PARLEY_ALLOWED_ORIGINS: setting({
     default: ["*"], description: "Origins whose pages may use assistants without allowed_origins of their own; * is any",
     parse: origins,
   }),
-  PARLEY_DAILY_SPEND_CAP: setting<number | null>({
-    default: null, description: "Most one assistant may spend in a UTC day, in USD, unless it has a cap of its own",
-    parse: dollars,
-  }),
-  PARLEY_TURN_SECONDS_MAX: setting({
-    default: LIMITS.turnTotalMs / 1000, description: "Longest a reply may take", parse: integer(1, 3600),
-  }),
-  PARLEY_REPLY_TOKENS_MAX: setting({
-    default: LIMITS.replyTokensMax, description: "Most tokens asked of a model for one reply", parse: integer(16, 1_000_000),
-  }),
-  PARLEY_HISTORY_TOKENS_MAX: setting({
-    default: LIMITS.historyTokensMax, description: "Most tokens of earlier messages sent to a model", parse: integer(100, 10_000_000),
-  }),
-  PARLEY_EVENT_RETENTION_DAYS: setting({
-    default: LIMITS.eventRetentionDays, description: "Days events can be replayed", parse: integer(1, 3650),
-  }),
+  ...BOUNDS,
 } satisfies Record<string, Setting<never> | object>;
 
 /** Settings that are of no use one without the other. */

@@ -1,5 +1,6 @@
 // Bounds that belong to no single file, unit in the name; what bounds one file or protocol alone
-// stands there, under a name as well. Bounds an operator may change are in config/settings.ts.
+// stands there, under a name as well. Those an operator may change are the defaults of settings in
+// config/bounds.ts; docs/configuration.md says why the others are not.
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -89,8 +90,6 @@ export const LIMITS = {
   extractorIdleMs: MINUTE_MS,
   chunksPerWrite: 100,
   documentsAtOnceMax: 3,
-  /** Sites mostly wait for somebody else: the rest of the places is for files. */
-  websitesAtOnceMax: 2,
   passagesPerSearchMax: 4,
   searchTermsMax: 32,
   /** A knowledgebase up to this size is put into the prompt as a whole. */
@@ -203,7 +202,6 @@ export const LIMITS = {
   // Storage
   /** Writes asked for and not answered; of one account, at most half of them. */
   writeQueueMax: 20_000,
-  writesPerAccountMax: 10_000,
   writeBatchMax: 1024,
   /** Accounts a sweep has commands under way for. */
   sweepAccountsMax: 64,

@@ -26,6 +26,8 @@ import { mountSocket } from "./socket.ts";
 interface HttpServerOptions {
   tls: { keyFile: string; certFile: string } | null;
   trustedProxies: string[];
+  /** Files that may arrive at a time. */
+  uploadsMax: number;
   log: Logger;
   newRequestId(): string;
   /** Renders whatever a handler threw; must not throw itself. */
@@ -151,10 +153,10 @@ function readForm(
   exchange: Exchange,
   contentType: string,
   upload: NonNullable<HttpRoute["upload"]>,
-  options: { newName(): string; done(form: MultipartForm): void },
+  options: { uploadsMax: number; newName(): string; done(form: MultipartForm): void },
 ): Take {
   const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
-  if (uploadsUnderWay >= LIMITS.uploadsAtOnceMax) {
+  if (uploadsUnderWay >= options.uploadsMax) {
     throw new Fault(503, "Too many files are being uploaded.", { retryAfterS: 2 });
   }
   const reader = createMultipartReader(contentType, { ...upload, newName: options.newName });
@@ -266,6 +268,7 @@ function createOpener(
           const { upload } = route;
           return readOnceAdmitted(raw, exchange, upload.admit(request), () =>
             readForm(exchange, contentType, upload, {
+              uploadsMax: options.uploadsMax,
               newName: options.newRequestId,
               done: (form) => run(exchange, { ...request, form }, route.handle, underWay),
             }));

@@ -1,7 +1,6 @@
 // The account's own routes: who am I, API keys, and the account's stream for dashboards.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { about, Nullable } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
@@ -36,6 +35,8 @@ interface AccountRouteOptions {
   streams: Streams;
   overview: ReadOverview;
   statements: Statements;
+  /** Open on one account at a time. */
+  streamsMax: number;
   log: Logger;
   /** Bearer key or ticket of a request; throws Fault 401. */
   identify(http: HttpRequest): Promise<Caller>;
@@ -248,12 +249,12 @@ function sessionRoute({ sessions }: AccountRouteOptions): Route {
 }
 
 function streamOf(
-  { events, accounts }: AccountRouteOptions,
+  { events, accounts, streamsMax }: AccountRouteOptions,
   caller: Caller,
 ): Pick<StreamRequest, "source" | "sessionsMax"> {
   const { accountId, keyId } = caller;
   return {
-    sessionsMax: LIMITS.streamsPerAccountMax,
+    sessionsMax: streamsMax,
     source: {
       topic: accountTopic(accountId),
       newest: () => events.newestOfAccount(accountId),

@@ -22,6 +22,8 @@ import type { Recordings } from "./recordings.ts";
 import { CallSchema, EntrySchema, wireCall } from "./wire.ts";
 
 interface LiveCallOptions {
+  /** Open on one call at a time. */
+  streamsMax: number;
   calls: Calls;
   calling: Calling;
   streams: Streams;
@@ -89,7 +91,7 @@ async function streamOf(
   const { calls, events, recordingUrl, isInForce } = options;
   await calls.get(accountId, callId);
   return {
-    sessionsMax: LIMITS.streamsPerAccountMax,
+    sessionsMax: options.streamsMax,
     source: {
       topic: callTopic(callId),
       newest: () => events.newestOfCall(callId),

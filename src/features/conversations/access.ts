@@ -2,7 +2,6 @@
 // from. Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
 import type { Assistant, OriginLists } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
-import { LIMITS } from "#core/limits.ts";
 import { conversationTopic } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { addressKey } from "#core/networks.ts";
@@ -32,6 +31,8 @@ interface AccessOptions {
   defaultOrigins: readonly string[];
   /** The server's own origin as this request's client sees it. */
   ownOrigin(http: HttpRequest): string;
+  /** Open on one conversation at a time. */
+  streamsMax: number;
 }
 
 export interface Access {
@@ -95,7 +96,7 @@ export function createAccess(options: AccessOptions): Access {
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
     },
     streamOf: (uuid) => ({
-      sessionsMax: LIMITS.streamsPerConversationMax,
+      sessionsMax: options.streamsMax,
       source: {
         topic: conversationTopic(uuid),
         newest: () => events.newestOfConversation(uuid),

@@ -34,7 +34,12 @@ export interface ConversationOptions extends AnswerOptions {
   /** Null when it is deleted. */
   findAssistant(assistantId: number): Promise<Assistant | null>;
   bus: EventBus;
-  limits: AnswerOptions["limits"] & Prices;
+  limits: AnswerOptions["limits"] & Prices & {
+    /** Messages being answered or in line, of all conversations. */
+    turnsMax: number;
+    /** Most that one conversation may have. */
+    messagesMax: number;
+  };
   /** For metrics: one call per finished turn. */
   observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
 }
@@ -119,7 +124,7 @@ async function askAndStore(
   const terms = {
     messagePriceMicros: limits.messagePriceMicros,
     dailyCapMicros: dailyCapOf(assistant, limits.dailyCapMicros),
-    messagesMax: LIMITS.conversationMessagesMax,
+    messagesMax: limits.messagesMax,
   };
   const stored = store.beginTurn(
     { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), now });
@@ -145,7 +150,7 @@ async function beginTurn(
 ): Promise<Sent> {
   const { store, bus, system } = options;
   if (turns.draining) throw restarting();
-  if (turns.queue.size() >= LIMITS.turnsInFlightMax) {
+  if (turns.queue.size() >= options.limits.turnsMax) {
     throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
   }
   const { given } = turn;

@@ -1,7 +1,6 @@
 // Evaluates conversations that have ended, in the background: a few at a time, each once per end.
 // What is due is in the database, so a restart takes up what a crash left.
 import type { Logger } from "#core/logger.ts";
-import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -34,12 +33,15 @@ export interface EvaluationStore {
 export interface EvaluationOptions {
   store: EvaluationStore;
   evaluate(due: DueEvaluation, signal: AbortSignal): Promise<Result>;
+  /** Conversations evaluated at the same time. */
+  atOnceMax: number;
   bus: EventBus;
   system: System;
   log: Logger;
 }
 
-export function createEvaluations({ store, evaluate, bus, system, log }: EvaluationOptions) {
+export function createEvaluations(options: EvaluationOptions) {
+  const { store, evaluate, atOnceMax, bus, system, log } = options;
   const working = new Set<number>();
   const closing = new AbortController();
   let waiting: (() => void)[] = [];
@@ -69,8 +71,8 @@ export function createEvaluations({ store, evaluate, bus, system, log }: Evaluat
   };
   const looks = createLooks(async () => {
     if (closing.signal.aborted) return;
-    for (const due of await store.due(2 * LIMITS.evaluationsAtOnceMax)) {
-      if (working.size >= LIMITS.evaluationsAtOnceMax || closing.signal.aborted) return;
+    for (const due of await store.due(2 * atOnceMax)) {
+      if (working.size >= atOnceMax || closing.signal.aborted) return;
       if (!working.has(due.id)) begin(due);
     }
   }, (error) => log.error({ err: error }, "evaluations could not be looked up"));

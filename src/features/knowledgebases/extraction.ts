@@ -38,6 +38,8 @@ export interface Extractor {
 }
 
 interface ExtractorOptions {
+  /** Documents read at a time. */
+  documentsMax?: number;
   log: Logger;
   system: System;
   allowPrivateNetworks: readonly string[];
@@ -81,7 +83,7 @@ class Supervisor implements Extractor {
 
   constructor(options: ExtractorOptions) {
     const onFree = (): void => this.#next();
-    this.#readers = Array.from({ length: LIMITS.documentsAtOnceMax }, () =>
+    this.#readers = Array.from({ length: options.documentsMax ?? LIMITS.documentsAtOnceMax }, () =>
       new Reader(options, onFree));
   }
 

@@ -28,6 +28,8 @@ interface DocumentProcessorOptions {
   /** Null: documents are found by their words alone. */
   embedder: Embedder | null;
   filesDir: string;
+  /** Documents read at a time. */
+  documentsMax: number;
   bus: EventBus;
   system: System;
   log: Logger;
@@ -39,7 +41,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   const reading = new Map<
     number, { document: Document; abort: AbortController; done: Promise<void> }
   >();
-  const choose = createTurns();
+  const choose = createTurns(options.documentsMax);
   let isClosed = false;
 
   const read = async (document: Document, signal: AbortSignal): Promise<void> => {
@@ -62,7 +64,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
     return document;
   };
   const next = (): void => {
-    while (!isClosed && reading.size < LIMITS.documentsAtOnceMax) {
+    while (!isClosed && reading.size < options.documentsMax) {
       const document = take();
       if (!document) return;
       const abort = new AbortController();
@@ -109,14 +111,16 @@ const isSite = ({ source }: Document): boolean => !("file" in source);
  * nobody waits for another's pile. Websites have some of the places, and those of one account one:
  * slow ones hold up nobody else.
  */
-function createTurns() {
+function createTurns(placesMax: number) {
+  // Sites mostly wait for somebody else: the rest of the places is for files.
+  const sitesMax = Math.max(1, placesMax - 1);
   const turns = new Map<number, number>();
   let turn = 0;
   return (waiting: readonly Document[], reading: readonly Document[]): Document | undefined => {
     if (waiting.length === 0) turns.clear();
     const sites = reading.filter(isSite);
     const mayBegin = (document: Document): boolean => !isSite(document)
-      || (sites.length < LIMITS.websitesAtOnceMax
+      || (sites.length < sitesMax
         && sites.every(({ accountId }) => accountId !== document.accountId));
     const turnOf = ({ accountId }: Document): number => turns.get(accountId) ?? 0;
     const [next] = waiting.filter(mayBegin).toSorted((one, other) => turnOf(one) - turnOf(other));

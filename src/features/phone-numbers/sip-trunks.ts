@@ -2,7 +2,6 @@
 // does with them, and what the SIP carrier asks. A trunk is one with its number: it has its id, and
 // giving the number up (phone-numbers.ts) is deleting the trunk.
 import { Fault, StorageFailure, type FieldErrors } from "#core/faults.ts";
-import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -132,6 +131,8 @@ interface SipTrunkOptions {
   system: System;
   log: Logger;
   mayReach(address: string): boolean;
+  /** Most that one account may have. */
+  trunksMax: number;
 }
 
 const notFound = (): Fault => new Fault(404, "SIP trunk not found.");
@@ -212,7 +213,7 @@ function createRoster(
 }
 
 export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
-  const { store, box, system, log, mayReach } = options;
+  const { store, box, system, log, mayReach, trunksMax } = options;
   const vault = createVault(box);
   const { all, changed, carrier } = createRoster(options, vault);
   const find = async (accountId: number, id: number): Promise<StoredSipTrunk> => {
@@ -234,11 +235,11 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
       const outcome = await store.create({
         ...fields, accountId, uuid, sealedPassword: vault.seal(accountId, uuid, password),
         inboundTrunkId: newId(), outboundTrunkId: newId(), createdAt: now, updatedAt: now,
-      }, LIMITS.sipTrunksMax).catch(failing(log, "create"));
+      }, trunksMax).catch(failing(log, "create"));
       if (outcome.kind === "exists") throw exists();
       if (outcome.kind === "claimed") throw claimed();
       if (outcome.kind === "too_many") {
-        const message = `An account may not have more than ${LIMITS.sipTrunksMax} SIP trunks.`;
+        const message = `An account may not have more than ${trunksMax} SIP trunks.`;
         throw refusal({ phone_number: [message] });
       }
       await changed(outcome.trunk.id);

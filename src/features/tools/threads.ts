@@ -15,7 +15,8 @@ interface ToolThreads {
 }
 
 export function createToolThreads(
-  { allowPrivateNetworks, log }: { allowPrivateNetworks: string[]; log: Logger },
+  { allowPrivateNetworks, threadsMax, log }:
+  { allowPrivateNetworks: string[]; threadsMax: number; log: Logger },
 ): ToolThreads {
   let pool: Promise<Piscina> | null = null;
   const start = async (): Promise<Piscina> => {
@@ -24,7 +25,7 @@ export function createToolThreads(
       filename: WORKER_FILE,
       workerData: { allowPrivateNetworks },
       minThreads: 1,
-      maxThreads: LIMITS.toolThreadsMax,
+      maxThreads: threadsMax,
       concurrentTasksPerWorker: LIMITS.toolCallsPerThreadMax,
       maxQueue: LIMITS.toolCallsQueueMax,
       // An idle thread that waits by atomics stands still, and never hears that an endpoint closed

@@ -23,6 +23,8 @@ interface RelayOptions {
   retrySeconds: number[];
   /** Longest an attempt may take. */
   attemptMs: number;
+  /** Attempts under way, to all endpoints. */
+  atOnceMax: number;
   observe(outcome: Attempt["outcome"], seconds: number): void;
   system: System;
   log: Logger;
@@ -51,7 +53,7 @@ export function createRelay(options: RelayOptions): Relay {
   const { store, system, log } = options;
   const loops = new Map<number, Loop>();
   const working = new Set<Promise<void>>();
-  const turns = createTurns(LIMITS.webhooksAtOnceMax);
+  const turns = createTurns(options.atOnceMax);
   let newestId = 0;
   let isClosing = false;
 

@@ -122,6 +122,8 @@ interface WebhooksOptions {
   system: System;
   /** The server's; secrets of endpoints are derived from it. */
   secret: string;
+  /** Most that one account may have. */
+  endpointsMax: number;
   /** Something may be waiting that was not; null: at any endpoint. */
   wake(endpointId: number | null): void;
 }
@@ -154,7 +156,7 @@ function createSecrets({ secret, system }: WebhooksOptions) {
 }
 
 /** Methods with an id throw Fault 404 for what the account does not have. */
-function createEndpoints({ store, system, wake }: WebhooksOptions) {
+function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions) {
   const get = async (accountId: number, id: number): Promise<Endpoint> =>
     found(await store.endpoint(accountId, id));
   return {
@@ -163,11 +165,11 @@ function createEndpoints({ store, system, wake }: WebhooksOptions) {
     /** Throws Fault 422 when there are too many. */
     create: async (accountId: number, { url, events }: { url: string; events: string[] }) => {
       const endpoint = await store.createEndpoint({
-        accountId, url, events, max: LIMITS.webhookEndpointsMax, now: system.now(),
+        accountId, url, events, max: endpointsMax, now: system.now(),
       });
       if (endpoint) return endpoint;
       throw new Fault(
-        422, `An account may not have more than ${LIMITS.webhookEndpointsMax} webhook endpoints.`);
+        422, `An account may not have more than ${endpointsMax} webhook endpoints.`);
     },
     update: async (
       accountId: number,

@@ -97,11 +97,13 @@ const WRITER_FILE = workerFile("write");
  * Writes in a thread of its own, so that the main thread never waits for a disk. What one turn of
  * the event loop asks for leaves together; while the writer is busy, more of them gather there.
  */
-export async function startThreadWriter(dataDir: string): Promise<Writer> {
+export async function startThreadWriter(
+  dataDir: string, writesMax: number = LIMITS.writeQueueMax,
+): Promise<Writer> {
   const worker = new Worker(WRITER_FILE, { workerData: { dataDir } });
   const sent: Waiting[][] = [];
   const queue: Waiting[] = [];
-  const backlog = createBacklog();
+  const backlog = createBacklog(writesMax);
   let flushing = false;
   let failure: StorageFailure | null = null;
   let closing: Promise<void> | null = null;

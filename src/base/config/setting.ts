@@ -1,0 +1,14 @@
+// What a setting is. Used by settings.ts and bounds.ts, which hold them all, and by config.ts.
+import type { Parse } from "./values.ts";
+
+export interface Setting<T> {
+  default: T;
+  description: string;
+  parse: Parse<T>;
+  /** May come from a file and is never printed. */
+  secret?: boolean;
+  /** How the default is spelt, where it is not as it is kept. */
+  spell?: (value: NonNullable<T>) => string;
+}
+
+export const setting = <T>(value: Setting<T>): Setting<T> => value;

@@ -1,0 +1,107 @@
+// Bounds an operator may change, through the real server: each holds where its setting says.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, test } from "node:test";
+import { WebSocket } from "ws";
+import { readConfig } from "#config/config.ts";
+import { LIMITS } from "#core/limits.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: {
+    PARLEY_MODEL_URL: model.url,
+    PARLEY_STREAMS_PER_CONVERSATION_MAX: "1", PARLEY_STREAMS_PER_ACCOUNT_MAX: "2",
+    PARLEY_TURNS_MAX: "1", PARLEY_CONVERSATION_MESSAGES_MAX: "3",
+    PARLEY_WEBHOOK_ENDPOINTS_MAX: "1", PARLEY_UPLOADS_MAX: "1",
+  },
+});
+const assistant = await newAssistant(server, { initial_message: "Hi" });
+after(async () => {
+  await server.close();
+  await model.close();
+});
+
+/** Opens a socket of the account; the code it was closed with, or null where it stays open. */
+async function open(path: string): Promise<{ socket: WebSocket; closed: number | null }> {
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/api${path}`, {
+    headers: { authorization: `Bearer ${server.key}` },
+  });
+  socket.on("error", () => undefined);
+  const closed = await Promise.race([
+    once(socket, "message").then(() => null),
+    once(socket, "close").then(([code]) => code as number),
+    once(socket, "unexpected-response").then(() => 0),
+    new Promise<null>((resolve) => setTimeout(() => resolve(null), 500)),
+  ]);
+  return { socket, closed };
+}
+
+test("[CF77] as many streams are open on a conversation and on an account as the operator says", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const path = `/conversations/${uuid}/stream`;
+  const stop = new AbortController();
+  const first = await fetch(`${server.url}/api${path}`, { signal: stop.signal });
+  assert.equal(first.status, 200);
+  const second = await server.call("GET", path);
+  assert.equal(second.status, 429);
+  const other = await newConversation(server, assistant.uuid);
+  const elsewhere = await fetch(`${server.url}/api/conversations/${other}/stream`, {
+    signal: stop.signal,
+  });
+  assert.equal(elsewhere.status, 200, "a bound of each conversation");
+  const opened = [];
+  for (let number = 0; number < 3; number += 1) opened.push(await open("/user/socket"));
+  assert.deepEqual(opened.map(({ closed }) => closed === null), [true, true, false]);
+  for (const { socket } of opened) socket.terminate();
+  stop.abort();
+});
+
+test("[CF78] messages under way, a conversation's length and an account's endpoints are bounded as the operator says", async () => {
+  const say = async (uuid: string) =>
+    await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
+  const [one, two] = [
+    await newConversation(server, assistant.uuid), await newConversation(server, assistant.uuid),
+  ];
+  const statuses = (await Promise.all([say(one), say(two)])).map(({ status }) => status);
+  assert.deepEqual(statuses.toSorted(), [200, 503]);
+  const answered = statuses[0] === 200 ? one : two;
+  assert.equal((await say(answered)).status, 400, "three messages are there: the greeting and a turn");
+  const hook = { url: "https://example.com/hook", events: ["balance_changed"] };
+  const endpoints = [];
+  for (let number = 0; number < 2; number += 1) {
+    endpoints.push(await server.call("POST", "/user/webhook-endpoints", { body: hook }));
+  }
+  assert.deepEqual(endpoints.map(({ status }) => status), [201, 422]);
+  assert.match(JSON.stringify(endpoints[1]?.body), /more than 1 webhook endpoint/);
+});
+
+test("[CF79] every bound of the settings has its default in the limits and refuses what is none", () => {
+  const bounds = {
+    PARLEY_STREAMS_PER_CONVERSATION_MAX: LIMITS.streamsPerConversationMax,
+    PARLEY_STREAMS_PER_ACCOUNT_MAX: LIMITS.streamsPerAccountMax,
+    PARLEY_TURNS_MAX: LIMITS.turnsInFlightMax,
+    PARLEY_MODEL_CONNECTIONS_MAX: LIMITS.modelConnectionsMax,
+    PARLEY_CONVERSATION_MESSAGES_MAX: LIMITS.conversationMessagesMax,
+    PARLEY_WRITES_MAX: LIMITS.writeQueueMax,
+    PARLEY_TOOL_THREADS_MAX: LIMITS.toolThreadsMax,
+    PARLEY_UPLOADS_MAX: LIMITS.uploadsAtOnceMax,
+    PARLEY_DOCUMENTS_MAX: LIMITS.documentsAtOnceMax,
+    PARLEY_EVALUATIONS_MAX: LIMITS.evaluationsAtOnceMax,
+    PARLEY_WEBHOOKS_MAX: LIMITS.webhooksAtOnceMax,
+    PARLEY_WEBHOOK_ENDPOINTS_MAX: LIMITS.webhookEndpointsMax,
+    PARLEY_SIP_TRUNKS_MAX: LIMITS.sipTrunksMax,
+  };
+  const plain = readConfig({});
+  assert.ok(plain.kind === "ok");
+  for (const [name, value] of Object.entries(bounds)) {
+    assert.equal(plain.config[name as keyof typeof bounds], value, name);
+    for (const wrong of ["0", "-1", "1.5", "many"]) {
+      const outcome = readConfig({ [name]: wrong });
+      assert.ok(outcome.kind === "invalid", `${name}=${wrong}`);
+      assert.deepEqual(outcome.problems.length, 1);
+      assert.ok(outcome.problems[0]?.startsWith(`${name} `), outcome.problems[0]);
+    }
+  }
+});
