@@ -14,7 +14,7 @@ const GAP_MS_MIN = 40;
 /** Time that stands still or jumps costs something, so that alignment prefers it even. */
 const STEP_DB = 4;
 
-interface Utterance {
+export interface Utterance {
   fromMs: number;
   toMs: number;
 }

@@ -22,14 +22,18 @@ export async function startSlowTcp(
   const open = new Set<Socket>();
   const pipe = (from: Socket, target: Socket): void => {
     let freeMs = 0;
+    const waiting: Buffer[] = [];
     from.on("data", (bytes) => {
       const packets = Math.ceil(bytes.length / PACKET_BYTES);
       const isLost = Math.random() > (1 - loss) ** packets;
       const nowMs = performance.now();
       freeMs = Math.max(freeMs, nowMs + delayMs + (isLost ? 2 * delayMs + NOTICED_MS : 0));
-      setTimeout(() => target.write(bytes), freeMs - nowMs);
+      waiting.push(bytes);
+      // Timers of the same millisecond keep no order; what waits does.
+      setTimeout(() => target.write(waiting.shift() ?? ""), freeMs - nowMs);
     });
-    from.on("close", () => setTimeout(() => target.destroy(), Math.max(0, freeMs - performance.now()) + 5));
+    from.on("close", () =>
+      setTimeout(() => target.destroy(), Math.max(0, freeMs - performance.now()) + 5));
     from.on("error", () => from.destroy());
     open.add(from);
   };

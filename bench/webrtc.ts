@@ -4,8 +4,9 @@
 //
 // A gap is silence of more than 40 ms that was heard within a sentence and not sent with it: the
 // server's recording is laid beside the tape. Voice to voice is from the last loud sound of the
-// microphone to the first of the loudspeaker. The recogniser costs nothing (ears.ts) and the model
-// answers at once, so that what is left is network, detection and voice.
+// microphone to the first of the loudspeaker; the recogniser costs nothing (ears.ts) and the model
+// answers at once, so that what is left is network, detection and voice. The way of the sound,
+// there and back, is the same less what the server took by its own recording: network and buffers.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,11 +14,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { openBrowser } from "#support/browser.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { microphoneOf } from "#support/microphone.ts";
-import { readTape, TAPE, type PageTape } from "#support/page-tape.ts";
+import { readTape, TAPE } from "#support/page-tape.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { startUdpProxy } from "#support/udp-proxy.ts";
 import { parseWav } from "#support/wav.ts";
-import { cut, gapsIn, levelsOf, utterancesIn } from "./heard-gaps.ts";
+import { cut, gapsIn, levelsOf, utterancesIn, type Utterance } from "./heard-gaps.ts";
 import { cpuSeconds, start, startServer, stop, type Started } from "./load.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 import { startSlowTcp } from "./slow-tcp.ts";
@@ -30,6 +31,7 @@ type Path = (typeof PATHS)[number];
 const DELAY_MS = 40;
 const FIRST_SECONDS = 10;
 const EVERY_SECONDS = 14;
+const RECORDING_RATE = 16_000;
 const FAR = "127.0.0.2";
 const REPLY = "We are open every day of the week from nine in the morning until seven in the evening "
   + "and we will repair your bicycle while you are waiting in our nice little room upstairs.";
@@ -52,6 +54,8 @@ interface Figures {
   longest_gap_ms: number;
   v2v_p50_ms: number;
   v2v_p95_ms: number;
+  way_p50_ms: number;
+  way_p95_ms: number;
   server_cpu_percent: number;
 }
 
@@ -110,7 +114,7 @@ async function call(path: Path, loss: number) {
     const isKept = await page.getByText(said).isVisible();
     const tape = await readTape(page);
     await page.getByRole("button", { name: "Hang up" }).click();
-    return { tape, sent: await sentBy(server, key), cpuPercent, isKept };
+    return { tape, recording: await recordingOf(server, key), cpuPercent, isKept };
   } finally {
     await browser.close();
     stream.close();
@@ -119,32 +123,46 @@ async function call(path: Path, loss: number) {
   }
 }
 
-/** The assistant's side of the one recording there is. */
-async function sentBy(server: Started, key: string): Promise<PageTape["heard"]> {
+interface Recording {
+  customer: Int16Array;
+  assistant: Int16Array;
+}
+
+/** The one recording there is. */
+async function recordingOf(server: Started, key: string): Promise<Recording> {
   for (;;) {
     const { data: [call] } = await ask<{ data: { recording_url: string | null }[] }>(
       server, key, "/user/calls");
     if (call?.recording_url) {
       const url = new URL(call.recording_url, `http://127.0.0.1:${server.port}`);
       const sound = parseWav(Buffer.from(await (await fetch(url)).arrayBuffer()));
-      return sound.channels[1] ?? new Int16Array(0);
+      const [customer = new Int16Array(0), assistant = new Int16Array(0)] = sound.channels;
+      return { customer, assistant };
     }
     await delay(200);
   }
 }
 
-async function measure(path: Path, loss: number): Promise<Figures> {
-  const { tape, sent, cpuPercent, isKept } = await call(path, loss);
-  const [said, heard, whole] = [
-    levelsOf(tape.said, tape.rate), levelsOf(tape.heard, tape.rate), levelsOf(sent, 16_000)];
-  const questions = utterancesIn(said);
-  // The greeting is before the first question, and may have begun another way.
-  const isAnswer = ({ fromMs }: { fromMs: number }): boolean => fromMs > (questions[0]?.toMs ?? 0);
-  const answers = utterancesIn(heard).filter(isAnswer);
-  const originals = utterancesIn(whole).slice(-answers.length);
+/** The greeting is before the first question, and may have begun another way. */
+function answersTo(questions: Utterance[], levels: number[]) {
+  const answers = utterancesIn(levels)
+    .filter(({ fromMs }) => fromMs > (questions[0]?.toMs ?? Number.POSITIVE_INFINITY));
   const waits = questions.map(({ toMs }) =>
     (answers.find(({ fromMs }) => fromMs > toMs)?.fromMs ?? Number.NaN) - toMs)
     .filter((wait) => wait < EVERY_SECONDS * 1000);
+  return { answers, waits };
+}
+
+async function measure(path: Path, loss: number): Promise<Figures> {
+  const { tape, recording, cpuPercent, isKept } = await call(path, loss);
+  const [heard, whole] = [
+    levelsOf(tape.heard, tape.rate), levelsOf(recording.assistant, RECORDING_RATE)];
+  const questions = utterancesIn(levelsOf(tape.said, tape.rate));
+  const { answers, waits } = answersTo(questions, heard);
+  const atServer = answersTo(utterancesIn(levelsOf(recording.customer, RECORDING_RATE)), whole);
+  const originals = atServer.answers;
+  const ways = waits.map((wait, at) => wait - (atServer.waits[at] ?? Number.NaN))
+    .filter((way) => !Number.isNaN(way));
   const gaps = answers.map((answer, at) => {
     const original = originals[at];
     return original ? gapsIn(cut(whole, original), cut(heard, answer)) : { count: 0, longestMs: 0 };
@@ -157,6 +175,7 @@ async function measure(path: Path, loss: number): Promise<Figures> {
     gaps_over_40_ms_per_minute: Number(((count * 60_000) / speechMs).toFixed(1)),
     longest_gap_ms: Math.max(0, ...gaps.map(({ longestMs }) => longestMs)),
     v2v_p50_ms: Math.round(median(waits)), v2v_p95_ms: Math.round(percentile(waits, 95)),
+    way_p50_ms: Math.round(median(ways)), way_p95_ms: Math.round(percentile(ways, 95)),
     server_cpu_percent: Number(cpuPercent.toFixed(1)),
   };
   print(JSON.stringify(figures));
