@@ -2,7 +2,7 @@
 // it, the frames of the clock, the transcript, and the end. Each kind of session holds one and
 // decides everything else (voice-session.ts, realtime-session.ts).
 import type { Timer } from "#core/system.ts";
-import type { Leg, LegEvent } from "#providers/carriers/port.ts";
+import { FRAME_MS, type Leg, type LegEvent } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { SessionOptions, VoiceState } from "./brain.ts";
@@ -60,7 +60,8 @@ export class Channel<Said extends Spoken = Spoken> {
       comfort: options.comfort,
       record: options.record,
       onHeard: (utterance, intoFrameMs) =>
-        this.#scribe?.assistantHeard(utterance, this.nowMs() + intoFrameMs),
+        this.#scribe?.assistantHeard(
+          utterance, this.nowMs() + intoFrameMs, this.#waitedMs()),
       onPlayedOut: (utterance) => handlers.playedOut(utterance),
     });
   }
@@ -119,6 +120,15 @@ export class Channel<Said extends Spoken = Spoken> {
     if (this.#isOver) return;
     this.#end(reason);
     this.#leg.hangUp();
+  }
+
+  /**
+   * How long what the customer says waits before it is heard here: what the line takes, less the
+   * packet it is sent in and the frame it is heard in, whose ends the times of a turn count from.
+   */
+  #waitedMs(): number {
+    const delayMs = this.#leg.quality?.()?.delayMs ?? 0;
+    return Math.max(0, delayMs - 2 * FRAME_MS);
   }
 
   #receive(event: LegEvent): void {

@@ -77,12 +77,12 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#begun.set(speech.utterance, { speech, startMs: this.#callMs() });
   }
 
-  /** `atMs`: when its first sound is heard. */
-  assistantHeard(utterance: Utterance, atMs: number): void {
+  /** `atMs`: when its first sound is sent; `lineMs`: what the line takes, as far as is known. */
+  assistantHeard(utterance: Utterance, atMs: number, lineMs: number): void {
     const entry = this.#begun.get(utterance);
     if (!entry) return;
     entry.startMs = this.#callMs(atMs);
-    if (entry.speech.kind === "reply") this.stage("heardMs", atMs);
+    if (entry.speech.kind === "reply") this.stage("heardMs", atMs + lineMs);
   }
 
   speechOf(utterance: Utterance): Said | null {

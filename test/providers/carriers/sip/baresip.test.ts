@@ -114,6 +114,8 @@ const REPLIES = [
 const IS_PROOF = process.env.PROOF === "long";
 const V2V_MAX_MS = IS_PROOF ? 900 : 2500;
 const BARGE_IN_MAX_MS = IS_PROOF ? 350 : 1000;
+/** What the record says of the same, against the telephone's own recording. */
+const RECORD_WRONG_MAX_MS = IS_PROOF ? 60 : 400;
 const CALL_MS = 20_000;
 
 /** Greeting, question, an answer that is interrupted with the next question, and its answer. */
@@ -139,10 +141,13 @@ async function converse(t: TestContext, world: SipWorld, number: string): Promis
   assert.deepEqual([sent.length, heard.length], [2, 3], `${show(sent)}; ${show(heard)}; ${recordings.log}`);
   const v2vMs = sent.map((said, at) => heard[at + 1]!.fromMs - said.toMs);
   const bargeInMs = heard[1]!.toMs - sent[1]!.fromMs;
-  t.diagnostic(`voice to voice ${v2vMs.map(Math.round)} ms, silent after ${Math.round(bargeInMs)} ms`);
+  const recordedMs = (call.latency as { heard_ms: number }[]).map(({ heard_ms: ms }) => ms);
+  t.diagnostic(`voice to voice ${v2vMs.map(Math.round)} ms, on record ${recordedMs} ms, silent after ${Math.round(bargeInMs)} ms`);
   // Nobody answers before the question is over, or is silent before anybody has spoken.
   assert.ok(v2vMs.every((ms) => ms > 200 && ms <= V2V_MAX_MS), `${v2vMs}`);
   assert.ok(bargeInMs > 20 && bargeInMs <= BARGE_IN_MAX_MS, `${bargeInMs}`);
+  const wrongMs = recordedMs.map((ms, at) => Math.abs(ms - v2vMs[at]!));
+  assert.ok(wrongMs.length === 2 && wrongMs.every((ms) => ms <= RECORD_WRONG_MAX_MS), `${wrongMs}`);
   // Words at both ends.
   const [greeting, , last] = await recognised(heard.map(({ pcm }) => pcm));
   t.diagnostic(`at the telephone: ${greeting} | ${last}`);
