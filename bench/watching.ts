@@ -21,6 +21,8 @@ interface Opening {
   key: string;
   /** What a delivery without a time of its own has in it; its clock begins at `began`. */
   marker: string;
+  /** Where the text of a token begins in its frame; absent: in Parley's. */
+  token?: string;
 }
 
 export interface Received {
@@ -58,8 +60,10 @@ class Watchers {
   #refused: string[] = [];
   #closed = 0;
   #began = 0;
+  #token = TOKEN;
 
-  async open({ port, requests, key, marker }: Opening): Promise<void> {
+  async open({ port, requests, key, marker, token = TOKEN }: Opening): Promise<void> {
+    this.#token = token;
     const left = [...requests];
     const next = async (): Promise<void> => {
       for (let request = left.pop(); request; request = left.pop()) {
@@ -111,9 +115,10 @@ class Watchers {
   #take(text: string, marker: string): void {
     const now = nowMicros();
     // The reply as a whole, which comes last, repeats the times of its parts and does not begin so.
-    for (let at = text.indexOf(TOKEN); at >= 0; at = text.indexOf(TOKEN, at + 1)) {
+    const token = this.#token;
+    for (let at = text.indexOf(token); at >= 0; at = text.indexOf(token, at + 1)) {
       const from = text.indexOf("@", at) + 1;
-      if (from > at + TOKEN.length + 2) continue;
+      if (from === 0 || from > at + token.length + 2) continue;
       this.#latencies.push((now - parseInt(text.slice(from, from + 20), 10)) / 1000);
     }
     if (marker !== "" && text.includes(marker)) this.#latencies.push((now - this.#began) / 1000);
