@@ -50,6 +50,12 @@ function createTalk() {
     ask: (): void => {
       if (!reply) say("user", "When?", null);
     },
+    /** A message whose reply has begun when it is published. */
+    askAnswered: (text: string): void => {
+      reply = { turnId: (turnId += 1), baseSequence: events.length + 1, text };
+      bus.publish(topic, { kind: "live" });
+      say("user", "When?", turnId);
+    },
     /** Begins a reply, or goes on with it. */
     write: (text: string): void => {
       reply ??= { turnId: (turnId += 1), baseSequence: events.length, text: "" };
@@ -217,4 +223,12 @@ test("[EV93] a watcher from now on begins where the log stood when it was asked,
   const { frames } = watch(talk, late.source, position);
   await late.answerAll();
   assert.deepEqual([position.sequence, frames.map(({ id }) => id)], [1, ["2"]]);
+});
+
+test("[EV94] a reply's words that were there before its question was published come with the question", async () => {
+  const talk = createTalk();
+  const { frames } = watch(talk, atOnce(talk), { sequence: 0, chars: 0 });
+  await nextTurn();
+  talk.askAnswered("At nine");
+  assert.deepEqual(frames.map(({ type }) => type), ["message_added", "reply_start", "reply_delta"]);
 });

@@ -213,6 +213,8 @@ export class Session {
         if (sequence <= this.#position.sequence) return;
         if (sequence > this.#position.sequence + 1) return this.#pump();
         this.#gatherCommitted(heard.event);
+        // A reply's first words may be there before the message they answer is published.
+        this.#gatherLive();
         return this.#flush();
       }
       case "passing":
