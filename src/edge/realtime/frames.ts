@@ -1,5 +1,6 @@
 // What goes over the wire of a stream, the same for SSE and WebSocket: frames and positions.
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
+import type { LiveReplyView } from "#events/live.ts";
 
 /**
  * Where a client stands: the last committed event it has, and how many UTF-16 units of the reply
@@ -49,6 +50,20 @@ export function committedFrame(event: CommittedEvent, sequence: number): Frame {
   return frame;
 }
 
+/** The piece of each reply that was cut last: most of its watchers stand at the same place. */
+const deltas = new WeakMap<LiveReplyView, { from: number; to: number; frame: Frame }>();
+
+/** The reply's text from where the watcher stands. */
+export function deltaFrame(live: LiveReplyView, from: number, to: number): Frame {
+  const last = deltas.get(live);
+  if (last?.from === from && last.to === to) return last.frame;
+  const frame = makeFrame("reply_delta", { sequence: live.baseSequence, chars: to }, {
+    turn_id: live.turnId, text: live.slice(from, to),
+  });
+  deltas.set(live, { from, to, frame });
+  return frame;
+}
+
 const decoded = new WeakMap<CommittedEvent, CommittedData>();
 
 export function eventData(event: CommittedEvent): CommittedData {
@@ -57,7 +72,13 @@ export function eventData(event: CommittedEvent): CommittedData {
   return data;
 }
 
+const written = new WeakMap<Frame, string>();
+
 export function encodeSse(frame: Frame): string {
+  const known = written.get(frame);
+  if (known !== undefined) return known;
   const id = frame.id === "" ? "" : `id: ${frame.id}\n`;
-  return `${id}event: ${frame.type}\ndata: ${frame.json}\n\n`;
+  const text = `${id}event: ${frame.type}\ndata: ${frame.json}\n\n`;
+  written.set(frame, text);
+  return text;
 }

@@ -9,7 +9,7 @@ import type { System, Timer } from "#core/system.ts";
 import type { EventBus, Notice } from "#events/bus.ts";
 import type { CommittedEvent, Topic } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { committedFrame, eventData, makeFrame, type Frame, type Position } from "./frames.ts";
+import { committedFrame, deltaFrame, eventData, makeFrame, type Frame, type Position } from "./frames.ts";
 
 export interface StreamSource {
   topic: Topic;
@@ -368,9 +368,7 @@ export class Session {
     const { sequence, chars } = this.#position;
     if (chars >= to) return;
     this.#position = { sequence, chars: to };
-    this.#gather(makeFrame("reply_delta", this.#position, {
-      turn_id: live.turnId, text: live.slice(chars, to),
-    }));
+    this.#gather(deltaFrame(live, chars, to));
   }
 
   #gather(frame: Frame): void {

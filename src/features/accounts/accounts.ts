@@ -160,6 +160,8 @@ export function createAccounts({
   bus: EventBus;
 }): Accounts {
   let uses = new Map<number, KeyUse>();
+  /** One question a key and turn of the event loop: an event reaches all who watch within one. */
+  const askedFor = new Map<number, Promise<boolean>>();
   const inForce = (key: StoredKey | null): key is StoredKey =>
     key !== null && key.revokedAt === null
     && (key.expiresAt === null || key.expiresAt > system.now());
@@ -196,7 +198,14 @@ export function createAccounts({
       const key = await store.findKey(keyId);
       return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
     },
-    isInForce: async (keyId) => inForce(await store.findKey(keyId)),
+    isInForce: (keyId) => {
+      const known = askedFor.get(keyId);
+      if (known) return known;
+      const answer = store.findKey(keyId).then(inForce);
+      askedFor.set(keyId, answer);
+      setImmediate(() => askedFor.delete(keyId));
+      return answer;
+    },
     credit: async (accountId, amountMicros, reference = `credit:${system.uuid()}`) => {
       const outcome = await store.credit({ accountId, amountMicros, reference, now: system.now() });
       if (outcome.kind === "entered") bus.publishCommitted(outcome.events);
