@@ -57,6 +57,8 @@ interface FailureRow {
 
 export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ai_enabled, variables,
   external_identifier, created_at`;
+/** The same beside other tables. */
+const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
 export const MESSAGE =
   "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, created_at";
 
@@ -110,8 +112,7 @@ function createOutlook(reader: Reader): ConversationStore["outlook"] {
   const outlook = reader.prepare<object, ConversationRow & {
     message_count: number; free_micros: number; is_repeat: number;
   }>(`
-    SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
-      c.external_identifier, c.created_at, c.message_count,
+    SELECT ${OF_CONVERSATION}, c.message_count,
       a.balance_micros - a.reserved_micros AS free_micros, t.id IS NOT NULL AS is_repeat
     FROM conversations c JOIN accounts a ON a.id = c.account_id
     LEFT JOIN turns t ON t.conversation_id = c.id AND t.idempotency_key = +@idempotencyKey
@@ -141,8 +142,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
     SELECT id, failure, error, finished_at FROM turns
     WHERE conversation_id = @conversationId AND state = 'failed' ORDER BY id DESC LIMIT (@rows + 0)`);
   const summaries = `
-    SELECT c.id, c.uuid, c.account_id, c.assistant_id, c.type, c.state, c.ai_enabled, c.variables,
-      c.external_identifier, c.created_at, c.message_count, c.total_cost_micros, c.updated_at,
+    SELECT ${OF_CONVERSATION}, c.message_count, c.total_cost_micros, c.updated_at,
       c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
   const summary = reader.prepare<object, SummaryRow>(`

@@ -1,4 +1,5 @@
 // Finding the beep of an answering machine: one steady tone, longer than any sound of speech. Pure.
+import { filterFor, powerAt } from "./goertzel.ts";
 
 const BLOCK_MS = 20;
 const HERTZ_MIN = 400;
@@ -11,16 +12,7 @@ const PURITY = 0.7;
 
 /** Energy of one frequency, as a share of the block's. */
 function share(block: Int16Array, hertz: number, rate: number, energy: number): number {
-  const coefficient = 2 * Math.cos((2 * Math.PI * hertz) / rate);
-  let previous = 0;
-  let beforeThat = 0;
-  for (const sample of block) {
-    const now = sample + coefficient * previous - beforeThat;
-    beforeThat = previous;
-    previous = now;
-  }
-  const power = previous ** 2 + beforeThat ** 2 - coefficient * previous * beforeThat;
-  return (2 * power) / (block.length * energy);
+  return (2 * powerAt(block, filterFor(hertz, rate))) / (block.length * energy);
 }
 
 /** `onBeep` runs once for every tone, when it has lasted long enough to be no speech. */

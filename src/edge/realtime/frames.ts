@@ -17,6 +17,8 @@ export interface Frame {
   type: string;
   /** The whole frame as JSON, `id` and `type` included. */
   json: string;
+  /** As SSE writes it, once somebody has read it so: watchers share frames. */
+  sse?: string;
 }
 
 /** Null for anything that is no position. */
@@ -72,13 +74,7 @@ export function eventData(event: CommittedEvent): CommittedData {
   return data;
 }
 
-const written = new WeakMap<Frame, string>();
-
 export function encodeSse(frame: Frame): string {
-  const known = written.get(frame);
-  if (known !== undefined) return known;
   const id = frame.id === "" ? "" : `id: ${frame.id}\n`;
-  const text = `${id}event: ${frame.type}\ndata: ${frame.json}\n\n`;
-  written.set(frame, text);
-  return text;
+  return (frame.sse ??= `${id}event: ${frame.type}\ndata: ${frame.json}\n\n`);
 }

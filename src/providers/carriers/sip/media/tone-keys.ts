@@ -2,6 +2,7 @@
 // other way. Goertzel's filter over windows of 12.75 ms, one after every half: a key is two steady
 // tones, one of the rows and one of the columns, and next to nothing else, for four windows, which
 // the 40 ms of the shortest key always have and speech never should. Pure. Used by rtp-session.ts.
+import { filterFor, powerAt } from "#audio/goertzel.ts";
 
 const ROWS = [697, 770, 852, 941];
 const COLUMNS = [1209, 1336, 1477, 1633];
@@ -40,8 +41,7 @@ export class ToneKeys {
   constructor(rate: number, onKey: (key: string) => void) {
     this.#onKey = onKey;
     this.#window = new Float64Array(2 * Math.round((rate * WINDOW_SECONDS) / 2));
-    this.#filters = [...ROWS, ...COLUMNS].map((hertz) =>
-      2 * Math.cos((2 * Math.PI * hertz) / rate));
+    this.#filters = [...ROWS, ...COLUMNS].map((hertz) => filterFor(hertz, rate));
   }
 
   /** Whether a key is being held at the end of the samples. */
@@ -96,15 +96,7 @@ export class ToneKeys {
     const powers = this.#powers;
     let best = from;
     for (let at = from; at < to; at += 1) {
-      const filter = this.#filters[at] ?? 0;
-      let last = 0;
-      let previous = 0;
-      for (let place = 0; place < window.length; place += 1) {
-        const next = (window[place] ?? 0) + filter * last - previous;
-        previous = last;
-        last = next;
-      }
-      powers[at] = last * last + previous * previous - filter * last * previous;
+      powers[at] = powerAt(window, this.#filters[at] ?? 0);
       if ((powers[at] ?? 0) > (powers[best] ?? 0)) best = at;
     }
     for (let at = from; at < to; at += 1) {
