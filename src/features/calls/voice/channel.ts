@@ -124,11 +124,11 @@ export class Channel<Said extends Spoken = Spoken> {
 
   /**
    * How long what the customer says waits before it is heard here: what the line takes, less the
-   * packet it is sent in and the frame it is heard in, whose ends the times of a turn count from.
+   * packet it is sent in, whose end the times of a turn count from.
    */
   #waitedMs(): number {
     const delayMs = this.#leg.quality?.()?.delayMs ?? 0;
-    return Math.max(0, delayMs - 2 * FRAME_MS);
+    return Math.max(0, delayMs - FRAME_MS);
   }
 
   #receive(event: LegEvent): void {

@@ -100,8 +100,9 @@ export class Reports {
     const came = received - duplicate;
     const unheard = came + lost > 0 ? (100 * (lost + late)) / (came + lost) : null;
     const roundTripMs = this.#roundTripMs();
+    // The packet that is heard next is part of the depth.
     const delayMs = frames === 0
-      ? null : PACKET_MS + depthMsSum / frames + (roundTripMs ?? 0) / 2;
+      ? null : Math.max(PACKET_MS, depthMsSum / frames) + (roundTripMs ?? 0) / 2;
     const rFactor = unheard === null || delayMs === null
       ? null : rFactorOf({ lossPercent: unheard, delayMs });
     const remote = this.#remote;
