@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { createParley } from "#client/client.ts";
+import { assertReplies } from "#support/first-reply.ts";
 import { noBrowser, openBrowser } from "#support/browser.ts";
 import { startHost } from "#support/widget-page.ts";
 
@@ -67,19 +68,6 @@ async function serve(
   assert.deepEqual(await exited, [0, null]);
 }
 
-async function assertReplies(url: string, assistant: string): Promise<void> {
-  const parley = createParley({ baseUrl: `${url}/api` });
-  const { data } = await parley.POST("/conversations", {
-    body: { assistant_id: assistant, type: "test" },
-  });
-  const { data: answer } = await parley.POST("/conversations/{uuid}/messages", {
-    params: { path: { uuid: data?.conversation_id ?? "" } },
-    body: { message: "When are you open?" },
-  });
-  assert.ok(typeof answer === "object", String(answer));
-  assert.match(answer.message, /Opening hours/);
-}
-
 /** The pages as joined without a compiler: the dashboard signs in, the chat is answered. */
 async function assertPagesWork(url: string, key: string, assistant: string): Promise<void> {
   const browser = await openBrowser("refused");
@@ -112,7 +100,7 @@ test("[OP163] the README's first command, in an empty clone, answers and shows i
   assert.ok(!existsSync(join(folder, "node_modules/esbuild")), "esbuild is development's");
   assert.ok(!existsSync(join(folder, "node_modules/typescript")), "typescript is development's");
   await serve(async (url, key, assistant) => {
-    await assertReplies(url, assistant);
+    await assertReplies(createParley({ baseUrl: `${url}/api` }), assistant);
     for (const path of ["/widget.js", "/dashboard/dashboard.js", "/dashboard/dashboard.css", "/docs"]) {
       const page = await fetch(`${url}${path}`);
       assert.equal(page.status, 200, path);

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { assertReplies } from "#support/first-reply.ts";
 import type * as Client from "#client/client.ts";
 import { entryOf } from "#scripts/entry.js";
 
@@ -68,16 +69,7 @@ test("[OP160] the package serves: an assistant answers, pages come built, no sou
     assert.equal(program, "dist");
     // A program of somebody else would use the package's own client.
     const { createParley } = await import(join(installed, "dist/client.js")) as typeof Client;
-    const parley = createParley({ baseUrl: `${url}/api` });
-    const { data } = await parley.POST("/conversations", {
-      body: { assistant_id: assistant, type: "test" },
-    });
-    const { data: answer } = await parley.POST("/conversations/{uuid}/messages", {
-      params: { path: { uuid: data?.conversation_id ?? "" } },
-      body: { message: "When are you open?" },
-    });
-    assert.ok(typeof answer === "object", String(answer));
-    assert.match(answer.message, /Opening hours/);
+    await assertReplies(createParley({ baseUrl: `${url}/api` }), assistant);
     for (const [path, type] of [
       ["/", "text/html"], ["/widget.js", "text/javascript"], ["/widget-call.js", "text/javascript"],
       ["/dashboard/dashboard.js", "text/javascript"], ["/dashboard/dashboard.css", "text/css"],
