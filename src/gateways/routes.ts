@@ -213,8 +213,7 @@ function rejoinRoute(options: ProtocolOptions): Route {
       429: { description: "Too many watch the conversation" },
     },
     handle: async ({ uuid }) => {
-      await conversations.get(uuid);
-      const live = conversations.live(uuid);
+      const live = await conversations.reply(uuid);
       if (!live) return { status: 204, contentType: "text/plain", content: "" };
       const stream = access.streamOf(uuid);
       assertRoom(stream);

@@ -8,6 +8,7 @@ import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import {
   databasePath, openForInspection, openWriter, shippedMigrations,
 } from "#storage/engines/sqlite/database.ts";
+import { accountEvent } from "#support/account-events.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
@@ -116,7 +117,8 @@ test("[PR88] killed in the middle of its reply, a completion is tried again by i
   let server = await startProcess(dataDir, env);
   const client = clientOf(server);
   const lost = assert.rejects(client.complete(server, "k"));
-  await model.waitFor("requests");
+  await accountEvent(server, ({ type, message }) =>
+    type === "message_added" && (message as { role: string }).role === "user");
   await end(server, "SIGKILL");
   await lost;
   hold.resolve();

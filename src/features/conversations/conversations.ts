@@ -75,6 +75,8 @@ export interface Conversations {
   stop(uuid: string, turnId?: number): Promise<boolean>;
   setAi(accountId: number, uuid: string, enabled: boolean): Promise<void>;
   live(uuid: string): LiveReplyView | null;
+  /** The reply being written; waits for a turn that is being stored. Throws 404. */
+  reply(uuid: string): Promise<LiveReplyView | null>;
   /** Ends conversations that have gone quiet; for a timer. */
   sweep(): Promise<void>;
   /** Closes the turns a dead process left open; before anything is served. */
@@ -291,6 +293,14 @@ function createSend(
   };
 }
 
+async function replyOf(
+  { store }: ConversationOptions, turns: Turns, uuid: string,
+): Promise<LiveReplyView | null> {
+  await getConversation(store, uuid);
+  await turns.starting.get(uuid);
+  return turns.running.get(uuid)?.live ?? null;
+}
+
 export function createConversations(options: ConversationOptions): Conversations {
   const { store, bus, system, log } = options;
   const turns: Turns = {
@@ -337,6 +347,7 @@ export function createConversations(options: ConversationOptions): Conversations
       bus.publishCommitted(events);
     },
     live: (uuid) => running.get(uuid)?.live ?? null,
+    reply: (uuid) => replyOf(options, turns, uuid),
     sweep: async () => {
       const args = { now: system.now(), rows: LIMITS.inactivitySweepRowsMax };
       for (;;) {
