@@ -25,7 +25,7 @@ const FACE = new RegExp(`^${FEATURES}[\\w-]+/(?:.*-)?(?:routes?|socket|wire)\\.t
 
 /** Shapes of requests, replies and sockets count as a port: there is nothing else in the file. */
 const PORTS = String.raw`edge/http/exchange\.ts$|providers/(?:.*/)?port\.ts$|providers/carriers/sip/trunks/trunk\.ts$`
-  + String.raw`|providers/speech/engines\.ts$`;
+  + String.raw`|providers/speech/engines\.ts$|cluster/cluster\.ts$`;
 
 /** Room → what of src it may import, itself aside. The first that fits counts. */
 const ROOMS: [room: RegExp, may: RegExp][] = [
@@ -35,8 +35,9 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/engine\//, new RegExp(String.raw`^src/(?:base/(?:core|events)/|${PORTS})`)],
   [/^src\/edge\/http\//, /^src\/base\//],
   [/^src\/edge\/realtime\//, /^src\/(?:base|edge\/http)\//],
-  [/^src\/storage\/engines\//, /^src\/(?:base|storage|features)\//],
-  [/^src\/storage\//, /^src\/(?:base|features)\/|^src\/storage\/engines\/sqlite\/database\.ts$/],
+  [/^src\/cluster\//, /^src\/base\//],
+  [/^src\/storage\/engines\//, /^src\/(?:base|storage|features|cluster)\//],
+  [/^src\/storage\//, /^src\/(?:base|cluster|features)\/|^src\/storage\/engines\/sqlite\/database\.ts$/],
   [/^src\/features\/calls\/hosted\//, new RegExp(
     String.raw`^src/(?:base|engine|features|providers/carriers)/|^src/providers/speech/port\.ts$`
       + String.raw`|^src/edge/http/(?:exchange|route|errors|answers)\.ts$`)],
