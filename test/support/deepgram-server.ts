@@ -17,7 +17,8 @@ export interface ScriptedResult {
   words?: { word: string; punctuated_word?: string; start: number; end: number }[];
 }
 
-export type FluxEvent = "StartOfTurn" | "Update" | "EndOfTurn";
+export type FluxEvent =
+  "StartOfTurn" | "Update" | "EagerEndOfTurn" | "TurnResumed" | "EndOfTurn";
 
 /** One connection. */
 export interface DeepgramPeer {

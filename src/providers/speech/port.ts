@@ -31,6 +31,8 @@ export type TranscriptEvent =
    * detect turns.
    */
   | { kind: "end_of_turn" }
+  /** The speaker has probably finished with the words published so far; may be taken back by more. */
+  | { kind: "end_of_turn_likely" }
   /** Another engine goes on with the stream, which may differ from the first in this. */
   | { kind: "replaced"; detectsTurns: boolean }
   /** The stream is over; nothing follows. */

@@ -357,7 +357,7 @@ test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () =>
   assert.equal(peer.path, "/v2/listen");
   assert.deepEqual(Object.fromEntries(peer.query), {
     model: "flux-general-en", encoding: "linear16", sample_rate: "16000", eot_threshold: "0.7",
-    keyterm: "Parley",
+    eager_eot_threshold: "0.4", keyterm: "Parley",
   });
   for (let frame = 0; frame < 8; frame += 1) stream.write(new Int16Array(320));
   await peer.until(({ audioBytes }) => audioBytes === 8 * 640);
@@ -367,14 +367,18 @@ test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () =>
   peer.turn("Update", "Book a table");
   peer.turn("Update", "Book a table");
   peer.turn("Update", "Book a table for");
-  peer.turn("Update", "Book a table for two.");
+  peer.turn("EagerEndOfTurn", "Book a table for");
+  peer.turn("TurnResumed", "Book a table for");
+  peer.turn("EagerEndOfTurn", "Book a table for two.");
   peer.turn("EndOfTurn", "Book a table for two.");
   await received.event("end_of_turn");
   assert.deepEqual(received.events, [
     { kind: "partial", text: "book a" },
     { kind: "partial", text: "Book a table" },
     { kind: "partial", text: "Book a table for" },
+    { kind: "end_of_turn_likely" },
     { kind: "partial", text: "Book a table for two." },
+    { kind: "end_of_turn_likely" },
     final("Book a table for two."),
     { kind: "end_of_turn" },
   ]);

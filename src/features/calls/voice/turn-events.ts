@@ -28,6 +28,7 @@ export type TurnEvent =
   | { kind: "partial"; text: string }
   | { kind: "final"; text: string }
   | { kind: "end_of_turn" }
+  | { kind: "end_of_turn_likely" }
   | { kind: "dtmf"; digit: string }
   /** The first audio of what the assistant says is queued. */
   | { kind: "audio_started" }

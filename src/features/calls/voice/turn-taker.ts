@@ -79,6 +79,8 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "end_of_turn":
       if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
       return;
+    case "end_of_turn_likely":
+      return prepare(draft, said(draft));
     case "dtmf":
     case "held":
       return void timers(draft, event);
@@ -299,7 +301,10 @@ function settleTurn(draft: Draft): void {
   if (!state.hasTurn || state.isTalking) return;
   if (isFinalDue(draft)) return;
   const text = said(draft);
-  if (state.unvoicedMs < patienceMs(draft, text) && text !== "") return prepare(draft, text);
+  if (state.unvoicedMs < patienceMs(draft, text) && text !== "") {
+    if (state.partial === "") prepare(draft, text);
+    return;
+  }
   if (text === "") {
     // Noise, or words nobody understood.
     forgetTurn(draft);
@@ -311,8 +316,8 @@ function settleTurn(draft: Draft): void {
 /** The answer is begun while patience is still needed: nothing of it is heard before. */
 function prepare(draft: Draft, text: string): void {
   const { state, settings, actions } = draft;
-  const isStable = state.phase === "listening" && state.partial === "" && state.ending === null;
-  if (!settings.isEager || !isStable || state.prepared !== null) return;
+  const mayBegin = settings.isEager && state.phase === "listening" && state.ending === null;
+  if (!mayBegin || text === "" || state.prepared !== null) return;
   if (state.prepares >= PREPARES_MAX) return;
   state.prepares += 1;
   state.prepared = text;

@@ -166,7 +166,8 @@ export class VoiceSession implements CallSession {
         this.#feed({ kind: "final", text: event.text });
         return this.channel.scribe?.customerIsSaying(this.#unanswered());
       case "end_of_turn":
-        return this.#feed({ kind: "end_of_turn" });
+      case "end_of_turn_likely":
+        return this.#feed(event);
       case "replaced":
         this.#detectsTurns = event.detectsTurns;
         return void (this.#turnSettings = this.#turnSettingsOf(this.#settings));

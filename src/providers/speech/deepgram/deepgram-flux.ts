@@ -18,6 +18,8 @@ const CHUNK_MS = 80;
 const STALL_MS = 500;
 const KEEP_ALIVE_MS = 4000;
 const END_THRESHOLD = 0.7;
+/** From here on an answer is worth beginning: half of the published range of the threshold. */
+const LIKELY_THRESHOLD = 0.4;
 const TEXT_CHARS_MAX = 8192;
 
 const TurnInfo = Type.Object({
@@ -25,6 +27,8 @@ const TurnInfo = Type.Object({
   event: Type.Union([
     Type.Literal("StartOfTurn"),
     Type.Literal("Update"),
+    Type.Literal("EagerEndOfTurn"),
+    Type.Literal("TurnResumed"),
     Type.Literal("EndOfTurn"),
   ]),
   transcript: Type.String(),
@@ -50,6 +54,7 @@ function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOpti
     ["encoding", "linear16"],
     ["sample_rate", String(options.rate)],
     ["eot_threshold", String(END_THRESHOLD)],
+    ["eager_eot_threshold", String(LIKELY_THRESHOLD)],
   ];
   // The models of one language refuse the hint.
   const languages = options.languages.length > 1 ? options.languages : [options.language];
@@ -136,9 +141,11 @@ class FluxStream implements TranscriberStream {
     if (!this.#isOpen) return;
     const fresh = withoutWords(text, this.#wordsTold);
     if (event === "EndOfTurn") return this.#turnEnded(fresh, languages?.[0]);
-    if (fresh === this.#partial) return;
-    this.#partial = fresh;
-    this.#publish({ kind: "partial", text: fresh });
+    if (fresh !== this.#partial) {
+      this.#partial = fresh;
+      this.#publish({ kind: "partial", text: fresh });
+    }
+    if (event === "EagerEndOfTurn" && this.#isOpen) this.#publish({ kind: "end_of_turn_likely" });
   }
 
   #turnEnded(fresh: string, language?: string): void {

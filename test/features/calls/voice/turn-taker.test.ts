@@ -328,6 +328,22 @@ test("[VL188] a reply is asked for at the first final, and is the reply when pat
   assert.equal(talk.of("discard").length, 0);
 });
 
+test("[VL188] a recogniser that expects the end has the reply asked for before its final", () => {
+  const talk = createTalk({ isEager: true, detectsTurns: true });
+  talk.voice(600);
+  talk.partial("What about");
+  talk.feed({ kind: "end_of_turn_likely" });
+  talk.partial("What about Sunday");
+  talk.feed({ kind: "end_of_turn_likely" });
+  const likelyMs = talk.nowMs();
+  talk.final("What about Sunday");
+  talk.feed({ kind: "end_of_turn" });
+  assert.deepEqual(talk.of("prepare").map(({ text }) => text), ["What about", "What about Sunday"]);
+  assert.equal(talk.of("discard").length, 1);
+  assert.deepEqual(talk.of("reply").map(({ text, atMs }) => [text, atMs]),
+    [["What about Sunday", likelyMs]]);
+});
+
 test("[VL188] who goes on has it discarded, and is answered to all of it; three times a turn at most", () => {
   const talk = createTalk({ isEager: true });
   for (const word of ["one", "two", "three", "four", "five"]) {
