@@ -91,6 +91,7 @@ test("[ST3] what is swapped as a whole is imported in its own place only", () =>
     "sqlite-vec": /^src\/storage\/engines\/sqlite\//,
     "uWebSockets.js": /^src\/edge\/http\/(server|response|socket)\.ts$/,
     "prom-client": /^src\/base\/core\/metrics\.ts$/,
+    "@nats-io/transport-node": /^src\/cluster\/wires\//,
     piscina: /^(src\/features\/tools\/threads|workers\/extractor)\.ts$/,
     preact: /^src\/ui\//,
   };

@@ -12,6 +12,7 @@ import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
+import { openWire } from "./wire.ts";
 
 /** Where the server is reached once it listens. */
 export interface Reached {
@@ -37,8 +38,8 @@ export async function createApp(
   writing = startThreadWriter(options.config.PARLEY_DATA_DIR, options.config.PARLEY_WRITES_MAX),
 ): Promise<App> {
   const { config, log, system } = options;
-  const [storage, hosted] = await Promise.all([
-    openStorage(config.PARLEY_DATA_DIR, writing), createHostedLines(options),
+  const [storage, hosted, wire] = await Promise.all([
+    openStorage(config.PARLEY_DATA_DIR, writing), createHostedLines(options), openWire(options),
   ]);
   const features = createFeatures(options, storage, hosted);
   await features.conversations.recover();
@@ -64,7 +65,7 @@ export async function createApp(
     listen: () => start(parts, mounted, lateCalls),
     close: () => {
       isDraining = true;
-      return (stopping ??= stop(parts, timers));
+      return (stopping ??= stop(parts, timers).then(() => wire?.close()));
     },
   };
 }

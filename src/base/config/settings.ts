@@ -1,8 +1,8 @@
 // Every environment variable: type, default, description; those that bound something are in
 // bounds.ts. Read by config.ts.
 import {
-  address, addresses, asteriskEndpoint, asteriskName, carrierRates, countries, dollars, ed25519Key,
-  file, iceUrls, integer, list, networks, numberPrices, oneOf, onOff, origins, plans, portRange,
+  address, addresses, asteriskEndpoint, carrierRates, countries, dollars, ed25519Key, file, iceUrls,
+  integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName, plans, portRange,
   region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
@@ -40,6 +40,14 @@ export const SETTINGS = {
   }),
   PARLEY_DATA_DIR: setting({
     default: "data/local", description: "Folder of the database and the generated secret", parse: text,
+  }),
+  PARLEY_NATS_URL: setting<string | null>({
+    default: null, description: "NATS server (several: separated by commas) that joins the nodes of one database, e.g. nats://127.0.0.1:4222",
+    parse: natsUrl, secret: true,
+  }),
+  PARLEY_CLUSTER: setting({
+    default: "parley", description: "Name of the nodes that belong together, where a NATS server serves others too",
+    parse: plainName,
   }),
   PARLEY_SECRET: setting<string | null>({
     default: null, description: "Key for secrets at rest; generated into the data folder when absent",
@@ -310,11 +318,11 @@ export const SETTINGS = {
   }),
   PARLEY_ASTERISK_APP: setting({
     default: "parley", description: "Stasis application, and context of transfers in its dialplan; one for each server",
-    parse: asteriskName,
+    parse: plainName,
   }),
   PARLEY_ASTERISK_MEDIA: setting({
     default: "parley", description: "Entry of its websocket_client.conf that leads here, to /carriers/asterisk/media",
-    parse: asteriskName,
+    parse: plainName,
   }),
   PARLEY_NUMBER_GRACE_DAYS: setting({
     default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",

@@ -32,6 +32,10 @@ export const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (valu
   values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
 export const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
+export const natsUrl: Parse<string | null> = (value) =>
+  value.split(",").every((one) => /^(?:nats|tls):\/\/[^/\s]+$/.test(one) && URL.canParse(one))
+    ? value
+    : problem("must be nats:// or tls:// and an address, or several separated by commas");
 export const region: Parse<string | null> = (value) =>
   /^[a-z0-9-]{1,63}$/i.test(value) ? value : problem("must be the name of a region");
 export const file: Parse<string | null> = (value) =>
@@ -135,7 +139,7 @@ export const asteriskEndpoint: Parse<string | null> = (value) =>
     : problem("must be a technology and what it dials, such as PJSIP/{number}@trunk");
 
 /** It becomes part of names at Asterisk. */
-export const asteriskName: Parse<string> = (value) =>
+export const plainName: Parse<string> = (value) =>
   /^[A-Za-z0-9][\w-]{0,39}$/.test(value)
     ? value
     : problem("must be at most 40 letters, digits, - and _");

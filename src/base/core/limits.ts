@@ -211,6 +211,14 @@ export const LIMITS = {
   checkpointMs: 30 * SECOND_MS,
   keyLastUsedFlushMs: 30 * SECOND_MS,
 
+  // Between nodes
+  /** From one look for a NATS server to the next, while there is none. */
+  wireRetryMs: 250,
+  wireConnectMs: 5 * SECOND_MS,
+  wirePingMs: 5 * SECOND_MS,
+  /** NATS takes 1 MiB where nothing else is set. */
+  wireMessageBytesMax: 1000 * 1024,
+
   // Stopping
   drainRepliesMs: 25 * SECOND_MS,
   /** For requests other than turns that were taken on before the stop. */

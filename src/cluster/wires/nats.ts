@@ -1,0 +1,178 @@
+// The wire over NATS. It is there at once and down until a server answers; it reconnects for ever.
+// What is published while it is down is gone: nothing gathers. Loaded where PARLEY_NATS_URL is set.
+import {
+  connect, errors, type NatsConnection, type Subscription,
+} from "@nats-io/transport-node";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import { WireFault, type Wire } from "#cluster/wire.ts";
+
+interface NatsWireOptions {
+  /** `nats://` or `tls://` addresses, separated by commas; names and passwords may stand in them. */
+  url: string;
+  /** The name of the cluster: what all subjects begin with. */
+  cluster: string;
+  system: System;
+  log: Logger;
+}
+
+type Hear = Parameters<Wire["subscribe"]>[1];
+
+interface Heard {
+  subject: string;
+  hear: Hear;
+  /** Null until there was a connection. */
+  subscription: Subscription | null;
+}
+
+/** The connection as far as it is there, with what is told when it comes and goes. */
+class Link {
+  connection: NatsConnection | null = null;
+  state: "up" | "down" = "down";
+  isClosed = false;
+  readonly told = new Set<(state: "up" | "down") => void>();
+  /** Ends what waits for an answer. */
+  readonly waiting = new Set<(fault: WireFault) => void>();
+  readonly #options: NatsWireOptions;
+  readonly #onConnection: (connection: NatsConnection) => void;
+  #retry: Timer | null = null;
+  #isLogged = false;
+
+  constructor(options: NatsWireOptions, onConnection: (connection: NatsConnection) => void) {
+    this.#options = options;
+    this.#onConnection = onConnection;
+  }
+
+  /** Never rejects. */
+  async open(): Promise<void> {
+    const { url, cluster, system, log } = this.#options;
+    try {
+      const connection = await connect({
+        ...optionsOf(url), name: `parley ${cluster}`,
+        // Who publishes knows; and a node asks itself by a function call.
+        noEcho: true,
+        maxReconnectAttempts: -1, reconnectTimeWait: LIMITS.wireRetryMs, ignoreAuthErrorAbort: true,
+        pingInterval: LIMITS.wirePingMs, timeout: LIMITS.wireConnectMs, noAsyncTraces: true,
+      });
+      if (this.isClosed) return await connection.close();
+      this.connection = connection;
+      this.#onConnection(connection);
+      this.#change("up");
+      void this.#follow(connection);
+    } catch (error) {
+      if (this.isClosed) return;
+      if (!this.#isLogged) log.warn({ err: error }, "NATS is out of reach");
+      this.#isLogged = true;
+      this.#retry = system.after(LIMITS.wireRetryMs, () => void this.open());
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.#retry?.cancel();
+    this.#change("down");
+    this.told.clear();
+    await this.connection?.close();
+  }
+
+  async #follow(connection: NatsConnection): Promise<void> {
+    for await (const { type } of connection.status()) {
+      if (type === "disconnect") this.#change("down");
+      else if (type === "reconnect") this.#change("up");
+    }
+  }
+
+  #change(to: "up" | "down"): void {
+    if (this.state === to) return;
+    this.state = to;
+    if (!this.isClosed) this.#options.log.info({ state: to }, "the wire between nodes");
+    if (to === "down") for (const give of [...this.waiting]) give(new WireFault("down"));
+    for (const told of [...this.told]) told(to);
+  }
+}
+
+/** NATS reads name and password from its own options, not from an address. */
+function optionsOf(url: string): { servers: string[]; user?: string; pass?: string; token?: string } {
+  const urls = url.split(",").map((one) => new URL(one.trim()));
+  const servers = urls.map(({ protocol, host }) => `${protocol}//${host}`);
+  const { username, password } = urls[0] ?? { username: "", password: "" };
+  const [user, pass] = [username, password].map(decodeURIComponent);
+  if (!user) return { servers };
+  return pass ? { servers, user, pass } : { servers, token: user };
+}
+
+function faultOf(error: unknown): WireFault {
+  const causes = [error, (error as Error).cause];
+  const isA = (kind: new (...given: never[]) => Error): boolean =>
+    causes.some((cause) => cause instanceof kind);
+  if (isA(errors.NoRespondersError)) return new WireFault("nobody", { cause: error });
+  return new WireFault(isA(errors.TimeoutError) ? "late" : "down", { cause: error });
+}
+
+export function openNatsWire(options: NatsWireOptions): Wire {
+  const { cluster, log } = options;
+  const all = new Set<Heard>();
+  const subjectOf = (subject: string): string => `${cluster}.${subject}`;
+  /** NATS ends the connection of whoever sends more than it takes. */
+  const fits = (subject: string, data: Uint8Array): boolean => {
+    if (data.byteLength <= LIMITS.wireMessageBytesMax) return true;
+    log.warn({ subject, bytes: data.byteLength }, "a message is too large for the wire");
+    return false;
+  };
+  const begin = (connection: NatsConnection, heard: Heard): void => {
+    heard.subscription = connection.subscribe(subjectOf(heard.subject), {
+      callback: (error, message) => {
+        if (error) return log.warn({ err: error, subject: heard.subject }, "NATS refuses a subject");
+        const reply = message.reply
+          ? (data: Uint8Array) => void (fits(heard.subject, data) && message.respond(data))
+          : null;
+        heard.hear(message.data, reply);
+      },
+    });
+  };
+  const link = new Link(options, (connection) => {
+    for (const heard of all) begin(connection, heard);
+  });
+  void link.open();
+
+  return {
+    publish: (subject, data) => {
+      if (link.state === "down" || !fits(subject, data)) return;
+      link.connection?.publish(subjectOf(subject), data);
+    },
+    subscribe: (subject, hear) => {
+      const heard: Heard = { subject, hear, subscription: null };
+      all.add(heard);
+      if (link.connection && !link.isClosed) begin(link.connection, heard);
+      return () => {
+        if (!all.delete(heard) || link.isClosed) return;
+        heard.subscription?.unsubscribe();
+      };
+    },
+    request: (subject, data, timeoutMs) => new Promise((resolve, reject) => {
+      const { connection } = link;
+      if (link.state === "down" || !connection || !fits(subject, data)) {
+        return reject(new WireFault("down"));
+      }
+      const fail = (fault: WireFault): void => {
+        link.waiting.delete(fail);
+        reject(fault);
+      };
+      link.waiting.add(fail);
+      connection.request(subjectOf(subject), data, { timeout: Math.max(1, timeoutMs) }).then(
+        (answer) => {
+          link.waiting.delete(fail);
+          resolve(answer.data);
+        },
+        (error: unknown) => fail(faultOf(error)));
+    }),
+    state: () => link.state,
+    onState: (changed) => {
+      link.told.add(changed);
+      return () => void link.told.delete(changed);
+    },
+    close: () => link.close(),
+  };
+}

@@ -1,0 +1,203 @@
+// What every wire between nodes does, whichever it is: in one process, and over a real NATS server
+// that is killed and started again in the middle.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WireFault, type Wire } from "#cluster/wire.ts";
+import { createMemoryWires } from "#support/memory-wires.ts";
+import { openNatsWire } from "#cluster/wires/nats.ts";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import { startNats, withoutNats } from "#support/nats.ts";
+
+const system = createSystem();
+/** A program that only waits for an answer that never comes would end. */
+const awake = setInterval(() => undefined, 1000);
+after(() => clearInterval(awake));
+const log = createLogger("silent");
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const textOf = (data: Uint8Array): string => new TextDecoder().decode(data);
+
+interface Hub {
+  connect(cluster: string): Wire;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const inMemory = async (): Promise<Hub> => {
+  const wires = new Map<string, ReturnType<typeof createMemoryWires>>();
+  return {
+    connect: (cluster) => {
+      const one = wires.get(cluster) ?? createMemoryWires(system);
+      wires.set(cluster, one);
+      return one.connect();
+    },
+    stop: async () => wires.forEach((one) => one.stop()),
+    start: async () => wires.forEach((one) => one.start()),
+    close: async () => undefined,
+  };
+};
+
+const overNats = async (): Promise<Hub> => {
+  const server = await startNats();
+  return {
+    connect: (cluster) => openNatsWire({ url: server.url, cluster, system, log }),
+    stop: server.kill, start: server.start, close: server.kill,
+  };
+};
+
+const until = async (isSo: () => boolean): Promise<void> => {
+  while (!isSo()) await sleep(2);
+};
+const reasonOf = async (asked: Promise<unknown>): Promise<string> => {
+  try {
+    await asked;
+    return "answered";
+  } catch (error) {
+    assert.ok(error instanceof WireFault, String(error));
+    return error.reason;
+  }
+};
+
+for (const { name, open, skip } of [
+  { name: "memory", open: inMemory, skip: false as const },
+  { name: "NATS", open: overNats, skip: withoutNats },
+]) {
+  const on = async (run: (hub: Hub, connect: (cluster?: string) => Promise<Wire>) => Promise<void>) => {
+    const hub = await open();
+    const wires: Wire[] = [];
+    try {
+      await run(hub, async (cluster = "blue") => {
+        const wire = hub.connect(cluster);
+        wires.push(wire);
+        await until(() => wire.state() === "up");
+        return wire;
+      });
+    } finally {
+      for (const wire of wires) await wire.close();
+      await hub.close();
+    }
+  };
+  /** Publishes until the first arrives: a subscription takes effect when the server has read it. */
+  const arrives = async (from: Wire, to: Wire, subject: string): Promise<void> => {
+    let heard = 0;
+    const end = to.subscribe(subject, () => (heard += 1));
+    while (heard === 0) {
+      from.publish(subject, bytes("?"));
+      await sleep(5);
+    }
+    end();
+  };
+
+  test(`[WI5] ${name}: what one node publishes every other one that listens hears, in order and whole`, { skip }, () =>
+    on(async (_hub, connect) => {
+      const [a, b, c] = [await connect(), await connect(), await connect()];
+      const heard: Record<string, string[]> = { a: [], b: [], c: [], other: [] };
+      for (const [who, wire] of Object.entries({ a, b, c })) {
+        wire.subscribe("talk.1", (data, reply) => {
+          assert.equal(reply, null);
+          heard[who]?.push(textOf(data));
+        });
+      }
+      c.subscribe("talk.2", (data) => heard.other?.push(textOf(data)));
+      await arrives(a, b, "talk.0");
+      await arrives(a, c, "talk.0");
+      const large = "ä".repeat(250_000);
+      const said = [...Array.from({ length: 300 }, (_, index) => String(index)), large];
+      const data = bytes(said[0] ?? "");
+      a.publish("talk.1", data);
+      data.fill(0);
+      for (const one of said.slice(1)) a.publish("talk.1", bytes(one));
+      await until(() => heard.b?.length === said.length && heard.c?.length === said.length);
+      assert.deepEqual([heard.b?.slice(1), heard.c?.slice(1)], [said.slice(1), said.slice(1)]);
+      assert.deepEqual([heard.a, heard.other], [[], []], "not itself, and no other subject");
+    }));
+
+  test(`[WI1] ${name}: a question has one answer, or fails at once where nobody is there, else in its time`, { skip }, () =>
+    on(async (_hub, connect) => {
+      const [a, b] = [await connect(), await connect()];
+      const end = b.subscribe("ask.2", (data, reply) => {
+        if (textOf(data) !== "nothing") reply?.(bytes(`${textOf(data)}!`));
+      });
+      await arrives(a, b, "talk.0");
+      const answers = await Promise.all(Array.from({ length: 100 }, async (_, index) =>
+        textOf(await a.request("ask.2", bytes(String(index)), 5000))));
+      assert.deepEqual(answers, Array.from({ length: 100 }, (_, index) => `${index}!`));
+      const startedMs = system.monotonicMs();
+      assert.equal(await reasonOf(a.request("ask.3", bytes("?"), 60_000)), "nobody");
+      assert.ok(system.monotonicMs() - startedMs < 30_000);
+      assert.equal(await reasonOf(a.request("ask.2", bytes("nothing"), 30)), "late");
+      end();
+      end();
+      await arrives(a, b, "talk.0");
+      assert.equal(await reasonOf(a.request("ask.2", bytes("?"), 60_000)), "nobody");
+    }));
+
+  test(`[WI2] ${name}: down it says so, ends what waits and loses what is published; then it goes on by itself`, { skip }, () =>
+    on(async (hub, connect) => {
+      const [a, b] = [await connect(), await connect()];
+      const states: string[] = [];
+      const endState = a.onState((state) => states.push(state));
+      const heard: string[] = [];
+      b.subscribe("talk.1", (data) => heard.push(textOf(data)));
+      b.subscribe("ask.2", (data, reply) => textOf(data) === "?" && reply?.(bytes("here")));
+      await arrives(a, b, "talk.0");
+      const waiting = reasonOf(a.request("ask.2", bytes("never"), 60_000));
+      await hub.stop();
+      assert.equal(await waiting, "down");
+      await until(() => a.state() === "down" && b.state() === "down");
+      assert.equal(await reasonOf(a.request("ask.2", bytes("?"), 60_000)), "down");
+      a.publish("talk.1", bytes("lost"));
+      const during: string[] = [];
+      const endDuring = b.subscribe("talk.2", (data) => during.push(textOf(data)));
+      await hub.start();
+      await until(() => a.state() === "up" && b.state() === "up");
+      await arrives(a, b, "talk.0");
+      a.publish("talk.1", bytes("kept"));
+      a.publish("talk.2", bytes("new"));
+      await until(() => heard.length > 0 && during.length > 0);
+      assert.deepEqual([heard, during, states], [["kept"], ["new"], ["down", "up"]]);
+      endState();
+      endDuring();
+      assert.equal(textOf(await a.request("ask.2", bytes("?"), 5000)), "here");
+    }));
+
+  test(`[WI3] ${name}: clusters of other names do not hear one another, and a wire that is closed hears nothing`, { skip }, () =>
+    on(async (_hub, connect) => {
+      const [a, b, green] = [await connect(), await connect(), await connect("green")];
+      const heard: string[] = [];
+      green.subscribe("talk.1", () => heard.push("green"));
+      b.subscribe("talk.1", () => heard.push("b"));
+      await arrives(a, b, "talk.0");
+      a.publish("talk.1", bytes("?"));
+      await until(() => heard.length > 0);
+      await b.close();
+      await b.close();
+      assert.deepEqual([b.state(), await reasonOf(b.request("ask.1", bytes("?"), 50))], ["down", "down"]);
+      a.publish("talk.1", bytes("?"));
+      b.publish("talk.1", bytes("?"));
+      await sleep(30);
+      assert.deepEqual(heard, ["b"]);
+    }));
+}
+
+test("[WI4] a wire whose server is not there yet takes subscriptions, and is up when the server is", { skip: withoutNats }, async () => {
+  const server = await startNats();
+  await server.kill();
+  const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
+  assert.ok(a && b);
+  const heard: string[] = [];
+  b.subscribe("talk.1", (data) => heard.push(textOf(data)));
+  await sleep(50);
+  assert.equal(a.state(), "down");
+  await server.start();
+  await until(() => a.state() === "up" && b.state() === "up");
+  while (heard.length === 0) {
+    a.publish("talk.1", bytes("!"));
+    await sleep(5);
+  }
+  await a.close();
+  await b.close();
+  await server.kill();
+});
