@@ -1,12 +1,12 @@
 // The server, from its parts to its end: what it is made of, what it does by the clock, how it
 // starts and how it stops. Called by serve.ts, the command line and the tests.
+import { createNotices, type Notices } from "#cluster/notices.ts";
 import { tlsFilesOf } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
 import { DAY_MICROS, nextTurn, wait, type Timer } from "#core/system.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { listeningOrigin } from "#http/origins.ts";
 import { createHttpServer } from "#http/server.ts";
-import { watchForeignCommits } from "#realtime/foreign-commits.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
@@ -56,7 +56,9 @@ export async function createApp(
   });
   const parts: Parts = { ...options, storage, features, server, draining: () => isDraining };
   const mounted = mount(parts);
-  const timers = await startTimers(parts);
+  const timers = startTimers(parts);
+  const { events } = storage;
+  const notices = createNotices({ bus: features.bus, events, wire, system, log });
 
   let stopping: Promise<void> | null = null;
   return {
@@ -65,7 +67,7 @@ export async function createApp(
     listen: () => start(parts, mounted, lateCalls),
     close: () => {
       isDraining = true;
-      return (stopping ??= stop(parts, timers).then(() => wire?.close()));
+      return (stopping ??= stop(parts, timers, notices).then(() => wire?.close()));
     },
   };
 }
@@ -77,8 +79,8 @@ interface Timers {
 }
 
 /** Work that comes round by the clock, each kind of it once at a time. */
-async function startTimers({ config, log, system, storage, features }: Parts): Promise<Timers> {
-  const { accounts, bus, calls, conversations, delivery, phoneNumbers } = features;
+function startTimers({ config, log, system, storage, features }: Parts): Timers {
+  const { accounts, calls, conversations, delivery, phoneNumbers } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
   const underWay = new Map<string, Promise<void>>();
@@ -102,8 +104,8 @@ async function startTimers({ config, log, system, storage, features }: Parts): P
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     every(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
     every(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
-    every(LIMITS.foreignCommitPollMs, "a look for others' commits",
-      await watchForeignCommits({ events: storage.events, bus })),
+    // The command line may have written what is to be sent, or evaluated.
+    every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
   ];
   return {
     cancel: () => timers.forEach((timer) => timer.cancel()),
@@ -131,7 +133,9 @@ async function start(
   return { port, sipPort: sip?.port ?? null, url };
 }
 
-async function stop({ system, storage, features, server }: Parts, timers: Timers): Promise<void> {
+async function stop(
+  { system, storage, features, server }: Parts, timers: Timers, notices: Notices,
+): Promise<void> {
   server.stopListening();
   timers.cancel();
   await features.dialler.close();
@@ -148,7 +152,7 @@ async function stop({ system, storage, features, server }: Parts, timers: Timers
   server.close();
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
-    features.phoneNumbers.close(), features.recordings.close(), timers.settled(),
+    features.phoneNumbers.close(), features.recordings.close(), timers.settled(), notices.close(),
   ]);
   await features.modelCatalog.close();
   await storage.close();

@@ -62,21 +62,25 @@ export function createDelivery(options: DeliveryOptions) {
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
   });
   let unwatch = (): void => undefined;
+  let wake = (): void => undefined;
   return {
     webhooks,
     askInbound: createInboundAsk({ store, outbound, signingSecrets, system, log }),
     /** Nothing is sent before it is known where the server is reached: links are absolute. */
     start: (reachedAt: string): void => {
       origin = reachedAt;
-      unwatch = bus.watch(() => {
+      wake = () => {
         relay.wake(null);
         evaluations.wake();
-      });
+      };
+      unwatch = bus.watch(wake);
       evaluations.start();
       relay.start();
     },
+    look: async (): Promise<void> => wake(),
     close: async () => {
       unwatch();
+      wake = () => undefined;
       const closed = relay.close();
       await evaluations.close();
       await closed;

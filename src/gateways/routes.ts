@@ -136,7 +136,7 @@ async function complete(
     const includesUsage = body.stream_options?.include_usage === true;
     const encoder = createChunkEncoder(head, given, count, includesUsage);
     if (sent.kind === "repeated") return options.streams.repeat(sent.result, encoder, headers);
-    const { source } = options.access.streamOf(conversation.uuid);
+    const { source } = options.access.streamOf(conversation);
     return options.streams.watch(
       source, sent.replayed ? { ...sent, events: [] } : sent, encoder, headers);
   }
@@ -215,7 +215,7 @@ function rejoinRoute(options: ProtocolOptions): Route {
     handle: async ({ uuid }) => {
       const live = await conversations.reply(uuid);
       if (!live) return { status: 204, contentType: "text/plain", content: "" };
-      const stream = access.streamOf(uuid);
+      const stream = access.streamOf(await conversations.get(uuid));
       assertRoom(stream);
       const { turnId, baseSequence: fromSequence } = live;
       return uiMessages.rejoin(stream.source, { turnId, fromSequence, events: [] });

@@ -177,15 +177,15 @@ export function createEventLog(reader: Reader): EventLog {
     ORDER BY e.account_sequence LIMIT (@rows + 0)`);
   const ofCall = reader.prepare<object, EventRow>(`${EVENT}
     WHERE e.call_id = +@callId AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
-  const since = reader.prepare<object, AccountEventRow>(`${ACCOUNT_EVENT}
-    WHERE e.id > @id ORDER BY e.id LIMIT (@rows + 0)`);
   const conversation = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM conversations WHERE uuid = @uuid");
   const account = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId");
   const call = reader.prepare<object, { sequence: number }>(
     "SELECT event_sequence AS sequence FROM calls WHERE id = @callId");
-  const newest = reader.prepare<object, { id: number | null }>("SELECT max(id) AS id FROM events");
+  const heads = reader.prepare<object, { id: number; sequence: number }>(`
+    SELECT id, event_sequence AS sequence FROM accounts
+    WHERE ${reader.dialect.among("id", "@accountIds")}`);
   return {
     ofConversation: async (uuid, after, rows) =>
       (await ofConversation.all({ uuid, after, rows })).map(eventFromRow),
@@ -197,8 +197,7 @@ export function createEventLog(reader: Reader): EventLog {
     newestOfCall: async (callId) => (await call.get({ callId }))?.sequence ?? 0,
     newestOfConversation: async (uuid) => (await conversation.get({ uuid }))?.sequence ?? 0,
     newestOfAccount: async (accountId) => (await account.get({ accountId }))?.sequence ?? 0,
-    since: async (id, rows) =>
-      (await since.all({ id, rows })).flatMap(accountEventsFromRow),
-    newestId: async () => (await newest.get({}))?.id ?? 0,
+    heads: async (accountIds) =>
+      new Map((await heads.all({ accountIds })).map(({ id, sequence }) => [id, sequence])),
   };
 }

@@ -64,7 +64,9 @@ for (const { name, open, skip } of [
   { name: "memory", open: inMemory, skip: false as const },
   { name: "NATS", open: overNats, skip: withoutNats },
 ]) {
-  const on = async (run: (hub: Hub, connect: (cluster?: string) => Promise<Wire>) => Promise<void>) => {
+  const on = async (
+    run: (hub: Hub, connect: (cluster?: string) => Promise<Wire>) => Promise<void>,
+  ) => {
     const hub = await open();
     const wires: Wire[] = [];
     try {

@@ -81,7 +81,7 @@ function createLateSource(talk: Talk, rowsMax: number) {
     return new Promise((resolve) => waiting.push(() => resolve(value())));
   };
   const source: StreamSource = {
-    topic,
+    topic, accountId: 1,
     newest: () => answer(() => talk.events.length),
     after: (sequence, rows) =>
       answer(() => talk.events.slice(sequence, sequence + Math.min(rows, rowsMax))),
@@ -99,7 +99,7 @@ function createLateSource(talk: Talk, rowsMax: number) {
 }
 
 const atOnce = (talk: Talk): StreamSource => ({
-  topic,
+  topic, accountId: 1,
   newest: async () => talk.events.length,
   after: async (sequence, rows) => talk.events.slice(sequence, sequence + rows),
   sequenceOf: ({ sequence }) => sequence,

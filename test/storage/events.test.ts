@@ -24,8 +24,8 @@ const event = (id: number): CommittedEvent => ({
 test("[EV8] whatever order commands of one commit are answered in, events are published by number", async () => {
   const bus = createMemoryBus();
   const seen: number[] = [];
-  let commits = 0;
-  bus.watch(() => (commits += 1));
+  const commits: number[][] = [];
+  bus.watch((events) => commits.push(events.map(({ id }) => id)));
   bus.subscribe(accountTopic(1), (notice) => {
     if (notice.kind === "committed") seen.push(notice.event.id);
   });
@@ -39,10 +39,7 @@ test("[EV8] whatever order commands of one commit are answered in, events are pu
       .then(() => process.nextTick(committed));
   }));
   assert.deepEqual(seen, [1, 2, 3]);
-  assert.equal(commits, 1);
-  assert.equal(bus.committed(), 3);
-  bus.publishCommitted([event(4), { ...event(4), accountSequence: 5 }]);
-  assert.equal(bus.committed(), 4, "rows are counted, of which one may stand for two events");
+  assert.deepEqual(commits, [[1, 2, 3]]);
 });
 
 test("[WH13] webhooks of an endpoint come by number; catching up from the newest loses nothing", async () => {

@@ -127,7 +127,6 @@ export const LIMITS = {
   streamTicketsMax: 10_000,
   streamsPerConversationMax: 100,
   streamsPerAccountMax: 200,
-  foreignCommitPollMs: SECOND_MS,
 
   // Calls
   /** How far the billed time of a call in progress may be behind when the process dies. */
@@ -211,7 +210,14 @@ export const LIMITS = {
   checkpointMs: 30 * SECOND_MS,
   keyLastUsedFlushMs: 30 * SECOND_MS,
 
-  // Between nodes
+  // Between nodes, and with the command line
+  foreignCommitPollMs: SECOND_MS,
+  /** The same while there is no wire. */
+  wireDownPollMs: 250,
+  /** Until the log is read for a number that is missing. */
+  noticeGapMs: 20,
+  /** Events of one commit that go over the wire; of more, only the numbers. */
+  noticeBytesMax: 512 * 1024,
   /** From one look for a NATS server to the next, while there is none. */
   wireRetryMs: 250,
   wireConnectMs: 5 * SECOND_MS,

@@ -4,12 +4,14 @@ import { accountTopic, callTopic, conversationTopic, type CommittedEvent, type T
 
 /**
  * `committed`: a row was committed. `live`: the reply in flight grew or changed state. `passing`:
- * something that is in no log and may be missed.
+ * something that is in no log and may be missed, of a call of the account.
  */
 export type Notice =
   | { kind: "committed"; event: CommittedEvent }
   | { kind: "live" }
-  | { kind: "passing"; type: "transcript_delta"; members: object };
+  | { kind: "passing"; accountId: number; type: "transcript_delta"; members: object }
+  /** Another node may have committed something nobody here was notified of: the log knows. */
+  | { kind: "missed" };
 
 export interface EventBus {
   /** Calls every listener of the topic before it returns; a listener must not throw. */
@@ -21,24 +23,49 @@ export interface EventBus {
    * the log.
    */
   publishCommitted(events: CommittedEvent[]): void;
-  /** Returns an idempotent function that ends the subscription. */
-  subscribe(topic: Topic, listener: (notice: Notice) => void): () => void;
+  /**
+   * Returns an idempotent function that ends the subscription. Commits of other nodes are heard
+   * where the account is named; absent, it is that of an account's topic.
+   */
+  subscribe(topic: Topic, listener: (notice: Notice) => void, accountId?: number): () => void;
   /** The listener is notified after events were published, whatever their topics. */
-  watch(listener: () => void): () => void;
+  watch(listener: (events: readonly CommittedEvent[]) => void): () => void;
+  /** The listener hears every notice of a topic that is no commit, before the topic's listeners. */
+  tap(listener: (topic: Topic, notice: Notice) => void): () => void;
+  /** The listener hears of the first listener of a topic, and of the end of the last. */
+  onInterest(listener: (interest: Interest) => void): () => void;
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
-  /** Rows of the log published so far; distinguishes this process's commits from another's. */
-  committed(): number;
+}
+
+interface Interest {
+  topic: Topic;
+  /** Null: commits of other nodes are not waited for. */
+  accountId: number | null;
+  isWatched: boolean;
+}
+
+const accountOf = (topic: Topic): number | null =>
+  topic.startsWith("account:") ? Number(topic.slice("account:".length)) : null;
+
+interface Listened {
+  accountId: number | null;
+  listeners: Set<(notice: Notice) => void>;
 }
 
 export function createMemoryBus(): EventBus {
-  const topics = new Map<Topic, Set<(notice: Notice) => void>>();
-  const watchers = new Set<() => void>();
-  let committed = 0;
+  const topics = new Map<Topic, Listened>();
+  const watchers = new Set<(events: readonly CommittedEvent[]) => void>();
+  const taps = new Set<(topic: Topic, notice: Notice) => void>();
+  const curious = new Set<(interest: Interest) => void>();
   let waiting: CommittedEvent[] = [];
   const publish: EventBus["publish"] = (topic, notice) => {
-    const listeners = topics.get(topic);
-    if (listeners) for (const listener of [...listeners]) listener(notice);
+    if (notice.kind !== "committed") for (const tap of taps) tap(topic, notice);
+    const listened = topics.get(topic);
+    if (listened) for (const listener of [...listened.listeners]) listener(notice);
+  };
+  const tellInterest = (topic: Topic, accountId: number | null, isWatched: boolean): void => {
+    for (const one of [...curious]) one({ topic, accountId, isWatched });
   };
   const publishWaiting = (): void => {
     const events = waiting.sort((a, b) => a.id - b.id || a.accountSequence - b.accountSequence);
@@ -49,13 +76,12 @@ export function createMemoryBus(): EventBus {
       if (event.callId !== null) publish(callTopic(event.callId), notice);
       publish(accountTopic(event.accountId), notice);
     }
-    for (const watcher of [...watchers]) watcher();
+    for (const watcher of [...watchers]) watcher(events);
   };
   return {
     publish,
     publishCommitted: (events) => {
       if (events.length === 0) return;
-      committed += new Set(events.map(({ id }) => id)).size;
       // A next tick runs after every promise the commit has settled was followed up.
       if (waiting.length === 0) process.nextTick(publishWaiting);
       waiting.push(...events);
@@ -64,16 +90,30 @@ export function createMemoryBus(): EventBus {
       watchers.add(listener);
       return () => void watchers.delete(listener);
     },
-    subscribe(topic, listener) {
-      const listeners = topics.get(topic) ?? new Set();
-      listeners.add(listener);
-      topics.set(topic, listeners);
+    tap: (listener) => {
+      taps.add(listener);
+      return () => void taps.delete(listener);
+    },
+    onInterest: (listener) => {
+      curious.add(listener);
+      return () => void curious.delete(listener);
+    },
+    subscribe(topic, listener, accountId) {
+      const known = topics.get(topic);
+      const listened = known
+        ?? { accountId: accountId ?? accountOf(topic), listeners: new Set() };
+      listened.listeners.add(listener);
+      if (!known) {
+        topics.set(topic, listened);
+        tellInterest(topic, listened.accountId, true);
+      }
       return () => {
-        listeners.delete(listener);
-        if (listeners.size === 0 && topics.get(topic) === listeners) topics.delete(topic);
+        listened.listeners.delete(listener);
+        if (listened.listeners.size > 0 || topics.get(topic) !== listened) return;
+        topics.delete(topic);
+        tellInterest(topic, listened.accountId, false);
       };
     },
-    listeners: (topic) => topics.get(topic)?.size ?? 0,
-    committed: () => committed,
+    listeners: (topic) => topics.get(topic)?.listeners.size ?? 0,
   };
 }

@@ -13,7 +13,6 @@ export interface EventLog {
   newestOfConversation(conversationUuid: string): Promise<number>;
   newestOfCall(callId: number): Promise<number>;
   newestOfAccount(accountId: number): Promise<number>;
-  /** Events of any topic committed after the event `id`, whoever wrote them. */
-  since(id: number, rows: number): Promise<CommittedEvent[]>;
-  newestId(): Promise<number>;
+  /** Newest sequence of each of the accounts that is there. */
+  heads(accountIds: readonly number[]): Promise<Map<number, number>>;
 }

@@ -94,7 +94,9 @@ class Link {
 }
 
 /** NATS reads name and password from its own options, not from an address. */
-function optionsOf(url: string): { servers: string[]; user?: string; pass?: string; token?: string } {
+function optionsOf(
+  url: string,
+): { servers: string[]; user?: string; pass?: string; token?: string } {
   const urls = url.split(",").map((one) => new URL(one.trim()));
   const servers = urls.map(({ protocol, host }) => `${protocol}//${host}`);
   const { username, password } = urls[0] ?? { username: "", password: "" };

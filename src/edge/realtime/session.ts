@@ -13,6 +13,8 @@ import { committedFrame, deltaFrame, eventData, makeFrame, type Frame, type Posi
 
 export interface StreamSource {
   topic: Topic;
+  /** The owner of the topic. */
+  accountId: number;
   newest(): Promise<number>;
   after(sequence: number, rows: number): Promise<CommittedEvent[]>;
   sequenceOf(event: CommittedEvent): number;
@@ -113,7 +115,7 @@ export class Session {
     this.#begins = options.start.begins;
     this.#unsubscribe = options.bus.subscribe(options.source.topic, (notice) => {
       if (!this.#congested) this.#hear(notice);
-    });
+    }, options.source.accountId);
   }
 
   get position(): Position {
@@ -207,6 +209,7 @@ export class Session {
       case "begin":
         return this.#begin();
       case "pump":
+      case "missed":
         return this.#pump();
       case "committed": {
         const sequence = this.#source.sequenceOf(heard.event);

@@ -257,6 +257,7 @@ function streamOf(
     sessionsMax: streamsMax,
     source: {
       topic: accountTopic(accountId),
+      accountId,
       newest: () => events.newestOfAccount(accountId),
       after: (sequence, rows) => events.ofAccount(accountId, sequence, rows),
       sequenceOf: (event) => event.accountSequence,

@@ -172,7 +172,8 @@ export function createCalls(options: CallsOptions) {
     ): void => {
       const sender = speaker === "assistant" ? "bot" : "human";
       const notice = {
-        kind: "passing", type: "transcript_delta", members: { call_id: id, sender, text },
+        kind: "passing", accountId, type: "transcript_delta",
+        members: { call_id: id, sender, text },
       } as const;
       bus.publish(callTopic(id), notice);
       bus.publish(accountTopic(accountId), notice);

@@ -94,6 +94,7 @@ async function streamOf(
     sessionsMax: options.streamsMax,
     source: {
       topic: callTopic(callId),
+      accountId,
       newest: () => events.newestOfCall(callId),
       after: (sequence, rows) => events.ofCall(callId, sequence, rows),
       sequenceOf: (event) => event.sequence,

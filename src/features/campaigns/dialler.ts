@@ -96,6 +96,7 @@ function waitMs(system: System, until: Instant | null): number {
 function createWatch({ bus }: DiallerOptions, wake: () => void) {
   const ends = new Map<number, () => void>();
   const hear = (notice: Notice): void => {
+    if (notice.kind === "missed") wake();
     if (notice.kind !== "committed") return;
     const { type, json } = notice.event;
     const isOver = type === "call_ended"

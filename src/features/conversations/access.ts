@@ -10,6 +10,7 @@ import type { HttpRequest } from "#http/exchange.ts";
 import type { RateLimiter } from "#core/rate-limit.ts";
 import type { StreamRequest } from "#realtime/streams.ts";
 import type { Conversations } from "./conversations.ts";
+import type { Conversation } from "./records.ts";
 
 interface PublicLimiters {
   /** Conversations created, per address. */
@@ -47,7 +48,7 @@ export interface Access {
   preflightAllowed(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
   assertMayCreate(http: HttpRequest): void;
   assertMaySend(conversationUuid: string): void;
-  streamOf(conversationUuid: string): Pick<StreamRequest, "source" | "sessionsMax">;
+  streamOf(conversation: Pick<Conversation, "uuid" | "accountId">): Pick<StreamRequest, "source" | "sessionsMax">;
 }
 
 export function createAccess(options: AccessOptions): Access {
@@ -95,10 +96,11 @@ export function createAccess(options: AccessOptions): Access {
       const decision = limiters?.send.take(uuid);
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
     },
-    streamOf: (uuid) => ({
+    streamOf: ({ uuid, accountId }) => ({
       sessionsMax: options.streamsMax,
       source: {
         topic: conversationTopic(uuid),
+        accountId,
         newest: () => events.newestOfConversation(uuid),
         after: (sequence, rows) => events.ofConversation(uuid, sequence, rows),
         sequenceOf: (event) => event.sequence,

@@ -173,9 +173,9 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const key = readIdempotencyKey(http.headers["idempotency-key"]);
       const ui = uiMessages.read(http, body);
       const text = ui?.text ?? requiredText(body.message);
-      await conversations.get(uuid);
+      const conversation = await conversations.get(uuid);
       access.assertMaySend(uuid);
-      const stream = access.streamOf(uuid);
+      const stream = access.streamOf(conversation);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
       const idempotencyKey = key ?? ui?.messageId ?? null;
       const first = await conversations.send({ uuid, text, idempotencyKey });
@@ -253,9 +253,9 @@ function liveRoutes({ conversations, access, streams }: ConversationRouteOptions
       query: AFTER,
       responses: { 200: EVENTS, 404: NOT_FOUND, 429: BUSY },
       handle: async ({ uuid, query, http }) => {
-        await conversations.get(uuid);
+        const conversation = await conversations.get(uuid);
         const position = readPosition(query.after, http.headers["last-event-id"]);
-        return streams.openSse({ ...access.streamOf(uuid), position });
+        return streams.openSse({ ...access.streamOf(conversation), position });
       },
     }),
     publicRoute({

@@ -45,10 +45,10 @@ export function conversationSocket(options: ConversationSocketOptions): SocketRo
     accept: async (http) => {
       const uuid = (http.params[0] ?? "").toLowerCase();
       if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
-      await conversations.get(uuid);
+      const conversation = await conversations.get(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
       const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);
-      const open = await streams.openSocket({ ...access.streamOf(uuid), position });
+      const open = await streams.openSocket({ ...access.streamOf(conversation), position });
       return (socket) => {
         const session = open(socket);
         return {

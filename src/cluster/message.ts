@@ -1,0 +1,28 @@
+// How messages look on the wire: JSON with the version of what they say. One that another version
+// of the program wrote is nobody's: who reads it hears nothing.
+import type { Static, TSchema } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+
+const VERSION = 1;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export const encode = (members: object): Uint8Array =>
+  encoder.encode(JSON.stringify({ v: VERSION, ...members }));
+
+/** Reads what `encode` wrote; null for anything else. */
+export function decoderOf<Schema extends TSchema>(
+  schema: Schema,
+): (data: Uint8Array) => Static<Schema> | null {
+  const check = TypeCompiler.Compile(schema);
+  return (data) => {
+    try {
+      const message = JSON.parse(decoder.decode(data)) as { v?: unknown } | null;
+      return message?.v === VERSION && check.Check(message) ? message : null;
+    } catch (error) {
+      if (error instanceof SyntaxError) return null;
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,271 @@
+// Joins the bus of this process to those of other nodes and processes of the database. What is
+// committed here is published on the wire; what others commit is published here, for the accounts
+// somebody here watches. Numbers have no holes: where one is missing the log is read, and a look at
+// the newest numbers finds what no notice came of. Made in app/app.ts; every node has one.
+import { Type } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { EventBus, Notice } from "#events/bus.ts";
+import type { CommittedEvent, Topic } from "#events/events.ts";
+import type { EventLog } from "#events/log.ts";
+import { decoderOf, encode } from "./message.ts";
+import type { Wire } from "./wire.ts";
+
+interface NoticesOptions {
+  bus: EventBus;
+  events: Pick<EventLog, "heads" | "newestOfAccount" | "ofAccount">;
+  /** Null: no other node; what the command line commits is found by looking. */
+  wire: Wire | null;
+  system: System;
+  log: Logger;
+}
+
+export interface Notices {
+  /** Resolves once nothing is read any more. Idempotent. */
+  close(): Promise<void>;
+}
+
+const Committed = Type.Object({
+  events: Type.Optional(Type.Array(Type.Object({
+    id: Type.Number(),
+    accountId: Type.Number(),
+    accountSequence: Type.Number(),
+    conversationId: Type.Union([Type.String(), Type.Null()]),
+    callId: Type.Union([Type.Number(), Type.Null()]),
+    sequence: Type.Number(),
+    type: Type.String(),
+    json: Type.String(),
+    createdAt: Type.Number(),
+  }))),
+  /** In place of events that are too large together: the last of their numbers. */
+  newest: Type.Optional(Type.Number()),
+});
+const Passing = Type.Object({
+  topic: Type.String(),
+  type: Type.Literal("transcript_delta"),
+  members: Type.Object({}, { additionalProperties: true }),
+});
+const decodeCommitted = decoderOf(Committed);
+const decodePassing = decoderOf(Passing);
+
+/** How far one account was published here. */
+class Followed {
+  readonly topics = new Set<Topic>();
+  /** Everything up to here was published; null: not known yet. */
+  through: number | null = null;
+  /** The newest number anybody has named. */
+  newest = 0;
+  timer: Timer | null = null;
+  isReading = false;
+  end = (): void => undefined;
+  /** Published beyond a gap. */
+  readonly #beyond = new Set<number>();
+
+  published(sequence: number): void {
+    this.newest = Math.max(this.newest, sequence);
+    if (this.through !== null && sequence <= this.through) return;
+    this.#beyond.add(sequence);
+    this.#join();
+  }
+
+  reached(sequence: number): void {
+    this.through = Math.max(this.through ?? 0, sequence);
+    for (const one of this.#beyond) if (one <= this.through) this.#beyond.delete(one);
+    this.#join();
+  }
+
+  knows(sequence: number): boolean {
+    return this.#beyond.has(sequence) || (this.through !== null && sequence <= this.through);
+  }
+
+  get hasGap(): boolean {
+    return this.through !== null && this.newest > this.through;
+  }
+
+  #join(): void {
+    while (this.through !== null && this.#beyond.delete(this.through + 1)) this.through += 1;
+  }
+}
+
+export function createNotices(options: NoticesOptions): Notices {
+  const { bus, wire } = options;
+  const following = new Map<number, Followed>();
+  /** What others published: it does not go back to them. */
+  const foreign = new WeakSet<object>();
+  const reader = createCatchUp(options, foreign);
+  const ends = [
+    bus.watch((events) => {
+      for (const { accountId, accountSequence } of events) {
+        const followed = following.get(accountId);
+        if (!followed) continue;
+        followed.published(accountSequence);
+        if (followed.hasGap) reader.ask(accountId, followed);
+      }
+      if (wire) publish(wire, events.filter((event) => !foreign.has(event)));
+    }),
+    bus.onInterest(({ topic, accountId, isWatched }) => {
+      if (accountId === null) return;
+      const followed = following.get(accountId) ?? begin(accountId);
+      if (isWatched) followed.topics.add(topic);
+      else followed.topics.delete(topic);
+      if (followed.topics.size > 0) return;
+      following.delete(accountId);
+      followed.timer?.cancel();
+      followed.end();
+    }),
+    ...wire ? [sendPassing(bus, wire, foreign)] : [],
+  ];
+  const begin = (accountId: number): Followed => {
+    const followed = new Followed();
+    following.set(accountId, followed);
+    if (wire) {
+      const unsubscribe = [
+        wire.subscribe(`events.${accountId}`, (data) => hear(accountId, followed, data)),
+        wire.subscribe(`passing.${accountId}`, (data) => hearPassing(bus, foreign, accountId, data)),
+      ];
+      followed.end = () => unsubscribe.forEach((end) => end());
+    }
+    reader.begin(accountId, followed, wire !== null);
+    return followed;
+  };
+  const hear = (accountId: number, followed: Followed, data: Uint8Array): void => {
+    const { events = [], newest = 0 } = decodeCommitted(data) ?? {};
+    const fresh = (events as CommittedEvent[])
+      .filter((event) => event.accountId === accountId && !followed.knows(event.accountSequence));
+    for (const event of fresh) foreign.add(event);
+    bus.publishCommitted(fresh);
+    followed.newest = Math.max(followed.newest, newest);
+    if (followed.hasGap) reader.ask(accountId, followed);
+  };
+
+  const look = createLook(options, following, reader);
+  return {
+    close: async () => {
+      for (const end of ends) end();
+      look.close();
+      for (const followed of following.values()) {
+        followed.timer?.cancel();
+        followed.end();
+      }
+      following.clear();
+      await reader.settled();
+    },
+  };
+}
+
+type Reader = ReturnType<typeof createCatchUp>;
+
+/** Publishes here, in order, what the log has and nobody was notified of. */
+function createCatchUp({ bus, events, system, log }: NoticesOptions, foreign: WeakSet<object>) {
+  const working = new Set<Promise<void>>();
+  const keep = (work: Promise<void>): void => {
+    const kept = work
+      .catch((error: unknown) => log.error({ err: error }, "the log could not be looked at"))
+      .finally(() => working.delete(kept));
+    working.add(kept);
+  };
+  const read = async (accountId: number, followed: Followed): Promise<void> => {
+    const rows = LIMITS.eventsPageRowsMax;
+    for (;;) {
+      const { newest, through } = followed;
+      if (through === null || newest <= through) return;
+      const found = await events.ofAccount(accountId, through, rows);
+      const missed = found.filter(({ accountSequence }) => !followed.knows(accountSequence));
+      for (const event of missed) foreign.add(event);
+      // What is past its retention is in no log.
+      followed.reached(found.length < rows ? newest : through);
+      for (const { accountSequence } of found) followed.published(accountSequence);
+      followed.reached(found.at(-1)?.accountSequence ?? 0);
+      bus.publishCommitted(missed);
+    }
+  };
+  return {
+    /** The gap may close by itself: notices of two nodes overtake one another. */
+    ask: (accountId: number, followed: Followed): void => {
+      if (followed.isReading) return;
+      followed.timer ??= system.after(LIMITS.noticeGapMs, () => {
+        followed.timer = null;
+        if (!followed.hasGap) return;
+        followed.isReading = true;
+        keep(read(accountId, followed).finally(() => (followed.isReading = false)));
+      });
+    },
+    /** `isShared`: others commit too, also between the reading of a watcher and this one. */
+    begin: (accountId: number, followed: Followed, isShared: boolean): void =>
+      keep(events.newestOfAccount(accountId).then((newest) => {
+        followed.reached(newest);
+        if (isShared) for (const topic of followed.topics) bus.publish(topic, { kind: "missed" });
+      })),
+    settled: async (): Promise<void> => void await Promise.all(working),
+  };
+}
+
+/** Asks for the newest numbers of all accounts that are watched, again and again. */
+function createLook(
+  { wire, events, system, log }: NoticesOptions,
+  following: ReadonlyMap<number, Followed>,
+  reader: Reader,
+): { close(): void } {
+  let timer: Timer | null = null;
+  let isClosed = false;
+  const look = async (): Promise<void> => {
+    if (following.size === 0) return;
+    for (const [accountId, newest] of await events.heads([...following.keys()])) {
+      const followed = following.get(accountId);
+      if (!followed) continue;
+      followed.newest = Math.max(followed.newest, newest);
+      if (followed.through === null) reader.begin(accountId, followed, wire !== null);
+      else if (followed.hasGap) reader.ask(accountId, followed);
+    }
+  };
+  const again = (): void => {
+    timer?.cancel();
+    if (isClosed) return;
+    const afterMs = wire?.state() === "down" ? LIMITS.wireDownPollMs : LIMITS.foreignCommitPollMs;
+    timer = system.after(afterMs, now);
+  };
+  const now = (): void => {
+    timer?.cancel();
+    look().catch((error: unknown) => log.error({ err: error }, "a look for others' commits failed"))
+      .finally(again);
+  };
+  const unlisten = wire?.onState(now);
+  again();
+  return {
+    close: () => {
+      isClosed = true;
+      timer?.cancel();
+      unlisten?.();
+    },
+  };
+}
+
+function publish(wire: Wire, events: readonly CommittedEvent[]): void {
+  for (const [accountId, its] of Map.groupBy(events, (event) => event.accountId)) {
+    const whole = encode({ events: its });
+    wire.publish(`events.${accountId}`, whole.byteLength <= LIMITS.noticeBytesMax
+      ? whole
+      : encode({ newest: Math.max(...its.map(({ accountSequence }) => accountSequence)) }));
+  }
+}
+
+/** What is in no log goes to whoever watches just now. */
+function sendPassing(bus: EventBus, wire: Wire, foreign: WeakSet<object>): () => void {
+  return bus.tap((topic, notice) => {
+    if (notice.kind !== "passing" || foreign.has(notice)) return;
+    const { accountId, type, members } = notice;
+    wire.publish(`passing.${accountId}`, encode({ topic, type, members }));
+  });
+}
+
+function hearPassing(
+  bus: EventBus, foreign: WeakSet<object>, accountId: number, data: Uint8Array,
+): void {
+  const passing = decodePassing(data);
+  if (!passing) return;
+  const { topic, type, members } = passing;
+  const notice: Notice = { kind: "passing", accountId, type, members };
+  foreign.add(notice);
+  bus.publish(topic as Topic, notice);
+}
