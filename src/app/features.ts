@@ -12,6 +12,7 @@ import { calendarFunctions } from "#features/calendar/functions.ts";
 import { createEvaluate } from "#features/calls/evaluation.ts";
 import { createRecordings } from "#features/calls/recordings.ts";
 import { createConversations, type ConversationOptions } from "#features/conversations/conversations.ts";
+import { createHandover } from "#features/conversations/handover.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -103,6 +104,10 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
     limits: chatLimits(config),
     observe: observeTurns(metrics),
   });
+  const handover = createHandover({
+    store: storage.desk, conversations, bus, system,
+    messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
+  });
   const streams: Streams = createStreams({ bus, system, log });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
@@ -135,7 +140,7 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
     accounts, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, streams, calls, recordings, voice, ...campaigning, delivery,
+    conversations, handover, streams, calls, recordings, voice, ...campaigning, delivery,
   };
 }
 

@@ -14,6 +14,7 @@ import { callRoutes } from "#features/calls/routes.ts";
 import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
+import { deskRoutes } from "#features/conversations/desk-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
 import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
@@ -151,7 +152,7 @@ function serveResources({ features, system }: Parts): Served {
 function serveConversations(
   { features, system, log }: Parts, { api, access, generateReply }: Admission,
 ): Served {
-  const { assistants, bus, catalogs, conversations, streams, voice } = features;
+  const { accounts, assistants, bus, catalogs, conversations, handover, streams, voice } = features;
   const turnStreams = createTurnStreams({ bus, system, log });
   const uiMessages = createUiMessages(turnStreams);
   const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
@@ -170,8 +171,14 @@ function serveConversations(
     }),
     ...recordRoutes({ conversations }),
     ...accountConversationRoutes({
-      conversations, replyLimiter: generateReply,
+      conversations, handover, replyLimiter: generateReply,
+      authorOf: accounts.authorOf,
       findAssistant: assistants.find,
+    }),
+    ...deskRoutes({
+      handover, conversations, access,
+      authorOf: accounts.authorOf,
+      findAssistant: (id) => assistants.findById(id),
     }),
   ];
   return { routes, sockets: [conversationSocket({ conversations, access, streams, log })] };

@@ -6,6 +6,7 @@ import { callCommands } from "./call-commands.ts";
 import { campaignCommands } from "./campaign-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import { evaluationCommands } from "./conversation-evaluations.ts";
+import { deskCommands } from "./desk-commands.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
@@ -27,6 +28,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...campaignCommands(sql),
     ...conversationCommands(sql),
     ...evaluationCommands(sql),
+    ...deskCommands(sql),
     ...eventCommands(sql),
     ...groupCommands(sql),
     ...knowledgebaseCommands(sql, search),

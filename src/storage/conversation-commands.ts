@@ -1,10 +1,12 @@
-// The commands of a conversation outside its turns: create, switch the AI, end by inactivity.
+// The commands of a conversation outside its turns and its desk: create, end by inactivity.
 import type { CreateOutcome, NewConversation } from "#features/conversations/records.ts";
 import type { RefusedVisitor } from "#features/conversations/refusals.ts";
 import { isoMicros, MINUTE_MICROS, type Instant } from "#core/system.ts";
-import type { CommittedData, CommittedEvent, Refused } from "#events/events.ts";
+import type { CommittedEvent, Refused } from "#events/events.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";
+import { createConversationAppender, type AppendEvent } from "./conversation-events.ts";
+import { createDeskMove } from "./desk-commands.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Sql } from "./sql.ts";
 
@@ -16,34 +18,7 @@ export function conversationCommands(sql: Sql) {
   return {
     "conversations.create": createCreate(sql, appendEvent),
     "conversations.publishRefused": createPublishRefused(sql),
-    "conversations.setAi": createSetAi(sql, appendEvent),
     "conversations.endInactive": createEndInactive(sql, appendEvent),
-  };
-}
-
-type AppendEvent = (
-  conversation: { id: number; uuid: string; accountId: number },
-  data: CommittedData,
-  now: Instant,
-) => Promise<CommittedEvent>;
-
-/** Appends an event outside the hot path: draws both sequence numbers itself. */
-function createConversationAppender(sql: Sql): AppendEvent {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
-  const advance = sql.prepare<object, { sequence: number }>(`
-    UPDATE conversations SET event_sequence = event_sequence + 1 WHERE id = @id
-    RETURNING event_sequence AS sequence`);
-  return async ({ id, uuid, accountId }, data, now) => {
-    const row = await advance.get({ id });
-    if (!row) throw new Error("an event needs an existing conversation");
-    return append({
-      accountId,
-      accountSequence: await nextAccountSequence(accountId, 1),
-      conversation: { id, uuid, sequence: row.sequence },
-      data,
-      now,
-    });
   };
 }
 
@@ -173,38 +148,22 @@ function createPublishRefused(sql: Sql) {
   };
 }
 
-function createSetAi(sql: Sql, appendEvent: AppendEvent) {
-  const update = sql.prepare<object, { id: number }>(`
-    UPDATE conversations SET ai_enabled = @enabled, updated_at = @now
-    WHERE uuid = @uuid AND account_id = @accountId RETURNING id`);
-  return async (args: {
-    accountId: number;
-    uuid: string;
-    enabled: boolean;
-    now: Instant;
-  }): Promise<CommittedEvent[] | null> => {
-    const { accountId, uuid, now, enabled } = args;
-    const row = await update.get({ accountId, uuid, now, enabled: enabled ? 1 : 0 });
-    if (!row) return null;
-    return [await appendEvent({ id: row.id, uuid, accountId }, {
-      type: "ai_toggled", conversation_id: uuid, ai_enabled: enabled,
-    }, now)];
-  };
-}
-
 function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
   const due = sql.prepare<object, {
     uuid: string;
     last_message_at: number;
+    desk_at: number | null;
+    is_waiting: number;
     settings: string;
     answering: number;
   }>(`
-    SELECT c.uuid, c.last_message_at, a.settings,
+    SELECT c.uuid, c.last_message_at, c.desk_at, c.desk = 'waiting' AS is_waiting, a.settings,
       EXISTS (SELECT 1 FROM turns t WHERE t.state = 'open' AND t.conversation_id = c.id) AS answering
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id
     WHERE c.id = @id AND c.account_id = @accountId AND c.state = 'open' AND c.check_at <= @now`);
   const lookAgain = sql.prepare("UPDATE conversations SET check_at = @checkAt WHERE id = @id");
   const end = createEnd(sql);
+  const moveDesk = createDeskMove(sql);
 
   return async (
     { accountId, ids, now }: { accountId: number; ids: number[]; now: Instant },
@@ -215,8 +174,9 @@ function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
       if (!row) continue;
       const settings = JSON.parse(row.settings) as { conversation_inactivity_timeout?: number };
       const minutes = settings.conversation_inactivity_timeout ?? DEFAULT_INACTIVITY_MINUTES;
-      const quietAt = row.last_message_at + minutes * MINUTE_MICROS;
-      if (quietAt > now || row.answering === 1) {
+      const quietAt = Math.max(row.last_message_at, row.desk_at ?? 0) + minutes * MINUTE_MICROS;
+      // Who asked for a person is not forgotten over the silence until one comes.
+      if (quietAt > now || row.answering === 1 || row.is_waiting === 1) {
         await lookAgain.run({ id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
         continue;
       }
@@ -224,6 +184,11 @@ function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
       events.push(await appendEvent({ id, uuid: row.uuid, accountId }, {
         type: "conversation_ended", conversation_id: row.uuid, reason: "inactivity",
       }, now));
+      const moved = await moveDesk({
+        accountId, uuid: row.uuid, move: "end", by: { role: "rule" }, reason: "ended",
+        holder: null, note: null, now,
+      });
+      if (moved.kind === "moved") events.push(...moved.events);
     }
     return events;
   };

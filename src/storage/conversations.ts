@@ -6,9 +6,13 @@ import type {
   ConversationStore,
   ConversationSummary,
   ConversationType,
+  DeskStore,
   Message,
 } from "#features/conversations/records.ts";
-import type { FailureClass, FunctionCall } from "#events/events.ts";
+import type { Desk } from "#features/conversations/desk.ts";
+import type {
+  Author, DeskReason, DeskState, FailureClass, FunctionCall,
+} from "#events/events.ts";
 import type { Reader } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { OpenTurn } from "./turns.ts";
@@ -21,7 +25,11 @@ export interface ConversationRow {
   assistant_id: number;
   type: ConversationType;
   state: "open" | "ended";
-  ai_enabled: number;
+  desk: DeskState;
+  desk_holder: string | null;
+  desk_holder_name: string | null;
+  desk_reason: DeskReason | null;
+  desk_at: number | null;
   variables: string;
   external_identifier: string | null;
   created_at: number;
@@ -45,6 +53,7 @@ export interface MessageRow {
   truncated: number;
   input_tokens: number | null;
   output_tokens: number | null;
+  author: string | null;
   created_at: number;
 }
 
@@ -55,12 +64,25 @@ interface FailureRow {
   finished_at: number | null;
 }
 
-export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ai_enabled, variables,
+export const DESK = "desk, desk_holder, desk_holder_name, desk_reason, desk_at";
+export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ${DESK}, variables,
   external_identifier, created_at`;
 /** The same beside other tables. */
 const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
 export const MESSAGE =
-  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, created_at";
+  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, created_at";
+
+export type DeskRow = Pick<
+  ConversationRow, "desk" | "desk_holder" | "desk_holder_name" | "desk_reason" | "desk_at">;
+
+export const deskFromRow = (row: DeskRow): Desk => ({
+  state: row.desk,
+  holder: row.desk_holder === null
+    ? null
+    : { id: row.desk_holder, name: row.desk_holder_name ?? "" },
+  reason: row.desk_reason,
+  at: row.desk_at,
+});
 
 export function conversationFromRow(row: ConversationRow): Conversation {
   return {
@@ -70,7 +92,7 @@ export function conversationFromRow(row: ConversationRow): Conversation {
     assistantId: row.assistant_id,
     type: row.type,
     state: row.state,
-    aiEnabled: row.ai_enabled === 1,
+    desk: deskFromRow(row),
     variables: JSON.parse(row.variables) as Record<string, string>,
     externalIdentifier: row.external_identifier,
     createdAt: row.created_at,
@@ -79,8 +101,9 @@ export function conversationFromRow(row: ConversationRow): Conversation {
 
 export function messageFromRow(row: MessageRow): Message {
   return {
-    role: row.role,
+    role: row.author === null ? row.role : "operator",
     content: row.content,
+    author: row.author === null ? null : (JSON.parse(row.author) as Author),
     functionCalls: row.function_calls === null
       ? []
       : (JSON.parse(row.function_calls) as FunctionCall[]),
@@ -129,6 +152,12 @@ function createOutlook(reader: Reader): ConversationStore["outlook"] {
       : null;
   };
 }
+
+export const createDeskStore = (writer: Writer): DeskStore => ({
+  moveDesk: (args) => writer.write("desk.move", args),
+  say: (args) => writer.write("desk.say", args),
+  end: (args) => writer.write("desk.end", args),
+});
 
 export function createConversationStore(reader: Reader, writer: Writer): ConversationStore {
   const find = reader.prepare<object, ConversationRow>(
@@ -191,7 +220,6 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
     completeTurn: (args) => writer.write("turns.complete", args),
     failTurn: (args) => writer.write("turns.fail", args),
     publishRefused: (args) => writer.write("conversations.publishRefused", args),
-    setAi: (args) => writer.write("conversations.setAi", args),
     ...createConversationSweeps(reader, writer),
   };
 }

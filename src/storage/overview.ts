@@ -17,7 +17,7 @@ interface CallsRow {
   seconds: number;
 }
 interface MessageRow {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
   created_at: number;
 }
 
@@ -50,7 +50,8 @@ const overviewReads = perSession((sql) => ({
     SELECT id FROM conversations WHERE ${IN_RANGE}
     ORDER BY created_at DESC LIMIT (@rows + 0)`),
   messages: sql.prepare<object, MessageRow>(`
-    SELECT role, created_at FROM messages WHERE conversation_id = +@conversationId
+    SELECT CASE WHEN author IS NULL THEN role ELSE 'operator' END AS role, created_at
+    FROM messages WHERE conversation_id = +@conversationId
     ORDER BY id DESC LIMIT (@rows + 0)`),
 }));
 

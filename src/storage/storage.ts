@@ -8,7 +8,7 @@ import type { GroupStore } from "#features/assistants/groups.ts";
 import type { CallStore } from "#features/calls/records.ts";
 import type { CalendarStore } from "#features/calendar/calendar.ts";
 import type { CampaignStore } from "#features/campaigns/campaigns.ts";
-import type { ConversationStore } from "#features/conversations/records.ts";
+import type { ConversationStore, DeskStore } from "#features/conversations/records.ts";
 import type { StorageFailure } from "#core/faults.ts";
 import type { Instant } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
@@ -39,6 +39,7 @@ export interface Storage {
   leads: LeadStore;
   campaigns: CampaignStore;
   conversations: ConversationStore;
+  desk: DeskStore;
   webhooks: WebhookStore;
   evaluations: EvaluationStore;
   events: EventLog;

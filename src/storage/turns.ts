@@ -9,15 +9,17 @@ import type {
   FailTurn,
   Message,
 } from "#features/conversations/records.ts";
+import { assistantAnswers } from "#features/conversations/desk.ts";
 import { messagePrice } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import { isoMicros, utcDay, type Instant } from "#core/system.ts";
 import type {
-  CommittedEvent, FunctionCall, MessageBody,
+  CommittedEvent, DeskState, FunctionCall, MessageBody,
 } from "#events/events.ts";
 import { createTrouble } from "./conversation-commands.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
+import { createDeskMove } from "./desk-commands.ts";
 import { createEventAppender } from "./events.ts";
 import { createLedger, type AccountRow, type AppendPaid } from "./ledger.ts";
 import { chain, together, type Awaitable, type Sql } from "./sql.ts";
@@ -27,7 +29,7 @@ interface ConversationState {
   uuid: string;
   assistant_id: number;
   type: ConversationType;
-  ai_enabled: number;
+  desk: DeskState;
   message_count: number;
   event_sequence: number;
   has_ended: number;
@@ -160,7 +162,7 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
   const hold = createHold(sql, rows);
   const openNew = createOpen(sql, rows, hold);
   const find = sql.prepare<object, ConversationState & (TurnRow | { turn_id: null })>(`
-    SELECT c.id, c.uuid, c.assistant_id, c.type, c.ai_enabled, c.message_count, c.event_sequence,
+    SELECT c.id, c.uuid, c.assistant_id, c.type, c.desk, c.message_count, c.event_sequence,
       c.state = 'ended' AS has_ended, a.event_sequence AS account_sequence,
       t.id AS turn_id, t.state, t.request_hash, t.user_sequence, t.reply_message_id
     FROM conversations c JOIN accounts a ON a.id = c.account_id
@@ -193,7 +195,7 @@ function createBegin(sql: Sql, rows: TurnRows): (args: BeginTurn) => Promise<Beg
   };
 }
 
-/** Opens a turn with its user message; where the AI is switched off, the message is only stored. */
+/** Opens a turn with its user message; where a person has it, the message is only stored. */
 function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
   const insertTurn = sql.prepare(`
     INSERT INTO turns (conversation_id, state, idempotency_key, request_hash, user_sequence,
@@ -203,7 +205,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
   return async (conversation: ConversationState, args: BeginTurn): Promise<BeginOutcome> => {
     const { id: conversationId, uuid } = conversation;
     const { accountId, now, text } = args;
-    const answers = conversation.ai_enabled === 1;
+    const answers = assistantAnswers(conversation.desk);
     const priceMicros = answers ? messagePrice(conversation.type, args.messagePriceMicros) : 0;
     const userSequence = conversation.event_sequence + 1;
     const refused = await hold(conversation.assistant_id, priceMicros, 1, args);
@@ -297,10 +299,21 @@ function createComplete(
   sql: Sql, rows: TurnRows,
 ): (args: CompleteTurn) => Promise<CommittedEvent[]> {
   const end = createEnd(sql);
+  const moveDesk = createDeskMove(sql);
   const charge = createCharge(rows);
   const closeTurn = sql.prepare(`
     UPDATE turns SET state = @state, reply_message_id = @replyMessageId, finished_at = @now
     WHERE id = @turnId`);
+
+  const move = async (
+    { conversation: { accountId, uuid }, now }: CompleteTurn, to: "ask" | "end", note: string | null,
+  ): Promise<CommittedEvent[]> => {
+    const moved = await moveDesk({
+      accountId, uuid, move: to, by: { role: "assistant" }, holder: null, note, now,
+      reason: to === "ask" ? "asked" : "ended",
+    });
+    return moved.kind === "moved" ? moved.events : [];
+  };
 
   /** The conversation's last event, for a reply that ended it. */
   const ended = async (
@@ -353,9 +366,11 @@ function createComplete(
         now,
       })),
     );
+    if (args.asks) return [...events, ...await move(args, "ask", args.asks.note)];
     if (!args.ends) return events;
     const accountSequence = open.event_sequence + events.length + 1;
-    return [...events, await ended(args, accountSequence, sequence + 1)];
+    const last = await ended(args, accountSequence, sequence + 1);
+    return [...events, last, ...await move(args, "end", null)];
   };
 }
 

@@ -1,7 +1,7 @@
 // The outbox: whatever is to be sent elsewhere is written in the transaction of its event. Called
 // for every event that is appended (events.ts), so accounts without webhooks cost one look into a
 // map.
-import type { CommittedEvent } from "#events/events.ts";
+import type { Author, CommittedEvent } from "#events/events.ts";
 import { isLive } from "#features/calls/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
@@ -249,8 +249,8 @@ function createConversationEnded(
       c.message_count, c.variables, c.created_at, a.settings
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id WHERE c.uuid = @uuid`);
   const messages = sql.prepare<object, {
-    role: "user" | "assistant"; content: string; created_at: number;
-  }>("SELECT role, content, created_at FROM messages WHERE conversation_id = @id ORDER BY id");
+    role: "user" | "assistant"; content: string; author: string | null; created_at: number;
+  }>("SELECT role, content, author, created_at FROM messages WHERE conversation_id = @id ORDER BY id");
   const wasTold = sql.prepare<object, Exists>(`
     SELECT 1 FROM webhook_deliveries WHERE endpoint_id = @endpointId AND account_id = @accountId
       AND type = 'conversation_ended' AND conversation_uuid = @uuid LIMIT 1`);
@@ -277,7 +277,9 @@ function createConversationEnded(
       endedAt: now,
       timeZone: settings.timezone,
       messages: (await messages.all({ id: row.id }))
-        .map(({ created_at: createdAt, ...message }) => ({ ...message, createdAt })),
+        .map(({ role, content, author, created_at: createdAt }) => ({
+          role, content, createdAt, author: author === null ? null : (JSON.parse(author) as Author),
+        })),
     });
     const needsEvaluation = settings.post_call_evaluation && settings.post_call_schema.length > 0;
     await insert({ event, endpoint, type: "conversation_ended", body, needsEvaluation, now });

@@ -353,8 +353,15 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.begin(foreign), { kind: "not_found" });
     await assert.rejects(world.complete(turnId, foreign));
     assert.deepEqual(await world.fail(turnId, foreign), [], "no turn of theirs is open");
-    assert.equal(await storage.conversations.setAi(
-      { accountId: stranger, uuid: own.uuid, enabled: false, now }), null);
+    const author = { id: "key:1", name: "S" };
+    const theirs = { accountId: stranger, uuid: own.uuid, author, now };
+    assert.deepEqual(await storage.desk.moveDesk({
+      ...theirs, move: "take", by: { role: "operator", ...author }, reason: "taken_over",
+      holder: author, note: "x",
+    }), { kind: "not_found" });
+    assert.deepEqual(await storage.desk.say(
+      { ...theirs, text: "x", idempotencyKey: null, messagesMax: 9 }), { kind: "not_found" });
+    assert.equal(await storage.desk.end({ ...theirs, by: author }), null);
     assert.deepEqual(await seen(), before);
     assert.deepEqual(await storage.toolJournal.begin(
       { scope: own.uuid, callKey: "k", accountId, toolId: 0, now }), { kind: "unknown" });

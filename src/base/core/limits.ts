@@ -34,6 +34,8 @@ export const LIMITS = {
 
   // Conversations
   messageCharsMax: 2000,
+  /** What people and assistants note about a conversation. */
+  noteCharsMax: 4000,
   variablesMax: 50,
   variableNameCharsMax: 64,
   variableCharsMax: 4000,

@@ -15,9 +15,29 @@ export interface FunctionCall {
   result: Record<string, unknown>;
 }
 
+/** Who of the account wrote or did something, as everybody reads it. */
+export interface Author {
+  id: string;
+  name: string;
+}
+
+/** Who has a conversation: `waiting` is the assistant, while a person has been asked for. */
+export type DeskState = "assistant" | "waiting" | "person";
+
+/** Who changed that. `rule`: the assistant's own settings asked for a person, or time did. */
+export type DeskActor =
+  | { role: "visitor" | "assistant" | "rule" }
+  | ({ role: "operator" } & Author);
+
+export type DeskReason =
+  | "asked" | "tool_failures" | "unanswered" | "words" | "taken_over" | "assigned" | "handed_back"
+  | "ended";
+
 export interface MessageBody {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
   content: string;
+  /** Who of the account wrote it; only with the role operator. */
+  author?: Author;
   function_calls?: FunctionCall[];
   /** Present and true when the client pressed stop before the reply was complete. */
   stopped?: true;
@@ -44,7 +64,22 @@ export type CommittedData =
       type: "conversation_evaluated"; conversation_id: string;
       evaluation: Record<string, unknown>; evaluation_error: string | null;
     }
-  | { type: "conversation_ended"; conversation_id: string; reason: "inactivity" | "assistant" }
+  | {
+      type: "conversation_ended"; conversation_id: string;
+      reason: "inactivity" | "assistant" | "operator";
+    }
+  | {
+      type: "desk_changed"; conversation_id: string; desk: DeskState; by: DeskActor;
+      reason: DeskReason;
+      /** The person who has it now. */
+      holder: Author | null;
+    }
+  /** In the account's stream alone, like the note itself. */
+  | {
+      type: "note_added"; conversation_id: string; note_id: number; author: Author | null;
+      text: string;
+    }
+  /** The desk's change once more, in the words from before there was a desk. */
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
   | {
       type: "document_status_changed"; knowledgebase_id: number; document_id: number;

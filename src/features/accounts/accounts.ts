@@ -6,7 +6,7 @@ import type { Micros } from "#core/money.ts";
 import { DEFAULT_PLAN } from "#core/price-lists.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
-import type { CommittedEvent, Refused } from "#events/events.ts";
+import type { Author, CommittedEvent, Refused } from "#events/events.ts";
 
 export interface Account {
   id: number;
@@ -120,6 +120,8 @@ export interface Accounts {
   authenticate(token: string): Promise<Identity | null>;
   /** Null once the key is revoked or expired. */
   identityOf(keyId: number): Promise<Identity | null>;
+  /** Who its holder is to others: the key's label is the name, else the account's. */
+  authorOf(identity: Pick<Identity, "accountId" | "keyId">): Promise<Author>;
   /** False once the key is revoked or expired. */
   isInForce(keyId: number): Promise<boolean>;
   credit(accountId: number, amountMicros: Micros, reference?: string): Promise<CreditOutcome>;
@@ -197,6 +199,11 @@ export function createAccounts({
     identityOf: async (keyId) => {
       const key = await store.findKey(keyId);
       return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
+    },
+    authorOf: async ({ accountId, keyId }) => {
+      const [key, account] = await Promise.all(
+        [store.findKey(keyId), store.findAccount(accountId)]);
+      return { id: `key:${keyId}`, name: key?.name.trim() || (account?.name ?? "") };
     },
     isInForce: (keyId) => {
       const known = askedFor.get(keyId);

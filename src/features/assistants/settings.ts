@@ -14,6 +14,7 @@ import {
 } from "#core/schema.ts";
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
+import { DeskSettings } from "./desk-settings.ts";
 
 const NAME_CHARS_MAX = 255;
 const IDS_MAX = 100;
@@ -243,6 +244,7 @@ const DEFAULTED = {
   conversation_ended_retrigger: Flag(false,
     "Whether a conversation that goes on after its end is reported again at its next end."),
   widget_settings: WidgetSettings,
+  desk: DeskSettings,
 };
 
 /** Null until set. */

@@ -11,16 +11,21 @@ import {
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
-import { keyRoute, type Route } from "#http/route.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import type { RateLimiter } from "#core/rate-limit.ts";
+import type { Author } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
+import { DeskFields } from "./desk-wire.ts";
+import type { Handover } from "./handover.ts";
 import type { ConversationFilter } from "./records.ts";
 import { summaryItem, VariablesField } from "./wire.ts";
 import { LIMITS } from "#core/limits.ts";
 
 interface AccountConversationOptions {
   conversations: Conversations;
+  handover: Handover;
+  authorOf(caller: Caller): Promise<Author>;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   /** Replies per key; null switches the limit off. */
   replyLimiter: RateLimiter | null;
@@ -59,6 +64,7 @@ const SUMMARY = Type.Object({
   message_count: Type.Integer(about("How many messages it has.", 6)),
   total_cost: Type.Number(about("What it cost, in USD.", 0.03)),
   ai_enabled: Type.Boolean(about("Whether the AI answers; else messages are only stored.")),
+  ...DeskFields,
   external_identifier: Type.Optional(Type.String(about(
     "The customer in your system; only of type api.", "cust-4711"))),
   evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], about(
@@ -174,7 +180,7 @@ function summaryRoute({ conversations }: AccountConversationOptions): Route {
 }
 
 function toggleRoute(
-  { conversations }: AccountConversationOptions,
+  { handover, authorOf }: AccountConversationOptions,
   action: "enable-ai" | "disable-ai",
   enabled: boolean,
 ): Route {
@@ -183,6 +189,9 @@ function toggleRoute(
     path: `/automate/conversations/{uuid}/${action}`,
     tag: "Conversations",
     summary: enabled ? "Let the AI answer again" : "Stop the AI from answering; messages are kept",
+    description: enabled
+      ? "As `hand-back` of the desk, whoever has the conversation."
+      : "As `take-over` of the desk; where a person has it already, nothing changes.",
     errorShape: "conversation",
     notFound: "Conversation not found",
     params,
@@ -196,7 +205,8 @@ function toggleRoute(
       },
     },
     handle: async ({ caller, uuid }) => {
-      await conversations.setAi(caller.accountId, uuid, enabled);
+      const author = await authorOf(caller);
+      await handover.setAi({ accountId: caller.accountId, uuid, author }, enabled);
       return json(200, { status: true, ai_enabled: enabled });
     },
   });

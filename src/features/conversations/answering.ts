@@ -13,7 +13,8 @@ import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables } from "#engine/prompt.ts";
 import type { TurnEvent } from "#engine/turn.ts";
 import type { FailureClass } from "#events/events.ts";
-import { conversationFunctions } from "./functions.ts";
+import { asModelReads, deskInstructions } from "./desk-context.ts";
+import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
 import type {
   Conversation, ConversationStore, FailureCause, Given, TurnResult,
@@ -132,16 +133,19 @@ async function gather(
     endConversation: () => (replyOf().endsConversation = true),
   };
   const stored = given ? [] : await store.recent(conversation.id, LIMITS.historyMessagesMax);
+  const read = stored.map(asModelReads);
   const history = given?.messages.map(asHistory).reverse() ?? (unstored === null
-    ? stored
-    : [asHistory({ role: "user", content: unstored }), ...stored]);
+    ? read
+    : [asHistory({ role: "user", content: unstored }), ...read]);
+  const desk = conversation.desk.state;
+  const request = requestFunction(context, desk, (note) => (replyOf().asksForPerson = { note }));
   const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
   return {
     ...resolved,
-    functions: joinFunctions([...functions, conversationFunctions(context)]),
+    functions: joinFunctions([...functions, endFunction(context), request]),
     persona,
     variables: context.variables,
-    instructions: given?.system ?? "",
+    instructions: given?.system ?? deskInstructions(desk, stored),
     historyNewestFirst: history,
     temperature: given?.temperature ?? Number(assistant.settings.llm_temperature),
     tokensMax: given?.tokensMax ?? null,

@@ -4,6 +4,7 @@
 // and a turn that does not begin leaves nothing behind. Used by conversations.ts.
 import type { Micros } from "#core/money.ts";
 import { answer, type AnswerOptions, type Answered, type AskedTurn } from "./answering.ts";
+import { assistantAnswers } from "./desk.ts";
 import type { LiveReply } from "./live-reply.ts";
 import { messagePrice, type Outlook } from "./records.ts";
 
@@ -37,7 +38,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
     { outlook, dailyCapMicros, messagesMax }: Question, priceMicros: Micros,
   ): boolean => {
     const { conversation, freeMicros, messageCount, isRepeat } = outlook;
-    return conversation.aiEnabled && !isRepeat && dailyCapMicros === null
+    return assistantAnswers(conversation.desk.state) && !isRepeat && dailyCapMicros === null
       && messageCount + 2 <= messagesMax
       && (priceMicros === 0
         || freeMicros - (expected.get(conversation.accountId) ?? 0) >= priceMicros);

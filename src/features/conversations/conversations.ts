@@ -73,7 +73,6 @@ export interface Conversations {
   send(message: Send): Promise<Sent>;
   /** True when a reply was being written, of this turn where one is named, and is now stopped. */
   stop(uuid: string, turnId?: number): Promise<boolean>;
-  setAi(accountId: number, uuid: string, enabled: boolean): Promise<void>;
   live(uuid: string): LiveReplyView | null;
   /** The reply being written; waits for a turn that is being stored. Throws 404. */
   reply(uuid: string): Promise<LiveReplyView | null>;
@@ -237,13 +236,14 @@ async function completeTurn(
   { conversation, live }: BegunTurn,
   result: TurnResult,
 ): Promise<TurnResult> {
-  const { turnId, endsConversation: ends } = live;
+  const { turnId, endsConversation: ends, asksForPerson: asks } = live;
   const common = { turnId, conversation, now: system.now() };
   try {
     bus.publishCommitted(result.kind === "completed"
       ? await store.completeTurn({
           ...common, text: result.text, functionCalls: result.functionCalls,
           stopped: result.stopped, truncated: result.truncated, usage: result.usage, ends,
+          asks,
         })
       : await store.failTurn({
           ...common, reason: result.reason, error: result.error, cause: result.cause,
@@ -340,11 +340,6 @@ export function createConversations(options: ConversationOptions): Conversations
       if (!turn || !isMeant || !turn.live.stop()) return false;
       await turn.result;
       return true;
-    },
-    setAi: async (accountId, uuid, enabled) => {
-      const events = await store.setAi({ accountId, uuid, enabled, now: system.now() });
-      if (!events) throw notFound();
-      bus.publishCommitted(events);
     },
     live: (uuid) => running.get(uuid)?.live ?? null,
     reply: (uuid) => replyOf(options, turns, uuid),

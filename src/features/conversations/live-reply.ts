@@ -23,6 +23,8 @@ export class LiveReply implements LiveReplyView {
   usage: ModelUsage | null = null;
   /** Set by the assistant's own wish; takes effect when the reply is stored. */
   endsConversation = false;
+  /** Likewise; what whoever comes should know. */
+  asksForPerson: { note: string } | null = null;
   #text = "";
   #closed = false;
   #flushTimer: Timer | null = null;

@@ -20,7 +20,7 @@ export type Sent =
       result: Promise<TurnResult>;
     }
   | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
-  /** AI is off: the message is stored and nobody answers. */
+  /** A person has it: the message is stored, and the assistant is silent. */
   | { kind: "stored" };
 
 export const restarting = (): Fault =>

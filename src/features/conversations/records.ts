@@ -2,9 +2,10 @@
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type {
-  CommittedEvent, FailureClass, FunctionCall, Refused, ReplyFailure,
+  Author, CommittedEvent, FailureClass, FunctionCall, Refused, ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
+import type { Desk, MoveDesk } from "./desk.ts";
 
 const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
@@ -20,7 +21,7 @@ export interface Conversation {
   assistantId: number;
   type: ConversationType;
   state: "open" | "ended";
-  aiEnabled: boolean;
+  desk: Desk;
   variables: Record<string, string>;
   externalIdentifier: string | null;
   createdAt: Instant;
@@ -40,8 +41,10 @@ export interface ConversationSummary extends Conversation {
 }
 
 export interface Message {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
   content: string;
+  /** Who of the account wrote it; null: the visitor or the assistant. */
+  author: Author | null;
   functionCalls: FunctionCall[];
   stopped: boolean;
   /** The reply ended at its bound. */
@@ -56,7 +59,7 @@ export interface Given {
   /** Said behind the assistant's own prompt, as it is. */
   system: string;
   /** Oldest first; the last is the user's and is what the turn answers. */
-  messages: { role: Message["role"]; content: string }[];
+  messages: { role: "user" | "assistant"; content: string }[];
   /** Null: the assistant's own. */
   temperature: number | null;
   /** Null: as many as the server allows. */
@@ -114,7 +117,7 @@ export interface BeginTurn {
 export type BeginOutcome =
   /** `baseSequence`: newest event of the conversation, from which a watcher reads the reply. */
   | { kind: "started"; turnId: number; priceMicros: Micros; baseSequence: number; events: CommittedEvent[] }
-  /** AI is off: the message was stored, nothing is charged, nobody answers. */
+  /** A person has it: the message was stored, nothing is charged, the assistant is silent. */
   | { kind: "stored"; events: CommittedEvent[] }
   /** The key has been used for the same body and succeeded. `reply` is null when none was due. */
   | { kind: "repeated"; turnId: number; userSequence: number; stored: boolean; reply: Message | null }
@@ -145,6 +148,8 @@ export interface CompleteTurn {
   usage: ModelUsage | null;
   /** The assistant ended the conversation with this reply. */
   ends: boolean;
+  /** The assistant asked for a person with this reply; a note to whoever comes. */
+  asks?: { note: string } | null;
   now: Instant;
 }
 
@@ -182,10 +187,6 @@ export interface ConversationFilter {
   externalIdentifier?: string;
 }
 
-/**
- * Each method is one use case and one transaction; writes resolve once they are durable, and the
- * events they return are in the log. Methods taking an account see that account's rows only.
- */
 /** What a turn is about to begin from. */
 export interface Outlook {
   conversation: Conversation;
@@ -196,6 +197,47 @@ export interface Outlook {
   isRepeat: boolean;
 }
 
+/** What a person writes. */
+export interface Say {
+  accountId: number;
+  uuid: string;
+  author: Author;
+  text: string;
+  /** Null: every message is one of its own. */
+  idempotencyKey: string | null;
+  messagesMax: number;
+  now: Instant;
+}
+
+export type SayOutcome =
+  | { kind: "said" | "repeated"; message: Message; events: CommittedEvent[] }
+  /** The author does not have the conversation, but may take it. */
+  | { kind: "not_taken" }
+  | { kind: "held"; holder: Author }
+  | { kind: "key_reused" }
+  | { kind: "conversation_full" }
+  | { kind: "not_found" };
+
+export type MoveOutcome =
+  /** No events: it was so already. */
+  | { kind: "moved"; desk: Desk; events: CommittedEvent[] }
+  | { kind: "held"; holder: Author }
+  | { kind: "not_found" };
+
+/** What people at the desk do; as ConversationStore keeps its promises. */
+export interface DeskStore {
+  moveDesk(args: MoveDesk): Promise<MoveOutcome>;
+  say(args: Say): Promise<SayOutcome>;
+  /** Null: the account has no such conversation. None: it had ended. */
+  end(args: {
+    accountId: number; uuid: string; by: Author; now: Instant;
+  }): Promise<CommittedEvent[] | null>;
+}
+
+/**
+ * Each method is one use case and one transaction; writes resolve once they are durable, and the
+ * events they return are in the log. Methods taking an account see that account's rows only.
+ */
 export interface ConversationStore {
   create(args: NewConversation): Promise<CreateOutcome>;
   find(uuid: string): Promise<Conversation | null>;
@@ -229,13 +271,6 @@ export interface ConversationStore {
     reason: Refused;
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** Null when the account has no such conversation. */
-  setAi(args: {
-    accountId: number;
-    uuid: string;
-    enabled: boolean;
-    now: Instant;
-  }): Promise<CommittedEvent[] | null>;
   /** Ends conversations that have gone quiet; returns how many were looked at, too. */
   endInactive(args: {
     now: Instant;

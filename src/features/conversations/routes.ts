@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, shownAs } from "#core/schema.ts";
+import { about, named, Nullable, shownAs } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { variablesFrom } from "#core/variables.ts";
 import {
@@ -17,6 +17,7 @@ import { readIdempotencyKey } from "#http/validation.ts";
 import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
+import { AuthorSchema, DeskState } from "./desk-wire.ts";
 import type { MessageProtocol } from "./message-protocol.ts";
 import type { Sent } from "./outcomes.ts";
 import {
@@ -84,7 +85,7 @@ const REPLY = Type.Object({
   message: Type.String(about("The assistant's reply.", "We are open from 9 to 5.")),
   function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
   ai_disabled: Type.Optional(Type.Boolean(about(
-    "True where the AI is switched off: the message was stored, nobody answered."))),
+    "True where a person has the conversation: the message was stored, the AI is silent."))),
   stopped: Type.Optional(Type.Boolean(about(
     "True where the reply was stopped: the text is what had been shown."))),
   truncated: TruncatedSchema,
@@ -96,6 +97,8 @@ const HISTORY = Type.Object({
     "Values it was begun with; null: none.", { first_name: "Ada" })),
   external_identifier: Type.Optional(Type.String(about(
     "Who it is with in your system; only where it was begun through generate-reply.", "cust-4711"))),
+  desk: DeskState,
+  desk_holder: Nullable(AuthorSchema, about("The person who answers; null: none, or none named.")),
 });
 const EVENTS = {
   description: "Server-sent events",
@@ -230,6 +233,8 @@ function readRoute({ conversations }: ConversationRouteOptions): Route {
         status: true,
         history: messages.map(historyItem),
         variables: Object.keys(variables).length > 0 ? variables : null,
+        desk: conversation.desk.state,
+        desk_holder: conversation.desk.holder,
         ...(conversation.externalIdentifier === null
           ? {}
           : { external_identifier: conversation.externalIdentifier }),

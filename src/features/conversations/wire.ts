@@ -6,6 +6,8 @@ import { dollarsFromMicros } from "#core/money.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema } from "#http/answers.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
+import { assistantAnswers } from "./desk.ts";
+import { AuthorSchema, deskItem } from "./desk-wire.ts";
 import type { ConversationSummary, Message, TurnResult } from "./records.ts";
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
@@ -14,8 +16,11 @@ export const TruncatedSchema = Type.Optional(Type.Boolean({
 }));
 
 export const HistoryItemSchema = Type.Object({
-  role: Type.Union([Type.Literal("assistant"), Type.Literal("user")], about("Who said it.")),
+  role: Type.Union(
+    [Type.Literal("assistant"), Type.Literal("user"), Type.Literal("operator")], about(
+      "Who said it: the assistant, the visitor, or a person of the account (operator).")),
   content: Type.String(about("The text.", "Hello, how can I help?")),
+  author: Type.Optional(AuthorSchema),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
     "Functions the model called for it; left out where it called none."))),
   stopped: Type.Optional(Type.Boolean(about(
@@ -42,6 +47,7 @@ export function historyItem(message: Message) {
   return {
     role: message.role,
     content: message.content,
+    ...(message.author ? { author: message.author } : {}),
     ...(message.functionCalls.length > 0 ? { function_calls: message.functionCalls } : {}),
     ...(message.stopped ? { stopped: true } : {}),
     ...(message.truncated ? { truncated: true } : {}),
@@ -79,7 +85,8 @@ export function summaryItem(summary: ConversationSummary) {
     variables: Object.keys(summary.variables).length > 0 ? summary.variables : null,
     message_count: summary.messageCount,
     total_cost: dollarsFromMicros(summary.totalCostMicros),
-    ai_enabled: summary.aiEnabled,
+    ai_enabled: assistantAnswers(summary.desk.state),
+    ...deskItem(summary.desk),
     ...(summary.externalIdentifier === null
       ? {}
       : { external_identifier: summary.externalIdentifier }),

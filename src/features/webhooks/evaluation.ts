@@ -18,7 +18,7 @@ export function createChatEvaluation(
     const assistant = await findAssistant(accountId, assistantId);
     if (!assistant) return { values: {}, error: "The assistant was deleted." };
     const said = (await history(id)).map(({ role, content: text }) =>
-      ({ speaker: role === "assistant" ? "assistant" as const : "customer" as const, text }));
+      ({ speaker: role === "user" ? "customer" as const : "assistant" as const, text }));
     return evaluate(assistant, said, signal);
   };
 }

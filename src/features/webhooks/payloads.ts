@@ -2,6 +2,7 @@
 import { wireQuality } from "#features/calls/quality.ts";
 import { wireTransfers, type Transfer } from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 
 interface PostCallFacts {
@@ -27,8 +28,8 @@ interface PostCallFacts {
   campaign: Record<string, unknown> | null;
 }
 
-const formatted = (lines: { isAssistant: boolean; text: string }[]): string =>
-  lines.map(({ isAssistant, text }) => `${isAssistant ? "AI" : "Customer"}: ${text}`).join("\n");
+const formatted = (lines: { speaker: string; text: string }[]): string =>
+  lines.map(({ speaker, text }) => `${speaker}: ${text}`).join("\n");
 
 export function postCallBody(call: PostCallFacts): Record<string, unknown> {
   const spoken = call.lines.filter(({ text }) => text !== "");
@@ -53,7 +54,8 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
       timestamp: Math.round((answeredS + startMs / 1000) * 1000) / 1000,
     })),
     formatted_transcript: formatted(
-      spoken.map(({ speaker, text }) => ({ isAssistant: speaker === "assistant", text }))),
+      spoken.map(({ speaker, text }) =>
+        ({ speaker: speaker === "assistant" ? "AI" : "Customer", text }))),
     created_at: isoMicros(call.createdAt),
     finished_at: isoMicros(call.finishedAt),
     lead: call.lead && { ...call.lead, campaign: call.campaign },
@@ -73,7 +75,9 @@ interface ConversationFacts {
   createdAt: Instant;
   endedAt: Instant;
   timeZone: string;
-  messages: { role: "user" | "assistant"; content: string; createdAt: Instant }[];
+  messages: {
+    role: "user" | "assistant"; content: string; author: Author | null; createdAt: Instant;
+  }[];
 }
 
 export function conversationEndedBody(facts: ConversationFacts): Record<string, unknown> {
@@ -88,14 +92,15 @@ export function conversationEndedBody(facts: ConversationFacts): Record<string, 
     status: "ended",
     extracted_variables: {},
     input_variables: variables,
-    transcript: messages.map(({ role, content, createdAt }) => ({
-      role,
+    transcript: messages.map(({ role, content, author, createdAt }) => ({
+      role: author ? "operator" : role,
       content,
+      ...(author ? { author } : {}),
       timestamp: isoLocal(createdAt, timeZone),
       timestamp_unix: Math.floor(createdAt / 1_000_000),
     })),
-    formatted_transcript: formatted(messages.map(
-      ({ role, content }) => ({ isAssistant: role === "assistant", text: content }))),
+    formatted_transcript: formatted(messages.map(({ role, content, author }) =>
+      ({ speaker: author?.name ?? (role === "assistant" ? "AI" : "Customer"), text: content }))),
     attachments: [],
     customer_phone: null,
     customer_name: typeof name === "string" ? name : null,

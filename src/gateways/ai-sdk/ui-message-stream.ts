@@ -145,7 +145,7 @@ export function createUiMessages(streams: TurnStreams): MessageProtocol {
         case "repeated":
           return streams.repeat(sent.result, createUiEncoder(sent.turnId), HEADERS);
         case "stored": {
-          // The AI is off: nobody answers.
+          // A person has it, whose answer comes when it comes.
           return streams.repeat(
             {
               kind: "completed", text: "", functionCalls: [], stopped: false, truncated: false,

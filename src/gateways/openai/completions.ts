@@ -61,7 +61,7 @@ export async function beginCompletion(
     given,
   });
   if (sent.kind !== "stored") return { conversation, sent };
-  throw new Fault(409, "The AI is switched off for this conversation.");
+  throw new Fault(409, "A person has this conversation.");
 }
 
 /** What the models count for the turn, up to now: null until one has, or if none does. */

@@ -6,7 +6,7 @@ import { createAssistantStore } from "#storage/assistants.ts";
 import { createCalendarStore } from "#storage/calendar.ts";
 import { createCallStore } from "#storage/calls.ts";
 import { createCampaignStore } from "#storage/campaigns.ts";
-import { createConversationStore } from "#storage/conversations.ts";
+import { createConversationStore, createDeskStore } from "#storage/conversations.ts";
 import { createEventLog } from "#storage/events.ts";
 import { createGroupStores } from "#storage/groups.ts";
 import { createKnowledgebaseStore } from "#storage/knowledgebases.ts";
@@ -51,6 +51,7 @@ export function storageOver(reader: SqliteReader, writer: Writer): Storage {
     leads: createLeadStore(reader, writer),
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer),
+    desk: createDeskStore(writer),
     webhooks: createWebhookStore(reader, writer),
     evaluations: createEvaluationStore(reader, writer),
     events: createEventLog(reader),

@@ -29,7 +29,7 @@ export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
 interface HistoryItem {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
   content: string;
   function_calls?: { name: string; arguments: unknown; result: unknown }[];
   stopped?: boolean;
@@ -44,7 +44,7 @@ const stateOf = ({ stopped, truncated }: HistoryItem): Line["state"] => {
 function lineOf(item: HistoryItem): Line {
   const { role, content, function_calls: calls = [] } = item;
   return {
-    role, text: content, state: stateOf(item),
+    role: role === "user" ? role : "assistant", text: content, state: stateOf(item),
     calls: calls.map((call, at) => ({ id: String(at), ...call })),
   };
 }

@@ -7,7 +7,9 @@ type History =
   paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"]["history"];
 
 export interface Item {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
+  /** Which person wrote it; only of an operator's. */
+  author?: string;
   text: string;
   /** The turn while its reply is being written; null once it is stored. */
   turn: number | null;
@@ -35,8 +37,9 @@ export const EMPTY: Talk = {
 };
 
 interface MessageBody {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
   content: string;
+  author?: { name: string };
   function_calls?: unknown[];
   stopped?: boolean;
   truncated?: boolean;
@@ -47,6 +50,7 @@ const itemOf = (message: MessageBody): Item => ({
   role: message.role, text: message.content, turn: null, wasStopped: message.stopped === true,
   wasCut: message.truncated === true,
   functionCalls: message.function_calls ?? [], working: {}, at: message.created_at ?? null,
+  ...(message.author ? { author: message.author.name } : {}),
 });
 
 const writing = (turn: number): Item => ({

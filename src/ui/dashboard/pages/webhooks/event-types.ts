@@ -12,6 +12,8 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   conversation_failed: ["Conversations", "A visitor was refused: no balance, or the daily limit"],
   reply_failure_explained: ["Conversations", "Why a reply failed, in full"],
   ai_toggled: ["Conversations", "The assistant was switched on or off"],
+  desk_changed: ["Conversations", "A person was asked for, took over, or handed back"],
+  note_added: ["Conversations", "A note about a conversation was written"],
   conversation_ended: ["Conversations", "A conversation ended"],
   conversation_evaluated: ["Conversations", "An ended conversation was evaluated"],
   call_created: ["Calls", "A call began"],

@@ -1,0 +1,26 @@
+// What a model reads of the desk: colleagues' messages as theirs, and whether one is waited for.
+// Pure; used by answering.ts.
+import type { HistoryMessage } from "#engine/history.ts";
+import type { DeskState } from "#events/events.ts";
+import type { Message } from "./records.ts";
+
+/** Models know two speakers: a colleague's words are on the assistant's side, marked as theirs. */
+export const asModelReads = (
+  { role, author, content, functionCalls }: Message,
+): HistoryMessage => role === "operator"
+  ? {
+      role: "assistant", functionCalls,
+      content: `[${author?.name ?? ""}, a colleague]: ${content}`,
+    }
+  : { role, content, functionCalls };
+
+const COLLEAGUES = "Messages that begin like \"[Name, a colleague]:\" were written by a person of the "
+  + "team, not by you. Go by what they said. Never begin a message of your own like that, and never "
+  + "speak in a person's name.";
+const WAITING = "A person of the team has been asked to join this conversation and has not come "
+  + "yet. Go on helping as well as you can; when asked, say that somebody will answer here.";
+
+export function deskInstructions(state: DeskState, messages: Message[]): string {
+  const hasColleague = messages.some(({ role }) => role === "operator");
+  return [...hasColleague ? [COLLEAGUES] : [], ...state === "waiting" ? [WAITING] : []].join("\n\n");
+}

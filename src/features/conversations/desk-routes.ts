@@ -1,0 +1,196 @@
+// What people at the desk do with a conversation: take it over, answer, hand it back, ask for
+// somebody else, end it. Visitors ask for a person here too, where the assistant allows it.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, named } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import { IDEMPOTENCY_KEY, Moment, Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
+import type { Access } from "./access.ts";
+import type { Conversations } from "./conversations.ts";
+import type { Desk } from "./desk.ts";
+import { AuthorSchema, deskItem, DeskSchema, DeskState } from "./desk-wire.ts";
+import type { Handover } from "./handover.ts";
+import type { Message } from "./records.ts";
+import { MESSAGE_FIELD } from "./routes.ts";
+
+interface DeskRouteOptions {
+  handover: Handover;
+  conversations: Pick<Conversations, "get">;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
+  access: Access;
+  /** Who the caller is to those who read what he writes. */
+  authorOf(caller: Caller): Promise<Author>;
+}
+
+const params = { uuid: Uuid("The conversation's `id`.") };
+const OF_CONVERSATION = {
+  tag: "Conversations", errorShape: "message", notFound: "Conversation not found", params,
+} as const;
+const HELD = { description: "Somebody else has it" };
+const NOT_FOUND = { description: "No such conversation" };
+
+const REASON = Type.Object({
+  reason: Type.Optional(Type.String({
+    maxLength: LIMITS.noteCharsMax,
+    ...about("For whoever comes, as a note; visitors do not read it.", "Wants a refund."),
+  })),
+});
+const WRITE = Type.Object({ message: MESSAGE_FIELD });
+const OperatorMessage = Type.Object({
+  role: Type.Literal("operator", about("Always operator: a person of the account.")),
+  content: Type.String(about("The text.", "Hello, this is Ana.")),
+  author: AuthorSchema,
+  created_at: Moment("When it was stored, in UTC."),
+}, named("OperatorMessage", "A message a person of the account wrote."));
+
+const messageItem = ({ content, author, createdAt }: Message) =>
+  ({ role: "operator", content, author, created_at: isoMicros(createdAt) });
+
+export function deskRoutes(options: DeskRouteOptions): Route[] {
+  const { handover } = options;
+  return [
+    moveRoute(options, {
+      action: "take-over", summary: "Take a conversation over: the assistant is silent",
+      description: "A reply being written is stopped as by its stop button.",
+      move: (place) => handover.takeOver(place),
+    }),
+    moveRoute(options, {
+      action: "hand-back", summary: "Hand a conversation back to the assistant",
+      move: (place) => handover.handBack(place),
+    }),
+    askRoute(options),
+    writeRoute(options),
+    endRoute(options),
+    visitorAskRoute(options),
+  ];
+}
+
+function moveRoute({ authorOf }: DeskRouteOptions, { action, summary, description, move }: {
+  action: string; summary: string; description?: string;
+  move(place: { accountId: number; uuid: string; author: Author }): Promise<Desk>;
+}): Route {
+  return keyRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: `/user/conversations/{uuid}/${action}`,
+    summary,
+    ...(description === undefined ? {} : { description }),
+    responses: {
+      200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND, 409: HELD,
+    },
+    handle: async ({ caller, uuid }) => json(200, deskItem(await move(
+      { accountId: caller.accountId, uuid, author: await authorOf(caller) }))),
+  });
+}
+
+function askRoute({ handover, authorOf }: DeskRouteOptions): Route {
+  return keyRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: "/user/conversations/{uuid}/request-human",
+    summary: "Ask for a person to answer",
+    description: "The assistant goes on answering until one comes.",
+    body: REASON,
+    responses: { 200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND },
+    handle: async ({ caller, uuid, body }) => {
+      const by = { role: "operator", ...await authorOf(caller) } as const;
+      return json(200, deskItem(await handover.ask({
+        accountId: caller.accountId, uuid, by, reason: "asked", note: noteOf(body.reason),
+      })));
+    },
+  });
+}
+
+const noteOf = (text: string | undefined): string | null =>
+  text === undefined || text.trim() === "" ? null : text;
+
+function writeRoute({ handover, authorOf }: DeskRouteOptions): Route {
+  return keyRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: "/user/conversations/{uuid}/messages",
+    summary: "Answer as a person",
+    description: "Free. Whoever writes has the conversation: it is taken over where nobody has it.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    body: WRITE,
+    responses: {
+      201: {
+        description: "The message", schema: Type.Object({ message: OperatorMessage }),
+      },
+      400: { description: "The conversation is full, or no JSON object" },
+      404: NOT_FOUND,
+      409: HELD,
+    },
+    handle: async ({ caller, uuid, body, http }) => {
+      if (body.message.trim() === "") throw fieldFault("message", "The message field is required.");
+      const { message, isRepeat } = await handover.say({
+        accountId: caller.accountId, uuid, author: await authorOf(caller), text: body.message,
+        idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
+      });
+      return json(201, { message: messageItem(message) },
+        isRepeat ? { "Idempotency-Replayed": "true" } : {});
+    },
+  });
+}
+
+function endRoute({ handover, authorOf }: DeskRouteOptions): Route {
+  return keyRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: "/user/conversations/{uuid}/end",
+    summary: "End a conversation",
+    description: "It opens again with the next message, which the assistant answers.",
+    responses: {
+      200: {
+        description: "It has ended",
+        schema: Type.Object({ desk: DeskState }, about("Who answers if it goes on.")),
+      },
+      404: NOT_FOUND,
+    },
+    handle: async ({ caller, uuid }) => {
+      await handover.end({ accountId: caller.accountId, uuid, author: await authorOf(caller) });
+      return json(200, { desk: "assistant" });
+    },
+  });
+}
+
+function visitorAskRoute(options: DeskRouteOptions): Route {
+  const { handover, conversations, findAssistant, access } = options;
+  return publicRoute({
+    method: "POST",
+    path: "/conversations/{uuid}/request-human",
+    tag: "Conversations",
+    summary: "Ask for a person, where the assistant allows it",
+    errorShape: "conversation",
+    notFound: "Conversation not found",
+    params: { uuid: Uuid("The conversation's `conversation_id`.") },
+    responses: {
+      200: {
+        description: "Who has it now",
+        schema: Type.Object({
+          status: Type.Literal(true, about("Always true: it was done.")), desk: DeskState,
+        }),
+      },
+      403: { description: "The assistant does not allow it, or this page's origin may not" },
+      404: NOT_FOUND,
+      429: { description: "Too many requests" },
+    },
+    handle: async ({ uuid }) => {
+      const { accountId, assistantId } = await conversations.get(uuid);
+      access.assertMaySend(uuid);
+      const assistant = await findAssistant(assistantId);
+      if (assistant?.settings.desk.visitor_may_ask !== true) {
+        throw new Fault(403, "Nobody can be asked for here.");
+      }
+      const { state } = await handover.ask(
+        { accountId, uuid, by: { role: "visitor" }, reason: "asked", note: null });
+      return json(200, { status: true, desk: state });
+    },
+  });
+}

@@ -1,0 +1,34 @@
+// The desk in the contract's JSON: who has a conversation and who wrote what.
+import { Type } from "@sinclair/typebox";
+import { about, named, Nullable } from "#core/schema.ts";
+import { plainSeconds } from "#core/system.ts";
+import type { Desk } from "./desk.ts";
+
+export const AuthorSchema = Type.Object({
+  id: Type.String(about("Who it is, the same wherever they write.", "key:3")),
+  name: Type.String(about("Their name, which visitors see too.", "Ana")),
+}, named("Author", "A person of the account."));
+
+export const DeskState = Type.Union(
+  (["assistant", "waiting", "person"] as const).map((state) => Type.Literal(state)), about(
+    "Who has it: the assistant; the assistant while a person has been asked for (waiting); "
+    + "or a person, while the assistant is silent.", "waiting"));
+
+const DESK = {
+  desk: DeskState,
+  desk_holder: Nullable(AuthorSchema, about("The person who has it; null: none, or none named.")),
+  desk_reason: Nullable(Type.String(about(
+    "Why it is there: asked, tool_failures, unanswered, words, taken_over, assigned, handed_back "
+    + "or ended; null: it never was with anyone but the assistant.", "asked"))),
+  desk_at: Nullable(Type.String(about(
+    "Since when, in UTC; null as before.", "2026-03-02 09:30:00"))),
+};
+export const DeskFields = DESK;
+export const DeskSchema = Type.Object(DESK, named("Desk", "Who has a conversation."));
+
+export const deskItem = ({ state, holder, reason, at }: Desk) => ({
+  desk: state,
+  desk_holder: holder,
+  desk_reason: reason,
+  desk_at: at === null ? null : plainSeconds(at),
+});

@@ -1,0 +1,127 @@
+// The desk: people take conversations over, answer in them, hand them back and end them. The rules
+// are desk.ts's, the turns conversations.ts's: a reply under way is stopped by their law before a
+// person has the conversation.
+import { Fault } from "#core/faults.ts";
+import type { System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Author, CommittedEvent, DeskActor, DeskReason } from "#events/events.ts";
+import type { Conversations } from "./conversations.ts";
+import type { Desk, DeskMove } from "./desk.ts";
+import { keyReused, notFound } from "./outcomes.ts";
+import type { Conversation, DeskStore, Message, Say } from "./records.ts";
+
+interface HandoverOptions {
+  store: DeskStore;
+  conversations: Pick<Conversations, "get" | "stop">;
+  bus: EventBus;
+  system: System;
+  messagesMax: number;
+}
+
+/** A person of the account at one conversation. */
+interface Place {
+  accountId: number;
+  uuid: string;
+  author: Author;
+}
+
+/** Methods with an account throw Fault 404 for what it does not have. */
+export interface Handover {
+  /** Asks for a person; where one has it already, nothing changes. */
+  ask(args: {
+    accountId: number; uuid: string; by: DeskActor; reason: DeskReason; note: string | null;
+  }): Promise<Desk>;
+  /** Throws Fault 409 where somebody else has it. */
+  takeOver(place: Place): Promise<Desk>;
+  handBack(place: Place): Promise<Desk>;
+  /** Whoever writes has it: where nobody else has, it is taken over. Throws Fault 409 else. */
+  say(
+    message: Place & { text: string; idempotencyKey: string | null },
+  ): Promise<{ message: Message; isRepeat: boolean }>;
+  end(place: Place): Promise<void>;
+  /** The switch from before there was a desk: off is with a person, whoever that is. */
+  setAi(place: Place, enabled: boolean): Promise<void>;
+}
+
+const held = ({ name }: Author): Fault => new Fault(409, `${name} has this conversation.`);
+
+export function createHandover(options: HandoverOptions): Handover {
+  const { store, conversations, bus, system, messagesMax } = options;
+  const find = async (accountId: number, uuid: string): Promise<Conversation> => {
+    const conversation = await conversations.get(uuid);
+    if (conversation.accountId !== accountId) throw notFound();
+    return conversation;
+  };
+  const move = async (
+    { accountId, uuid }: Pick<Place, "accountId" | "uuid">,
+    kind: DeskMove,
+    rest: { by: DeskActor; reason: DeskReason; holder?: Author; note?: string | null },
+  ): Promise<Desk> => {
+    const { by, reason, holder = null, note = null } = rest;
+    const outcome = await store.moveDesk(
+      { accountId, uuid, move: kind, by, reason, holder, note, now: system.now() });
+    if (outcome.kind === "not_found") throw notFound();
+    if (outcome.kind === "held") throw held(outcome.holder);
+    bus.publishCommitted(outcome.events);
+    return outcome.desk;
+  };
+  const operator = (author: Author): DeskActor => ({ role: "operator", ...author });
+
+  const takeOver = async (place: Place): Promise<Desk> => {
+    const { accountId, uuid, author } = place;
+    const { desk: { state, holder } } = await find(accountId, uuid);
+    if (state === "person" && holder && holder.id !== author.id) throw held(holder);
+    await conversations.stop(uuid);
+    const desk = await move(
+      place, "take", { by: operator(author), reason: "taken_over", holder: author });
+    // A message may have come in between: its reply is the last that was begun.
+    await conversations.stop(uuid);
+    return desk;
+  };
+  const handBack = ({ author, ...place }: Place): Promise<Desk> =>
+    move(place, "hand_back", { by: operator(author), reason: "handed_back" });
+
+  return {
+    ask: ({ by, reason, note, ...place }) => move(place, "ask", { by, reason, note }),
+    takeOver,
+    handBack,
+    say: async ({ accountId, uuid, author, text, idempotencyKey }) => {
+      const say: Say =
+        { accountId, uuid, author, text, idempotencyKey, messagesMax, now: system.now() };
+      let outcome = await store.say(say);
+      if (outcome.kind === "not_taken") {
+        await takeOver({ accountId, uuid, author });
+        outcome = await store.say({ ...say, now: system.now() });
+      }
+      switch (outcome.kind) {
+        case "said":
+        case "repeated":
+          bus.publishCommitted(outcome.events);
+          return { message: outcome.message, isRepeat: outcome.kind === "repeated" };
+        case "held":
+          throw held(outcome.holder);
+        case "not_taken":
+          throw new Fault(409, "The conversation was handed back while you wrote.");
+        case "key_reused":
+          throw keyReused(null);
+        case "conversation_full":
+          throw new Fault(400, "The conversation has reached its maximum number of messages.");
+        case "not_found":
+          throw notFound();
+      }
+    },
+    end: async ({ accountId, uuid, author }) => {
+      await find(accountId, uuid);
+      await conversations.stop(uuid);
+      const events: CommittedEvent[] | null =
+        await store.end({ accountId, uuid, by: author, now: system.now() });
+      if (!events) throw notFound();
+      bus.publishCommitted(events);
+    },
+    setAi: async (place, enabled) => {
+      const { desk } = await find(place.accountId, place.uuid);
+      if (enabled) await handBack(place);
+      else if (desk.state !== "person") await takeOver(place);
+    },
+  };
+}

@@ -1,0 +1,79 @@
+// SIGKILL of the real process while a visitor and a person write in one conversation.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { test } from "node:test";
+import { startProcess, type Running } from "#support/process.ts";
+import { testDataDir } from "#support/server.ts";
+
+const KILLS = 3;
+const MESSAGES = 40;
+
+async function call(
+  { url }: Running, key: string | null, path: string, body?: object, idempotencyKey?: string,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(`${url}/api${path}`, {
+    method: body ? "POST" : "GET",
+    headers: {
+      "Content-Type": "application/json", Authorization: `Bearer ${key}`,
+      ...idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey },
+    },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  return { status: response.status, body: await response.json() as Record<string, unknown> };
+}
+
+test("[DK10] killed at any moment while visitor and person write, no message is lost, doubled or out of order", async (context) => {
+  const dataDir = testDataDir();
+  let server = await startProcess(dataDir);
+  context.after(() => server.process.kill("SIGKILL"));
+  const { key, assistant } = server;
+  const begun = await call(server, null, "/conversations", { assistant_id: assistant });
+  const uuid = begun.body.conversation_id as string;
+  await call(server, key, `/user/conversations/${uuid}/take-over`, {});
+  let isOver = false;
+  /** Writes one after the other; what a dead server leaves unanswered is sent again. */
+  const write = async (path: string, by: string | null, name: string): Promise<void> => {
+    for (let number = 1; number <= MESSAGES; number += 1) {
+      for (;;) {
+        assert.ok(!isOver);
+        try {
+          const { status } = await call(
+            server, by, path, { message: `${name}${number}` }, `${name}${number}`);
+          assert.ok(status === 200 || status === 201, String(status));
+          break;
+        } catch (error) {
+          if (error instanceof assert.AssertionError) throw error;
+          await delay(20);
+        }
+      }
+    }
+  };
+  const written = Promise.all([
+    write(`/conversations/${uuid}/messages`, null, "v"),
+    write(`/user/conversations/${uuid}/messages`, key, "p"),
+  ]);
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    await delay(40);
+    const gone = once(server.process, "exit");
+    server.process.kill("SIGKILL");
+    await gone;
+    server = await startProcess(dataDir);
+  }
+  await written;
+  isOver = true;
+  const { body } = await call(server, null, `/conversations/${uuid}`);
+  const history = (body.history as { role: string; content: string }[])
+    .filter(({ content }, at) => at > 0 || content === "v1" || content === "p1");
+  for (const [role, name] of [["user", "v"], ["operator", "p"]] as const) {
+    assert.deepEqual(
+      history.filter((message) => message.role === role).map(({ content }) => content),
+      Array.from({ length: MESSAGES }, (_, index) => `${name}${index + 1}`));
+  }
+  assert.equal(history.length, 2 * MESSAGES, "and the assistant said nothing");
+  const gone = once(server.process, "exit");
+  server.process.kill("SIGTERM");
+  await gone;
+  rmSync(dataDir, { recursive: true });
+});

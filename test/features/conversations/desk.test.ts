@@ -1,0 +1,266 @@
+// People at the desk, through the real server and a scripted model: who has a conversation, what
+// they write in it, and what the assistant does meanwhile.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { createParser } from "eventsource-parser";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" },
+});
+after(async () => {
+  await server.close();
+  await model.close();
+});
+
+const send = (uuid: string, message: string) =>
+  server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
+const at = (uuid: string, action: string, key: string, body?: object) =>
+  server.call("POST", `/user/conversations/${uuid}/${action}`, { key, ...body ? { body } : {} });
+
+interface Frame { type: string; id: string; [member: string]: unknown }
+
+/** An account with two people's keys, and a conversation with its assistant. */
+async function fresh(settings: Record<string, unknown> = {}) {
+  const account = await server.newAccount();
+  const { accounts } = server.app.features;
+  const keyOf = async (name: string) => (await accounts.createKey(account.accountId, name)).token;
+  const [ana, ben] = [await keyOf("Ana"), await keyOf("Ben")];
+  const assistant = await newAssistant(server, settings, account.key);
+  const uuid = await newConversation(server, assistant.uuid);
+  return { ...account, ana, ben, assistant, uuid };
+}
+
+/** The stream from its beginning up to the frame that is waited for. */
+async function framesUntil(
+  path: string, key: string | null, isLast: (frame: Frame) => boolean,
+): Promise<Frame[]> {
+  const response = await fetch(`${server.url}/api${path}?after=0`, {
+    headers: key === null ? {} : { Authorization: `Bearer ${key}` },
+    signal: AbortSignal.timeout(10_000),
+  });
+  const frames: Frame[] = [];
+  const parser = createParser({ onEvent: ({ data }) => frames.push(JSON.parse(data) as Frame) });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  while (reader && !frames.some(isLast)) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("the stream ended");
+    parser.feed(value);
+  }
+  await reader?.cancel();
+  return frames.slice(0, frames.findIndex(isLast) + 1);
+}
+
+const historyOf = async (uuid: string): Promise<Record<string, unknown>[]> =>
+  (await server.call("GET", `/conversations/${uuid}`)).body.history;
+const spoken = (history: Record<string, unknown>[]): string[] =>
+  history.map(({ role, content }) => `${String(role)}: ${String(content)}`);
+
+test("[DK2] who takes a conversation over, hands it back or asks for a person: each is one numbered event, in both streams and in webhooks", async () => {
+  const receiver = await startWebhookReceiver();
+  const { ana, key, uuid } = await fresh();
+  await server.call("POST", "/user/webhook-endpoints", {
+    key, body: { url: receiver.url, events: ["desk_changed"] },
+  });
+  const asked = await at(uuid, "request-human", ana, { reason: "Wants a refund" });
+  assert.equal(asked.status, 200);
+  assert.equal(asked.body.desk, "waiting");
+  const taken = await at(uuid, "take-over", ana);
+  assert.equal(taken.body.desk, "person");
+  assert.equal(taken.body.desk_holder.name, "Ana");
+  assert.equal((await at(uuid, "take-over", ana)).status, 200, "again by the same: nothing new");
+  assert.equal((await at(uuid, "hand-back", ana)).body.desk, "assistant");
+  const isLast = ({ type, desk }: Frame) => type === "desk_changed" && desk === "assistant";
+  const own = await framesUntil(`/conversations/${uuid}/stream`, null, isLast);
+  const desk = own.filter(({ type }) => type === "desk_changed");
+  assert.deepEqual(desk.map(({ desk, reason, by }) => [desk, reason, (by as { name: string }).name]), [
+    ["waiting", "asked", "Ana"], ["person", "taken_over", "Ana"], ["assistant", "handed_back", "Ana"],
+  ]);
+  assert.deepEqual(own.map(({ id }) => Number(id)), own.map((_, index) => index + 1), "no holes");
+  assert.ok(!JSON.stringify(own).includes("refund"), "visitors do not read notes");
+  const all = await framesUntil("/user/stream", key, isLast);
+  assert.deepEqual(all.filter(({ type }) => type === "desk_changed").map(({ desk }) => desk),
+    ["waiting", "person", "assistant"]);
+  assert.equal(all.find(({ type }) => type === "note_added")?.text, "Wants a refund");
+  const [first] = await receiver.until(3);
+  assert.deepEqual([first?.body.type, (first?.body.data as { desk: string }).desk],
+    ["desk_changed", "waiting"]);
+  const row = await server.call("GET", `/user/conversations/${uuid}`, { key });
+  assert.deepEqual([row.body.data.desk, row.body.data.desk_reason, row.body.data.ai_enabled],
+    ["assistant", "handed_back", true]);
+  await receiver.close();
+});
+
+test("[DK3] two people cannot have one conversation: the other is told who has it, whatever he tries", async () => {
+  const { ana, ben, uuid } = await fresh();
+  const outcomes = await Promise.all([at(uuid, "take-over", ana), at(uuid, "take-over", ben)]);
+  assert.deepEqual(outcomes.map(({ status }) => status).toSorted(), [200, 409]);
+  const [loser, winner] = outcomes[0]?.status === 200 ? [ben, "Ana"] : [ana, "Ben"];
+  const refused = await at(uuid, "take-over", loser);
+  assert.deepEqual([refused.status, refused.body], [409, { message: `${winner} has this conversation.` }]);
+  const message = await at(uuid, "messages", loser, { message: "Me too" });
+  assert.deepEqual([message.status, message.body.message], [409, `${winner} has this conversation.`]);
+  assert.ok(!spoken(await historyOf(uuid)).some((line) => line.includes("Me too")));
+  const foreign = await server.newAccount();
+  assert.equal((await at(uuid, "take-over", foreign.key)).status, 404);
+  assert.equal((await at(uuid, "messages", foreign.key, { message: "x" })).status, 404);
+});
+
+test("[DK4] whoever takes over stops the reply under way by the law of a turn, and the assistant is silent until it is handed back", async () => {
+  const { ana, key, uuid } = await fresh();
+  const gate = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["one ", "two"], hold: gate.promise, holdAfter: 1 }));
+  const answered = send(uuid, "Hello");
+  await framesUntil(`/conversations/${uuid}/stream`, null, ({ type }) => type === "reply_delta");
+  assert.equal((await at(uuid, "take-over", ana)).status, 200);
+  gate.resolve();
+  assert.equal((await answered).body.stopped, true);
+  const requests = model.counts.requests;
+  const stored = await send(uuid, "Anybody?");
+  assert.deepEqual(stored.body, { status: true, message: "", function_calls: [], ai_disabled: true });
+  assert.equal((await at(uuid, "messages", ana, { message: "Ana here" })).status, 201);
+  await send(uuid, "Hi Ana");
+  assert.equal(model.counts.requests, requests, "nobody asked the model");
+  assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, 4.99);
+  await at(uuid, "hand-back", ana);
+  model.script((body) => {
+    assert.deepEqual(body.messages.slice(1).map(({ role, content }) => [role, content]), [
+      ["assistant", "Hello"], ["user", "Hello"], ["assistant", "one "], ["user", "Anybody?"],
+      ["assistant", "[Ana, a colleague]: Ana here"], ["user", "Hi Ana"], ["user", "And you?"],
+    ]);
+    assert.match(String(body.messages[0]?.content), /written by a person of the team/);
+    return { tokens: ["Back."] };
+  });
+  assert.equal((await send(uuid, "And you?")).body.message, "Back.");
+  model.script(null);
+  assert.deepEqual(spoken(await historyOf(uuid)), [
+    "assistant: Hello", "user: Hello", "assistant: one ", "user: Anybody?", "operator: Ana here",
+    "user: Hi Ana", "user: And you?", "assistant: Back.",
+  ]);
+  const desk = await framesUntil(`/conversations/${uuid}/stream`, null,
+    ({ type, desk: to }) => type === "desk_changed" && to === "person");
+  assert.equal(desk.at(-2)?.type, "message_added", "the reply was over before the desk changed");
+});
+
+test("[DK5] a person's message: 201 with its author, free, once per key, and whoever writes has the conversation", async () => {
+  const { ana, ben, key, uuid } = await fresh();
+  const write = (by: string, message: string, idempotencyKey: string) => server.call(
+    "POST", `/user/conversations/${uuid}/messages`,
+    { key: by, body: { message }, headers: { "Idempotency-Key": idempotencyKey } });
+  const both = await Promise.all([write(ana, "Hello, Ana here", "m1"), write(ana, "Hello, Ana here", "m1")]);
+  for (const { status, body } of both) {
+    assert.equal(status, 201);
+    const { created_at: createdAt, author, ...rest } = body.message;
+    assert.deepEqual(rest, { role: "operator", content: "Hello, Ana here" });
+    assert.equal(author.name, "Ana");
+    assert.match(createdAt, /Z$/);
+  }
+  assert.deepEqual(both[0]?.body, both[1]?.body);
+  assert.equal((await write(ana, "Something else", "m1")).status, 422);
+  assert.equal((await at(uuid, "messages", ana, { message: " " })).status, 422);
+  assert.equal((await at(uuid, "messages", ana, { message: "x".repeat(2001) })).status, 422);
+  const row = await server.call("GET", `/user/conversations/${uuid}`, { key });
+  assert.deepEqual([row.body.data.desk, row.body.data.desk_holder.name, row.body.data.total_cost],
+    ["person", "Ana", 0]);
+  assert.deepEqual((await historyOf(uuid)).at(-1), {
+    role: "operator", content: "Hello, Ana here", author: row.body.data.desk_holder,
+  });
+  await at(uuid, "hand-back", ana);
+  const again = await write(ana, "Hello, Ana here", "m1");
+  assert.equal(again.headers.get("idempotency-replayed"), "true");
+  const after = await server.call("GET", `/user/conversations/${uuid}`, { key });
+  assert.equal(after.body.data.desk, "assistant", "a repeat takes nothing over");
+  assert.equal((await write(ben, "Ben now", "m2")).status, 201);
+  const owned = await server.call("GET", `/user/conversations/${uuid}/messages`, { key });
+  assert.deepEqual(owned.body.data.map(({ role }: { role: string }) => role),
+    ["assistant", "operator", "operator"]);
+});
+
+test("[DK6] the visitor asks for a person where the assistant allows it, and it goes on answering until one comes", async () => {
+  const closed = await fresh();
+  const refused = await server.call("POST", `/conversations/${closed.uuid}/request-human`);
+  assert.deepEqual([refused.status, refused.body.status], [403, false]);
+  const { ana, uuid } = await fresh({ desk: { visitor_may_ask: true } });
+  const asked = await server.call("POST", `/conversations/${uuid}/request-human`);
+  assert.deepEqual([asked.status, asked.body], [200, { status: true, desk: "waiting" }]);
+  let prompt = "";
+  model.script((body) => {
+    prompt = String(body.messages[0]?.content);
+    return { tokens: ["Somebody will come."] };
+  });
+  assert.equal((await send(uuid, "Where are they?")).body.message, "Somebody will come.");
+  model.script(null);
+  assert.match(prompt, /has been asked to join/);
+  await at(uuid, "take-over", ana);
+  const read = await server.call("GET", `/conversations/${uuid}`);
+  assert.deepEqual([read.body.desk, read.body.desk_holder.name], ["person", "Ana"]);
+});
+
+test("[DK7] the assistant asks for a person by request_human, once its reply is stored, with a note visitors do not read", async () => {
+  const { key, uuid } = await fresh({ desk: { assistant_may_ask: true } });
+  const offered: unknown[] = [];
+  model.script((body) => {
+    offered.push(JSON.stringify(body.tools ?? []));
+    if (body.messages.at(-1)?.role === "user") {
+      const args = { reason: "Refund", summary: "Order 4711 came broken." };
+      return {
+        tokens: [], finishReason: "tool_calls",
+        toolCalls: [{ id: "c1", name: "request_human", arguments: JSON.stringify(args) }],
+      };
+    }
+    return { tokens: ["I have asked a colleague."] };
+  });
+  const reply = await send(uuid, "I want a refund");
+  assert.equal(reply.body.message, "I have asked a colleague.");
+  assert.match(String(offered[0]), /request_human/);
+  const frames = await framesUntil(`/conversations/${uuid}/stream`, null,
+    ({ type }) => type === "desk_changed");
+  const changed = frames.at(-1);
+  assert.deepEqual([changed?.desk, changed?.by, changed?.reason],
+    ["waiting", { role: "assistant" }, "asked"]);
+  assert.equal(frames.at(-2)?.type, "message_added", "after the reply is stored");
+  model.script((body) => {
+    offered.push(JSON.stringify(body.tools ?? []));
+    return { tokens: ["Yes."] };
+  });
+  await send(uuid, "Thank you");
+  model.script(null);
+  assert.doesNotMatch(String(offered.at(-1)), /request_human/, "once is enough");
+  const note = await framesUntil("/user/stream", key, ({ type }) => type === "note_added");
+  assert.deepEqual([note.at(-1)?.text, note.at(-1)?.author],
+    ["Refund\nOrder 4711 came broken.", null]);
+});
+
+test("[DK8] enable-ai and disable-ai are the desk in the words from before, also for what a person has", async () => {
+  const { ana, ben, uuid } = await fresh();
+  const toggle = (action: string, key: string) =>
+    server.call("POST", `/automate/conversations/${uuid}/${action}`, { key });
+  assert.deepEqual((await toggle("disable-ai", ana)).body, { status: true, ai_enabled: false });
+  assert.deepEqual((await toggle("disable-ai", ben)).body, { status: true, ai_enabled: false });
+  const row = await server.call("GET", `/user/conversations/${uuid}`, { key: ben });
+  assert.deepEqual([row.body.data.desk, row.body.data.desk_holder.name], ["person", "Ana"]);
+  assert.deepEqual((await toggle("enable-ai", ben)).body, { status: true, ai_enabled: true });
+  const frames = await framesUntil(`/conversations/${uuid}/stream`, null,
+    ({ type, ai_enabled: isOn }) => type === "ai_toggled" && isOn === true);
+  assert.deepEqual(frames.filter(({ type }) => type !== "conversation_created" && type !== "message_added")
+    .map(({ type, desk, ai_enabled: isOn }) => [type, desk ?? isOn]), [
+    ["desk_changed", "person"], ["ai_toggled", false],
+    ["desk_changed", "assistant"], ["ai_toggled", true],
+  ]);
+});
+
+test("[DK9] a person ends a conversation: it is the assistant's when it goes on", async () => {
+  const { ana, key, uuid } = await fresh();
+  await at(uuid, "take-over", ana);
+  assert.deepEqual((await at(uuid, "end", ana)).body, { desk: "assistant" });
+  const frames = await framesUntil(`/conversations/${uuid}/stream`, null,
+    ({ type, desk }) => type === "desk_changed" && desk === "assistant");
+  assert.deepEqual(frames.slice(-2).map(({ type, reason }) => [type, reason]),
+    [["conversation_ended", "operator"], ["desk_changed", "ended"]]);
+  assert.notEqual((await send(uuid, "One more thing")).body.message, "");
+  const row = await server.call("GET", `/user/conversations/${uuid}`, { key });
+  assert.equal(row.body.data.desk, "assistant");
+});
