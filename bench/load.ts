@@ -38,11 +38,15 @@ export async function start(
 }
 
 /** As `npm start` does. */
-export function startServer(env: Record<string, string>): Promise<Started> {
+export function startServer(
+  env: Record<string, string>, probe: string[] = [],
+): Promise<Started> {
   const { scripts } = JSON.parse(readFileSync(file("../package.json"), "utf8")) as
     { scripts: { start: string } };
   const [, flags = "", main = ""] = /\bnode ((?:--\S+ )*)(\S+\.js)/.exec(scripts.start) ?? [];
-  return start(`../${main}`, [], env, flags.split(" ").filter((flag) => flag !== ""));
+  return start(`../${main}`, [], env, [
+    ...flags.split(" ").filter((flag) => flag !== ""), ...probe,
+  ]);
 }
 
 export async function stop({ child }: Started): Promise<void> {
@@ -69,7 +73,7 @@ interface Sample {
 }
 
 /** One keep-alive connection that streams one reply at a time. */
-class Connection {
+export class Connection {
   readonly #socket: Socket;
   readonly #marker: string;
   #text = "";

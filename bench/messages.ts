@@ -11,7 +11,7 @@ import {
 } from "./load.ts";
 import { median, print, printResult } from "./report.ts";
 
-const CLIENTS = [1, 32, 256];
+const CLIENTS = (process.env.BENCH_CLIENTS ?? "1,32,256").split(",").map(Number);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 3);
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3);
 /** As a widget's conversation would be; the history grows with each. */

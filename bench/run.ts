@@ -8,7 +8,7 @@ const HELPERS = new Set([
   "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-default.ts",
   "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
   "heard-gaps.ts", "slow-tcp.ts", "threads.ts",
-  "publish.ts", "serving.ts", "ticking-model.ts", "watching.ts",
+  "path-probe.ts", "publish.ts", "serving.ts", "ticking-model.ts", "watching.ts",
 ]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))

@@ -19,7 +19,10 @@ export interface Serving {
   close(): Promise<void>;
 }
 
-export async function serve(modelPort: number, env: Record<string, string>): Promise<Serving> {
+/** `probe`: flags of Node for the server. */
+export async function serve(
+  modelPort: number, env: Record<string, string>, probe: string[] = [],
+): Promise<Serving> {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
   const settings = { PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", PARLEY_LOG_LEVEL: "info" };
   const made = execFileSync(process.execPath, [
@@ -31,7 +34,7 @@ export async function serve(modelPort: number, env: Record<string, string>): Pro
     ...settings, PARLEY_PORT: "0", PARLEY_RATE_LIMITS: "off", PARLEY_MODEL_NAME: "scripted",
     PARLEY_MODEL_URL: `http://127.0.0.1:${modelPort}/v1`, PARLEY_SPEECH: "loopback",
     PARLEY_WEBRTC: "off", ...env,
-  });
+  }, probe);
   const url = `http://127.0.0.1:${started.port}`;
   const call: Serving["call"] = async (method, path, body) => {
     const response = await fetch(`${url}/api${path}`, {

@@ -94,8 +94,9 @@ export type FromWriter =
 const WRITER_FILE = workerFile("write");
 
 /**
- * Writes in a thread of its own, so that the main thread never waits for a disk. What one turn of
- * the event loop asks for leaves together; while the writer is busy, more of them gather there.
+ * Writes in a thread of its own, so that the main thread never waits for a disk. The first leaves
+ * at once; what a turn of the event loop asks for while the writer is busy leaves together, and
+ * more of them gather there.
  */
 export async function startThreadWriter(
   dataDir: string, writesMax: number = LIMITS.writeQueueMax,
@@ -153,7 +154,9 @@ export async function startThreadWriter(
         }
         const answered = (): void => backlog.leave(lock);
         queue.push({ command, args, ...after(answered, resolve as Waiting["resolve"], reject) });
-        scheduleFlush();
+        // An idle writer has nothing to gather others for.
+        if (sent.length === 0 && queue.length === 1) flush();
+        else scheduleFlush();
       }),
     failure: () => failure,
     close: () =>
