@@ -66,12 +66,12 @@ function accountEventsFromRow(row: AccountEventRow): CommittedEvent[] {
   return [event, changeAfter(event, { kind, amountMicros, balanceMicros })];
 }
 
-function eventFromRow(row: EventRow): CommittedEvent {
+function eventFromRow(row: EventRow, conversationId = row.conversation_uuid): CommittedEvent {
   return {
     id: row.id,
     accountId: row.account_id,
     accountSequence: row.account_sequence,
-    conversationId: row.conversation_uuid,
+    conversationId,
     callId: row.call_id,
     sequence: row.sequence,
     type: row.type,
@@ -158,8 +158,9 @@ export function eventCommands(sql: Sql) {
   };
 }
 
-const COLUMNS = `e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
-  e.created_at, c.uuid AS conversation_uuid`;
+const OWN_COLUMNS = `e.id, e.account_id, e.account_sequence, e.call_id, e.sequence, e.type, e.data,
+  e.created_at`;
+const COLUMNS = `${OWN_COLUMNS}, c.uuid AS conversation_uuid`;
 const TABLES = "events e LEFT JOIN conversations c ON c.id = e.conversation_id";
 const EVENT = `SELECT ${COLUMNS} FROM ${TABLES}`;
 const ACCOUNT_EVENT = `SELECT ${COLUMNS}, l.kind AS change_kind, l.amount_micros AS change_micros,
@@ -168,7 +169,7 @@ const ACCOUNT_EVENT = `SELECT ${COLUMNS}, l.kind AS change_kind, l.amount_micros
   LEFT JOIN ledger l ON l.account_id = e.account_id AND l.number = e.ledger_number`;
 
 export function createEventLog(reader: Reader): EventLog {
-  const ofConversation = reader.prepare<object, EventRow>(`${EVENT}
+  const ofConversation = reader.prepare<object, EventRow>(`SELECT ${OWN_COLUMNS} FROM events e
     WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = @uuid)
       AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
   // From the number asked for on: its row may stand for the next one too.
@@ -188,12 +189,12 @@ export function createEventLog(reader: Reader): EventLog {
     WHERE ${reader.dialect.among("id", "@accountIds")}`);
   return {
     ofConversation: async (uuid, after, rows) =>
-      (await ofConversation.all({ uuid, after, rows })).map(eventFromRow),
+      (await ofConversation.all({ uuid, after, rows })).map((row) => eventFromRow(row, uuid)),
     ofAccount: async (accountId, after, rows) =>
       (await ofAccount.all({ accountId, after, rows: rows + 1 })).flatMap(accountEventsFromRow)
         .filter(({ accountSequence }) => accountSequence > after).slice(0, rows),
     ofCall: async (callId, after, rows) =>
-      (await ofCall.all({ callId, after, rows })).map(eventFromRow),
+      (await ofCall.all({ callId, after, rows })).map((row) => eventFromRow(row)),
     newestOfCall: async (callId) => (await call.get({ callId }))?.sequence ?? 0,
     newestOfConversation: async (uuid) => (await conversation.get({ uuid }))?.sequence ?? 0,
     newestOfAccount: async (accountId) => (await account.get({ accountId }))?.sequence ?? 0,

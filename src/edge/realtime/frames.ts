@@ -37,18 +37,20 @@ export function makeFrame(type: string, position: Position | null, members: obje
   return { id, type, json: JSON.stringify({ ...head, ...members }) };
 }
 
-/** One event is encoded once per topic, however many watch. */
-const encoded = new WeakMap<CommittedEvent, Map<string, Frame>>();
-
-export function committedFrame(event: CommittedEvent, sequence: number): Frame {
+/** What a watcher of the log is sent of an event. */
+export function committedFrame({ type, json }: CommittedEvent, sequence: number): Frame {
   const id = String(sequence);
+  return { id, type, json: `{"id":"${id}",${json.slice(1)}` };
+}
+
+/** An event that was just published is encoded once per topic, however many watch. */
+const encoded = new WeakMap<CommittedEvent, Map<number, Frame>>();
+
+export function sharedFrame(event: CommittedEvent, sequence: number): Frame {
   let frames = encoded.get(event);
   if (!frames) encoded.set(event, (frames = new Map()));
-  let frame = frames.get(id);
-  if (!frame) {
-    frame = { id, type: event.type, json: `{"id":"${id}",${event.json.slice(1)}` };
-    frames.set(id, frame);
-  }
+  let frame = frames.get(sequence);
+  if (!frame) frames.set(sequence, (frame = committedFrame(event, sequence)));
   return frame;
 }
 
@@ -68,11 +70,21 @@ export function deltaFrame(live: LiveReplyView, from: number, to: number): Frame
 
 const decoded = new WeakMap<CommittedEvent, CommittedData>();
 
-export function eventData(event: CommittedEvent): CommittedData {
+export function sharedData(event: CommittedEvent): CommittedData {
   let data = decoded.get(event);
-  if (!data) decoded.set(event, (data = JSON.parse(event.json) as CommittedData));
+  if (!data) decoded.set(event, (data = eventData(event)));
   return data;
 }
+
+export const eventData = ({ json }: CommittedEvent): CommittedData =>
+  JSON.parse(json) as CommittedData;
+
+/** Its quotes stand in no text, where they would be escaped. */
+const OF_ASSISTANT = '"role":"assistant"';
+
+/** False: certainly not, without its JSON being read. */
+export const mayEndReply = ({ type, json }: CommittedEvent): boolean =>
+  type === "reply_failed" || (type === "message_added" && json.includes(OF_ASSISTANT));
 
 export function encodeSse(frame: Frame): string {
   const id = frame.id === "" ? "" : `id: ${frame.id}\n`;

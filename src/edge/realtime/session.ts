@@ -7,9 +7,12 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { EventBus, Notice } from "#events/bus.ts";
-import type { CommittedEvent, Topic } from "#events/events.ts";
+import type { CommittedData, CommittedEvent, Topic } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { committedFrame, deltaFrame, eventData, makeFrame, type Frame, type Position } from "./frames.ts";
+import {
+  committedFrame, deltaFrame, eventData, makeFrame, mayEndReply, sharedData, sharedFrame,
+  type Frame, type Position,
+} from "./frames.ts";
 
 export interface StreamSource {
   topic: Topic;
@@ -70,6 +73,9 @@ interface SessionOptions {
   /** Leave out the turn's failures: it was tried again and answered. */
   skipsFailures?: boolean;
 }
+
+/** Where an event came from: one just published is had by other watchers too. */
+type Origin = "log" | "bus";
 
 /** Frames gathered beyond this leave before more are read. */
 const GATHER_CHARS_MAX = 64 * 1024;
@@ -215,7 +221,7 @@ export class Session {
         const sequence = this.#source.sequenceOf(heard.event);
         if (sequence <= this.#position.sequence) return;
         if (sequence > this.#position.sequence + 1) return this.#pump();
-        this.#gatherCommitted(heard.event);
+        this.#gatherCommitted(heard.event, "bus");
         // A reply's first words may be there before the message they answer is published.
         this.#gatherLive();
         return this.#flush();
@@ -234,7 +240,7 @@ export class Session {
   #begin(): Promise<void> | void {
     const backlog = this.#backlog.splice(0);
     if (backlog.length === 0) return this.#pump();
-    for (const event of backlog) this.#gatherCommitted(event);
+    for (const event of backlog) this.#gatherCommitted(event, "bus");
     // Nothing in flight: what came of it may have been committed before this session listened.
     if (!this.#source.live()) return this.#pump();
     this.#gatherLive();
@@ -257,21 +263,24 @@ export class Session {
   /** Brings the watcher from its position to the present, a page at a time. */
   async #pump(): Promise<void> {
     if (this.#begins !== "here") await this.#gatherBeginning();
+    // Read before the events: what is committed in between is then no gap.
+    let newest = await this.#source.newest();
     while (!this.#isOver) {
-      // Read before the events: what is committed in between is then no gap.
-      const newest = await this.#source.newest();
       const events = await this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
       const oldest = events[0] ? this.#source.sequenceOf(events[0]) : newest + 1;
       if (oldest > this.#position.sequence + 1) {
         // What came between is past its retention: the client has to load the history anew.
-        if (await this.#gatherSnapshot()) continue;
+        if (await this.#gatherSnapshot()) {
+          newest = await this.#source.newest();
+          continue;
+        }
         const sequence = oldest - 1;
         this.#position = { sequence, chars: 0 };
         this.#gather(makeFrame("stream_reset", this.#position, {}));
       }
       for (const event of events) {
         if (this.#isOver) break;
-        this.#gatherCommitted(event);
+        this.#gatherCommitted(event, "log");
         if (this.#framesChars > GATHER_CHARS_MAX) await this.#flush();
       }
       if (this.#position.sequence >= newest) break;
@@ -299,16 +308,18 @@ export class Session {
     return true;
   }
 
-  #gatherCommitted(event: CommittedEvent): void {
+  #gatherCommitted(event: CommittedEvent, from: Origin): void {
     const sequence = this.#source.sequenceOf(event);
     const isConversation = this.#source.topic.startsWith("conversation:");
-    const turnId = isConversation ? this.#finishReply(event) : null;
+    const turnId = isConversation && mayEndReply(event)
+      ? this.#finishReply(from === "bus" ? sharedData(event) : eventData(event))
+      : null;
     this.#position = { sequence, chars: 0 };
     this.#startedTurn = null;
     this.#callsSent = 0;
     const isPast = this.#skipsFailures && event.type === "reply_failed";
     if (isPast && turnId === this.#untilTurn) return;
-    this.#gather(committedFrame(event, sequence));
+    this.#gather(from === "bus" ? sharedFrame(event, sequence) : committedFrame(event, sequence));
     if (turnId !== null && turnId === this.#untilTurn) this.#finished = true;
   }
 
@@ -316,13 +327,8 @@ export class Session {
    * Before a committed reply: whatever of its text the watcher has not had as deltas, so that the
    * deltas of every reply join to its text, live or replayed. Returns the turn the event ends.
    */
-  #finishReply(event: CommittedEvent): number | null {
-    if (event.type === "reply_failed") {
-      const data = eventData(event);
-      return data.type === "reply_failed" ? data.turn_id : null;
-    }
-    if (event.type !== "message_added") return null;
-    const data = eventData(event);
+  #finishReply(data: CommittedData): number | null {
+    if (data.type === "reply_failed") return data.turn_id;
     if (data.type !== "message_added" || data.turn_id === null) return null;
     if (data.message.role !== "assistant") return null;
     const { content } = data.message;
