@@ -13,7 +13,7 @@ const DIST = join(ROOT, "dist");
 const NEXT = join(ROOT, `dist.${process.pid}`);
 /** Packages that load files of their own, by name or from beside them. */
 const EXTERNAL = [
-  "better-sqlite3", "sqlite-vec", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
+  "better-sqlite3", "sqlite-vec", "pg", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
   "@ricky0123/vad-web", "eld", "pdfjs-dist", "piscina", "swagger-ui-dist", "esbuild",
   "sucrase",
 ];

@@ -88,6 +88,7 @@ test("[ST2] a feature imports from features before it, and the face of none but 
 test("[ST3] what is swapped as a whole is imported in its own place only", () => {
   const places: Record<string, RegExp> = {
     "better-sqlite3": /^src\/storage\/engines\/sqlite\//,
+    pg: /^src\/storage\/engines\/postgres\//,
     "sqlite-vec": /^src\/storage\/engines\/sqlite\//,
     "uWebSockets.js": /^src\/edge\/http\/(server|response|socket)\.ts$/,
     "prom-client": /^src\/base\/core\/metrics\.ts$/,

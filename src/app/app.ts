@@ -7,8 +7,8 @@ import { DAY_MICROS, nextTurn, wait, type Timer } from "#core/system.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { listeningOrigin } from "#http/origins.ts";
 import { createHttpServer } from "#http/server.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import { openConfigured } from "#storage/engines/open.ts";
+import type { Storage } from "#storage/storage.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
@@ -32,14 +32,13 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** `writing`: the writer's thread, where it has been started before this was loaded. */
+/** `opening`: the storage, where it has been opened before this was loaded. */
 export async function createApp(
-  options: AppOptions,
-  writing = startThreadWriter(options.config.PARLEY_DATA_DIR, options.config.PARLEY_WRITES_MAX),
+  options: AppOptions, opening: Promise<Storage> = openConfigured(options.config, "thread"),
 ): Promise<App> {
   const { config, log, system } = options;
   const [storage, hosted, wire] = await Promise.all([
-    openStorage(config.PARLEY_DATA_DIR, writing), createHostedLines(options), openWire(options),
+    opening, createHostedLines(options), openWire(options),
   ]);
   const features = createFeatures(options, storage, hosted);
   await features.conversations.recover();

@@ -1,7 +1,7 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
-import { StartFailure } from "#core/faults.ts";
+import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
@@ -9,7 +9,7 @@ import { RUNS_FROM } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
-import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import { openConfigured } from "#storage/engines/open.ts";
 
 /** From sysexits.h, as service managers know them. */
 const EXIT_UNAVAILABLE = 69;
@@ -36,18 +36,18 @@ export async function serve(): Promise<number> {
   let app: App | null = null;
   try {
     // The database is opened while most of the program is loaded.
-    const writing = startThreadWriter(config.PARLEY_DATA_DIR, config.PARLEY_WRITES_MAX);
-    writing.catch(() => undefined);
+    const opening = openConfigured(config, "thread");
+    opening.catch(() => undefined);
     const [{ createApp }, { loadModels }] = await Promise.all([
       import("./app.ts"), import("./models.ts"),
     ]);
     const models = loadModels(config);
     if (models.kind === "invalid") {
       refuse(models.problems);
-      await (await writing).close();
+      await (await opening).close();
       return EXIT_CONFIG;
     }
-    app = await createApp({ config, models: models.entries, log, system }, writing);
+    app = await createApp({ config, models: models.entries, log, system }, opening);
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
@@ -58,7 +58,7 @@ export async function serve(): Promise<number> {
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
     refuse([(error as Error).message]);
     await app?.close();
-    return EXIT_UNAVAILABLE;
+    return error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE;
   } finally {
     lock.release();
   }

@@ -5,7 +5,7 @@ import type { Config } from "#config/config.ts";
 import { microsFromDecimal, type Micros } from "#core/money.ts";
 import { createSystem } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { openConfigured } from "#storage/engines/open.ts";
 import type { Storage } from "#storage/storage.ts";
 
 export interface Invocation {
@@ -47,7 +47,7 @@ export async function withStorage<T>(
   config: Config,
   work: (storage: Storage, accounts: Accounts) => Promise<T>,
 ): Promise<T> {
-  const storage = await openStorage(config.PARLEY_DATA_DIR, "inline");
+  const storage = await openConfigured(config, "inline");
   try {
     const accounts = createAccounts({
       store: storage.accounts, system: createSystem(), bus: createMemoryBus(),

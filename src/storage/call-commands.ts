@@ -58,7 +58,7 @@ function prepareStatus(sql: Sql) {
       answered_by = coalesce(@answeredBy, answered_by),
       answered_at = CASE WHEN @to = 'in-progress' THEN @now ELSE answered_at END,
       last_beat_at = CASE WHEN @to = 'in-progress' THEN @now ELSE last_beat_at END,
-      ended_at = CASE WHEN @isOver = 1 AND ended_at IS NULL THEN @now ELSE ended_at END
+      ended_at = CASE WHEN CAST(@isOver AS BIGINT) = 1 AND ended_at IS NULL THEN @now ELSE ended_at END
     WHERE id = @callId`);
 }
 
@@ -314,7 +314,7 @@ function createEnd(sql: Sql, rows: CallRows) {
     UPDATE calls SET duration_seconds = @seconds, carrier_cost_micros = @carrierCostMicros,
       total_cost_micros = @totalMicros, final_status = @finalStatus, turns = @turns,
       quality = @quality, transfers = @transfers,
-      recording_file = CASE WHEN @hasRecording = 1 THEN recording_file END, ended_at = @endedAt
+      recording_file = CASE WHEN CAST(@hasRecording AS BIGINT) = 1 THEN recording_file END, ended_at = @endedAt
     WHERE id = @callId`);
   return async (args: Args<"end">): Promise<CommittedEvent[]> => {
     const { callId, finalStatus, reason, now } = args;

@@ -16,12 +16,25 @@ interface AccountEndpoint {
   events: Set<string> | null;
 }
 
+interface EndpointRow {
+  id: number;
+  status: "active" | "disabled";
+  events: string;
+}
+
+function endpointFromRow({ id, status, events }: EndpointRow): AccountEndpoint {
+  const types = JSON.parse(events) as string[];
+  return { id, status, events: types.includes("*") ? null : new Set(types) };
+}
+
 /** Answers at once where nothing is to be written. */
 type Enqueue = (event: CommittedEvent, now: Instant) => Awaitable<void>;
 
 interface Outbox {
   enqueue: Enqueue;
   endpoints: Map<number, AccountEndpoint[]>;
+  /** Forgets all but these accounts' endpoints and reads them anew, in one statement. */
+  read(accountIds: number[]): Promise<void>;
 }
 
 /** One for all who append over a connection. */
@@ -37,6 +50,9 @@ export const createEnqueue = (sql: Sql): Enqueue => outboxOf(sql).enqueue;
 
 /** To be called by every command that changes endpoints. */
 export const endpointsChanged = (sql: Sql): void => outboxOf(sql).endpoints.clear();
+
+/** What a connection knows of endpoints, for an engine with several that write. */
+export const endpointsOf = (sql: Sql): Pick<Outbox, "read"> => outboxOf(sql);
 
 interface NewDelivery {
   event: CommittedEvent;
@@ -84,14 +100,14 @@ function createOutbox(sql: Sql): Outbox {
   const endpointOf = createAssistantEndpoint(sql);
   const tellCallEnded = createCallEnded(sql, insert, endpointOf);
   const tellConversationEnded = createConversationEnded(sql, insert, endpointOf);
-  const find = sql.prepare<object, { id: number; status: "active" | "disabled"; events: string }>(`
+  const find = sql.prepare<object, EndpointRow>(`
     SELECT id, status, events FROM webhook_endpoints
     WHERE account_id = @accountId AND purpose = 'account' ORDER BY id`);
+  const findAll = sql.prepare<object, EndpointRow & { account_id: number }>(`
+    SELECT account_id, id, status, events FROM webhook_endpoints
+    WHERE ${sql.dialect.among("account_id", "@accountIds")} AND purpose = 'account' ORDER BY id`);
   const read = async (accountId: number): Promise<AccountEndpoint[]> => {
-    const found = (await find.all({ accountId })).map(({ id, status, events }) => {
-      const types = JSON.parse(events) as string[];
-      return { id, status, events: types.includes("*") ? null : new Set(types) };
-    });
+    const found = (await find.all({ accountId })).map(endpointFromRow);
     endpoints.set(accountId, found);
     return found;
   };
@@ -106,6 +122,12 @@ function createOutbox(sql: Sql): Outbox {
   };
   return {
     endpoints,
+    read: async (accountIds) => {
+      endpoints.clear();
+      const rows = await findAll.all({ accountIds });
+      for (const accountId of accountIds) endpoints.set(accountId, []);
+      for (const row of rows) endpoints.get(row.account_id)?.push(endpointFromRow(row));
+    },
     enqueue: (event, now) => {
       const isEnd = event.type === "call_ended" || event.type === "conversation_ended";
       if (isEnd || endpoints.get(event.accountId)?.length !== 0) return enqueue(event, now);

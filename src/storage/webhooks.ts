@@ -125,7 +125,8 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
   const finished = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId" FROM webhook_deliveries
     WHERE finished_at IS NOT NULL
-      AND finished_at < CASE WHEN state = 'delivered' THEN @deliveredBefore ELSE @deadBefore END
+      AND finished_at < CASE WHEN state = 'delivered'
+        THEN CAST(@deliveredBefore AS BIGINT) ELSE CAST(@deadBefore AS BIGINT) END
     ORDER BY finished_at LIMIT (@rows + 0)`);
   const head = reader.prepare<object, DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
@@ -293,7 +294,8 @@ function createRecord(sql: Sql): (attempt: Attempt) => Promise<void> {
   const record = sql.prepare<object, { endpoint_id: number; call_id: number | null; type: string }>(`
     UPDATE webhook_deliveries SET state = @state, attempts = attempts + 1, next_at = @nextAt,
       last_status = @status, last_error = @error, response = @response,
-      finished_at = CASE WHEN @state = 'pending' THEN NULL ELSE @now END
+      finished_at = CASE WHEN @state = 'pending'
+        THEN NULL ELSE CAST(@now AS BIGINT) END
     WHERE id = @deliveryId AND account_id = @accountId AND state = 'pending'
     RETURNING endpoint_id, call_id, type`);
   const taken = sql.prepare(

@@ -5,9 +5,8 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
-import {
-  databasePath, openForInspection, openWriter, shippedMigrations,
-} from "#storage/engines/sqlite/database.ts";
+import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
@@ -169,7 +168,7 @@ test("[PR90] a key that was used before turns kept the hash of their request hol
   const client = clientOf(server);
   const answer = await client.complete(server, "k");
   await end(server, "SIGTERM");
-  const migration = shippedMigrations().find(({ name }) => name.includes("completion_requests"));
+  const migration = shippedMigrations("sqlite").find(({ name }) => name.includes("completion_requests"));
   change(dataDir, `
     UPDATE conversations SET variables = '{"request_' || substr((SELECT request_hash FROM turns), 1, 32)
       || '":"1","request_${"0".repeat(32)}":"1"}' WHERE type = 'api';

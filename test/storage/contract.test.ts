@@ -8,16 +8,20 @@ import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { BeginTurn, CompleteTurn, Conversation } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { createReader } from "#storage/engines/sqlite/reader.ts";
 import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
 import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import type { Storage } from "#storage/storage.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { createGuardedWriter } from "#support/guarded-writer.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { testDataDir } from "#support/server.ts";
 
 interface Engine {
   name: string;
+  /** Why it cannot be tried here. */
+  skip?: string | false;
   /** A store with nothing in it, or what an earlier one at the same place has left. */
   open(place: string): Promise<Storage>;
 }
@@ -33,6 +37,14 @@ const ENGINES: Engine[] = [
     open: (place) => {
       const writer = createGuardedWriter(place);
       return Promise.resolve(storageOver(createReader(place), writer));
+    },
+  },
+  {
+    name: "PostgreSQL",
+    skip: withoutPostgres,
+    open: async (place) => {
+      const { url } = await databaseAt(place);
+      return openPostgres({ url, writesMax: 1000, mayForget: true });
     },
   },
 ];
@@ -108,6 +120,10 @@ function createWorld(storage: Storage) {
 }
 
 for (const engine of ENGINES) {
+  if (engine.skip) {
+    test(`[SO1] ${engine.name}: what every engine owes`, { skip: engine.skip });
+    continue;
+  }
   const place = testDataDir();
   const storage = await engine.open(place);
   const world = createWorld(storage);

@@ -6,16 +6,17 @@ import { test } from "node:test";
 import Database from "better-sqlite3";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import {
-  databasePath, openForInspection, shippedMigrations,
+  databasePath, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
 import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
 
 function leave(dataDir: string, schema: number): void {
   const db = new Database(databasePath(dataDir));
-  for (const { version, sql } of shippedMigrations()) if (version <= schema) db.exec(sql);
+  for (const { version, sql } of shippedMigrations("sqlite")) if (version <= schema) db.exec(sql);
   db.exec(readFileSync(join(DATA, `schema-${schema}.sql`), "utf8"));
   db.pragma(`user_version = ${schema}`);
   db.close();

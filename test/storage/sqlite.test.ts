@@ -4,15 +4,10 @@ import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
-import { openReader, openWriter, type Db } from "#storage/engines/sqlite/database.ts";
+import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { LIMITS } from "#core/limits.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
-import { createSearchCommands } from "#storage/engines/sqlite/search.ts";
-import { storageOver } from "#storage/engines/sqlite/storage.ts";
-import { createReader } from "#storage/engines/sqlite/reader.ts";
-import { createCommands } from "#storage/commands.ts";
-import type { Sql } from "#storage/sql.ts";
-import { createInlineWriter, startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import { lockOf } from "#storage/locks.ts";
 import { testDataDir } from "#support/server.ts";
 
@@ -104,28 +99,4 @@ test("[SO15] one account fills half of the queue at most: what others write is s
   assert.equal(await ask(1), false, "what was answered leaves room");
   await writer.close();
   rmSync(place, { recursive: true });
-});
-
-test("[SO20] every statement compiles, also one that nothing has run yet", async () => {
-  let compiled = 0;
-  const compiling = (over: Db): Sql => {
-    const sql = createSql(over);
-    return {
-      ...sql,
-      prepare: (text) => {
-        over.prepare(text);
-        compiled += 1;
-        return sql.prepare(text);
-      },
-    };
-  };
-  const sql = compiling(db);
-  createCommands(sql, createSearchCommands(sql));
-  const reading = openReader(dataDir);
-  const storage = storageOver(
-    { ...createReader(dataDir), ...compiling(reading) },
-    createInlineWriter(dataDir, { migrate: false }));
-  assert.ok(compiled > 300, `${compiled} statements`);
-  await storage.close();
-  reading.close();
 });

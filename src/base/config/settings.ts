@@ -1,8 +1,9 @@
 // Every environment variable: type, default, description; those that bound something are in
 // bounds.ts. Read by config.ts.
 import {
-  address, addresses, asteriskEndpoint, carrierRates, countries, dollars, ed25519Key, file, iceUrls,
-  integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName, plans, portRange,
+  address, addresses, asteriskEndpoint, carrierRates, countries, databaseUrl, dollars, ed25519Key,
+  file, iceUrls, integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName,
+  plans, portRange,
   region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
@@ -40,6 +41,11 @@ export const SETTINGS = {
   }),
   PARLEY_DATA_DIR: setting({
     default: "data/local", description: "Folder of the database and the generated secret", parse: text,
+  }),
+  PARLEY_DATABASE_URL: setting<string | null>({
+    default: null,
+    description: "PostgreSQL (15 or later) to store everything in, e.g. postgres://parley:password@db.example.com/parley; absent: a file in the data folder",
+    parse: databaseUrl, secret: true,
   }),
   PARLEY_NATS_URL: setting<string | null>({
     default: null, description: "NATS server (several: separated by commas) that joins the nodes of one database, e.g. nats://127.0.0.1:4222",

@@ -36,6 +36,13 @@ export const natsUrl: Parse<string | null> = (value) =>
   value.split(",").every((one) => /^(?:nats|tls):\/\/[^/\s]+$/.test(one) && URL.canParse(one))
     ? value
     : problem("must be nats:// or tls:// and an address, or several separated by commas");
+/** A database, and a server or a folder with its socket (`?host=/run/postgresql`). */
+export const databaseUrl: Parse<string | null> = (value) => {
+  const parsed = URL.canParse(value) ? new URL(value) : null;
+  return parsed && /^postgres(?:ql)?:$/.test(parsed.protocol) && parsed.pathname.length > 1
+    ? value
+    : problem("must be a URL such as postgres://user:password@host:5432/database");
+};
 export const region: Parse<string | null> = (value) =>
   /^[a-z0-9-]{1,63}$/i.test(value) ? value : problem("must be the name of a region");
 export const file: Parse<string | null> = (value) =>

@@ -68,6 +68,9 @@ export class StorageFailure extends Error {
 /** What keeps the program from starting and an operator can put right; its message says how. */
 export class StartFailure extends Error {}
 
+/** The same, where a setting leads to what cannot be used: the process ends like on a wrong one. */
+export class MisconfiguredStart extends StartFailure {}
+
 export function assertNever(value: never): never {
   throw new Error(`unexpected variant: ${JSON.stringify(value)}`);
 }

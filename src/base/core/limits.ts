@@ -204,6 +204,26 @@ export const LIMITS = {
   /** Writes asked for and not answered; of one account, at most half of them. */
   writeQueueMax: 20_000,
   writeBatchMax: 1024,
+  /** How long a database behind a socket may be out of reach before requests are refused. */
+  databaseGoneMs: 5 * SECOND_MS,
+  /** How long the end of what has begun (a reply, a call) waits for it. */
+  databasePatienceMs: 27 * SECOND_MS,
+  /** Longest one statement may take, those of reports aside. */
+  databaseAnswerMs: 10 * SECOND_MS,
+  databaseReportMs: 60 * SECOND_MS,
+  databaseWatchMs: SECOND_MS,
+  databaseRetryMs: 250,
+  /** Connections for changes, for single reads and for reads of one moment. */
+  databaseWriters: 3,
+  databaseReaders: 4,
+  databaseSnapshots: 2,
+  /** Accounts of one transaction, and commands of each. */
+  databaseBatchAccounts: 32,
+  databaseBatchCommands: 64,
+  /** How often what the database asks to be tried again is. */
+  databaseTries: 10,
+  /** Kept vectors of the knowledgebases searched last. */
+  databaseVectorBytes: 256 * 1024 * 1024,
   /** Accounts a sweep has commands under way for. */
   sweepAccountsMax: 64,
   eventRetentionDays: 30,

@@ -42,10 +42,18 @@ CREATE TABLE ledger (
   hash                  TEXT    NOT NULL,
   PRIMARY KEY (account_id, number)
 ) STRICT, WITHOUT ROWID;
+-- only sqlite
 CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger
   BEGIN SELECT RAISE (ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_is_never_deleted BEFORE DELETE ON ledger
   BEGIN SELECT RAISE (ABORT, 'the ledger is append-only'); END;
+-- end
+-- only postgres
+CREATE FUNCTION refuse_ledger_change() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
+CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_ledger_change();
+-- end
 
 -- Money set aside for something that has begun; the row is gone once it is posted or voided.
 CREATE TABLE reservations (

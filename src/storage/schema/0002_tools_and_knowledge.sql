@@ -79,8 +79,22 @@ CREATE TABLE chunks (
 CREATE UNIQUE INDEX chunks_by_document ON chunks (document_id, position);
 CREATE INDEX chunks_by_knowledgebase ON chunks (knowledgebase_id, document_id, position);
 
+-- only sqlite
 -- `scope` holds one token per knowledgebase, so that a search never leaves its own.
 CREATE VIRTUAL TABLE chunk_index USING fts5 (
   scope, headings, text, content = '', contentless_delete = 1,
   tokenize = 'porter unicode61 remove_diacritics 2'
 );
+-- end
+-- only postgres
+-- `words` holds one word per knowledgebase, so that a search never leaves its own; those of headings
+-- have the weight A. `length` counts all, for BM25.
+CREATE TABLE chunk_index (
+  chunk_id          INTEGER  PRIMARY KEY REFERENCES chunks (id),
+  knowledgebase_id  INTEGER  NOT NULL,
+  length            INTEGER  NOT NULL,
+  words             tsvector NOT NULL
+);
+CREATE INDEX chunk_index_words ON chunk_index USING gin (words);
+CREATE INDEX chunk_index_by_knowledgebase ON chunk_index (knowledgebase_id, length);
+-- end

@@ -8,10 +8,10 @@ import {
   databasePath,
   openForInspection,
   schemaVersion,
-  shippedMigrations,
   type Db,
 } from "./database.ts";
 import { readerOver } from "./reader.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
 import { createLedgerReader } from "#storage/ledger.ts";
 
 interface Audit {
@@ -37,7 +37,7 @@ export async function auditDatabase(db: Db): Promise<Audit> {
 export async function inspectDatabase(path: string): Promise<string[]> {
   const db = openForInspection(path);
   try {
-    const newest = shippedMigrations().at(-1)?.version ?? 0;
+    const newest = shippedMigrations("sqlite").at(-1)?.version ?? 0;
     const version = schemaVersion(db);
     if (version === 0) return ["it is not a Parley database"];
     if (version > newest) return [`its schema ${version} is newer than this program`];

@@ -1,10 +1,10 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
-import { programFile } from "#core/program.ts";
+import { refuseNewer, shippedMigrations } from "#storage/migrations.ts";
 import { finishRestore } from "./restoring.ts";
 
 /**
@@ -13,7 +13,6 @@ import { finishRestore } from "./restoring.ts";
  */
 export type Db = Database.Database;
 
-const MIGRATIONS = programFile("src/storage/schema");
 const BUSY_TIMEOUT_MS = 5000;
 /** Pages written again and again cost the checkpoint once, so it comes round seldom (16 MiB). */
 const WAL_PAGES_MAX = 4000;
@@ -21,24 +20,6 @@ const WRITER_CACHE_KIB = 16_384;
 
 export function databasePath(dataDir: string): string {
   return join(dataDir, "parley.db");
-}
-
-interface Migration {
-  version: number;
-  name: string;
-  sql: string;
-}
-
-/** Shipped migrations, oldest first; file `0007_x.sql` makes schema version 7. */
-export function shippedMigrations(): Migration[] {
-  return readdirSync(MIGRATIONS)
-    .filter((file) => /^\d{4}_\w+\.sql$/.test(file))
-    .sort()
-    .map((name) => ({
-      version: Number(name.slice(0, 4)),
-      name,
-      sql: readFileSync(join(MIGRATIONS, name), "utf8"),
-    }));
 }
 
 function setPragmas(db: Db): void {
@@ -89,7 +70,7 @@ export function openForInspection(path: string): Db {
 }
 
 /** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
-function migrate(db: Db, migrations = shippedMigrations()): void {
+function migrate(db: Db, migrations = shippedMigrations("sqlite")): void {
   const newest = migrations.at(-1)?.version ?? 0;
   refuseNewer(schemaVersion(db), newest);
   for (const migration of migrations) {
@@ -102,19 +83,11 @@ function migrate(db: Db, migrations = shippedMigrations()): void {
 }
 
 function assertCurrent(db: Db): void {
-  const newest = shippedMigrations().at(-1)?.version ?? 0;
+  const newest = shippedMigrations("sqlite").at(-1)?.version ?? 0;
   const version = schemaVersion(db);
   refuseNewer(version, newest);
   if (version < newest) {
     throw new Error(`the database has schema ${version}, this program needs ${newest}: start the server once`);
-  }
-}
-
-function refuseNewer(version: number, newest: number): void {
-  if (version > newest) {
-    throw new Error(
-      `the database has schema ${version}, newer than the ${newest} this program knows: use a newer Parley`,
-    );
   }
 }
 

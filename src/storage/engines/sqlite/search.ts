@@ -1,38 +1,17 @@
 // The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
-import { LIMITS } from "#core/limits.ts";
 import { bytesOf, type SearchCommands, type SearchIndex } from "#storage/search.ts";
 import type { Sql } from "#storage/sql.ts";
-
-/** Written without spaces, so that each sign is a word of its own. */
-const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/gu;
-const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
-/** Words this long also find what begins with them: "opening" asks for "openings", too. */
-const PREFIX_CHARS_MIN = 4;
-
-// Words of questions that say nothing about the subject; BM25 weighs them little, yet in a small
-// knowledgebase even a rare "what" would count.
-const CHATTER = new Set((
-  "a about an and any are as at be by can could do does did for from get give has have how i if in "
-  + "is it its me much many my of on or our please should so tell than that the their there these "
-  + "this to was we what when where which who why will with would you your "
-  + "der die das ein eine und oder ist sind wie was wer wo wann warum ich sie es mit von zu im in "
-  + "el la los las un una y o es son como que quien donde cuando por para con de del en mi su "
-  + "le les et ou est sont comment quoi qui quand pourquoi pour avec des du dans je vous"
-).split(" "));
-
-const indexable = (text: string): string => text.replace(UNSPACED, " $& ");
+import { indexable, termsOf } from "#storage/words.ts";
 
 /** The token that marks every entry of a knowledgebase. */
 const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
 
 /** Quoted terms only, so that nothing people type is read as query syntax; null: no words. */
 function matchOf(knowledgebaseId: number, query: string): string | null {
-  const words = [...indexable(query.toLowerCase()).matchAll(WORD)].map(([word]) => word);
-  const telling = words.filter((word) => !CHATTER.has(word));
-  const terms = [...new Set(telling.length > 0 ? telling : words)].slice(0, LIMITS.searchTermsMax);
+  const terms = termsOf(query);
   if (terms.length === 0) return null;
-  const either = terms.flatMap((term) =>
-    term.length >= PREFIX_CHARS_MIN ? [`"${term}"`, `"${term}"*`] : [`"${term}"`]);
+  const either = terms.flatMap(({ word, isPrefix }) =>
+    (isPrefix ? [`"${word}"`, `"${word}"*`] : [`"${word}"`]));
   return `scope : "${scopeOf(knowledgebaseId)}" AND {headings text} : (${either.join(" OR ")})`;
 }
 

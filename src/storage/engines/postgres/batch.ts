@@ -1,0 +1,178 @@
+// One transaction for what several accounts wait for: commands of one account in order, accounts
+// side by side on the one connection. Used by writer.ts.
+//
+// READ COMMITTED under one advisory lock per account keeps commands of an account apart on every
+// node. SERIALIZABLE was rejected: it also aborts strangers and needs the same second try. So were
+// locks of rows: commands read before they write.
+import type { Lock } from "#storage/locks.ts";
+import { endpointsOf } from "#storage/webhook-outbox.ts";
+import type { Commands } from "./commands.ts";
+import { isStale } from "./reader.ts";
+import { ConnectionLost, stateOf, type Session } from "./session.ts";
+
+export interface Request {
+  command: string;
+  args: unknown;
+}
+
+/** What waits under one lock, in order. */
+export interface Share {
+  lock: Lock;
+  requests: Request[];
+}
+
+export type Outcome = { kind: "done"; value: unknown } | { kind: "threw"; error: unknown };
+
+type Committed =
+  | { kind: "committed"; outcomes: Outcome[][] }
+  /** Nothing has happened; the same once more, perhaps on another session. */
+  | { kind: "again"; error: unknown }
+  /** The connection was lost over COMMIT: the transaction says what became of it. */
+  | { kind: "unknown"; transaction: string; outcomes: Outcome[][] };
+
+const ACCOUNTS = 7301;
+const GLOBALS = 7302;
+const GLOBAL_NUMBERS = { accounts: 1, numbers: 2 } as const;
+
+/** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
+const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
+
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionLost || isStale(error) || PASSING.has(stateOf(error) ?? "");
+
+/** In an order that is the same everywhere; accounts before what all share. */
+const lockSql = `
+  SELECT pg_advisory_xact_lock(number, id) AS held,
+    CAST(pg_current_xact_id() AS TEXT) AS transaction
+  FROM (
+    SELECT * FROM unnest(CAST(@classes AS INTEGER[]), CAST(@ids AS INTEGER[])) AS lock (number, id)
+    ORDER BY number, id
+  ) AS wanted`;
+
+/** Begins, with the locks of the shares; resolves to the transaction's id. Nothing else waits. */
+async function begin(session: Session, shares: Share[]): Promise<string> {
+  const locks = shares.map(({ lock }) => ("account" in lock
+    ? { number: ACCOUNTS, id: lock.account }
+    : { number: GLOBALS, id: GLOBAL_NUMBERS[lock.global] }));
+  const begun = session.run("BEGIN");
+  const locked = session.sql.prepare<object, { transaction: string }>(lockSql).one({
+    classes: locks.map(({ number }) => number), ids: locks.map(({ id }) => id),
+  });
+  // Another session may have changed them since this one looked; its commands do so under the lock.
+  const accounts = shares.flatMap(({ lock }) => ("account" in lock ? [lock.account] : []));
+  const known = endpointsOf(session.sql).read(accounts);
+  const [, { transaction }] = await Promise.all([begun, locked, known]);
+  return transaction;
+}
+
+async function rollBack(session: Session): Promise<void> {
+  if (session.isLost()) return;
+  await session.idle();
+  await session.run("ROLLBACK").catch(() => session.destroy());
+}
+
+async function runShare(commands: Commands, { requests }: Share): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const { command, args } of requests) {
+    outcomes.push({ kind: "done", value: await commands.run(command, args) });
+  }
+  return outcomes;
+}
+
+/** One after another, each undone by itself where it throws. */
+async function runGuarded(
+  session: Session, commands: Commands, shares: Share[],
+): Promise<Outcome[][]> {
+  const runOne = async ({ command, args }: Request): Promise<Outcome> => {
+    await session.run("SAVEPOINT command");
+    try {
+      const value = await commands.run(command, args);
+      await session.idle();
+      await session.run("RELEASE command");
+      return { kind: "done", value };
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      await session.idle();
+      await session.run("ROLLBACK TO command");
+      await session.run("RELEASE command");
+      return { kind: "threw", error };
+    }
+  };
+  const all: Outcome[][] = [];
+  for (const { requests } of shares) {
+    const outcomes: Outcome[] = [];
+    for (const request of requests) outcomes.push(await runOne(request));
+    all.push(outcomes);
+  }
+  return all;
+}
+
+/** Null: a command threw, and nothing has happened. */
+async function runPlain(
+  commands: Commands, shares: Share[],
+): Promise<Outcome[][] | null> {
+  const ended = await Promise.allSettled(shares.map((share) => runShare(commands, share)));
+  const errors = ended.flatMap((share) => (share.status === "rejected" ? [share.reason] : []));
+  const passing: unknown = errors.find(isPassing);
+  if (passing !== undefined) throw passing;
+  if (errors.length > 0) return null;
+  return ended.map((share) => (share.status === "fulfilled" ? share.value : []));
+}
+
+async function transact(
+  session: Session, shares: Share[],
+  run: () => Promise<Outcome[][] | null>,
+): Promise<Committed | null> {
+  const opening = begin(session, shares);
+  opening.catch(() => undefined);
+  try {
+    const outcomes = await run();
+    const transaction = await opening;
+    if (outcomes === null) {
+      await rollBack(session);
+      return null;
+    }
+    await session.idle();
+    return await commit(session, transaction, outcomes);
+  } catch (error) {
+    await rollBack(session);
+    if (isStale(error)) session.destroy();
+    if (isPassing(error)) return { kind: "again", error };
+    throw error;
+  }
+}
+
+async function commit(
+  session: Session, transaction: string, outcomes: Outcome[][],
+): Promise<Committed> {
+  try {
+    const done = await session.run("COMMIT");
+    if (done === "COMMIT") return { kind: "committed", outcomes };
+    return { kind: "again", error: new Error("the transaction had failed before its COMMIT") };
+  } catch {
+    session.destroy();
+    return { kind: "unknown", transaction, outcomes };
+  }
+}
+
+/**
+ * Runs the shares in one transaction. A command that throws takes no other down: commands are
+ * functions of the database and their arguments alone, so all are undone and run again one by one.
+ */
+export async function runBatch(
+  session: Session, commands: Commands, shares: Share[],
+): Promise<Committed> {
+  const plain = await transact(session, shares, () => runPlain(commands, shares));
+  if (plain) return plain;
+  const guarded = await transact(session, shares, () => runGuarded(session, commands, shares));
+  if (!guarded) throw new Error("commands that are guarded end with an outcome each");
+  return guarded;
+}
+
+/** What became of a transaction whose COMMIT was not answered. */
+export async function wasCommitted(session: Session, transaction: string): Promise<boolean | null> {
+  const row = await session.sql.prepare<object, { status: string | null }>(
+    "SELECT pg_xact_status(CAST(@transaction AS xid8)) AS status").get({ transaction });
+  if (row?.status === "in progress") return null;
+  return row?.status === "committed";
+}

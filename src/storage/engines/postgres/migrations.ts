@@ -1,0 +1,38 @@
+// Brings a PostgreSQL database up to this program's schema. Whoever starts first does it; others
+// wait for the lock and find it done.
+import { StartFailure } from "#core/faults.ts";
+import { refuseNewer, shippedMigrations } from "#storage/migrations.ts";
+import type { Session } from "./session.ts";
+import { translateSchema } from "./translate.ts";
+
+const LOCK = "pg_advisory_lock(7303, 0)";
+const UNLOCK = "pg_advisory_unlock(7303, 0)";
+
+async function schemaVersion(session: Session): Promise<number> {
+  await session.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)");
+  const row = await session.sql.prepare<object, { version: number | null }>(
+    "SELECT max(version) AS version FROM schema_version").get({});
+  return row?.version ?? 0;
+}
+
+/** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
+export async function migrate(session: Session): Promise<void> {
+  const migrations = shippedMigrations("postgres");
+  await session.run("SET statement_timeout = 0; SET lock_timeout = 0");
+  await session.run(`SELECT ${LOCK}`);
+  const before = await schemaVersion(session);
+  refuseNewer(before, migrations.at(-1)?.version ?? 0);
+  for (const { version, sql, name } of migrations) {
+    if (version <= before) continue;
+    try {
+      await session.run(`BEGIN; ${translateSchema(sql)};
+        DELETE FROM schema_version; INSERT INTO schema_version VALUES (${version}); COMMIT`);
+    } catch (error) {
+      await session.run("ROLLBACK").catch(() => undefined);
+      throw new StartFailure(
+        `the database could not be brought up to date by ${name}: ${(error as Error).message}`,
+        { cause: error });
+    }
+  }
+  await session.run(`SELECT ${UNLOCK}`);
+}

@@ -1,0 +1,117 @@
+// Reads over PostgreSQL: single statements on connections in turn, reads of one moment on others,
+// in a transaction each. Opened by storage.ts.
+import { StorageFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import { createLink, type Link, type Reach } from "./link.ts";
+import { ConnectionLost, stateOf, type Session, type SessionOptions } from "./session.ts";
+import { createSql, type Answer, type Ask } from "./sql.ts";
+
+/** A table has been given a column since the statement was prepared. */
+export const isStale = (error: unknown): boolean =>
+  stateOf(error) === "0A000" && (error as Error).message.includes("cached plan");
+
+interface PostgresReader extends Reader {
+  /** Waits for what is under way; reads asked for afterwards reject. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Asks a session and, where that is lost before it answers, another one. */
+async function again<T>(links: () => Link, ask: (session: Session) => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    const session = await links().session(LIMITS.databaseGoneMs);
+    try {
+      return await ask(session);
+    } catch (error) {
+      const stale = isStale(error);
+      if (stale) session.destroy();
+      if (!stale && !(error instanceof ConnectionLost)) throw error;
+      if (tries >= LIMITS.databaseTries) {
+        throw new StorageFailure("the database hangs up again and again", error);
+      }
+    }
+  }
+}
+
+function inTurn(links: Link[]): () => Link {
+  let next = 0;
+  return () => {
+    next = (next + 1) % links.length;
+    // One that is there, if any is.
+    const order = [...links.slice(next), ...links.slice(0, next)];
+    return order.find((link) => link.current() !== null) ?? order[0] as Link;
+  };
+}
+
+/** `open`: the transaction whose reads are of one moment. */
+const MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+async function readMoment<T>(link: Link, read: (sql: Sql) => Promise<T>): Promise<T> {
+  const session = await again(() => link, async (opened) => {
+    await opened.run(MOMENT);
+    return opened;
+  });
+  try {
+    const result = await read(session.sql);
+    await session.run("COMMIT");
+    return result;
+  } catch (error) {
+    if (error instanceof ConnectionLost) {
+      throw new StorageFailure("the database hung up in the middle of a read", error);
+    }
+    if (isStale(error)) session.destroy();
+    if (!session.isLost()) {
+      await session.idle();
+      await session.run("ROLLBACK").catch(() => session.destroy());
+    }
+    throw error;
+  }
+}
+
+export function createReader(
+  options: Pick<SessionOptions, "url" | "system">, reach: Reach,
+  connections: { singles: number; snapshots: number },
+): PostgresReader {
+  const many = (count: number, more: Pick<SessionOptions, "purpose" | "statementMs" | "idleMs">) =>
+    Array.from({ length: count }, () => createLink({ ...options, ...more }, reach));
+  const singles = many(connections.singles, {
+    purpose: "reads", statementMs: LIMITS.databaseAnswerMs, idleMs: LIMITS.databaseGoneMs,
+  });
+  const moments = many(connections.snapshots, {
+    purpose: "snapshots", statementMs: LIMITS.databaseReportMs, idleMs: LIMITS.databaseReportMs,
+  });
+  const single = inTurn(singles);
+  let isClosed = false;
+  const underWay = new Set<Promise<unknown>>();
+  const counted = <T>(asked: Promise<T>): Promise<T> => {
+    underWay.add(asked);
+    void asked.catch(() => undefined).then(() => underWay.delete(asked));
+    return asked;
+  };
+  const refuseClosed = (): void => {
+    if (isClosed) throw new StorageFailure("the database was closed");
+  };
+  const ask: Ask = async (prepared, parameters): Promise<Answer> => {
+    refuseClosed();
+    return counted(again(single, (session) => session.ask(prepared, parameters)));
+  };
+  const free = new Map(moments.map((link) => [link, Promise.resolve<unknown>(undefined)]));
+  let turn = 0;
+  return {
+    ...createSql(ask),
+    snapshot: async (read) => {
+      refuseClosed();
+      // Those of one connection come one after another: it has one transaction.
+      turn = (turn + 1) % moments.length;
+      const link = moments[turn] as Link;
+      const result = (free.get(link) as Promise<unknown>).then(() => readMoment(link, read));
+      free.set(link, result.catch(() => undefined));
+      return counted(result);
+    },
+    close: async () => {
+      isClosed = true;
+      await Promise.allSettled(underWay);
+      await Promise.all([...singles, ...moments].map((link) => link.close()));
+    },
+  };
+}

@@ -1,0 +1,199 @@
+// The search index in PostgreSQL: words in a `tsvector`, ranked by BM25 in SQL; meaning by the
+// cosine, reckoned here over a knowledgebase's vectors, which are kept while they are asked for. No
+// extension is needed: not every server has pgvector.
+import { stemmer } from "stemmer";
+import { LIMITS } from "#core/limits.ts";
+import type { SearchCommands, SearchIndex } from "#storage/search.ts";
+import { together, type Sql } from "#storage/sql.ts";
+import { termsOf, wordsOf } from "#storage/words.ts";
+
+/** PostgreSQL keeps this many places of a word, and words up to 2 KB. */
+const PLACE_MAX = 16_383;
+const WORD_CHARS_MAX = 100;
+
+/** As the index has a word: without marks above and below, and without its ending. */
+const folded = (word: string): string =>
+  stemmer(word.normalize("NFD").replaceAll(/\p{M}/gu, "")).slice(0, WORD_CHARS_MAX);
+
+/** The word that marks every entry of a knowledgebase; no text has one like it. */
+const scopeOf = (knowledgebaseId: number): string => `:${knowledgebaseId}`;
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "''").replaceAll("\\", "\\\\")}'`;
+
+/** The text of a `tsvector`: each word with its places, those of headings with the weight A. */
+function vectorOf(
+  knowledgebaseId: number, headings: string[], text: string[],
+): { words: string; length: number } {
+  const places = new Map<string, string[]>();
+  let place = 0;
+  const put = (words: string[], weight: string): void => {
+    for (const word of words) {
+      place = Math.min(place + 1, PLACE_MAX);
+      const known = places.get(word);
+      if (known) known.push(`${place}${weight}`);
+      else places.set(word, [`${place}${weight}`]);
+    }
+  };
+  put(headings, "A");
+  put(text, "");
+  return {
+    words: [
+      quoted(scopeOf(knowledgebaseId)),
+      ...[...places].map(([word, at]) => `${quoted(word)}:${at.join(",")}`),
+    ].join(" "),
+    length: headings.length + text.length + 1,
+  };
+}
+
+/** As FTS5 has them. */
+const K1 = 1.2;
+const B = 0.75;
+
+const BY_WORDS = `
+  WITH wanted AS (
+    SELECT * FROM unnest(CAST(@stems AS TEXT[]), CAST(@prefixes AS BIGINT[]))
+      WITH ORDINALITY AS wanted (stem, is_prefix, number)
+  ), size AS (
+    SELECT count(*) AS entries, avg(length) AS length FROM chunk_index
+    WHERE knowledgebase_id = @knowledgebaseId
+  ), hit AS MATERIALIZED (
+    SELECT i.chunk_id, i.length, i.words FROM chunk_index i
+    JOIN chunks c ON c.id = i.chunk_id JOIN documents d ON d.id = c.document_id
+    WHERE i.words @@ CAST(@match AS tsquery) AND c.knowledgebase_id = @knowledgebaseId
+      AND d.status = 'active'
+  ), counted AS (
+    SELECT hit.chunk_id, hit.length, wanted.number, sum(
+        (SELECT sum(CASE weight WHEN 'A' THEN 2 ELSE 1 END) FROM unnest(word.weights) AS weight)
+      ) AS times
+    FROM hit CROSS JOIN LATERAL unnest(hit.words) AS word (lexeme, places, weights)
+    JOIN wanted ON CASE wanted.is_prefix WHEN 1 THEN starts_with(word.lexeme, wanted.stem)
+      ELSE word.lexeme = wanted.stem END
+    GROUP BY hit.chunk_id, hit.length, wanted.number
+  ), weighed AS (
+    SELECT number, greatest(ln((entries - hits + 0.5) / (hits + 0.5)), 0.000001) AS weight
+    FROM (SELECT number, count(*) AS hits FROM counted GROUP BY number) AS found, size
+  )
+  SELECT chunk_id AS id FROM counted JOIN weighed USING (number) CROSS JOIN size
+  GROUP BY chunk_id
+  ORDER BY sum(weighed.weight * counted.times * (${K1} + 1)
+      / (counted.times + ${K1} * (1 - ${B} + ${B} * counted.length / size.length))) DESC, chunk_id
+  LIMIT @rows`;
+
+interface Kept {
+  version: number;
+  model: string;
+  ids: number[];
+  vectors: Float32Array[];
+  bytes: number;
+}
+
+function vectorFrom(bytes: Buffer): Float32Array {
+  const copy = new Uint8Array(bytes);
+  return new Float32Array(copy.buffer);
+}
+
+function cosine(one: Float32Array, other: Float32Array): number {
+  let product = 0;
+  let oneSquared = 0;
+  let otherSquared = 0;
+  for (let index = 0; index < one.length; index += 1) {
+    const [a = 0, b = 0] = [one[index], other[index]];
+    product += a * b;
+    oneSquared += a * a;
+    otherSquared += b * b;
+  }
+  return product / Math.sqrt(oneSquared * otherSquared);
+}
+
+/** A knowledgebase's vectors, good for as long as its version stays what it was. */
+function createVectors(sql: Sql) {
+  const version = sql.prepare<object, { version: number }>(
+    "SELECT version FROM knowledgebases WHERE id = @knowledgebaseId");
+  const all = sql.prepare<object, { id: number; vector: Buffer }>(`
+    SELECT c.id, v.vector FROM chunk_vectors v
+    JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
+    WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model AND d.status = 'active'
+    ORDER BY c.id`);
+  const kept = new Map<number, Kept>();
+  let bytes = 0;
+  const forget = (knowledgebaseId: number): void => {
+    bytes -= kept.get(knowledgebaseId)?.bytes ?? 0;
+    kept.delete(knowledgebaseId);
+  };
+  return async (knowledgebaseId: number, model: string): Promise<Kept | null> => {
+    const now = await version.get({ knowledgebaseId });
+    const known = kept.get(knowledgebaseId);
+    forget(knowledgebaseId);
+    if (!now) return null;
+    let entry = known;
+    if (entry?.version !== now.version || entry.model !== model) {
+      const rows = await all.all({ knowledgebaseId, model });
+      const vectors = rows.map(({ vector }) => vectorFrom(vector));
+      entry = {
+        version: now.version, model, vectors, ids: rows.map(({ id }) => id),
+        bytes: vectors.reduce((sum, { byteLength }) => sum + byteLength, 0),
+      };
+    }
+    forget(knowledgebaseId);
+    kept.set(knowledgebaseId, entry);
+    bytes += entry.bytes;
+    for (const oldest of kept.keys()) {
+      if (bytes <= LIMITS.databaseVectorBytes || oldest === knowledgebaseId) break;
+      forget(oldest);
+    }
+    return entry;
+  };
+}
+
+export function createSearchIndex(sql: Sql): SearchIndex {
+  const byWords = sql.prepare<object, { id: number }>(BY_WORDS);
+  const vectorsOf = createVectors(sql);
+  return {
+    words: async (knowledgebaseId, query, rows) => {
+      const wanted = termsOf(query).flatMap(({ word, isPrefix }) => {
+        const stem = folded(word);
+        return isPrefix ? [{ stem, prefix: 0 }, { stem, prefix: 1 }] : [{ stem, prefix: 0 }];
+      });
+      if (wanted.length === 0) return [];
+      const either = wanted.map(({ stem, prefix }) => `${quoted(stem)}${prefix ? ":*" : ""}`);
+      const found = await byWords.all({
+        knowledgebaseId, rows, match: `${quoted(scopeOf(knowledgebaseId))} & (${either.join(" | ")})`,
+        stems: wanted.map(({ stem }) => stem), prefixes: wanted.map(({ prefix }) => prefix),
+      });
+      return found.map(({ id }) => id);
+    },
+    meaning: async (knowledgebaseId, { model, vector }, rows) => {
+      const kept = await vectorsOf(knowledgebaseId, model);
+      if (!kept) return [];
+      return kept.ids
+        .map((id, index) => ({ id, near: kept.vectors[index] }))
+        .filter(({ near }) => near?.length === vector.length)
+        .map(({ id, near }) => ({ id, cosine: cosine(near as Float32Array, vector) }))
+        .sort((one, other) => other.cosine - one.cosine || one.id - other.id)
+        .slice(0, rows)
+        .map(({ id }) => id);
+    },
+  };
+}
+
+export function createSearchCommands(sql: Sql): SearchCommands {
+  const insert = sql.prepare(`
+    INSERT INTO chunk_index (chunk_id, knowledgebase_id, length, words)
+    VALUES (@id, @knowledgebaseId, @length, CAST(@words AS tsvector))`);
+  const remove = sql.prepare(`
+    DELETE FROM chunk_index WHERE chunk_id IN (
+      SELECT id FROM chunks WHERE document_id = @documentId)`);
+  return {
+    index: async (chunks) => {
+      await together(...chunks.map(({ id, knowledgebaseId, headings, text }) => insert.run({
+        id, knowledgebaseId,
+        ...vectorOf(
+          knowledgebaseId, wordsOf(headings.join("\n")).map(folded), wordsOf(text).map(folded)),
+      })));
+    },
+    forget: async (documentId) => {
+      await remove.run({ documentId });
+    },
+  };
+}
+

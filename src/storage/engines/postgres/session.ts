@@ -1,0 +1,182 @@
+// One connection to PostgreSQL: statements leave as soon as they are asked and are answered in that
+// order (pipelined), those of one tick in one packet. `pg` is imported here and nowhere else.
+import { Socket } from "node:net";
+import { Client, DatabaseError, types } from "pg";
+import { LIMITS } from "#core/limits.ts";
+import type { System } from "#core/system.ts";
+import type { Sql } from "#storage/sql.ts";
+import { createSql, type Ask } from "./sql.ts";
+
+/** The connection is gone, and with it what was not committed. */
+export class ConnectionLost extends Error {}
+
+export interface Session {
+  readonly sql: Sql;
+  readonly ask: Ask;
+  /** A statement without parameters, such as BEGIN; resolves to the command the server reports. */
+  run(text: string): Promise<string>;
+  /** Resolves once all that was asked is answered. */
+  idle(): Promise<void>;
+  isLost(): boolean;
+  /** The server's process, as it said at the start. */
+  processId(): number | null;
+  /** Called once. */
+  onLost(handler: () => void): void;
+  /** Finishes what was asked. Idempotent. */
+  close(): Promise<void>;
+  /** Gives the connection up at once. */
+  destroy(): void;
+}
+
+export interface SessionOptions {
+  url: string;
+  /** What it is for, as `pg_stat_activity` shows it. */
+  purpose: string;
+  /** Longest a statement, and a transaction between two of them, may take. */
+  statementMs: number;
+  idleMs: number;
+  system: System;
+}
+
+/** SQLSTATEs after which the server hangs up, or does not take changes any more. */
+const ENDING = new Set(["57P01", "57P02", "57P03", "57P05", "25P03", "25006"]);
+
+/** What a statement was refused with; null: it is none of the database's errors. */
+export const stateOf = (error: unknown): string | null =>
+  (error instanceof DatabaseError ? error.code ?? "" : null);
+
+const numeric = new Set<number>([
+  types.builtins.INT2, types.builtins.INT4, types.builtins.INT8, types.builtins.NUMERIC,
+  types.builtins.FLOAT4, types.builtins.FLOAT8,
+]);
+const PARSERS = {
+  // Booleans are 0 and 1 in the house's rows.
+  getTypeParser: (oid: number) => {
+    if (numeric.has(oid)) return Number;
+    if (oid === Number(types.builtins.BOOL)) return (text: string) => (text === "t" ? 1 : 0);
+    if (oid === Number(types.builtins.BYTEA)) return types.getTypeParser(oid, "text");
+    return (text: string) => text;
+  },
+};
+
+function settingsOf({ statementMs, idleMs }: SessionOptions): string {
+  const settings = {
+    statement_timeout: statementMs, lock_timeout: Math.min(statementMs, LIMITS.databaseAnswerMs),
+    idle_in_transaction_session_timeout: idleMs, tcp_user_timeout: LIMITS.databaseGoneMs, jit: "off",
+  };
+  return Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`).join(" ");
+}
+
+interface Query {
+  name?: string;
+  text: string;
+  values?: unknown[];
+}
+
+/** What is under way over a connection, and the end of it. */
+function createPipeline(client: Client, socket: Socket, { statementMs, system }: SessionOptions) {
+  let lostTo: Error | null = null;
+  let onLost = (): void => undefined;
+  let waiting = 0;
+  let answeredMs = system.monotonicMs();
+  let isCorked = false;
+  const idling: (() => void)[] = [];
+  const lose = (error: Error): void => {
+    if (lostTo) return;
+    lostTo = error;
+    watch.cancel();
+    socket.destroy();
+    onLost();
+  };
+  // A machine that went away answers nothing, not even a refusal.
+  const watch = system.every(LIMITS.databaseWatchMs, () => {
+    if (waiting > 0 && system.monotonicMs() - answeredMs > statementMs * 1.5) {
+      lose(new Error("the database does not answer"));
+    }
+  });
+  const answered = (): void => {
+    waiting -= 1;
+    answeredMs = system.monotonicMs();
+    if (waiting > 0) return;
+    for (const resolve of idling.splice(0)) resolve();
+  };
+  /** What one tick asks leaves in one packet. */
+  const cork = (): void => {
+    if (isCorked) return;
+    isCorked = true;
+    socket.cork();
+    process.nextTick(() => {
+      isCorked = false;
+      socket.uncork();
+    });
+  };
+  const failed = (error: unknown): Error => {
+    const state = stateOf(error);
+    if (state !== null && !ENDING.has(state) && !state.startsWith("08")) return error as Error;
+    lose(error as Error);
+    return new ConnectionLost((error as Error).message, { cause: error });
+  };
+  client.on("error", lose);
+  client.on("end", () => lose(new Error("the connection ended")));
+  return {
+    send: async (query: Query) => {
+      if (lostTo) throw new ConnectionLost(lostTo.message, { cause: lostTo });
+      if (waiting === 0) answeredMs = system.monotonicMs();
+      waiting += 1;
+      cork();
+      try {
+        return await client.query<Record<string, unknown>>(query);
+      } catch (error) {
+        throw failed(error);
+      } finally {
+        answered();
+      }
+    },
+    idle: (): Promise<void> =>
+      (waiting === 0 ? Promise.resolve() : new Promise((resolve) => idling.push(resolve))),
+    lose,
+    isLost: () => lostTo !== null,
+    onLost: (handler: () => void): void => {
+      onLost = handler;
+      if (lostTo) handler();
+    },
+  };
+}
+
+/** Resolves once the server lets it in. */
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { url, purpose } = options;
+  const socket = new Socket();
+  const client = new Client({
+    connectionString: url, pipeline: true, application_name: `parley ${purpose}`, keepAlive: true,
+    connectionTimeoutMillis: LIMITS.databaseGoneMs, options: settingsOf(options),
+    stream: () => socket, types: PARSERS,
+  });
+  const { send, idle, lose, isLost, onLost } = createPipeline(client, socket, options);
+  const ask: Ask = async ({ name, text, values }, parameters) => {
+    const { rows, rowCount } = await send({ name, text, values: values(parameters) });
+    return { rows, changes: rowCount ?? 0 };
+  };
+  try {
+    await client.connect();
+  } catch (error) {
+    lose(error as Error);
+    throw error;
+  }
+  return {
+    sql: createSql(ask),
+    ask,
+    run: async (text) => (await send({ text })).command,
+    idle,
+    processId: () => (client as Client & { processID: number | null }).processID,
+    isLost,
+    onLost,
+    close: async () => {
+      if (isLost()) return;
+      onLost(() => undefined);
+      await client.end();
+      lose(new Error("the connection was closed"));
+    },
+    destroy: () => lose(new Error("the connection was given up")),
+  };
+}

@@ -1,0 +1,72 @@
+// The `Sql` port over whatever answers translated statements: one session, or several in turn.
+import type { Sql, Statement } from "#storage/sql.ts";
+import { translate, withId } from "./translate.ts";
+
+/** A statement with a name of its own, under which each session prepares it once. */
+interface Prepared {
+  name: string;
+  text: string;
+  values(parameters: object): unknown[];
+}
+
+/** What the server answered; `changes` also counts rows that were returned. */
+export interface Answer {
+  rows: Record<string, unknown>[];
+  changes: number;
+}
+
+export type Ask = (prepared: Prepared, parameters: object) => Promise<Answer>;
+
+const known = new Map<string, Prepared>();
+
+/** PostgreSQL keeps no NUL in a text; a stranger's message may have one. */
+const storable = (value: unknown): unknown =>
+  (typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value);
+
+function prepareText(text: string): Prepared {
+  const found = known.get(text);
+  if (found) return found;
+  const { text: translated, names } = translate(text);
+  const prepared: Prepared = {
+    name: `parley_${known.size + 1}`,
+    text: translated,
+    values: (parameters) =>
+      names.map((name) => storable((parameters as Record<string, unknown>)[name])),
+  };
+  known.set(text, prepared);
+  return prepared;
+}
+
+/** How many microseconds since the epoch it is, by the database's clock. */
+const CLOCK = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
+export function createSql(ask: Ask): Sql {
+  return {
+    engine: "postgres",
+    prepare: <P extends object, Row>(text: string): Statement<P, Row> => {
+      const prepared = prepareText(text);
+      const first = async (parameters: P): Promise<Row | undefined> =>
+        (await ask(prepared, parameters)).rows[0] as Row | undefined;
+      return {
+        get: first,
+        one: async (parameters) => {
+          const row = await first(parameters);
+          if (row === undefined) throw new Error(`a statement returned no row: ${text}`);
+          return row;
+        },
+        all: async (parameters) => (await ask(prepared, parameters)).rows as Row[],
+        run: async (parameters) => ({ changes: (await ask(prepared, parameters)).changes }),
+        insert: async (parameters) => {
+          const [row] = (await ask(prepareText(withId(text)), parameters)).rows;
+          if (!row) throw new Error(`nothing was inserted: ${text}`);
+          return row.id as number;
+        },
+      };
+    },
+    dialect: {
+      among: (column, list) => `${column} = ANY(${list})`,
+      clock: CLOCK,
+      skipLocked: "FOR UPDATE SKIP LOCKED",
+    },
+  };
+}

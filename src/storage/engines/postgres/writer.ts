@@ -1,0 +1,266 @@
+// The way every write goes on PostgreSQL: commands gather by account while sessions are busy; a
+// free session takes its share of the accounts that wait, in one transaction. Opened by storage.ts.
+//
+// It runs on the caller's thread: nothing here waits for a disk. A thread of its own would give
+// back the half of a charge's CPU and take two hops.
+import { Fault, StorageFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { wait, type System } from "#core/system.ts";
+import { createBacklog } from "#storage/backlog.ts";
+import type { AllCommands } from "#storage/commands.ts";
+import { lockOf, type Lock } from "#storage/locks.ts";
+import type { Writer } from "#storage/writer.ts";
+import { runBatch, wasCommitted, type Outcome, type Request, type Share } from "./batch.ts";
+import { commandsOver } from "./commands.ts";
+import { createLink, type Link, type Reach } from "./link.ts";
+import { ConnectionLost, type Session, type SessionOptions } from "./session.ts";
+
+interface Waiting extends Request {
+  sinceMs: number;
+  /** How long it may wait for a database out of reach. */
+  patienceMs: number;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/** What waits under one lock; at most one transaction has commands of it. */
+interface Line {
+  name: string;
+  lock: Lock;
+  waiting: Waiting[];
+  isUnderWay: boolean;
+}
+
+interface Taken {
+  line: Line;
+  waiting: Waiting[];
+}
+
+/** Ends of what has begun: nobody asks for them again, so they wait longer. */
+const PATIENT = new Set<keyof AllCommands>([
+  "turns.complete", "turns.fail", "calls.addTranscript", "calls.change", "calls.end",
+  "calls.finish", "tools.finishCall", "campaigns.settle", "webhooks.record",
+]);
+
+const nameOf = (lock: Lock): string =>
+  ("account" in lock ? `account ${lock.account}` : lock.global);
+
+/** Lines by their lock; those that wait and are not under way come first come first served. */
+function createLines() {
+  const lines = new Map<string, Line>();
+  const due = new Set<Line>();
+  const look = (line: Line): void => {
+    if (line.waiting.length > 0 && !line.isUnderWay) due.add(line);
+    else due.delete(line);
+    if (line.waiting.length === 0 && !line.isUnderWay) lines.delete(line.name);
+  };
+  return {
+    add: (lock: Lock, waiting: Waiting): void => {
+      const name = nameOf(lock);
+      const line = lines.get(name) ?? { name, lock, waiting: [], isUnderWay: false };
+      lines.set(name, line);
+      line.waiting.push(waiting);
+      look(line);
+    },
+    due: (): number => due.size,
+    take: (share: number): Taken[] => [...due].slice(0, share).map((line) => {
+      const waiting = line.waiting.splice(0, LIMITS.databaseBatchCommands);
+      line.isUnderWay = true;
+      look(line);
+      return { line, waiting };
+    }),
+    release: ({ line }: Taken): void => {
+      line.isUnderWay = false;
+      look(line);
+    },
+    /** Takes out what is not under way and has lost its patience. */
+    expire: (isOver: (waiting: Waiting) => boolean): Waiting[] => [...lines.values()]
+      .flatMap((line) => {
+        const over = line.waiting.filter(isOver);
+        if (over.length > 0) line.waiting = line.waiting.filter((one) => !over.includes(one));
+        look(line);
+        return over;
+      }),
+  };
+}
+
+type Lines = ReturnType<typeof createLines>;
+
+function settle(taken: Taken[], outcomes: Outcome[][]): void {
+  taken.forEach(({ waiting }, share) => waiting.forEach((request, index) => {
+    const outcome = outcomes[share]?.[index];
+    if (!outcome) request.reject(new Error("the writer gave no outcome"));
+    else if (outcome.kind === "done") request.resolve(outcome.value);
+    else request.reject(outcome.error);
+  }));
+}
+
+/** Asks until the database knows; null: the writer was closed before it could be reached. */
+async function whatBecameOf(
+  link: Link, transaction: string, system: System, isClosing: () => boolean,
+): Promise<boolean | null> {
+  for (;;) {
+    try {
+      const session = await link.session(LIMITS.databaseGoneMs);
+      const known = await wasCommitted(session, transaction);
+      if (known !== null) return known;
+    } catch (error) {
+      if (!(error instanceof StorageFailure || error instanceof ConnectionLost)) return false;
+      if (isClosing()) return null;
+    }
+    await wait(system, LIMITS.databaseRetryMs / 5);
+  }
+}
+
+/** Requests whose patience is over are refused and leave; resolves to whether any are left. */
+async function waitFor(link: Link, taken: Taken[], system: System): Promise<Session | null> {
+  for (;;) {
+    const left = ({ sinceMs, patienceMs }: Waiting): number =>
+      sinceMs + patienceMs - system.monotonicMs();
+    const all = taken.flatMap(({ waiting }) => waiting);
+    if (all.length === 0) return null;
+    try {
+      return await link.session(Math.max(LIMITS.databaseRetryMs, Math.min(...all.map(left))));
+    } catch (error) {
+      for (const one of taken) {
+        for (const request of one.waiting) if (left(request) <= 0) request.reject(error);
+        one.waiting = one.waiting.filter((request) => left(request) > 0);
+      }
+    }
+  }
+}
+
+/** Runs what was taken until it is committed, whatever happens to connections meanwhile. */
+async function commitTaken(
+  taken: Taken[], link: Link, system: System, isClosing: () => boolean,
+): Promise<void> {
+  let last: unknown;
+  for (let tries = 0; tries < LIMITS.databaseTries; tries += 1) {
+    const session = await waitFor(link, taken, system);
+    if (!session) return;
+    const shares: Share[] = taken.map(({ line, waiting }) =>
+      ({ lock: line.lock, requests: waiting }));
+    const ended = await runBatch(session, commandsOver(session), shares);
+    if (ended.kind === "committed") return settle(taken, ended.outcomes);
+    if (ended.kind === "unknown") {
+      const committed = await whatBecameOf(link, ended.transaction, system, isClosing);
+      if (committed) return settle(taken, ended.outcomes);
+      if (committed === null) throw new StorageFailure("the database was closed");
+    } else last = ended.error;
+  }
+  throw new StorageFailure("the database did not take a change, however often it was asked", last);
+}
+
+/** Sessions that take their share of the lines; `work` never rejects. */
+function createCrew(
+  links: Link[], lines: Lines, work: (link: Link, taken: Taken[]) => Promise<void>,
+) {
+  const free = new Set(links);
+  const underWay = new Set<Promise<void>>();
+  const flush = (): void => {
+    // One that is connected, where any is.
+    const order = [...free].sort((one, other) =>
+      Number(other.current() !== null) - Number(one.current() !== null));
+    for (const [index, link] of order.entries()) {
+      if (lines.due() === 0) return;
+      const share = Math.ceil(lines.due() / (order.length - index));
+      const taken = lines.take(Math.min(share, LIMITS.databaseBatchAccounts));
+      free.delete(link);
+      const worked = work(link, taken).then(() => {
+        for (const one of taken) lines.release(one);
+        underWay.delete(worked);
+        free.add(link);
+        flush();
+      });
+      underWay.add(worked);
+    }
+  };
+  return {
+    flush,
+    settled: async (): Promise<void> => {
+      while (underWay.size > 0 || lines.due() > 0) {
+        flush();
+        await Promise.all(underWay);
+      }
+    },
+  };
+}
+
+/** Both ways an answer comes, each of which leaves room behind. */
+function answersOf(
+  resolve: (value: never) => void, reject: (error: unknown) => void, leave: () => void,
+): Pick<Waiting, "resolve" | "reject"> {
+  return {
+    resolve: (value) => {
+      leave();
+      resolve(value as never);
+    },
+    reject: (error) => {
+      leave();
+      reject(error);
+    },
+  };
+}
+
+export function createWriter(
+  options: Pick<SessionOptions, "url" | "system">, reach: Reach,
+  { writers, writesMax }: { writers: number; writesMax: number },
+): Writer {
+  const { system } = options;
+  const links = Array.from({ length: writers }, () => createLink({
+    ...options, purpose: "writes", statementMs: LIMITS.databaseAnswerMs,
+    idleMs: LIMITS.databaseGoneMs,
+  }, reach));
+  const lines = createLines();
+  const backlog = createBacklog(writesMax);
+  let isScheduled = false;
+  let closing: Promise<void> | null = null;
+  const crew = createCrew(links, lines, async (link, taken) => {
+    try {
+      await commitTaken(taken, link, system, () => closing !== null);
+    } catch (error) {
+      for (const { waiting } of taken) for (const request of waiting) request.reject(error);
+    }
+  });
+  const impatience = system.every(LIMITS.databaseRetryMs, () => {
+    const failure = reach.failure();
+    if (!failure) return;
+    const nowMs = system.monotonicMs();
+    const over = lines.expire(({ sinceMs, patienceMs }) => nowMs - sinceMs > patienceMs);
+    for (const { reject } of over) reject(failure);
+  });
+  const schedule = (): void => {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      crew.flush();
+    });
+  };
+  const close = async (): Promise<void> => {
+    await crew.settled();
+    impatience.cancel();
+    await Promise.all(links.map((link) => link.close()));
+  };
+  return {
+    write: (command, args) => new Promise((resolve, reject) => {
+      const isPatient = PATIENT.has(command);
+      if (closing) return reject(new StorageFailure("the database was closed"));
+      const failure = reach.failure();
+      if (failure && !isPatient) return reject(failure);
+      const lock = lockOf(command, args);
+      if (!backlog.enter(lock)) {
+        return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
+      }
+      lines.add(lock, {
+        command, args,
+        sinceMs: system.monotonicMs(),
+        patienceMs: isPatient ? LIMITS.databasePatienceMs : LIMITS.databaseGoneMs,
+        ...answersOf(resolve, reject, () => backlog.leave(lock)),
+      });
+      schedule();
+    }),
+    failure: () => reach.failure(),
+    close: () => (closing ??= close()),
+  };
+}

@@ -1,0 +1,58 @@
+// Every store of the port over what reads, writes and searches. Called by the engines.
+import { createAccountStore } from "./accounts.ts";
+import { createAssistantStore } from "./assistants.ts";
+import { createCalendarStore } from "./calendar.ts";
+import { createCallStore } from "./calls.ts";
+import { createCampaignStore } from "./campaigns.ts";
+import { createEvaluationStore } from "./conversation-evaluations.ts";
+import { createConversationStore, createDeskStore } from "./conversations.ts";
+import { createEventLog } from "./events.ts";
+import { createGroupStores } from "./groups.ts";
+import { createKnowledgebaseStore } from "./knowledgebases.ts";
+import { createLeadStore } from "./leads.ts";
+import { createLedgerReader, createStatementStore } from "./ledger.ts";
+import { createOverviewStore } from "./overview.ts";
+import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
+import { createTrimLog } from "./retention.ts";
+import { createSipTrunkStore } from "./sip-trunks.ts";
+import { createToolJournal, createToolStore } from "./tools.ts";
+import { createWebhookStore } from "./webhooks.ts";
+import type { SearchIndex } from "./search.ts";
+import type { Reader } from "./sql.ts";
+import type { Storage } from "./storage.ts";
+import type { Writer } from "./writer.ts";
+
+/** `close` of the reader waits for reads under way; the writer's for what it was asked. */
+export function storesOver(
+  reader: Reader & { close(): Promise<void> }, writer: Writer, search: SearchIndex,
+): Storage {
+  return {
+    accounts: createAccountStore(reader, writer),
+    assistants: createAssistantStore(reader, writer),
+    ...createGroupStores(reader, writer),
+    phoneNumbers: createPhoneNumberStore(reader, writer),
+    numberInventory: createNumberInventory(reader, writer),
+    sipTrunks: createSipTrunkStore(reader, writer),
+    knowledgebases: createKnowledgebaseStore(reader, writer, search),
+    tools: createToolStore(reader, writer),
+    toolJournal: createToolJournal(writer),
+    calendars: createCalendarStore(reader, writer),
+    calls: createCallStore(reader, writer),
+    leads: createLeadStore(reader, writer),
+    campaigns: createCampaignStore(reader, writer),
+    conversations: createConversationStore(reader, writer),
+    desk: createDeskStore(writer),
+    webhooks: createWebhookStore(reader, writer),
+    evaluations: createEvaluationStore(reader, writer),
+    events: createEventLog(reader),
+    ledger: createLedgerReader(reader),
+    overview: createOverviewStore(reader),
+    statements: createStatementStore(reader),
+    trimLog: createTrimLog(reader, writer),
+    failure: () => writer.failure(),
+    close: async () => {
+      await reader.close();
+      await writer.close();
+    },
+  };
+}

@@ -1,0 +1,139 @@
+// Every statement of every store and command, as both engines read it.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { test } from "node:test";
+import fc from "fast-check";
+import pg from "pg";
+import { createCommands } from "#storage/commands.ts";
+import { createSearchCommands, createSearchIndex } from "#storage/engines/postgres/search.ts";
+import { createSql } from "#storage/engines/postgres/sql.ts";
+import { translate, translateSchema } from "#storage/engines/postgres/translate.ts";
+import { openReader, openWriter } from "#storage/engines/sqlite/database.ts";
+import { createSql as createSqliteSql } from "#storage/engines/sqlite/sql.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
+import type { SearchCommands, SearchIndex } from "#storage/search.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import { storesOver } from "#storage/stores.ts";
+import type { Writer } from "#storage/writer.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
+import { testDataDir } from "#support/server.ts";
+
+const nobody = (): Promise<never> => Promise.reject(new Error("nothing is asked here"));
+
+/** What stores and commands prepare over such an engine, what they ask in snapshots included. */
+async function textsOf(
+  over: Sql, commands: (sql: Sql) => SearchCommands, index: (sql: Sql) => SearchIndex,
+): Promise<Set<string>> {
+  const texts = new Set<string>();
+  const empty = {
+    get: () => Promise.resolve(undefined), one: nobody, insert: nobody,
+    all: () => Promise.resolve([]), run: () => Promise.resolve({ changes: 0 }),
+  };
+  const recording: Sql = {
+    ...over,
+    prepare: (text) => {
+      texts.add(text);
+      return empty;
+    },
+  };
+  createCommands(recording, commands(recording));
+  const reader: Reader = { ...recording, snapshot: (read) => read(recording) };
+  const writer: Writer = { write: nobody, failure: () => null, close: () => Promise.resolve() };
+  const stores = storesOver(
+    { ...reader, close: () => Promise.resolve() }, writer, index(recording));
+  const page = { page: 1, perPage: 1 };
+  const range = { from: 0, to: 1 };
+  await Promise.all([
+    stores.folders.page(1, page), stores.labels.page(1, page), stores.assistants.list(1, "inbound"),
+    stores.statements.page(1, {}, 0, 1), stores.overview.present(1, range),
+    stores.webhooks.waiting(0), stores.ledger.audit(nobody), stores.calls.snapshot(1),
+  ]);
+  return texts;
+}
+
+test("[SO21] every statement is one PostgreSQL understands, with numbers as wide as the house's", {
+  skip: withoutPostgres,
+}, async () => {
+  const texts = await textsOf(
+    createSql(nobody), createSearchCommands, createSearchIndex);
+  assert.ok(texts.size > 330, String(texts.size));
+  const database = await databaseAt(`statements ${process.pid}`);
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  const wrong: string[] = [];
+  let number = 0;
+  for (const text of texts) {
+    const name = `s${(number += 1)}`;
+    const { text: translated, names } = translate(text);
+    try {
+      await client.query(`PREPARE ${name} AS ${translated}`);
+    } catch (error) {
+      wrong.push(`${(error as Error).message}: ${text}`);
+      continue;
+    }
+    const { rows: [row] } = await client.query<{ types: string }>(
+      `SELECT array_to_string(parameter_types, ',') AS types FROM pg_prepared_statements
+       WHERE name = $1`, [name]);
+    for (const [index, type] of (row?.types ?? "").split(",").entries()) {
+      const parameter = names[index] ?? "";
+      if (type === "integer" && !text.includes(`(@${parameter} + 0)`)
+        && !text.includes(`CAST(@${parameter} AS INTEGER`)) {
+        wrong.push(`@${parameter} is of 32 bits: ${text}`);
+      }
+    }
+  }
+  await client.end();
+  await database.drop();
+  assert.deepEqual(wrong, []);
+});
+
+test("[SO20] every statement is one SQLite understands", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const reading = openReader(place);
+  const { createSearchCommands: commands, createSearchIndex: index } =
+    await import("#storage/engines/sqlite/search.ts");
+  const texts = await textsOf(createSqliteSql(db), commands, index);
+  assert.ok(texts.size > 330, String(texts.size));
+  for (const text of texts) reading.prepare(text);
+  reading.close();
+  db.close();
+  rmSync(place, { recursive: true });
+});
+
+test("[SO22] a parameter has one number wherever it is named; quoted text stays", () => {
+  assert.deepEqual(
+    translate("SELECT '@a', x FROM t WHERE y = +@b AND (@rows + 0) > @b AND z = 'it''s @c'"),
+    {
+      text: "SELECT '@a', x FROM t WHERE y = $1 AND ($2 + 0) > $1 AND z = 'it''s @c'",
+      names: ["b", "rows"],
+    });
+  const name = fc.stringMatching(/^[a-z]{1,8}$/);
+  fc.assert(fc.property(fc.array(name, { maxLength: 20 }), (named) => {
+    const { text, names } = translate(named.map((one) => `x = @${one}`).join(" AND "));
+    assert.deepEqual(names, [...new Set(named)]);
+    assert.deepEqual(
+      [...text.matchAll(/\$(\d+)/g)].map(([, at]) => names[Number(at) - 1]), named);
+  }));
+});
+
+test("[SO22] the schema keeps its columns and loses what is SQLite's", () => {
+  assert.equal(
+    translateSchema(`-- TEXT of a comment
+CREATE TABLE a (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, -- INTEGER
+  b  TEXT NOT NULL DEFAULT 'x', c INTEGER, d BLOB
+) STRICT, WITHOUT ROWID;
+UPDATE a SET b = CAST(c AS TEXT);`),
+    `CREATE TABLE a (
+  id BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, -- BIGINT
+  b  TEXT COLLATE "C" NOT NULL DEFAULT 'x', c BIGINT, d BYTEA
+);
+UPDATE a SET b = CAST(c AS TEXT);`);
+  for (const { sql } of shippedMigrations("sqlite")) {
+    assert.doesNotMatch(sql, /tsvector|plpgsql/);
+  }
+  for (const { sql } of shippedMigrations("postgres")) {
+    assert.doesNotMatch(translateSchema(sql), /STRICT|ROWID|AUTOINCREMENT|fts5|\bINTEGER\b|BLOB/);
+  }
+});

@@ -1,0 +1,129 @@
+// A PostgreSQL for the tests: one of its own for each run, in a temporary folder, and a database
+// for each place that wants one. Tests that need it skip by `withoutPostgres` where there is none.
+import { spawn } from "node:child_process";
+import { hash } from "node:crypto";
+import { existsSync, globSync, mkdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
+
+const [BIN = null] = globSync("/usr/lib/postgresql/*/bin/initdb").map((file) => dirname(file))
+  .filter((bin) => Number(/postgresql\/(\d+)/.exec(bin)?.[1]) >= 15).toSorted().reverse();
+
+/** The `skip` of tests over PostgreSQL: false, or the sentence that says why. */
+export const withoutPostgres: string | false = BIN === null
+  ? "no PostgreSQL 15 is installed (apt-get install postgresql-15)"
+  : false;
+
+interface Cluster {
+  port: number;
+  socketFolder: string;
+  /** The postmaster. */
+  pid: number;
+}
+
+/** `forgets`: it waits for no disk, which is quick and enough for tests that cut no power. */
+type Kind = "forgets" | "durable";
+
+const clusters = new Map<Kind, Promise<Cluster>>();
+
+/** All files of a run are children of one process, and share its server. */
+const RUN_PID = process.env.NODE_TEST_CONTEXT === undefined ? process.pid : process.ppid;
+
+async function startCluster(kind: Kind): Promise<Cluster> {
+  if (BIN === null) throw new Error(String(withoutPostgres));
+  const folder = join(tmpdir(), `parley-pg-${RUN_PID}-${kind}`);
+  try {
+    mkdirSync(folder, { mode: 0o755 });
+    spawn(process.execPath, [
+      join(import.meta.dirname, "postgres-host.ts"), folder, String(RUN_PID), BIN, kind,
+    ], { detached: true, stdio: "ignore" }).unref();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  for (let tries = 0; tries < 600; tries += 1) {
+    if (existsSync(join(folder, "failed.json"))) {
+      throw new Error(readFileSync(join(folder, "failed.json"), "utf8"));
+    }
+    if (existsSync(join(folder, "ready.json"))) {
+      return JSON.parse(readFileSync(join(folder, "ready.json"), "utf8")) as Cluster;
+    }
+    await sleep(100);
+  }
+  throw new Error("PostgreSQL did not start");
+}
+
+function clusterOf(kind: Kind): Promise<Cluster> {
+  const known = clusters.get(kind) ?? startCluster(kind);
+  clusters.set(kind, known);
+  return known;
+}
+
+interface TestDatabase {
+  url: string;
+  name: string;
+  port: number;
+  query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** Ends every connection and removes the database. */
+  drop(): Promise<void>;
+}
+
+const urlOf = ({ port, socketFolder }: Cluster, name: string): string =>
+  `postgres://parley@/${name}?host=${socketFolder}&port=${port}`;
+
+async function ask<Row extends object>(
+  url: string, text: string, values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Row>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * The database of a place, such as a data folder's path: a new one, copied from one whose schema is
+ * there already, or that which was made for the place before.
+ */
+export async function databaseAt(place: string, kind: Kind = "forgets"): Promise<TestDatabase> {
+  const cluster = await clusterOf(kind);
+  const name = `at_${hash("sha256", place, "hex").slice(0, 16)}`;
+  const admin = urlOf(cluster, "postgres");
+  const isThere = async (database: string): Promise<boolean> =>
+    (await ask(admin, "SELECT 1 FROM pg_database WHERE datname = $1", [database])).length > 0;
+  if (!await isThere(name)) {
+    // Everybody's first: one makes the template, others wait.
+    await withLock(admin, async () => {
+      if (await isThere("template")) return;
+      await ask(admin, "CREATE DATABASE building");
+      const storage = await openPostgres({
+        url: urlOf(cluster, "building"), writesMax: 1, isSmall: true, mayForget: true,
+      });
+      await storage.close();
+      await ask(admin, "ALTER DATABASE building RENAME TO template");
+    });
+    await withLock(admin, async () =>
+      void await ask(admin, `CREATE DATABASE ${name} TEMPLATE template`));
+  }
+  const url = urlOf(cluster, name);
+  return {
+    url, name, port: cluster.port,
+    query: (text, values) => ask(url, text, values),
+    drop: async () => void await ask(admin, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+async function withLock(url: string, work: () => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query("SELECT pg_advisory_lock(1)");
+    await work();
+  } finally {
+    await client.end();
+  }
+}
