@@ -10,8 +10,9 @@ import { messagePrice, type Outlook } from "./records.ts";
 
 interface Question extends Pick<AskedTurn, "assistant" | "given"> {
   outlook: Outlook;
+  /** The price was there for it when the outlook was read. */
+  isCovered: boolean;
   text: string;
-  messagePriceMicros: Micros;
   dailyCapMicros: Micros | null;
   messagesMax: number;
 }
@@ -24,31 +25,50 @@ export interface Asking {
   drop(): void;
 }
 
-export function createAsk(options: AnswerOptions): (question: Question) => Asking {
-  /** What turns that are being stored are about to set aside, by account. */
+/** What a turn that is being stored is about to set aside. */
+export interface Cover {
+  readonly isCovered: boolean;
+  /** The turn is stored, or refused. */
+  release(): void;
+}
+
+/**
+ * The price of turns against their balance, less what others are about to set aside. To be called
+ * at once with an outlook that was read: a balance is older after every wait.
+ */
+export function createCovers(messagePriceMicros: Micros): (outlook: Outlook) => Cover {
   const expected = new Map<number, Micros>();
-  const expect = (accountId: number, micros: Micros): void => {
-    const sum = (expected.get(accountId) ?? 0) + micros;
-    if (sum > 0) expected.set(accountId, sum);
-    else expected.delete(accountId);
+  return ({ conversation: { accountId, type }, freeMicros }) => {
+    const priceMicros = messagePrice(type, messagePriceMicros);
+    const sum = (expected.get(accountId) ?? 0) + priceMicros;
+    if (priceMicros === 0 || sum > freeMicros) {
+      return { isCovered: priceMicros === 0, release: () => undefined };
+    }
+    expected.set(accountId, sum);
+    return {
+      isCovered: true,
+      release: () => {
+        const rest = (expected.get(accountId) ?? 0) - priceMicros;
+        if (rest > 0) expected.set(accountId, rest);
+        else expected.delete(accountId);
+      },
+    };
   };
+}
+
+export function createAsk(options: AnswerOptions): (question: Question) => Asking {
   // A model that was asked costs the operator, also where the turn is refused: whatever may be
   // refused, or was answered before, is asked when it has begun.
-  const mayAsk = (
-    { outlook, dailyCapMicros, messagesMax }: Question, priceMicros: Micros,
-  ): boolean => {
-    const { conversation, freeMicros, messageCount, isRepeat } = outlook;
-    return assistantAnswers(conversation.desk.state) && !isRepeat && dailyCapMicros === null
-      && messageCount + 2 <= messagesMax
-      && (priceMicros === 0
-        || freeMicros - (expected.get(conversation.accountId) ?? 0) >= priceMicros);
+  const mayAsk = ({ outlook, isCovered, dailyCapMicros, messagesMax }: Question): boolean => {
+    const { conversation, messageCount, isRepeat } = outlook;
+    return isCovered && assistantAnswers(conversation.desk.state) && !isRepeat && dailyCapMicros === null
+      && messageCount + 2 <= messagesMax;
   };
   return (question) => {
     const { assistant, given, text, outlook: { conversation } } = question;
-    const priceMicros = messagePrice(conversation.type, question.messagePriceMicros);
     const abort = new AbortController();
     const turn = { assistant, conversation, given, abort };
-    if (!mayAsk(question, priceMicros)) {
+    if (!mayAsk(question)) {
       return {
         abort,
         begin: (live) =>
@@ -57,17 +77,14 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       };
     }
     const begun = Promise.withResolvers<LiveReply>();
-    expect(conversation.accountId, priceMicros);
     const answered = answer(options, { ...turn, unstored: text, begun: begun.promise });
     return {
       abort,
       begin: (live) => {
-        expect(conversation.accountId, -priceMicros);
         begun.resolve(live);
         return answered;
       },
       drop: () => {
-        expect(conversation.accountId, -priceMicros);
         const dropped = new Error("the turn did not begin");
         answered.catch(() => undefined);
         begun.reject(dropped);

@@ -11,7 +11,7 @@ import type { EventBus } from "#events/bus.ts";
 import { conversationTopic, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
 import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
-import { createAsk, type Asking } from "./asking.ts";
+import { createAsk, createCovers, type Asking, type Cover } from "./asking.ts";
 import { createConversation, dailyCapOf, type CreateArgs, type Prices } from "./creation.ts";
 import { LiveReply } from "./live-reply.ts";
 import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
@@ -93,6 +93,7 @@ interface Running {
 
 /** What the turns of one process share. */
 interface Turns {
+  cover: ReturnType<typeof createCovers>;
   ask: ReturnType<typeof createAsk>;
   refusals: ReturnType<typeof createRefusals>;
   queue: TurnQueue;
@@ -116,8 +117,8 @@ interface NewTurn {
 async function askAndStore(
   { store, limits }: ConversationOptions,
   turns: Turns,
-  { outlook, assistant, turn, now }: {
-    outlook: Outlook; assistant: Assistant; turn: NewTurn; now: Instant;
+  { outlook, isCovered, assistant, turn, now }: {
+    outlook: Outlook; isCovered: boolean; assistant: Assistant; turn: NewTurn; now: Instant;
   },
 ): Promise<{ asking: Asking; outcome: BeginOutcome }> {
   const { given, ...request } = turn;
@@ -129,7 +130,7 @@ async function askAndStore(
   };
   const stored = store.beginTurn(
     { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), now });
-  const asking = turns.ask({ ...terms, outlook, assistant, given, text: turn.text });
+  const asking = turns.ask({ ...terms, outlook, isCovered, assistant, given, text: turn.text });
   let outcome: BeginOutcome | null = null;
   try {
     outcome = await stored;
@@ -161,17 +162,20 @@ async function beginTurn(
   const release = await turns.queue.enter(uuid);
   const started = Promise.withResolvers<void>();
   turns.starting.set(uuid, started.promise);
+  let cover: Cover | null = null;
   try {
     const outlook = await store.outlook(uuid, turn.idempotencyKey);
     if (!outlook) throw notFound();
     const { conversation } = outlook;
+    cover = turns.cover(outlook);
+    const { isCovered } = cover;
     const assistant = await options.findAssistant(conversation.assistantId);
     if (!assistant) throw new Fault(404, "Assistant not found");
     if (turns.interrupted) throw restarting();
     const startedMs = system.monotonicMs();
     const now = system.now();
     const { asking, outcome } = await askAndStore(
-      options, turns, { outlook, assistant, turn, now });
+      options, turns, { outlook, isCovered, assistant, turn, now });
     if (outcome.kind === "started" || outcome.kind === "stored") {
       bus.publishCommitted(outcome.events);
     }
@@ -207,6 +211,7 @@ async function beginTurn(
     release();
     throw error;
   } finally {
+    cover?.release();
     turns.starting.delete(uuid);
     started.resolve();
   }
@@ -307,6 +312,7 @@ export function createConversations(options: ConversationOptions): Conversations
     queue: createTurnQueue(system, {
       waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
     }),
+    cover: createCovers(options.limits.messagePriceMicros),
     ask: createAsk(options),
     starting: new Map(),
     running: new Map(),
