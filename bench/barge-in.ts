@@ -83,7 +83,7 @@ async function judge(sound: BargeInSound): Promise<Verdict> {
         next(event);
       }),
     },
-    vad, noiseFilter: null, ambience: null, comfort: null, record: null,
+    vad, noiseFilter: null, turnEnds: null, ambience: null, comfort: null, record: null,
     beeps: null,
     clock: createMediaClock(system), system, log,
     brain: {

@@ -115,7 +115,7 @@ function begin(): void {
     synthesizer: createLoopbackSynthesizer({ system }),
     transcriber: createLoopbackTranscriber({ system }),
     vad: loopbackVad,
-    noiseFilter: null,
+    noiseFilter: null, turnEnds: null,
     ambience: null,
     comfort: null,
     record: null,

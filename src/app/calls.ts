@@ -213,5 +213,6 @@ export function speechConfigOf(config: Config): SpeechConfig {
     gemini: keyedVendorOf(
       config.PARLEY_GEMINI_URL, config.PARLEY_GEMINI_KEY, config.PARLEY_GEMINI_MODEL),
     sherpa: sherpa && { model: sherpa, languages: config.PARLEY_SHERPA_LANGUAGES },
+    turnEnds: config.PARLEY_END_OF_TURN_MODEL,
   };
 }

@@ -12,7 +12,7 @@ import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "#providers/speech/loopback.ts";
 import { saidAsWritten, type Manner } from "#providers/speech/spoken/spoken.ts";
-import type { NoiseFilter, Synthesizer, Vad } from "#providers/speech/port.ts";
+import type { NoiseFilter, Synthesizer, TurnEndModel, Vad } from "#providers/speech/port.ts";
 import { createManualSystem } from "./manual-clock.ts";
 
 export const VOICE_SETTINGS: VoiceSettings = {
@@ -85,6 +85,7 @@ export interface PlayedCallOptions {
   ambience?: { next(samples: number): Int16Array; gain: number };
   comfort?: () => Int16Array;
   noiseFilter?: NoiseFilter;
+  turnEnds?: TurnEndModel;
   /** In place of the one that is exact. */
   vad?: Vad;
   /** What stands before the voice. */
@@ -161,6 +162,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
     transcriber: words?.transcriber ?? createLoopbackTranscriber({ system, recognitionMs }),
     vad: words ? words.watch(vad) : vad,
     noiseFilter: options.noiseFilter ?? null,
+    turnEnds: options.turnEnds ?? null,
     ambience: options.ambience ?? null,
     comfort: options.comfort ?? null,
     record: options.record ?? null,

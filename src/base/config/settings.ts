@@ -3,8 +3,7 @@
 import {
   address, addresses, asteriskEndpoint, carrierRates, countries, databaseUrl, dollars, ed25519Key,
   file, iceUrls, integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName,
-  plans, portRange,
-  region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
+  plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -223,6 +222,11 @@ export const SETTINGS = {
     default: true,
     description: "Calls: the model is asked while the caller's silence is still waited for, so the answer is heard sooner; what is not wanted then is dropped unheard, and costs only what the model charges for it (parley_eager_tokens_dropped_total)",
     parse: onOff,
+  }),
+  PARLEY_END_OF_TURN_MODEL: setting<string | null>({
+    default: null,
+    description: "File of an end-of-turn model (ONNX; Smart Turn v3): calls tell by its judgement, and not by words alone, how long a silence is waited for",
+    parse: file,
   }),
   PARLEY_SHERPA_LANGUAGES: setting({
     default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",

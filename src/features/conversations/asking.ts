@@ -61,8 +61,8 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
   // refused, or was answered before, is asked when it has begun.
   const mayAsk = ({ outlook, isCovered, dailyCapMicros, messagesMax }: Question): boolean => {
     const { conversation, messageCount, isRepeat } = outlook;
-    return isCovered && assistantAnswers(conversation.desk.state) && !isRepeat && dailyCapMicros === null
-      && messageCount + 2 <= messagesMax;
+    return isCovered && assistantAnswers(conversation.desk.state) && !isRepeat
+      && dailyCapMicros === null && messageCount + 2 <= messagesMax;
   };
   return (question) => {
     const { assistant, given, text, outlook: { conversation } } = question;

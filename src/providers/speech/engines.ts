@@ -32,6 +32,8 @@ export interface SpeechConfig {
   realtime: VendorConfig | null;
   gemini: VendorConfig | null;
   sherpa: SherpaConfig | null;
+  /** File of the end-of-turn model. */
+  turnEnds: string | null;
 }
 
 interface Wanted {

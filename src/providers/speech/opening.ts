@@ -16,6 +16,7 @@ import { createNoiseFilter } from "./embedded/noise-filter.ts";
 import { createPocketSphinx } from "./embedded/pocketsphinx.ts";
 import { createSherpa } from "./embedded/sherpa.ts";
 import { createVad } from "./embedded/silero.ts";
+import { createTurnEndModel } from "./embedded/turn-ends.ts";
 import { usableSynthesizers, usableTranscribers, type SpeechConfig } from "./engines.ts";
 import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
 import { createGeminiLive } from "./gemini/gemini-live.ts";
@@ -31,6 +32,7 @@ import { createLevel, levelled, levelledModel } from "./levelled.ts";
 import { createPhrases } from "./phrases.ts";
 import type {
   NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber,
+  TurnEndModel,
   Vad,
 } from "./port.ts";
 import { createSoniox } from "./soniox/soniox.ts";
@@ -46,6 +48,8 @@ export interface Engines {
   speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
   vad: Vad;
   noiseFilter: NoiseFilter | null;
+  /** Null: turns end by their words and silence alone. */
+  turnEnds: TurnEndModel | null;
   /** The voice of the loopback carrier's far end. */
   speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
 }
@@ -85,6 +89,7 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
     speechToSpeech: realtimeModels(config, options),
     vad: loopbackVad,
     noiseFilter: null,
+    turnEnds: config.turnEnds === null ? null : createTurnEndModel(config.turnEnds, options.log),
     speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
   };
 }
@@ -104,6 +109,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     speechToSpeech: (vendor) => levelledModel(models(vendor), level),
     vad,
     noiseFilter: createNoiseFilter(options.log),
+    turnEnds: config.turnEnds === null ? null : createTurnEndModel(config.turnEnds, options.log),
     speak: (text, rate, ready) => {
       const wanted = { ...CLEAR_VOICE, rate };
       speakWhole(speaking("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));

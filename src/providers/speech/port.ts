@@ -31,7 +31,7 @@ export type TranscriptEvent =
    * detect turns.
    */
   | { kind: "end_of_turn" }
-  /** The speaker has probably finished with the words published so far; may be taken back by more. */
+  /** The speaker has probably finished with the words so far; more may follow all the same. */
   | { kind: "end_of_turn_likely" }
   /** Another engine goes on with the stream, which may differ from the first in this. */
   | { kind: "replaced"; detectsTurns: boolean }
@@ -201,6 +201,15 @@ export interface NoiseFilterStream {
   write(pcm: Pcm): void;
   /** Idempotent; nothing is published afterwards. */
   close(): void;
+}
+
+/** Tells by its sound whether a speaker has finished. */
+export interface TurnEndModel {
+  /**
+   * `pcm`: the turn so far, with the pause it may end with. `publish` receives from 0 (goes on) to
+   * 1 (has finished), or nothing where the model cannot say or has too much to do.
+   */
+  judge(pcm: Pcm, rate: number, publish: (probability: number) => void): void;
 }
 
 /** Takes noise out of what the recogniser hears; the recording keeps it. */

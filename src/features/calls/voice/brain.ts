@@ -5,7 +5,7 @@ import type { System } from "#core/system.ts";
 import type { Leg, LegEndCause, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type {
-  NoiseFilter, Pcm, Synthesizer, Transcriber, Vad,
+  NoiseFilter, Pcm, Synthesizer, Transcriber, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason, TurnLatency } from "#features/calls/records.ts";
 import type { Channel } from "./channel.ts";
@@ -100,6 +100,7 @@ export interface SessionOptions {
   transcriber: Transcriber;
   vad: Vad;
   noiseFilter: NoiseFilter | null;
+  turnEnds: TurnEndModel | null;
   ambience: { next(samples: number): Pcm; gain: number } | null;
   /** Frames for where nobody speaks; null: silence. */
   comfort: (() => Pcm) | null;

@@ -9,7 +9,7 @@ import { mixInto } from "#audio/mix.ts";
 import type { Carrier, CarrierName, Leg, LegEvent } from "#providers/carriers/port.ts";
 import type { WebPeers } from "#providers/carriers/web/port.ts";
 import type {
-  NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber, Vad,
+  NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";
 import type { MediaClock } from "./clock.ts";
 import type { CallSetup, EngineCodes, FromMedia, LegSetup, ToMedia } from "./protocol.ts";
@@ -35,6 +35,7 @@ interface HostOptions {
   speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
   vad: Vad;
   noiseFilter: NoiseFilter | null;
+  turnEnds: TurnEndModel | null;
   ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
   beeps(rate: number, onBeep: () => void): { push(pcm: Pcm): void };
   recorder(path: string, rate: number): Recorder;
@@ -208,6 +209,8 @@ function createEntry(
     transcriber: recogniser,
     vad: words ? words.watch(options.vad) : options.vad,
     noiseFilter: isNoiseFiltered(settings, rate) ? options.noiseFilter : null,
+    // Words that are told have no sound of their own.
+    turnEnds: words ? null : options.turnEnds,
     beeps,
   });
   return { session: pipeline, pipeline, realtime: null, faults, receiveLeg, remote };

@@ -73,4 +73,17 @@ export function endingOf(text: string): Ending {
   return words.length >= SENTENCE_WORDS_MIN ? "likely" : "usual";
 }
 
+/** Who sounds like going on is waited for, whatever the words are. */
+const GOES_ON = 0.5;
+
+/**
+ * Words and the sound they were said with (`judged`: the probability of an end) together: what has
+ * ended by both is answered soonest, and where the two disagree, patience is as usual or longer.
+ */
+export function judgedEnding(ending: Ending, judged: number | null): Ending {
+  if (judged === null) return ending;
+  if (judged < GOES_ON) return "open";
+  return ending === "open" ? "usual" : "whole";
+}
+
 const GREETINGS = listOf("hello|hi|hey|good|morning|afternoon|evening|and|so|but|well|then|please");

@@ -20,7 +20,7 @@ import { FAILURES_MAX, Speech } from "./speech.ts";
 import { Utterance } from "./utterance.ts";
 
 type RealtimeOptions =
-  Omit<SessionOptions, "synthesizer" | "transcriber" | "vad" | "noiseFilter"> & {
+  Omit<SessionOptions, "synthesizer" | "transcriber" | "vad" | "noiseFilter" | "turnEnds"> & {
     model: SpeechToSpeech;
     realtime: Omit<SpeechToSpeechOptions, "rate" | "speaks">;
     /** Speaks what the model writes; null: the model speaks. */

@@ -1,7 +1,7 @@
 // The listening half of a call: noise filter, voice activity and recognition over what the customer
 // says. Opened by voice-session.ts once the call is answered.
 import type {
-  NoiseFilter, Pcm, Transcriber, TranscriberStream, TranscriptEvent, Vad,
+  NoiseFilter, Pcm, Transcriber, TranscriberStream, TranscriptEvent, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";
 import { createSoundEnd } from "#audio/audible.ts";
 import { periodicity } from "#audio/periodicity.ts";
@@ -13,6 +13,11 @@ type VoiceFrame = Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">;
 /** Below it nobody may be speaking, and it does not matter how a frame sounds. */
 const MAYBE_VOICE = 0.4;
 
+/** What an end-of-turn model looks back at. */
+const MEMORY_MS = 8000;
+/** A voice has begun before it was confirmed. */
+const LEAD_MS = 300;
+
 interface SpeechInputOptions {
   rate: number;
   language: string;
@@ -22,6 +27,7 @@ interface SpeechInputOptions {
   vad: Vad;
   /** Null: what is heard is recognised as it is. */
   noiseFilter: NoiseFilter | null;
+  turnEnds: TurnEndModel | null;
   onTranscript(event: TranscriptEvent): void;
   onVoice(frame: VoiceFrame): void;
 }
@@ -29,6 +35,8 @@ interface SpeechInputOptions {
 export interface SpeechInput {
   write(pcm: Pcm): void;
   finalize(): void;
+  /** Asks the end-of-turn model about the pause that began after so much of the turn. */
+  judgeEnd(spokenMs: number, publish: (probability: number) => void): void;
   close(): void;
 }
 
@@ -68,18 +76,48 @@ export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
       judge(frame);
     }
   };
+  const { turnEnds } = options;
+  const memory = turnEnds === null ? null : createSoundMemory((MEMORY_MS * rate) / 1000);
   const forward = (pcm: Pcm): void => {
     stream.write(pcm);
+    memory?.write(pcm);
     watch(resampler ? resampler.process(pcm) : pcm);
   };
   const filter = options.noiseFilter?.open(rate, forward) ?? null;
   return {
     write: (pcm) => (filter ? filter.write(pcm) : forward(pcm)),
     finalize: () => stream.finalize(),
+    judgeEnd: (spokenMs, publish) => {
+      if (memory === null) return;
+      const heardMs = Math.min(MEMORY_MS, spokenMs + LEAD_MS);
+      turnEnds?.judge(memory.last(Math.round((heardMs * rate) / 1000)), rate, publish);
+    },
     close: () => {
       filter?.close();
       stream.close();
       activity.close();
+    },
+  };
+}
+
+/** The newest samples. */
+function createSoundMemory(size: number): { write(pcm: Pcm): void; last(samples: number): Pcm } {
+  const kept = new Int16Array(size);
+  let at = 0;
+  return {
+    write: (pcm) => {
+      const room = Math.min(pcm.length, size - at);
+      kept.set(pcm.subarray(0, room), at);
+      kept.set(pcm.subarray(room), 0);
+      at = (at + pcm.length) % size;
+    },
+    last: (samples) => {
+      const from = (at - samples + size) % size;
+      const pcm = new Int16Array(samples);
+      const tail = kept.subarray(from, Math.min(size, from + samples));
+      pcm.set(tail);
+      pcm.set(kept.subarray(0, samples - tail.length), tail.length);
+      return pcm;
     },
   };
 }

@@ -38,6 +38,13 @@ export function askFinal({ state, actions, nowMs }: Draft): void {
   actions.push({ kind: "finalize" });
 }
 
+/** The customer is saying something that is to be answered. */
+export function turnGoesOn({ state, nowMs }: Draft): void {
+  if (!state.hasTurn) state.turnFromMs = nowMs;
+  state.hasTurn = true;
+  state.judged = null;
+}
+
 /** What was prepared answers something else than what was said. */
 export function discard({ state, actions }: Draft): void {
   if (state.prepared === null) return;
@@ -60,6 +67,7 @@ export function forgetTurn(draft: Draft): void {
     if (state.finalAskedMs === null) askFinal(draft);
   }
   state.hasTurn = false;
+  state.judged = null;
   discard(draft);
   state.prepares = 0;
   state.hasVoice = false;

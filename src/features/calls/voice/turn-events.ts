@@ -14,6 +14,8 @@ export type TurnSettings = TimerSettings & Pick<
   detectsTurns: boolean;
   /** Its words were not heard by it: they are what was said. */
   wordsAreTold: boolean;
+  /** A model is there that tells by the sound of a turn whether it is over. */
+  judgesEnds: boolean;
 };
 
 export type TurnEvent =
@@ -29,6 +31,8 @@ export type TurnEvent =
   | { kind: "final"; text: string }
   | { kind: "end_of_turn" }
   | { kind: "end_of_turn_likely" }
+  /** The answer to `judge_end`: from 0, the customer goes on, to 1, it has finished. */
+  | { kind: "end_judged"; pause: number; probability: number }
   | { kind: "dtmf"; digit: string }
   /** The first audio of what the assistant says is queued. */
   | { kind: "audio_started" }
@@ -52,6 +56,8 @@ export type TurnAction =
   | { kind: "greet" }
   /** The recogniser is to give its final text for what was said. */
   | { kind: "finalize" }
+  /** The end-of-turn model is to judge the pause after `spokenMs` of the turn. */
+  | { kind: "judge_end"; pause: number; spokenMs: number }
   /**
    * The customer has said `text`; answer it. `hasVoice`: heard while nobody else spoke, and so how
    * long it waits for its answer is known.
@@ -88,6 +94,11 @@ export interface TurnState {
   readonly isTalking: boolean;
   /** The customer has said something that is not answered yet. */
   readonly hasTurn: boolean;
+  /** When the turn began. */
+  readonly turnFromMs: number;
+  /** The number of the pause that is judged, and what was judged; null: not yet. */
+  readonly pause: number;
+  readonly judged: number | null;
   /** A voice was heard saying it, not only words recognised. */
   readonly hasVoice: boolean;
   /** When the customer was last audible, which is before the voice detector says so. */

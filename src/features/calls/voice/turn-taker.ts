@@ -11,17 +11,18 @@ import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
 import { reduceTimers, TIMERS_START } from "./call-timers.ts";
 import {
   askFinal, discard, FINAL_LATEST_MS, forgetSound, forgetTurn, hangUp, isFinalDue, joined, said,
-  think, timers, written, type Draft,
+  think, timers, turnGoesOn, written, type Draft,
 } from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
 } from "./turn-events.ts";
-import { endingOf, SHARES } from "./patience.ts";
+import { endingOf, judgedEnding, SHARES } from "./patience.ts";
 import { fillerTone, sameWords, soundsLikeMachine } from "./wording.ts";
 
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
-  hasTurn: false, hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0,
+  hasTurn: false, turnFromMs: 0, pause: 0, judged: null,
+  hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0,
   audibleMs: 0, clearMs: 0,
   finals: "", partial: "", finalAskedMs: null, finalMs: 0, spentWords: 0,
   prepared: null, prepares: 0, answering: "",
@@ -81,6 +82,9 @@ function receive(draft: Draft, event: TurnEvent): void {
       return;
     case "end_of_turn_likely":
       return prepare(draft, said(draft));
+    case "end_judged":
+      if (event.pause === state.pause && !state.isTalking) state.judged = event.probability;
+      return;
     case "dtmf":
     case "held":
       return void timers(draft, event);
@@ -176,12 +180,19 @@ function receiveFrame(draft: Draft, frame: Extract<TurnEvent, { kind: "voice" }>
   if (!state.isTalking || state.unvoicedMs < FINALIZE_AFTER_MS) return;
   state.isTalking = false;
   askFinal(draft);
+  askEnd(draft);
+}
+
+function askEnd({ state, settings, actions, nowMs }: Draft): void {
+  if (!settings.judgesEnds || settings.detectsTurns || isAssistants(state.phase)) return;
+  state.pause += 1;
+  actions.push({ kind: "judge_end", pause: state.pause, spokenMs: nowMs - state.turnFromMs });
 }
 
 function speechBegan(draft: Draft): void {
   const { state, nowMs } = draft;
   state.isTalking = true;
-  state.hasTurn = true;
+  turnGoesOn(draft);
   state.hasVoice = true;
   state.lastVoiceMs = nowMs;
   discard(draft);
@@ -238,7 +249,7 @@ function receiveWords(draft: Draft, take: () => void): void {
     state.lastVoiceMs = nowMs;
     state.unvoicedMs = 0;
   }
-  state.hasTurn = true;
+  if (!state.hasTurn) turnGoesOn(draft);
   timers(draft, { kind: "customer_spoke" });
   if (settings.voicemail.detects && soundsLikeMachine(text)) judge(draft, "machine");
   if (draft.state.listener !== "machine") wordsOver(draft);
@@ -289,7 +300,7 @@ function sayGoodbye(draft: Draft, reason: EndReason): void {
 function patienceMs({ state, settings }: Draft, text: string): number {
   const { endpoint, detectsTurns } = settings;
   if (detectsTurns) return ENDPOINT_LONGEST_MS;
-  const ending = endingOf(text);
+  const ending = judgedEnding(endingOf(text), state.judged);
   if (endpoint.type === "ai" && ending === "open") return ENDPOINT_LONGEST_MS;
   // Who was cut off once has pauses where others have none.
   const share = Math.max(SHARES[ending], state.wasCutOff ? SHARES.usual : 0);

@@ -75,6 +75,7 @@ export class VoiceSession implements CallSession {
       hasGreeting: greeting.trim() !== "",
       detectsTurns: this.#detectsTurns,
       wordsAreTold: this.#transcriber.wordsAreTold ?? false,
+      judgesEnds: this.#options.turnEnds !== null,
     };
   }
 
@@ -144,10 +145,10 @@ export class VoiceSession implements CallSession {
   }
 
   #openInput(): SpeechInput {
-    const { vad, noiseFilter } = this.#options;
+    const { vad, noiseFilter, turnEnds } = this.#options;
     const { language, languages, hints } = this.#settings;
     return openSpeechInput({
-      rate: this.channel.rate, language, languages, hints, vad, noiseFilter,
+      rate: this.channel.rate, language, languages, hints, vad, noiseFilter, turnEnds,
       transcriber: this.#transcriber,
       onTranscript: (event) => this.#recognised(event),
       onVoice: (frame) => this.#feed({ kind: "voice", ...frame }),
@@ -199,6 +200,9 @@ export class VoiceSession implements CallSession {
         return this.#sayWhole(this.#newSpeech("greeting"), greeting);
       case "finalize":
         return this.#input?.finalize();
+      case "judge_end":
+        return this.#input?.judgeEnd(action.spokenMs, (probability) =>
+          this.#feed({ kind: "end_judged", pause: action.pause, probability }));
       case "reply":
         return this.#reply(action.text, action.hasVoice);
       case "prepare":

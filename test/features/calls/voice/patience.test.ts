@@ -16,6 +16,7 @@ const SETTINGS: TurnSettings = {
   ...VOICE_SETTINGS, ...timerSettingsOf(VOICE_SETTINGS, 3_600_000), isEager: false,
   endpoint: { type: "vad", silenceMs: SILENCE_MS },
   hasFillers: false, hasGreeting: false, detectsTurns: false, wordsAreTold: false,
+  judgesEnds: false,
 };
 /** So many of the pauses were taken for ends when a sentence was whole by its full stop alone. */
 const CUT_OFFS_BEFORE = 236;

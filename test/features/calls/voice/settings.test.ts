@@ -155,6 +155,7 @@ test("[VL171] who types or presses keys is there: the silence before does not co
   const turn = {
     ...VOICE_SETTINGS, ...settings, hasFillers: false, hasGreeting: false, detectsTurns: false,
     wordsAreTold: false,
+    judgesEnds: false,
     durationReason: "max_duration" as const,
   };
   const taken: string[] = [];

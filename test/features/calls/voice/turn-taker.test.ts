@@ -13,6 +13,7 @@ const SILENCE_MS = VOICE_SETTINGS.endpoint.silenceMs;
 const SETTINGS: TurnSettings = {
   ...VOICE_SETTINGS, ...timerSettingsOf(VOICE_SETTINGS, 3_600_000),
   hasFillers: false, hasGreeting: false, detectsTurns: false, wordsAreTold: false,
+  judgesEnds: false,
 };
 
 /** A call by hand: what happens in it, and what the reducer did about it when. */
@@ -342,6 +343,44 @@ test("[VL188] a recogniser that expects the end has the reply asked for before i
   assert.equal(talk.of("discard").length, 1);
   assert.deepEqual(talk.of("reply").map(({ text, atMs }) => [text, atMs]),
     [["What about Sunday", likelyMs]]);
+});
+
+test("[VL241] a judgement of the turn's sound changes the patience of its pause alone", () => {
+  const patience = (text: string, ...judged: number[]): number => {
+    const talk = createTalk({ judgesEnds: true });
+    talk.voice(600);
+    talk.pass(220);
+    talk.final(text);
+    const [asked] = talk.of("judge_end");
+    assert.deepEqual([asked?.pause, talk.of("judge_end").length], [1, 1]);
+    assert.ok(Math.abs((asked?.spokenMs ?? 0) - 740) <= 80, String(asked?.spokenMs));
+    for (const probability of judged) talk.feed({ kind: "end_judged", pause: 1, probability });
+    talk.pass(3000);
+    return (talk.of("reply")[0]?.atMs ?? 0) - 600;
+  };
+  const near = (one: number, other: number) => assert.ok(Math.abs(one - other) <= 40, `${one} ${other}`);
+  const unjudged = patience("What about Sunday");
+  near(patience("What about Sunday", 0.9), SILENCE_MS / 2);
+  near(patience("What about Sunday", 0.1), SILENCE_MS * 1.5);
+  assert.ok(unjudged > SILENCE_MS / 2 && unjudged < SILENCE_MS * 1.5);
+  // Sounds finished, and its words do not.
+  near(patience("I would like to and", 0.9), SILENCE_MS);
+  near(patience("I would like to and", 0.1), SILENCE_MS * 1.5);
+
+  const talk = createTalk({ judgesEnds: true });
+  talk.voice(600);
+  talk.pass(220);
+  talk.final("What about Sunday");
+  talk.voice(300);
+  talk.feed({ kind: "end_judged", pause: 1, probability: 0.99 });
+  talk.pass(220);
+  assert.deepEqual(talk.of("judge_end").map(({ pause }) => pause), [1, 2]);
+  talk.feed({ kind: "end_judged", pause: 1, probability: 0.99 });
+  talk.final("at ten");
+  const fromMs = talk.nowMs() - 220;
+  talk.feed({ kind: "end_judged", pause: 2, probability: 0.1 });
+  talk.pass(3000);
+  near((talk.of("reply")[0]?.atMs ?? 0) - fromMs, SILENCE_MS * 1.5);
 });
 
 test("[VL188] who goes on has it discarded, and is answered to all of it; three times a turn at most", () => {
