@@ -20,8 +20,11 @@ export function writeMicrophone(file: string, samples: Int16Array): void {
 /** A WAV that is played once from the moment the page opens it, a beep every second, or none. */
 export type Microphone = { file: string } | "beeps" | "refused";
 
-export function openBrowser(microphone: Microphone): Promise<Browser> {
-  return chromium.launch({
+/** What waits for something that never comes fails in the end, on a busy machine too. */
+const PATIENCE_MS = 120_000;
+
+export async function openBrowser(microphone: Microphone): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath: EXECUTABLE,
     // People's browsers keep a page that was left, and show it again as it was.
     ignoreDefaultArgs: ["--disable-back-forward-cache"],
@@ -34,6 +37,8 @@ export function openBrowser(microphone: Microphone): Promise<Browser> {
         : []),
     ],
   });
+  browser.on("context", (context) => context.setDefaultTimeout(PATIENCE_MS));
+  return browser;
 }
 
 /** Counts what a page opens, and can keep a permission waiting; runs before the page's own code. */

@@ -1,6 +1,5 @@
 // The real server for tests: a real process's worth of app on port 0 over a real SQLite file.
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApp, type App } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
@@ -9,6 +8,7 @@ import { createLogger } from "#core/logger.ts";
 import { microsFromDecimal } from "#core/money.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { watchAnswers } from "./answers.ts";
+import { dataRoot } from "./data-folder.ts";
 
 export interface CallOptions {
   key?: string | null;
@@ -48,7 +48,7 @@ export interface TestServerOptions {
 }
 
 export function testDataDir(): string {
-  return mkdtempSync(join(tmpdir(), "parley-test-"));
+  return mkdtempSync(join(dataRoot(), "parley-test-"));
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {

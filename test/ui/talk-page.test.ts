@@ -41,7 +41,7 @@ interface Cleared {
   dropped_ms: number;
 }
 
-test("[UI1] a person opens the page, interrupts, is understood, answered and recorded", { skip, timeout: 90_000 }, async () => {
+test("[UI1] a person opens the page, interrupts, is understood, answered and recorded", { skip, timeout: 180_000 }, async () => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   const { uuid } = await newAssistant(server, {
     initial_message: GREETING, record: true, post_call_evaluation: false, endpoint_sensitivity: 1,
@@ -181,7 +181,7 @@ function watchFrames(page: Page): Frames {
   };
 }
 
-test("[UI3] mute silences the microphone of one call and is off again in the next", { skip, timeout: 60_000 }, async () => {
+test("[UI3] mute silences the microphone of one call and is off again in the next", { skip, timeout: 180_000 }, async () => {
   await withPage("beeps", {}, async (page) => {
     const mute = page.getByRole("button", { name: "Mute" });
     const frames = watchFrames(page);
@@ -208,7 +208,7 @@ test("[UI3] mute silences the microphone of one call and is off again in the nex
   });
 });
 
-test("[UI4] hanging up works at every step of connecting and frees the microphone", { skip, timeout: 60_000 }, async () => {
+test("[UI4] hanging up works at every step of connecting and frees the microphone", { skip, timeout: 180_000 }, async () => {
   await withPage("beeps", {}, async (page) => {
     const idle = async (): Promise<void> => {
       await press(page, "Hang up");
@@ -249,7 +249,7 @@ test("[UI4] hanging up works at every step of connecting and frees the microphon
   });
 });
 
-test("[UI5] a call ends when its microphone goes or its page is left, and the page says why", { skip, timeout: 60_000 }, async () => {
+test("[UI5] a call ends when its microphone goes or its page is left, and the page says why", { skip, timeout: 180_000 }, async () => {
   await withPage("beeps", {}, async (page) => {
     await press(page, "Start the call");
     await inState(page, "listening");
@@ -281,7 +281,7 @@ test("[UI5] a call ends when its microphone goes or its page is left, and the pa
   });
 });
 
-test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 60_000 }, async () => {
+test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 180_000 }, async () => {
   await withPage("beeps", {}, async (page) => {
     const ended = Promise.withResolvers<number>();
     await page.routeWebSocket("**/call?*", (socket) => {
@@ -306,7 +306,7 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
   });
 });
 
-test("[UI7] the page is readable in light and dark, large enough for a thumb, and works by keyboard", { skip, timeout: 60_000 }, async () => {
+test("[UI7] the page is readable in light and dark, large enough for a thumb, and works by keyboard", { skip, timeout: 180_000 }, async () => {
   await withPage("beeps", {}, async (page) => {
     const pressed = Promise.withResolvers<string>();
     page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {

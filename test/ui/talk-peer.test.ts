@@ -131,7 +131,7 @@ async function heardOn({ rate, heard }: PageTape): Promise<string[]> {
   return wordsOf(text);
 }
 
-test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 120_000 }, async (t) => {
+test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 180_000 }, async (t) => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   const lines = [{ text: "When are you open on Saturday?", atSeconds: 8 }];
   const microphone = await microphoneOf(join(folder, "microphone.wav"), lines);
@@ -163,7 +163,7 @@ test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and n
   assert.equal((await fetch(body.recording_url)).status, 200);
 });
 
-test("[VL201] where no packet passes, the call is whole over its socket", { skip, timeout: 90_000 }, async () => {
+test("[VL201] where no packet passes, the call is whole over its socket", { skip, timeout: 180_000 }, async () => {
   await withPage(blocked, "beeps", {}, async (page, { received, frames }) => {
     await received.event("server answer");
     await received.event("page mark");
@@ -177,7 +177,7 @@ test("[VL201] where no packet passes, the call is whole over its socket", { skip
   });
 });
 
-test("[VL202] a way that is lost in mid-call is left for the socket, and the call goes on", { skip, timeout: 90_000 }, async () => {
+test("[VL202] a way that is lost in mid-call is left for the socket, and the call goes on", { skip, timeout: 180_000 }, async () => {
   await withPage(loopback, "beeps", {}, async (page, { received, frames }) => {
     await received.event("server path peer");
     await received.event("page mark");

@@ -100,7 +100,7 @@ async function record(callId: number, status: string) {
   }
 }
 
-test("[CR201] the server's own caller rings where nothing can recognise speech", { timeout: 90_000 }, async () => {
+test("[CR201] the server's own caller rings where nothing can recognise speech", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, DEAF);
   const { status, body } = await server.call("POST", "/user/try_call", {
     body: { assistant_id: assistant.id, lines: ["When are you open?"] },
@@ -111,7 +111,7 @@ test("[CR201] the server's own caller rings where nothing can recognise speech",
   assert.equal(call.transcript, "AI: Hallo.\nCustomer: When are you open?\nAI: We open at nine.");
 });
 
-test("[WC127] where the server understands nothing a page tells the words of a call: bounded, and on record", { timeout: 60_000 }, async () => {
+test("[WC127] where the server understands nothing a page tells the words of a call: bounded, and on record", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, DEAF);
   const widget = await server.call("GET", `/widget/${assistant.uuid}`);
   const { calls, hears, language } = widget.body;
@@ -177,7 +177,7 @@ async function withPage(script: string, work: (page: Page) => Promise<void>): Pr
   }
 }
 
-test("[UI129] the browser hears where the server cannot, and says so before; where neither can, one types", { skip: noBrowser(), timeout: 120_000 }, async () => {
+test("[UI129] the browser hears where the server cannot, and says so before; where neither can, one types", { skip: noBrowser(), timeout: 180_000 }, async () => {
   await withPage(RECOGNITION, async (page) => {
     await page.getByText("your browser understands what you say").waitFor();
     await page.getByRole("button", { name: "Start the call" }).click();

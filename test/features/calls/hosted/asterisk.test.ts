@@ -13,7 +13,7 @@ import { tone } from "#support/tone.ts";
 import { parseWav, wavOf } from "#support/wav.ts";
 
 const skip = noAsterisk();
-const LIMITED = { skip, timeout: 20_000 };
+const LIMITED = { skip, timeout: 180_000 };
 
 const DIALLED = {
   talks: "+14155550180", listens: "+14155550181", busy: "+14155550182", declined: "+14155550183",

@@ -16,7 +16,7 @@ import { DOUBLE_PASSWORD, DOUBLE_USER } from "#support/asterisk-double.ts";
 import { startTestServer } from "#support/server.ts";
 import { createReceived } from "#support/received.ts";
 
-const LIMITED = { timeout: 10_000 };
+const LIMITED = { timeout: 180_000 };
 
 const closings: (() => Promise<void>)[] = [];
 after(async () => {

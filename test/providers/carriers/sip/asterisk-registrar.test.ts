@@ -18,7 +18,7 @@ import { assertHello, assertTone, tone } from "#support/tone.ts";
 import { parseWav, wavOf } from "#support/wav.ts";
 
 const skip = noAsterisk();
-const LIMITED = { skip, timeout: 25_000 };
+const LIMITED = { skip, timeout: 180_000 };
 const CALLER = "+14155550123";
 const DIALLED = "+14155550180";
 

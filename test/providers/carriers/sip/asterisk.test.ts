@@ -14,7 +14,7 @@ import { assertHello, assertTone, loud, tone } from "#support/tone.ts";
 import { parseWav, wavOf } from "#support/wav.ts";
 
 const skip = noAsterisk();
-const LIMITED = { skip, timeout: 20_000 };
+const LIMITED = { skip, timeout: 180_000 };
 const CALLER = "+14155550123";
 
 /** Numbers behind the trunk, and what happens there. */

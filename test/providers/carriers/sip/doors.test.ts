@@ -22,7 +22,7 @@ import {
 import { createReceived } from "#support/received.ts";
 
 const test = (name: string, run: (t: TestContext) => unknown): void =>
-  void register(name, { timeout: 30_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 const TRUNK = "127.0.0.9";
 const { allows } = createAddressPolicy([`${TRUNK}/32`]);

@@ -12,7 +12,7 @@ import {
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: () => Promise<unknown>): void =>
-  void register(name, { timeout: 20_000 }, async () => void await run());
+  void register(name, { timeout: 180_000 }, async () => void await run());
 
 const open: { close(): Promise<unknown> }[] = [];
 after(async () => {

@@ -25,7 +25,7 @@ after(async () => {
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: IS_PROOF ? 60_000 : 30_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 async function callerOf(t: TestContext, number: string): Promise<SipCaller> {
   const caller = await openCaller(world.sipPort, number);

@@ -21,7 +21,7 @@ after(() => world.server.close());
 
 /** What waits for a packet that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 30_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 test("[SI124] the rating is the E-model's: 93.2 and 4.41 at best, less with every loss and delay, never out of bounds", async () => {
   const rated = (lossPercent: number, delayMs: number): [number, number] => {

@@ -11,7 +11,7 @@ import {
 
 /** What waits for a packet that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 60_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 /** The stream goes on from `from`, 20 ms a packet; how long until it is answered there. */
 async function moves(

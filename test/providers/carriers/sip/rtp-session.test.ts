@@ -15,7 +15,7 @@ import {
 
 /** What waits for a packet that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 60_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 test("[SI83] a session has an even port for RTP and the next one for RTCP, in its range; else it is refused", async (t) => {
   const any = await Promise.all(numbers(0, 20).map(() => open(t)));

@@ -20,7 +20,7 @@ import { createReceived } from "#support/received.ts";
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 20_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 const open: (Phone | Wire)[] = [];
 after(() => Promise.all(open.map((it) => it.close())));

@@ -15,7 +15,7 @@ import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/s
 import { TRUNKS } from "#support/sip-trunks.ts";
 
 const skip = noSipp();
-const LIMITED = { skip, timeout: 20_000 };
+const LIMITED = { skip, timeout: 180_000 };
 const model: ScriptedModel | null = skip ? null : await startScriptedModel();
 const rates = testDataDir();
 writeFileSync(join(rates, "rates.json"), JSON.stringify([{ carrier: "sip", per_minute: 0.004 }]));
@@ -135,7 +135,7 @@ test("[SC12] a trunk that logs in is asked once, let in with the right password,
 const pcaps = existsSync("/usr/share/sip-tester/dtmf_2833_2.pcap") && process.getuid?.() === 0
   ? skip : skip || "sipp sends recorded packets only as root";
 for (const [scenario, why] of [["keys", pcaps], ["keys-info", skip]] as const) {
-  test(`[SC13] keys pressed during a call reach the assistant (${scenario})`, { skip: why, timeout: 20_000 }, async () => {
+  test(`[SC13] keys pressed during a call reach the assistant (${scenario})`, { skip: why, timeout: 180_000 }, async () => {
     model!.script(({ messages }) => ({
       tokens: ["keys ", JSON.stringify(messages.at(-1)?.content).replace(/\D/g, "")],
     }));

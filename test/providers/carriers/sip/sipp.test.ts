@@ -10,7 +10,7 @@ import { createSippPhones } from "#support/sipp-phones.ts";
 import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 
 const skip = noSipp();
-const LIMITED = { skip, timeout: 20_000 };
+const LIMITED = { skip, timeout: 180_000 };
 const world: SipWorld | null = skip ? null : await startSipWorld();
 const { start: sipp, caller, arrived, stop } = createSippPhones(() => world!);
 after(async () => {

@@ -25,7 +25,7 @@ after(async () => {
 
 /** What waits for a message that never comes is to fail, not to hang. */
 const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 120_000 }, async (t) => void await run(t));
+  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 const IS_PROOF = process.env.PROOF === "long";
 /** Where the windows fall within a key; they are 51 samples apart. */
