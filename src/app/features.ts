@@ -13,6 +13,7 @@ import { createEvaluate } from "#features/calls/evaluation.ts";
 import { createRecordings } from "#features/calls/recordings.ts";
 import { createConversations, type ConversationOptions } from "#features/conversations/conversations.ts";
 import { createHandover } from "#features/conversations/handover.ts";
+import { createInbox } from "#features/conversations/inbox.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -108,6 +109,7 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
     store: storage.desk, conversations, bus, system,
     messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
   });
+  const inbox = createInbox({ store: storage.inbox, bus, system });
   const streams: Streams = createStreams({ bus, system, log });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
@@ -140,7 +142,7 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
     accounts, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, handover, streams, calls, recordings, voice, ...campaigning, delivery,
+    conversations, handover, inbox, streams, calls, recordings, voice, ...campaigning, delivery,
   };
 }
 

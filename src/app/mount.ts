@@ -15,6 +15,7 @@ import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
+import { inboxRoutes } from "#features/conversations/inbox-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
 import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
@@ -152,7 +153,8 @@ function serveResources({ features, system }: Parts): Served {
 function serveConversations(
   { features, system, log }: Parts, { api, access, generateReply }: Admission,
 ): Served {
-  const { accounts, assistants, bus, catalogs, conversations, handover, streams, voice } = features;
+  const { accounts, assistants, bus, catalogs, conversations, handover, inbox, streams, voice } =
+    features;
   const turnStreams = createTurnStreams({ bus, system, log });
   const uiMessages = createUiMessages(turnStreams);
   const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
@@ -175,6 +177,7 @@ function serveConversations(
       authorOf: accounts.authorOf,
       findAssistant: assistants.find,
     }),
+    ...inboxRoutes({ inbox, conversations, authorOf: accounts.authorOf }),
     ...deskRoutes({
       handover, conversations, access,
       authorOf: accounts.authorOf,

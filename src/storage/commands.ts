@@ -9,6 +9,7 @@ import { evaluationCommands } from "./conversation-evaluations.ts";
 import { deskCommands } from "./desk-commands.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
+import { inboxCommands } from "./inbox.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
@@ -31,6 +32,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...deskCommands(sql),
     ...eventCommands(sql),
     ...groupCommands(sql),
+    ...inboxCommands(sql),
     ...knowledgebaseCommands(sql, search),
     ...leadCommands(sql),
     ...phoneNumberCommands(sql),

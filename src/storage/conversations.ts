@@ -35,7 +35,7 @@ export interface ConversationRow {
   created_at: number;
 }
 
-interface SummaryRow extends ConversationRow {
+export interface SummaryRow extends ConversationRow {
   assistant_uuid: string;
   assistant_name: string;
   message_count: number;
@@ -69,6 +69,12 @@ export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ${
   external_identifier, created_at`;
 /** The same beside other tables. */
 const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
+/** Rows as lists show them, with more columns where they are named. */
+export const SUMMARIES = (more?: string): string => `
+    SELECT ${OF_CONVERSATION}, c.message_count, c.total_cost_micros, c.updated_at,
+      c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
+      ${more === undefined ? "" : `, ${more}`}
+    FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
 export const MESSAGE =
   "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, created_at";
 
@@ -116,7 +122,7 @@ export function messageFromRow(row: MessageRow): Message {
   };
 }
 
-function summaryFromRow(row: SummaryRow): ConversationSummary {
+export function summaryFromRow(row: SummaryRow): ConversationSummary {
   return {
     ...conversationFromRow(row),
     assistantUuid: row.assistant_uuid,
@@ -170,10 +176,10 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
   const failures = reader.prepare<object, FailureRow>(`
     SELECT id, failure, error, finished_at FROM turns
     WHERE conversation_id = @conversationId AND state = 'failed' ORDER BY id DESC LIMIT (@rows + 0)`);
-  const summaries = `
-    SELECT ${OF_CONVERSATION}, c.message_count, c.total_cost_micros, c.updated_at,
-      c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
-    FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
+  const ends = reader.prepare<object, { state: string }>(`
+    SELECT state FROM turns WHERE conversation_id = @conversationId AND state <> 'open'
+    ORDER BY id DESC LIMIT (@rows + 0)`);
+  const summaries = SUMMARIES();
   const summary = reader.prepare<object, SummaryRow>(`
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
   const list = reader.prepare<object, SummaryRow>(`
@@ -194,6 +200,11 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
     history: async (conversationId) => (await history.all({ conversationId })).map(messageFromRow),
     recent: async (conversationId, rows) =>
       (await recent.all({ conversationId, rows })).map(messageFromRow),
+    failedInARow: async (conversationId, rows) => {
+      const states = (await ends.all({ conversationId, rows })).map(({ state }) => state);
+      const answered = states.findIndex((state) => state !== "failed");
+      return answered < 0 ? states.length : answered;
+    },
     failedReplies: async (conversationId, rows) =>
       (await failures.all({ conversationId, rows })).map((row) => ({
         turnId: row.id,

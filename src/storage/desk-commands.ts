@@ -3,6 +3,7 @@
 import {
   assistantAnswers, changeDesk, type Desk, type MoveDesk,
 } from "#features/conversations/desk.ts";
+import type { Note } from "#features/conversations/inbox.ts";
 import type { MoveOutcome, Say, SayOutcome } from "#features/conversations/records.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, CommittedEvent, MessageBody } from "#events/events.ts";
@@ -27,6 +28,7 @@ export function deskCommands(sql: Sql) {
     "desk.move": createDeskMove(sql),
     "desk.say": createSay(sql, find, append),
     "desk.end": createEndByHand(sql, find, append),
+    "desk.note": createAddNote(sql, find),
   };
 }
 
@@ -78,9 +80,22 @@ export function createDeskMove(sql: Sql): (args: MoveDesk) => Promise<MoveOutcom
     }
     if (text !== null) {
       const author = by.role === "operator" ? { id: by.id, name: by.name } : null;
-      events.push(await note({ conversation, author, text, now }));
+      events.push((await note({ conversation, author, text, now })).event);
     }
     return { kind: "moved", desk, events };
+  };
+}
+
+function createAddNote(sql: Sql, find: FindConversation) {
+  const note = createNote(sql);
+  return async ({ accountId, uuid, author, text, now }: {
+    accountId: number; uuid: string; author: Author; text: string; now: Instant;
+  }): Promise<{ note: Note; events: CommittedEvent[] } | null> => {
+    const row = await find({ accountId, uuid });
+    if (!row) return null;
+    const { id, event } = await note(
+      { conversation: { id: row.id, uuid, accountId }, author, text, now });
+    return { note: { id, author, text, createdAt: now }, events: [event] };
   };
 }
 
@@ -94,17 +109,18 @@ function createNote(sql: Sql) {
   return async ({ conversation: { id, uuid, accountId }, author, text, now }: {
     conversation: { id: number; uuid: string; accountId: number };
     author: Author | null; text: string; now: Instant;
-  }): Promise<CommittedEvent> => {
+  }): Promise<{ id: number; event: CommittedEvent }> => {
     const noteId = await insert.insert({
       accountId, conversationId: id, author: author && JSON.stringify(author), text, now,
     });
-    return append({
+    const event = await append({
       accountId,
       accountSequence: await nextAccountSequence(accountId, 1),
       conversation: null,
       data: { type: "note_added", conversation_id: uuid, note_id: noteId, author, text },
       now,
     });
+    return { id: noteId, event };
   };
 }
 

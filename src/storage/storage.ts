@@ -9,6 +9,7 @@ import type { CallStore } from "#features/calls/records.ts";
 import type { CalendarStore } from "#features/calendar/calendar.ts";
 import type { CampaignStore } from "#features/campaigns/campaigns.ts";
 import type { ConversationStore, DeskStore } from "#features/conversations/records.ts";
+import type { InboxStore } from "#features/conversations/inbox.ts";
 import type { StorageFailure } from "#core/faults.ts";
 import type { Instant } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
@@ -40,6 +41,7 @@ export interface Storage {
   campaigns: CampaignStore;
   conversations: ConversationStore;
   desk: DeskStore;
+  inbox: InboxStore;
   webhooks: WebhookStore;
   evaluations: EvaluationStore;
   events: EventLog;

@@ -8,6 +8,7 @@ import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
 import { createEventLog } from "./events.ts";
 import { createGroupStores } from "./groups.ts";
+import { createInboxStore } from "./inbox.ts";
 import { createKnowledgebaseStore } from "./knowledgebases.ts";
 import { createLeadStore } from "./leads.ts";
 import { createLedgerReader, createStatementStore } from "./ledger.ts";
@@ -42,6 +43,7 @@ export function storesOver(
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer),
     desk: createDeskStore(writer),
+    inbox: createInboxStore(reader, writer),
     webhooks: createWebhookStore(reader, writer),
     evaluations: createEvaluationStore(reader, writer),
     events: createEventLog(reader),

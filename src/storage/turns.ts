@@ -2,6 +2,7 @@
 // the law of docs/money.md: a message is charged when its reply is stored, in the same
 // transaction, once.
 import type {
+  AsksForPerson,
   BeginOutcome,
   BeginTurn,
   CompleteTurn,
@@ -202,6 +203,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
       price_micros, begun_at, finished_at)
     VALUES (@conversationId, @state, @key, @requestHash, @userSequence, @priceMicros, @now,
       @finishedAt)`);
+  const ask = createAsk(sql);
   return async (conversation: ConversationState, args: BeginTurn): Promise<BeginOutcome> => {
     const { id: conversationId, uuid } = conversation;
     const { accountId, now, text } = args;
@@ -235,9 +237,10 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
       data: { type: "message_added", conversation_id: uuid, turn_id: turnId, message },
       now,
     });
-    return answers
-      ? { kind: "started", turnId, priceMicros, baseSequence: userSequence, events: [event] }
-      : { kind: "stored", events: [event] };
+    if (!answers) return { kind: "stored", events: [event] };
+    const events = [event, ...args.asks ? await ask({ accountId, uuid }, args.asks, now) : []];
+    const baseSequence = userSequence + events.length - 1;
+    return { kind: "started", turnId, priceMicros, baseSequence, events };
   };
 }
 
@@ -295,25 +298,30 @@ function createHold(sql: Sql, rows: TurnRows) {
 
 type Hold = ReturnType<typeof createHold>;
 
+/** Asks for a person with what a turn has just stored. */
+function createAsk(sql: Sql) {
+  const moveDesk = createDeskMove(sql);
+  return async (
+    { accountId, uuid }: { accountId: number; uuid: string },
+    { by, reason, note }: AsksForPerson, now: Instant,
+  ): Promise<CommittedEvent[]> => {
+    const moved = await moveDesk({
+      accountId, uuid, move: "ask", by: { role: by }, reason, holder: null, note, now,
+    });
+    return moved.kind === "moved" ? moved.events : [];
+  };
+}
+
 function createComplete(
   sql: Sql, rows: TurnRows,
 ): (args: CompleteTurn) => Promise<CommittedEvent[]> {
   const end = createEnd(sql);
   const moveDesk = createDeskMove(sql);
+  const ask = createAsk(sql);
   const charge = createCharge(rows);
   const closeTurn = sql.prepare(`
     UPDATE turns SET state = @state, reply_message_id = @replyMessageId, finished_at = @now
     WHERE id = @turnId`);
-
-  const move = async (
-    { conversation: { accountId, uuid }, now }: CompleteTurn, to: "ask" | "end", note: string | null,
-  ): Promise<CommittedEvent[]> => {
-    const moved = await moveDesk({
-      accountId, uuid, move: to, by: { role: "assistant" }, holder: null, note, now,
-      reason: to === "ask" ? "asked" : "ended",
-    });
-    return moved.kind === "moved" ? moved.events : [];
-  };
 
   /** The conversation's last event, for a reply that ended it. */
   const ended = async (
@@ -366,11 +374,15 @@ function createComplete(
         now,
       })),
     );
-    if (args.asks) return [...events, ...await move(args, "ask", args.asks.note)];
+    if (args.asks) return [...events, ...await ask(conversation, args.asks, now)];
     if (!args.ends) return events;
     const accountSequence = open.event_sequence + events.length + 1;
     const last = await ended(args, accountSequence, sequence + 1);
-    return [...events, last, ...await move(args, "end", null)];
+    const moved = await moveDesk({
+      accountId, uuid, move: "end", by: { role: "assistant" }, reason: "ended", holder: null,
+      note: null, now,
+    });
+    return [...events, last, ...moved.kind === "moved" ? moved.events : []];
   };
 }
 
@@ -401,8 +413,9 @@ function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<Commi
     UPDATE turns SET state = @reason, error = @error, failure = @failure, finished_at = @now
     WHERE id = @turnId`);
   const note = createTrouble(sql);
+  const ask = createAsk(sql);
 
-  return async ({ turnId, conversation, reason, error, cause, now }) => {
+  return async ({ turnId, conversation, reason, error, cause, asks, now }) => {
     const { id: conversationId, uuid, accountId, assistantId } = conversation;
     const open = await rows.open({ turnId, conversationId, accountId });
     if (!open) return [];
@@ -428,13 +441,14 @@ function createFail(sql: Sql, rows: TurnRows): (args: FailTurn) => Promise<Commi
       data: { type: "reply_failed", conversation_id: uuid, turn_id: turnId, reason, error },
       now,
     });
-    if (cause === null) return [failed];
-    return [failed, await rows.append({
+    const events = [failed];
+    if (cause !== null) events.push(await rows.append({
       accountId,
       accountSequence: open.event_sequence + 2,
       conversation: null,
       data: { type: "reply_failure_explained", conversation_id: uuid, turn_id: turnId, ...cause },
       now,
-    })];
+    }));
+    return asks ? [...events, ...await ask(conversation, asks, now)] : events;
   };
 }

@@ -54,7 +54,7 @@ const CUSTOMER = Type.String({
   ...about("Who they are in your system; one conversation for each.", "cust-4711"),
 });
 const Cursor = (description: string) => Nullable(Type.String(about(description, "YzE3")));
-const SUMMARY = Type.Object({
+export const SUMMARY = Type.Object({
   id: Uuid("The conversation's uuid, which opens it to whoever has it."),
   assistant_id: Uuid("The assistant's uuid."),
   assistant_name: Type.String(about("The assistant's name.", "Front desk")),

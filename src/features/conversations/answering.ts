@@ -138,7 +138,9 @@ async function gather(
     ? read
     : [asHistory({ role: "user", content: unstored }), ...read]);
   const desk = conversation.desk.state;
-  const request = requestFunction(context, desk, (note) => (replyOf().asksForPerson = { note }));
+  const request = requestFunction(context, desk, (note) => {
+    replyOf().asksForPerson = { by: "assistant", reason: "asked", note };
+  });
   const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
   return {
     ...resolved,

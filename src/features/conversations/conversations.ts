@@ -12,6 +12,7 @@ import { conversationTopic, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
 import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
 import { createAsk, createCovers, type Asking, type Cover } from "./asking.ts";
+import { askedByEnd, askedByWords } from "./desk-rules.ts";
 import { createConversation, dailyCapOf, type CreateArgs, type Prices } from "./creation.ts";
 import { LiveReply } from "./live-reply.ts";
 import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
@@ -128,9 +129,13 @@ async function askAndStore(
     dailyCapMicros: dailyCapOf(assistant, limits.dailyCapMicros),
     messagesMax: limits.messagesMax,
   };
+  const asks = askedByWords(assistant, turn.text);
   const stored = store.beginTurn(
-    { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), now });
-  const asking = turns.ask({ ...terms, outlook, isCovered, assistant, given, text: turn.text });
+    { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), asks, now });
+  const asking = turns.ask({
+    ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,
+    text: turn.text,
+  });
   let outcome: BeginOutcome | null = null;
   try {
     outcome = await stored;
@@ -138,6 +143,13 @@ async function askAndStore(
   } finally {
     if (outcome?.kind !== "started") asking.drop();
   }
+}
+
+/** As it will be once the message that asks for a person is stored. */
+function waiting({ conversation, ...rest }: Outlook): Outlook {
+  const { desk } = conversation;
+  const state = desk.state === "assistant" ? "waiting" : desk.state;
+  return { ...rest, conversation: { ...conversation, desk: { ...desk, state } } };
 }
 
 /**
@@ -195,7 +207,9 @@ async function beginTurn(
     const live = new LiveReply({ turnId, baseSequence, bus, system, topic, abort });
     if (turns.interrupted) abort.abort(turns.interrupted);
     const answered = asking.begin(live);
-    const result = finishTurn(options, { conversation, live, answered, startedMs }).finally(() => {
+    const result = finishTurn(options, {
+      assistant, conversation, live, answered, startedMs,
+    }).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
     });
@@ -218,6 +232,7 @@ async function beginTurn(
 }
 
 interface BegunTurn {
+  assistant: Assistant;
   conversation: Conversation;
   live: LiveReply;
 }
@@ -238,17 +253,18 @@ async function finishTurn(
 /** Stores how the turn ended, then publishes it; resolves to what its client reads. */
 async function completeTurn(
   { store, bus, system, log }: ConversationOptions,
-  { conversation, live }: BegunTurn,
+  { assistant, conversation, live }: BegunTurn,
   result: TurnResult,
 ): Promise<TurnResult> {
-  const { turnId, endsConversation: ends, asksForPerson: asks } = live;
-  const common = { turnId, conversation, now: system.now() };
+  const { turnId, endsConversation: ends } = live;
   try {
+    const asks = live.asksForPerson
+      ?? await askedByEnd(store, assistant, conversation, result);
+    const common = { turnId, conversation, asks, now: system.now() };
     bus.publishCommitted(result.kind === "completed"
       ? await store.completeTurn({
           ...common, text: result.text, functionCalls: result.functionCalls,
           stopped: result.stopped, truncated: result.truncated, usage: result.usage, ends,
-          asks,
         })
       : await store.failTurn({
           ...common, reason: result.reason, error: result.error, cause: result.cause,

@@ -6,6 +6,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { FunctionCall, ReplyFailure, Topic } from "#events/events.ts";
 import type { LiveCall, LiveReplyView } from "#events/live.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
+import type { AsksForPerson } from "./records.ts";
 
 export class LiveReply implements LiveReplyView {
   readonly turnId: number;
@@ -24,7 +25,7 @@ export class LiveReply implements LiveReplyView {
   /** Set by the assistant's own wish; takes effect when the reply is stored. */
   endsConversation = false;
   /** Likewise; what whoever comes should know. */
-  asksForPerson: { note: string } | null = null;
+  asksForPerson: AsksForPerson | null = null;
   #text = "";
   #closed = false;
   #flushTimer: Timer | null = null;

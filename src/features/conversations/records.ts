@@ -2,7 +2,7 @@
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type {
-  Author, CommittedEvent, FailureClass, FunctionCall, Refused, ReplyFailure,
+  Author, CommittedEvent, DeskReason, FailureClass, FunctionCall, Refused, ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 import type { Desk, MoveDesk } from "./desk.ts";
@@ -111,7 +111,16 @@ export interface BeginTurn {
   dailyCapMicros: Micros | null;
   day: string;
   messagesMax: number;
+  asks?: AsksForPerson | null;
   now: Instant;
+}
+
+/** A turn that asks for a person, in its own transaction. */
+export interface AsksForPerson {
+  by: "assistant" | "rule";
+  reason: DeskReason;
+  /** For whoever comes; null: none. */
+  note: string | null;
 }
 
 export type BeginOutcome =
@@ -148,8 +157,7 @@ export interface CompleteTurn {
   usage: ModelUsage | null;
   /** The assistant ended the conversation with this reply. */
   ends: boolean;
-  /** The assistant asked for a person with this reply; a note to whoever comes. */
-  asks?: { note: string } | null;
+  asks?: AsksForPerson | null;
   now: Instant;
 }
 
@@ -178,6 +186,7 @@ export interface FailTurn {
   reason: ReplyFailure;
   error: string;
   cause: FailureCause | null;
+  asks?: AsksForPerson | null;
   now: Instant;
 }
 
@@ -247,6 +256,8 @@ export interface ConversationStore {
   history(conversationId: number): Promise<Message[]>;
   /** Newest first, those that failed and were not had since, at most `rows`. */
   failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
+  /** How many of the newest `rows` turns that are over failed one after the other. */
+  failedInARow(conversationId: number, rows: number): Promise<number>;
   /** Newest first, at most `rows`. */
   recent(conversationId: number, rows: number): Promise<Message[]>;
   /** As lists show it; null: the account has no such conversation. */

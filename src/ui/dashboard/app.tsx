@@ -7,7 +7,7 @@ import { LiveProvider, useFreshness } from "./data/live.tsx";
 import {
   forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
 } from "./data/session.tsx";
-import { useMe } from "./data/lists.ts";
+import { useMe, useUnanswered } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
 import { useWaiting } from "./data/waiting.ts";
 import { forgetSeen } from "./data/seen.ts";
@@ -23,6 +23,7 @@ import type { Params } from "./page.ts";
 import { ROUTES } from "./routes.ts";
 
 const NAVIGATION: { path: string; label: string; icon: IconName }[] = [
+  { path: "/inbox", label: "Inbox", icon: "inbox" },
   { path: "/", label: "Overview", icon: "overview" },
   { path: "/assistants", label: "Assistants", icon: "assistants" },
   { path: "/calls", label: "Calls", icon: "calls" },
@@ -99,7 +100,7 @@ function Frame({ session }: { session: Session }) {
       <nav class="side" aria-label="Main">
         {NAVIGATION.map(({ path, label, icon }) => (
           <a key={path} href={`#${path}`} aria-current={isAt(location, path) ? "page" : undefined}>
-            <Icon name={icon} />{label}
+            <Icon name={icon} />{label}{path === "/inbox" && <Unanswered />}
           </a>
         ))}
         <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
@@ -145,6 +146,12 @@ function Waiting() {
       </Notice>
     </div>
   );
+}
+
+/** How many wait for a person, wherever one is. */
+function Unanswered() {
+  const waiting = useUnanswered();
+  return waiting > 0 && <span class="badge warn">{waiting}</span>;
 }
 
 function Balance() {

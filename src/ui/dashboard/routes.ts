@@ -13,6 +13,7 @@ import { Conversations } from "./pages/conversations/conversations.tsx";
 import { Deliveries } from "./pages/webhooks/deliveries.tsx";
 import { DeliveryPage } from "./pages/webhooks/delivery.tsx";
 import { Keys } from "./pages/keys/keys.tsx";
+import { Inbox } from "./pages/inbox/inbox.tsx";
 import { KnowledgebasePage } from "./pages/knowledge/knowledgebase.tsx";
 import { Knowledgebases } from "./pages/knowledge/knowledgebases.tsx";
 import { LeadPage } from "./pages/leads/lead.tsx";
@@ -27,6 +28,7 @@ import { Webhooks } from "./pages/webhooks/endpoints.tsx";
 
 export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/": Overview,
+  "/inbox/:uuid?": Inbox,
   "/assistants": Assistants,
   "/assistants/:id/:tab?": AssistantPage,
   "/calls": Calls,

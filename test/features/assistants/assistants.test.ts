@@ -113,6 +113,10 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
     max_initial_silence_duration: null, recogniser_hints: [],
     reengagement_prompt: null, voice_mail_message: null, warnings: NO_MODEL,
     webhook_url: null, inbound_webhook_url: null, conversation_ended_webhook_url: null,
+    desk: {
+      visitor_may_ask: false, assistant_may_ask: false, after_tool_failures: null,
+      after_unanswered: null, words: [],
+    },
     allowed_origins: null, daily_spend_cap: null, voice_id: 1, language_id: 1, timezone: "UTC",
     initial_message: "Hello", system_prompt: "You are helpful.", deleted_at: null,
   });

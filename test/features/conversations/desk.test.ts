@@ -264,3 +264,47 @@ test("[DK9] a person ends a conversation: it is the assistant's when it goes on"
   const row = await server.call("GET", `/user/conversations/${uuid}`, { key });
   assert.equal(row.body.data.desk, "assistant");
 });
+
+test("[DK11] an assistant's rules ask for a person: a word, functions that fail in a row, replies that do", async () => {
+  const { key, assistant } = await fresh({
+    desk: { words: ["human", "talk to"], after_tool_failures: 2, after_unanswered: 2 },
+  });
+  const begin = () => newConversation(server, assistant.uuid);
+  const reasonOf = async (uuid: string): Promise<string | null> => {
+    const { body } = await server.call("GET", `/user/conversations/${uuid}`, { key });
+    return body.data.desk === "waiting" ? body.data.desk_reason : null;
+  };
+  const byWord = await begin();
+  await send(byWord, "The humane way");
+  assert.equal(await reasonOf(byWord), null);
+  let prompt = "";
+  model.script((body) => {
+    prompt = String(body.messages[0]?.content);
+    return { tokens: ["Yes."] };
+  });
+  assert.equal((await send(byWord, "Can I TALK, to somebody?")).body.message, "Yes.");
+  assert.match(prompt, /has been asked to join/, "the reply knows of it");
+  const frames = await framesUntil(`/conversations/${byWord}/stream`, null,
+    ({ type }) => type === "desk_changed");
+  assert.deepEqual([frames.at(-1)?.by, frames.at(-1)?.reason], [{ role: "rule" }, "words"]);
+
+  const byTool = await begin();
+  model.script((body) => body.messages.at(-1)?.role === "user"
+    ? {
+        tokens: [], finishReason: "tool_calls",
+        toolCalls: [{ id: "c", name: "nothing_like_it", arguments: "{}" }],
+      }
+    : { tokens: ["Sorry."] });
+  await send(byTool, "One");
+  assert.equal(await reasonOf(byTool), null);
+  await send(byTool, "Two");
+  assert.equal(await reasonOf(byTool), "tool_failures");
+
+  const byFailure = await begin();
+  model.script(() => ({ status: 400 }));
+  assert.equal((await send(byFailure, "One")).status, 400);
+  assert.equal(await reasonOf(byFailure), null);
+  assert.equal((await send(byFailure, "Two")).status, 400);
+  assert.equal(await reasonOf(byFailure), "unanswered");
+  model.script(null);
+});

@@ -14,6 +14,8 @@ interface ButtonProps {
   isBusy?: boolean;
   /** Only an icon is shown: this is its name. */
   label?: string;
+  /** The single key that presses it where its page listens for keys. */
+  shortcut?: string;
   onClick?: (event: MouseEvent) => void;
   children?: ComponentChildren;
 }
@@ -23,7 +25,7 @@ export function Button(props: ButtonProps) {
   return (
     <button
       type={type} class={`button ${kind}`} disabled={disabled || isBusy} aria-busy={isBusy}
-      aria-label={label} title={label} onClick={props.onClick}
+      aria-label={label} title={label} aria-keyshortcuts={props.shortcut} onClick={props.onClick}
     >
       {icon && <Icon name={icon} />}
       {props.children}

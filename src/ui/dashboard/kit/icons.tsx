@@ -4,6 +4,7 @@ const PATHS = {
   assistants: "M12 3v3M6 8h12a2 2 0 0 1 2 2v7a2 2 0 0 1-2 2H6a2 2 0 0 1-2-2v-7a2 2 0 0 1 2-2zM9 13v1M15 13v1",
   calls: "M6 3h3l2 5-2.5 1.5a11 11 0 0 0 6 6L16 13l5 2v3a2 2 0 0 1-2 2A16 16 0 0 1 4 5a2 2 0 0 1 2-2z",
   conversations: "M4 5h16v11H9l-5 4z",
+  inbox: "M4 13l3-8h10l3 8v6H4zM4 13h5l1 2h4l1-2h5",
   knowledge: "M5 4h10l4 4v12H5zM15 4v4h4M8 13h8M8 17h5",
   tools: "M14 7a4 4 0 0 1 5-3l-2.5 2.5 1 2 2 1L22 7a4 4 0 0 1-5 5l-8 8a2 2 0 0 1-3-3z",
   numbers: "M9 4 7 20M17 4l-2 16M4 9h17M3 15h17",

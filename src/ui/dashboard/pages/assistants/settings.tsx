@@ -12,14 +12,15 @@ import { FUNCTIONS } from "./sections/functions.tsx";
 import { KNOWLEDGE } from "./sections/knowledge.tsx";
 import { LIMITS } from "./sections/limits.tsx";
 import { MODEL } from "./sections/model.tsx";
+import { PEOPLE } from "./sections/people.tsx";
 import { PROMPT } from "./sections/prompt.tsx";
 import { VOICE } from "./sections/voice.tsx";
 import { WEBHOOKS } from "./sections/webhooks.tsx";
 import { WIDGET } from "./sections/widget.tsx";
 
 const SECTIONS: readonly SectionSpec[] = [
-  BASICS, PROMPT, MODEL, VOICE, CONVERSATION, FUNCTIONS, KNOWLEDGE, WIDGET, WEBHOOKS, LIMITS,
-  EVALUATION,
+  BASICS, PROMPT, MODEL, VOICE, CONVERSATION, FUNCTIONS, KNOWLEDGE, WIDGET, PEOPLE, WEBHOOKS,
+  LIMITS, EVALUATION,
 ];
 const ALL = new Set(SECTIONS.map(({ id }) => id));
 const FIRST = new Set([BASICS.id, PROMPT.id]);
@@ -78,7 +79,7 @@ export function Settings({ isShown }: { isShown: boolean }) {
 /** Settings whose fields are of many parts: what is said of them stands above the section. */
 const OF_PARTS: ReadonlySet<string> = new Set<Field>([
   "tools", "secondary_language_ids", "widget_settings", "filler_config", "variables",
-  "post_call_schema", "label_ids", "tool_ids",
+  "post_call_schema", "label_ids", "tool_ids", "desk",
 ]);
 
 function Warnings({ texts }: { texts: string[] }) {

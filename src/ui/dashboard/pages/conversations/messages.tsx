@@ -42,13 +42,13 @@ export function Messages({ items, usages }: {
 }
 
 function Message({ item, usage }: { item: Item; usage: Usage | null }) {
-  const { role, text, turn, at, working, isFailure, wasStopped, wasCut, functionCalls } = item;
+  const { role, author, text, turn, at, working, isFailure, wasStopped, wasCut, functionCalls } = item;
   const names = [...new Set(Object.values(working))];
   if (isFailure) return <li class="conversations-failure">No reply: {text}</li>;
   return (
     <li class={`conversations-message ${role}`}>
       <span class="conversations-head">
-        <strong>{role === "user" ? "Customer" : "Assistant"}</strong>
+        <strong>{role === "user" ? "Customer" : author ?? "Assistant"}</strong>
         {at && <time title={whenExactly(at)}>{when(at)}</time>}
         {turn !== null && <span class="badge busy">Writing</span>}
         {wasStopped && <span class="badge warn">Stopped</span>}

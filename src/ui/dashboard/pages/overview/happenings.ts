@@ -49,9 +49,16 @@ const TELL: Record<string, Tell> = {
     : null,
   reply_failure_explained: (frame) =>
     ({ ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true }),
-  ai_toggled: (frame) => ({
-    ...talkOf(frame), text: `The assistant was switched ${frame.ai_enabled ? "on" : "off"} in a conversation`,
-  }),
+  desk_changed: (frame) => {
+    const { name } = (frame.holder ?? {}) as { name?: string };
+    const text = {
+      waiting: "Somebody asked for a person", person: `${name ?? "A person"} took a conversation over`,
+      assistant: "A conversation went back to the assistant",
+    }[textOf(frame.desk)];
+    const { href } = talkOf(frame);
+    return text === undefined
+      ? null : { icon: "inbox", text, href: href.replace("#/conversations/", "#/inbox/") };
+  },
   call_created: (frame) => ({
     ...callOf(frame),
     text: `${words(textOf((frame.call as { type?: string } | undefined)?.type))} call ${textOf(frame.call_id)} began`,

@@ -1,0 +1,45 @@
+// When an assistant's own settings ask for a person: words of the visitor, functions that fail one
+// after the other, replies that do. Used by conversations.ts, which stores the asking with its cause.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { FunctionCall } from "#events/events.ts";
+import type { AsksForPerson, Conversation, ConversationStore, TurnResult } from "./records.ts";
+
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+/** Its words, each between two spaces. */
+const spaced = (text: string): string =>
+  ` ${[...text.toLowerCase().matchAll(WORD)].map(([word]) => word).join(" ")} `;
+
+const byRule = (reason: AsksForPerson["reason"]): AsksForPerson =>
+  ({ by: "rule", reason, note: null });
+
+/** Null: nothing in it asks for a person. */
+export function askedByWords({ settings }: Assistant, text: string): AsksForPerson | null {
+  const words = (settings.desk.words ?? []).map(spaced).filter((word) => word.trim() !== "");
+  if (words.length === 0) return null;
+  const said = spaced(text);
+  return words.some((word) => said.includes(word)) ? byRule("words") : null;
+}
+
+const hasFailed = ({ result }: FunctionCall): boolean => result.error !== undefined;
+
+/** What the end of a turn means, together with the turns before it. Null: nothing. */
+export async function askedByEnd(
+  store: Pick<ConversationStore, "recent" | "failedInARow">,
+  { settings: { desk } }: Assistant,
+  { id }: Pick<Conversation, "id">,
+  result: TurnResult,
+): Promise<AsksForPerson | null> {
+  const unanswered = desk.after_unanswered ?? null;
+  if (result.kind === "failed") {
+    if (result.reason !== "failed" || unanswered === null) return null;
+    return await store.failedInARow(id, unanswered) + 1 >= unanswered ? byRule("unanswered") : null;
+  }
+  const failures = desk.after_tool_failures ?? null;
+  if (failures === null || !result.functionCalls.some(hasFailed)) return null;
+  const earlier = await store.recent(id, 2 * failures);
+  const newestFirst = [
+    result.functionCalls, ...earlier.map(({ functionCalls }) => functionCalls),
+  ].flatMap((calls) => calls.toReversed()).slice(0, failures);
+  return newestFirst.length === failures && newestFirst.every(hasFailed)
+    ? byRule("tool_failures") : null;
+}

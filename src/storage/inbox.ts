@@ -1,0 +1,140 @@
+// The inbox in the database: queues, search, canned replies. Notes are written by desk-commands.ts.
+import type {
+  CannedOutcome, CannedReply, InboxQuery, InboxRow, InboxStore, Note, Queue,
+} from "#features/conversations/inbox.ts";
+import type { Instant } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import { SUMMARIES, summaryFromRow, type SummaryRow } from "./conversations.ts";
+import type { Exists, Reader, Sql } from "./sql.ts";
+import type { Writer } from "./writer.ts";
+
+interface Row extends SummaryRow {
+  last_role: "user" | "assistant" | null;
+  last_author: string | null;
+  last_content: string | null;
+  last_at: number | null;
+  since: number;
+}
+
+const SINCE = `coalesce(CASE WHEN c.desk = 'assistant' THEN NULL ELSE c.desk_at END,
+  c.last_message_at)`;
+/** Whoever looks for something finds it also where it has ended. */
+const OF_QUEUE: Record<Queue, string> = {
+  waiting: "c.desk = 'waiting'",
+  mine: "c.desk = 'person' AND c.desk_holder = @holderId",
+  all: "(c.state = 'open' OR CAST(@search AS TEXT) IS NOT NULL)",
+};
+
+function rowOf(row: Row): InboxRow {
+  const { last_role: role, last_content: content, last_at: at, last_author: author } = row;
+  return {
+    ...summaryFromRow(row),
+    since: row.since,
+    last: role === null || content === null || at === null
+      ? null
+      : { role: author === null ? role : "operator", content, at },
+  };
+}
+
+/** Any text, as a pattern of LIKE that finds it anywhere. */
+const patternOf = (text: string): string =>
+  `%${text.toLowerCase().replaceAll(/[\\%_]/g, "\\$&")}%`;
+
+function createPage(reader: Reader): InboxStore["page"] {
+  const prepare = (queue: Queue) => reader.prepare<object, Row>(`
+    ${SUMMARIES(`m.role AS last_role, m.author AS last_author, m.content AS last_content,
+      m.created_at AS last_at, ${SINCE} AS since`)}
+    LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
+    WHERE c.account_id = +@accountId AND ${OF_QUEUE[queue]}
+      AND (CAST(@search AS TEXT) IS NULL OR lower(c.external_identifier) LIKE @search ESCAPE '\\'
+        OR lower(c.variables) LIKE @search ESCAPE '\\'
+        OR EXISTS (SELECT 1 FROM messages s WHERE s.conversation_id = c.id
+          AND lower(s.content) LIKE @search ESCAPE '\\'))
+      AND (CAST(@since AS BIGINT) IS NULL OR ${SINCE} > @since
+        OR (${SINCE} = @since AND c.id > @id))
+    ORDER BY since, c.id LIMIT (@rows + 0)`);
+  const pages = { waiting: prepare("waiting"), mine: prepare("mine"), all: prepare("all") };
+  return async ({ queue, search, after, ...query }: InboxQuery) => (await pages[queue].all({
+    ...query, search: search === null ? null : patternOf(search),
+    since: after?.since ?? null, id: after?.id ?? 0,
+  })).map(rowOf);
+}
+
+export function createInboxStore(reader: Reader, writer: Writer): InboxStore {
+  const counts = reader.prepare<object, Record<Queue, number>>(`
+    SELECT
+      (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
+        AND c.desk <> 'assistant' AND c.desk = 'waiting') AS waiting,
+      (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
+        AND c.desk <> 'assistant' AND c.desk = 'person' AND c.desk_holder = @holderId) AS mine,
+      (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
+        AND c.state = 'open') AS "all"`);
+  const notes = reader.prepare<object, NoteRow>(`
+    SELECT id, author, text, created_at FROM conversation_notes
+    WHERE conversation_id = @conversationId ORDER BY id`);
+  const canned = reader.prepare<object, CannedRow>(
+    `SELECT ${CANNED} FROM canned_replies WHERE account_id = @accountId ORDER BY shortcut`);
+  return {
+    page: createPage(reader),
+    counts: async (accountId, holderId) =>
+      await counts.get({ accountId, holderId }) ?? { waiting: 0, mine: 0, all: 0 },
+    notes: async (conversationId) => (await notes.all({ conversationId })).map(noteFromRow),
+    addNote: (args) => writer.write("desk.note", args),
+    cannedReplies: async (accountId) => (await canned.all({ accountId })).map(cannedFromRow),
+    saveCannedReply: (args) => writer.write("cannedReplies.save", args),
+    removeCannedReply: (args) => writer.write("cannedReplies.remove", args),
+  };
+}
+
+interface NoteRow { id: number; author: string | null; text: string; created_at: number }
+
+const noteFromRow = ({ id, author, text, created_at: createdAt }: NoteRow): Note => ({
+  id, text, createdAt, author: author === null ? null : (JSON.parse(author) as Author),
+});
+
+interface CannedRow {
+  id: number;
+  shortcut: string;
+  text: string;
+  created_at: number;
+  updated_at: number;
+}
+
+const CANNED = "id, shortcut, text, created_at, updated_at";
+
+const cannedFromRow = (row: CannedRow): CannedReply => ({
+  id: row.id, shortcut: row.shortcut, text: row.text, createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+export function inboxCommands(sql: Sql) {
+  const taken = sql.prepare<object, Exists>(`
+    SELECT 1 FROM canned_replies
+    WHERE account_id = @accountId AND shortcut = @shortcut AND id <> (@id + 0)`);
+  const count = sql.prepare<object, { replies: number }>(
+    "SELECT count(*) AS replies FROM canned_replies WHERE account_id = @accountId");
+  const insert = sql.prepare<object, CannedRow>(`
+    INSERT INTO canned_replies (account_id, shortcut, text, created_at, updated_at)
+    VALUES (@accountId, @shortcut, @text, @now, @now) RETURNING ${CANNED}`);
+  const update = sql.prepare<object, CannedRow>(`
+    UPDATE canned_replies SET shortcut = @shortcut, text = @text, updated_at = @now
+    WHERE id = @id AND account_id = @accountId RETURNING ${CANNED}`);
+  const remove = sql.prepare("DELETE FROM canned_replies WHERE id = @id AND account_id = @accountId");
+  return {
+    "cannedReplies.save": async (args: {
+      accountId: number; id: number | null; shortcut: string; text: string; max: number;
+      now: Instant;
+    }): Promise<CannedOutcome> => {
+      if (await taken.get({ ...args, id: args.id ?? 0 })) return { kind: "name_taken" };
+      if (args.id === null) {
+        const { replies } = await count.one(args);
+        if (replies >= args.max) return { kind: "too_many" };
+        return { kind: "saved", reply: cannedFromRow(await insert.one(args)) };
+      }
+      const row = await update.get(args);
+      return row ? { kind: "saved", reply: cannedFromRow(row) } : { kind: "not_found" };
+    },
+    "cannedReplies.remove": async (args: { accountId: number; id: number }): Promise<boolean> =>
+      (await remove.run(args)).changes > 0,
+  };
+}

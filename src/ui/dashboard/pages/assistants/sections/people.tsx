@@ -1,0 +1,60 @@
+// Section: when a person is asked for, who then takes the conversation over in the inbox.
+import { NumberField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
+import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+
+type Desk = NonNullable<Values["desk"]>;
+
+const FAILURES_MAX = 10;
+
+function Summary() {
+  const { desk } = useDraft().values;
+  const who = [
+    ...desk.visitor_may_ask ? ["visitors"] : [], ...desk.assistant_may_ask ? ["the assistant"] : [],
+    ...desk.words?.length ? ["words"] : [],
+    ...desk.after_tool_failures || desk.after_unanswered ? ["failures"] : [],
+  ];
+  return <>{who.length > 0 ? `Asked for by ${who.join(", ")}` : "Nobody is asked for"}</>;
+}
+
+function Body() {
+  const { values: { desk }, errors, set } = useDraft();
+  const change = (changes: Partial<Desk>): void => set("desk", { ...desk, ...changes });
+  return (
+    <>
+      <p class="soft">
+        Who is asked for finds the conversation in the <a href="#/inbox">inbox</a>. The assistant
+        goes on answering until somebody takes it over.
+      </p>
+      <Toggle
+        label="Visitors can ask for a person" value={desk.visitor_may_ask ?? false}
+        hint="The chat widget shows “Talk to a person”."
+        onInput={(value) => change({ visitor_may_ask: value })}
+      />
+      <Toggle
+        label="The assistant can ask for a person" value={desk.assistant_may_ask ?? false}
+        hint="With the reason and a summary, as a note that visitors do not see."
+        onInput={(value) => change({ assistant_may_ask: value })}
+      />
+      <div class="form-row">
+        <NumberField
+          label="After failed functions in a row" min={1} max={FAILURES_MAX}
+          value={desk.after_tool_failures ?? null} error={errors["desk.after_tool_failures"]}
+          hint="Empty: never" onInput={(value) => change({ after_tool_failures: value })}
+        />
+        <NumberField
+          label="After failed replies in a row" min={1} max={FAILURES_MAX}
+          value={desk.after_unanswered ?? null} error={errors["desk.after_unanswered"]}
+          hint="Empty: never" onInput={(value) => change({ after_unanswered: value })}
+        />
+      </div>
+      <Lines
+        label="Words that ask for a person" name="desk.words" errors={errors}
+        value={desk.words ?? []} placeholder="complaint" onInput={(words) => change({ words })}
+      />
+    </>
+  );
+}
+
+export const PEOPLE: SectionSpec = { id: "people", title: "People", Summary, Body, fields: ["desk"] };

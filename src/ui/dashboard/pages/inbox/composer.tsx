@@ -1,0 +1,111 @@
+// What a person writes to a visitor: typed, drafted by the assistant, or taken from what is ready.
+// Nothing typed is lost to a message that could not be sent, and none is sent twice.
+import { useRef, useState } from "preact/hooks";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { Button, SelectField, TextArea, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Notice } from "#ui/dashboard/kit/layout.tsx";
+import { newKey } from "#ui/dashboard/pages/assistants/chat.ts";
+import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
+import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
+import { SaveReply } from "./save-reply.tsx";
+
+const MESSAGE_CHARS_MAX = 2000;
+
+const filled = (text: string, variables: Record<string, string>): string =>
+  text.replaceAll(/\{\{\s*([^{}]+?)\s*\}\}/g, (whole, name: string) => variables[name] ?? whole);
+
+interface ComposerProps {
+  uuid: string;
+  row: Summary;
+  talk: Talk;
+  /** Somebody else has the conversation. */
+  isOthers: boolean;
+}
+
+export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [text, setText] = useState("");
+  const [isSaving, setSaving] = useState(false);
+  /** One message has one key until it is sent, however often that is tried. */
+  const pending = useRef<{ key: string; text: string } | null>(null);
+  const sending = useWork((error) => toasts.fail(error));
+  const drafting = useWork((error) => toasts.fail(error));
+  const draft = useDraft(uuid, row, talk);
+  const canned = useData("canned-replies", () => unwrap(api.GET("/user/canned-replies")));
+  const send = (): void => sending.run(async () => {
+    if (text.trim() === "") return;
+    if (pending.current?.text !== text) pending.current = { key: newKey(), text };
+    await unwrap(api.POST("/user/conversations/{uuid}/messages", {
+      params: { path: { uuid }, header: { "Idempotency-Key": pending.current.key } },
+      body: { message: text },
+    }));
+    pending.current = null;
+    setText((now) => (now === text ? "" : now));
+  });
+  if (isOthers) return <Notice>You can note something beside it, and write once it is handed back.</Notice>;
+  return (
+    <form
+      class="inbox-composer" aria-label="Reply"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        if (!(event.target instanceof HTMLTextAreaElement)) return;
+        event.preventDefault();
+        send();
+      }}
+    >
+      <TextArea
+        label="Your reply" value={text} onInput={setText} rows={3} maxLength={MESSAGE_CHARS_MAX}
+        placeholder="Enter sends, Shift and Enter begins a line"
+      />
+      <div class="inbox-tools">
+        <SelectField
+          label="Canned reply" hidesLabel value=""
+          options={[
+            { value: "", label: "Canned replies" },
+            ...(canned.value?.data ?? []).map(({ shortcut }) => ({ value: shortcut, label: shortcut })),
+          ]}
+          onInput={(shortcut) => {
+            const reply = canned.value?.data.find((one) => one.shortcut === shortcut);
+            if (reply) setText(filled(reply.text, row.variables ?? {}));
+          }}
+        />
+        {text.trim() !== "" && <Button kind="quiet" onClick={() => setSaving(true)}>Keep as canned reply</Button>}
+        {draft && (
+          <Button isBusy={drafting.isBusy} onClick={() => drafting.run(async () => setText(await draft()))}>
+            Draft by the AI
+          </Button>
+        )}
+        <Button kind="main" type="submit" isBusy={sending.isBusy}>Send</Button>
+      </div>
+      {isSaving && (
+        <SaveReply text={text} onClose={() => setSaving(false)} onSaved={() => canned.reload()} />
+      )}
+    </form>
+  );
+}
+
+/** Asks the assistant in a conversation of its own; null: there is nothing to answer, or nobody. */
+function useDraft(uuid: string, row: Summary, talk: Talk): (() => Promise<string>) | null {
+  const api = useApi();
+  const { value: assistants } = useAssistants();
+  const asked = talk.items.findLast(({ role }) => role === "user")?.text;
+  const assistant = assistants?.find((one) => one.uuid === row.assistant_id);
+  if (asked === undefined || !assistant) return null;
+  return async () => {
+    const { reply } = await unwrap(api.POST("/user/ai/generate-reply", {
+      body: {
+        assistant_id: assistant.id, customer_identifier: `suggestion:${uuid}`, message: asked,
+        ...(row.variables ? { variables: row.variables } : {}),
+      },
+    }));
+    return reply;
+  };
+}

@@ -1,0 +1,151 @@
+// The inbox: queues of conversations on one side, the chosen one on the other, and keys for both.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { paths } from "#client/client.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
+import { TextField } from "#ui/dashboard/kit/controls.tsx";
+import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
+import type { PageProps } from "#ui/dashboard/page.ts";
+import { Place } from "./place.tsx";
+import "./inbox.css";
+
+export type InboxPage =
+  paths["/user/inbox"]["get"]["responses"][200]["content"]["application/json"];
+export type InboxRow = InboxPage["data"][number];
+
+const QUEUES = [
+  { id: "waiting", label: "Waiting" }, { id: "mine", label: "Mine" }, { id: "all", label: "All" },
+] as const;
+type Queue = (typeof QUEUES)[number]["id"];
+
+const CHANGES = [
+  "desk_changed", "message_added", "conversation_created", "conversation_ended",
+];
+const PAGE_ROWS = 100;
+
+/** As it was when the inbox was left. */
+let lastQueue: Queue = "waiting";
+
+export const nameOf = ({ id, variables, external_identifier: customer }: Pick<
+  InboxRow, "id" | "variables" | "external_identifier">): string =>
+  variables?.customer_name ?? customer ?? `Visitor ${id.slice(0, 8)}`;
+
+export function Inbox({ params }: PageProps) {
+  const uuid = params.uuid ?? null;
+  const api = useApi();
+  const [queue, setQueue] = useState<Queue>(lastQueue);
+  const [search, setSearch] = useState("");
+  const settled = useSettled(search).trim();
+  useEffect(() => {
+    lastQueue = queue;
+  }, [queue]);
+  const query = { queue, per_page: PAGE_ROWS, ...(settled ? { search: settled } : {}) };
+  const data = useData(`inbox/${queue}/${settled}`, () =>
+    unwrap(api.GET("/user/inbox", { params: { query } })), CHANGES);
+  const counts = data.value?.counts;
+  const rows = data.value?.data ?? [];
+  const chosen = rows.findIndex(({ id }) => id === uuid);
+  useKeys({
+    j: () => open(rows[chosen + 1]),
+    k: () => open(rows[Math.max(0, chosen - 1)]),
+    "/": () => document.querySelector<HTMLElement>(".inbox-search input")?.focus(),
+    r: () => document.querySelector<HTMLElement>(".inbox-composer textarea")?.focus(),
+    t: () => document.querySelector<HTMLElement>("[aria-keyshortcuts=t]")?.click(),
+    h: () => document.querySelector<HTMLElement>("[aria-keyshortcuts=h]")?.click(),
+  });
+  const waiting = counts?.waiting ?? 0;
+  return (
+    <Page title={waiting > 0 ? `Inbox (${count(waiting)})` : "Inbox"}>
+      <div class={`inbox ${uuid ? "chosen" : ""}`}>
+        <Card class="flush inbox-list">
+          <div class="inbox-queues" role="group" aria-label="Queue">
+            {QUEUES.map(({ id, label }) => (
+              <button
+                key={id} type="button" aria-pressed={id === queue} onClick={() => setQueue(id)}
+              >
+                {label} {counts && <span class="inbox-count">{count(counts[id])}</span>}
+              </button>
+            ))}
+          </div>
+          <div class="inbox-search">
+            <TextField
+              label="Search messages" hidesLabel type="search" placeholder="Search messages"
+              value={search} onInput={setSearch} autoComplete="off" maxLength={200}
+            />
+          </div>
+          <Loaded data={data}>
+            {({ data: shown }) => shown.length === 0
+              ? <NoRows queue={queue} isSearch={settled !== ""} />
+              : (
+                <ul aria-label="Conversations">
+                  {shown.map((row) => <Row key={row.id} row={row} isChosen={row.id === uuid} />)}
+                </ul>
+              )}
+          </Loaded>
+          <p class="soft inbox-keys">
+            <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>t</kbd> take over · <kbd>h</kbd> hand
+            back · <kbd>r</kbd> reply · <kbd>/</kbd> search
+          </p>
+        </Card>
+        {uuid
+          ? <Place key={uuid} uuid={uuid} me={data.value?.me ?? null} />
+          : <Card class="inbox-none"><Empty icon="conversations" title="Choose a conversation." /></Card>}
+      </div>
+    </Page>
+  );
+}
+
+const open = (row: InboxRow | undefined): void => {
+  if (row) location.hash = `/inbox/${row.id}`;
+};
+
+function NoRows({ queue, isSearch }: { queue: Queue; isSearch: boolean }) {
+  if (isSearch) return <Empty icon="search" title="Nothing in this queue has these words." />;
+  const titles = {
+    waiting: "Nobody waits for a person.", mine: "You have no conversation.",
+    all: "No conversation is open.",
+  };
+  return <Empty icon="check" title={titles[queue]} />;
+}
+
+function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
+  const { last_message: last, since, desk, desk_holder: holder, assistant_name: assistant } = row;
+  return (
+    <li>
+      <a href={`#/inbox/${row.id}`} aria-current={isChosen ? "true" : undefined}>
+        <span class="inbox-head">
+          <strong>{nameOf(row)}</strong>
+          <time title={whenExactly(since)}>{when(since)}</time>
+        </span>
+        <span class="inbox-last" dir="auto">{last ? last.content : "Nothing has been written yet."}</span>
+        <span class="inbox-foot">
+          <span>{assistant}</span>
+          {desk === "waiting" && <span class="badge warn">Waiting</span>}
+          {desk === "person" && <span class="badge good">{holder?.name ?? "A person"}</span>}
+        </span>
+      </a>
+    </li>
+  );
+}
+
+const isTyping = ({ target }: KeyboardEvent): boolean =>
+  target instanceof HTMLElement && target.closest("input, textarea, select, dialog") !== null;
+
+/** Single keys, while nobody types. */
+function useKeys(keys: Record<string, () => void>): void {
+  const current = useRef(keys);
+  current.current = keys;
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+      const act = current.current[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}

@@ -1,0 +1,99 @@
+// One conversation at the desk: what was said, who has it, and what a person does about it.
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { timeOfDay, when } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Failure, Notice, Skeleton } from "#ui/dashboard/kit/layout.tsx";
+import { Values } from "#ui/dashboard/pages/calls/facts.tsx";
+import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
+import { Messages } from "#ui/dashboard/pages/conversations/messages.tsx";
+import { useWatch, type Watch } from "#ui/dashboard/pages/conversations/watch-conversation.ts";
+import { Composer } from "./composer.tsx";
+import { nameOf, type InboxPage } from "./inbox.tsx";
+import { Notes } from "./notes.tsx";
+
+type Me = InboxPage["me"];
+
+export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
+  const api = useApi();
+  const watch = useWatch(uuid);
+  const { value, error } = useData(`conversations/${uuid}/row`, () =>
+    unwrap(api.GET("/user/conversations/{uuid}", { params: { path: { uuid } } })),
+  ["desk_changed"]);
+  const row = value?.data ?? null;
+  const { talk, lostAt } = watch;
+  const failure = watch.error ?? error;
+  if (failure && !(talk && row)) return <Card><Failure error={failure} /></Card>;
+  return (
+    <div class="inbox-place">
+      <Card title={row ? nameOf(row) : "…"} actions={<a class="inbox-back" href="#/inbox">Queue</a>}>
+        {lostAt && (
+          <Notice tone="warn">The connection is lost. This is as of {timeOfDay(lostAt)}.</Notice>
+        )}
+        {row && <Holder row={row} me={me} watch={watch} />}
+        {talk ? <Messages items={talk.items} usages={[]} /> : <Skeleton lines={6} />}
+        {row && talk && <Composer uuid={uuid} row={row} talk={talk} isOthers={isOthers(row, me)} />}
+      </Card>
+      <div class="stack">
+        <Notes uuid={uuid} />
+        {row && (
+          <Card title="About">
+            <Facts rows={[
+              ["Assistant", row.assistant_name], ["Begun", when(row.created_at)],
+              ["Whole record", <a href={`#/conversations/${uuid}`}>Conversation</a>],
+            ]} />
+          </Card>
+        )}
+        <Values title="Variables" values={row?.variables ?? {}} />
+      </div>
+    </div>
+  );
+}
+
+const isOthers = ({ desk, desk_holder: holder }: Summary, me: Me | null): boolean =>
+  desk === "person" && holder !== null && holder.id !== me?.id;
+
+const REASONS: Record<string, string> = {
+  asked: "A person was asked for", tool_failures: "Functions of the assistant failed",
+  unanswered: "The assistant could not answer", words: "The visitor used one of the words",
+};
+
+function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const params = { params: { path: { uuid: row.id } } };
+  const { desk, desk_holder: holder, desk_reason: reason, desk_at: at } = row;
+  const others = isOthers(row, me);
+  const says = {
+    assistant: "The assistant answers.",
+    waiting: `${REASONS[reason ?? ""] ?? "A person was asked for"}${at ? `, ${when(at)}` : ""}. The assistant answers meanwhile.`,
+    person: others ? `${holder?.name ?? ""} has this conversation.` : "You have this conversation. The assistant is silent.",
+  }[desk];
+  return (
+    <div class="inbox-holder">
+      <p role="status">{watch.talk?.hasEnded ? "The conversation has ended." : says}</p>
+      <div class="actions">
+        {(desk !== "person" || !holder) && (
+          <Button
+            kind="main" isBusy={isBusy} shortcut="t"
+            onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/take-over", params)))}
+          >Take over</Button>
+        )}
+        {desk !== "assistant" && (
+          <Button
+            isBusy={isBusy} shortcut="h"
+            onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/hand-back", params)))}
+          >Hand back</Button>
+        )}
+        {desk === "person" && !others && (
+          <Button
+            isBusy={isBusy}
+            onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/end", params)))}
+          >End</Button>
+        )}
+      </div>
+    </div>
+  );
+}

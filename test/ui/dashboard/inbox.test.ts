@@ -1,0 +1,113 @@
+// The inbox in a real browser: two people at the desk and their visitors.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Locator, Page } from "playwright-core";
+import { noBrowser, until } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+
+const skip = noBrowser();
+const dashboard = await startDashboard();
+const { server, withDashboard, model } = dashboard;
+after(() => dashboard.close());
+const assistant = await newAssistant(server, {
+  name: "Front desk", status: "active", initial_message: "Hello", desk: { visitor_may_ask: true },
+});
+const keyOf = async (name: string): Promise<string> =>
+  (await server.app.features.accounts.createKey(server.accountId, name)).token;
+const [ana, ben] = [await keyOf("Ana"), await keyOf("Ben")];
+
+const begin = (name: string): Promise<string> =>
+  newConversation(server, assistant.uuid, { variables: { customer_name: name } });
+const ask = (uuid: string) => server.call("POST", `/conversations/${uuid}/request-human`);
+const send = (uuid: string, message: string) =>
+  server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
+const spoken = async (uuid: string): Promise<string[]> =>
+  (await server.call("GET", `/conversations/${uuid}`)).body.history
+    .map(({ role, content }: { role: string; content: string }) => `${role}: ${content}`);
+const list = (page: Page): Locator => page.getByRole("list", { name: "Conversations" });
+const said = (page: Page): Locator => page.getByRole("list", { name: "Messages" });
+const button = (page: Page, name: string): Locator => page.getByRole("button", { name, exact: true });
+
+test("[DB350] two people and their visitors: queues count by themselves, one conversation is one person's, and what they write arrives in order", { skip }, async () => {
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/inbox");
+    await page.getByText("Nobody waits for a person.").waitFor();
+    const zoe = await begin("Zoë");
+    const max = await begin("Max");
+    await ask(zoe);
+    await ask(max);
+    await page.getByRole("heading", { name: "Inbox (2)" }).waitFor();
+    const rows = list(page).getByRole("listitem");
+    await rows.nth(1).waitFor();
+    assert.match(await rows.nth(0).textContent() ?? "", /Zoë/, "who waits longest stands first");
+    await look();
+    await rows.nth(0).getByRole("link").click();
+    await button(page, "Take over").click();
+    await page.getByText("You have this conversation.").waitFor();
+    await page.getByRole("heading", { name: "Inbox (1)" }).waitFor();
+    await withDashboard(async ({ page: other, go: goOther }) => {
+      await goOther(`/inbox/${zoe}`);
+      await other.getByText("Ana has this conversation.").waitFor();
+      assert.equal(await button(other, "Take over").count(), 0);
+      assert.equal(await button(other, "Send").count(), 0);
+      await goOther(`/inbox/${max}`);
+      await button(other, "Take over").click();
+      await other.getByText("You have this conversation.").waitFor();
+    }, { key: ben });
+    await send(zoe, "Is anybody there?");
+    await said(page).getByText("Is anybody there?").waitFor();
+    await page.getByLabel("Your reply").fill("Ana here");
+    await page.keyboard.press("Enter");
+    await said(page).getByText("Ana here").waitFor();
+    assert.equal(await page.getByLabel("Your reply").inputValue(), "");
+    await page.getByLabel("New note").fill("Wants a refund");
+    await button(page, "Note it").click();
+    await page.getByRole("list", { name: "Notes" }).getByText("Wants a refund").waitFor();
+    await look();
+    await button(page, "Hand back").click();
+    await page.getByText("The assistant answers.").waitFor();
+    model.script(() => ({ tokens: ["At your service."] }));
+    await send(zoe, "Thank you");
+    await said(page).getByText("At your service.").waitFor();
+    assert.deepEqual(await spoken(zoe), [
+      "assistant: Hello", "user: Is anybody there?", "operator: Ana here", "user: Thank you",
+      "assistant: At your service.",
+    ]);
+  }, { key: ana });
+});
+
+test("[DB351] the inbox by keys alone, with a draft of the assistant and answers that are ready", { skip }, async () => {
+  const [first, second] = [await begin("Ida"), await begin("Jon")];
+  await send(first, "When are you open?");
+  await ask(first);
+  await ask(second);
+  await withDashboard(async ({ page, go }) => {
+    await go("/inbox");
+    await list(page).getByText("Ida").waitFor();
+    await page.keyboard.press("j");
+    await page.getByRole("heading", { name: "Ida" }).waitFor();
+    await page.keyboard.press("t");
+    await page.getByText("You have this conversation.").waitFor();
+    await page.keyboard.press("r");
+    await page.keyboard.type("tjh are letters here");
+    assert.equal(await page.getByLabel("Your reply").inputValue(), "tjh are letters here");
+    model.script(() => ({ tokens: ["From nine ", "to five."] }));
+    await button(page, "Draft by the AI").click();
+    await until(page, `document.querySelector(".inbox-composer textarea").value === "From nine to five."`);
+    await button(page, "Keep as canned reply").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Shortcut").fill("hours");
+    await dialog.getByLabel("Text").fill("Hello {{customer_name}}, from nine to five.");
+    await dialog.getByRole("button", { name: "Keep", exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByLabel("Canned reply").selectOption("hours");
+    assert.equal(await page.getByLabel("Your reply").inputValue(), "Hello Ida, from nine to five.");
+    await button(page, "Send").click();
+    await said(page).getByText("Hello Ida, from nine to five.").waitFor();
+    await page.getByRole("heading", { name: "Ida" }).click();
+    await page.keyboard.press("h");
+    await page.getByText("The assistant answers.").waitFor();
+  }, { key: ana });
+  assert.ok((await spoken(first)).includes("operator: Hello Ida, from nine to five."));
+});
