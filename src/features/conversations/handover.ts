@@ -39,7 +39,7 @@ export interface Handover {
     message: Place & { text: string; idempotencyKey: string | null },
   ): Promise<{ message: Message; isRepeat: boolean }>;
   end(place: Place): Promise<void>;
-  /** The switch from before there was a desk: off is with a person, whoever that is. */
+  /** The switch from before there was a desk: off is with a person nobody has named. */
   setAi(place: Place, enabled: boolean): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export function createHandover(options: HandoverOptions): Handover {
   const move = async (
     { accountId, uuid }: Pick<Place, "accountId" | "uuid">,
     kind: DeskMove,
-    rest: { by: DeskActor; reason: DeskReason; holder?: Author; note?: string | null },
+    rest: { by: DeskActor; reason: DeskReason; holder?: Author | null; note?: string | null },
   ): Promise<Desk> => {
     const { by, reason, holder = null, note = null } = rest;
     const outcome = await store.moveDesk(
@@ -67,13 +67,14 @@ export function createHandover(options: HandoverOptions): Handover {
   };
   const operator = (author: Author): DeskActor => ({ role: "operator", ...author });
 
-  const takeOver = async (place: Place): Promise<Desk> => {
+  const takeOver = async (
+    place: Place, { holder }: { holder: Author | null } = { holder: place.author },
+  ): Promise<Desk> => {
     const { accountId, uuid, author } = place;
-    const { desk: { state, holder } } = await find(accountId, uuid);
-    if (state === "person" && holder && holder.id !== author.id) throw held(holder);
+    const { desk: before } = await find(accountId, uuid);
+    if (before.holder && before.holder.id !== author.id) throw held(before.holder);
     await conversations.stop(uuid);
-    const desk = await move(
-      place, "take", { by: operator(author), reason: "taken_over", holder: author });
+    const desk = await move(place, "take", { by: operator(author), reason: "taken_over", holder });
     // A message may have come in between: its reply is the last that was begun.
     await conversations.stop(uuid);
     return desk;
@@ -83,7 +84,7 @@ export function createHandover(options: HandoverOptions): Handover {
 
   return {
     ask: ({ by, reason, note, ...place }) => move(place, "ask", { by, reason, note }),
-    takeOver,
+    takeOver: (place) => takeOver(place),
     handBack,
     say: async ({ accountId, uuid, author, text, idempotencyKey }) => {
       const say: Say =
@@ -121,7 +122,7 @@ export function createHandover(options: HandoverOptions): Handover {
     setAi: async (place, enabled) => {
       const { desk } = await find(place.accountId, place.uuid);
       if (enabled) await handBack(place);
-      else if (desk.state !== "person") await takeOver(place);
+      else if (desk.state !== "person") await takeOver(place, { holder: null });
     },
   };
 }

@@ -61,7 +61,7 @@ export interface InboxStore {
   addNote(args: {
     accountId: number; uuid: string; author: Author; text: string; now: Instant;
   }): Promise<{ note: Note; events: CommittedEvent[] } | null>;
-  /** By shortcut. */
+  /** In the order of their shortcuts. */
   cannedReplies(accountId: number): Promise<CannedReply[]>;
   /** Without an id, a new one. */
   saveCannedReply(args: {

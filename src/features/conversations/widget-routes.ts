@@ -44,6 +44,7 @@ const SETTINGS = Type.Object({
       + "by the browser's own speech recognition, or typed",
     examples: [true],
   }),
+  person: Type.Boolean(about("Whether visitors can ask for a person.")),
   language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
 });
 
@@ -71,6 +72,7 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
         initial_message: fillTemplate(initial, variables),
         calls: whyCannotTalk(assistant, "typed") === null,
         hears: whyCannotTalk(assistant, null) === null,
+        person: assistant.settings.desk.visitor_may_ask === true,
         language: options.languageOf(assistant),
       });
     },

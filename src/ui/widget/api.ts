@@ -14,11 +14,20 @@ export interface Settings {
   /** False: calls are heard by the browser, or not at all. */
   hears: boolean;
   language: string;
+  /** Visitors can ask for a person. */
+  person: boolean;
+}
+
+/** Who has a conversation, and the name of the person where it is one. */
+export interface Desk {
+  desk: "assistant" | "waiting" | "person";
+  person: string | null;
 }
 
 export interface Message {
-  role: "user" | "assistant";
+  role: "user" | "assistant" | "operator";
   content: string;
+  author?: { name: string };
   stopped?: boolean;
 }
 
@@ -39,7 +48,8 @@ export interface Api {
   /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
   send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
   stop(conversation: string, turn: number | null): Promise<void>;
-  history(conversation: string): Promise<Message[]>;
+  askForPerson(conversation: string): Promise<void>;
+  history(conversation: string): Promise<{ messages: Message[]; desk: Desk }>;
   streamOf(conversation: string): string;
 }
 
@@ -78,8 +88,16 @@ export function createApi(origin: string): Api {
     stop: async (conversation, turn) => {
       await ask(`${root}/${conversation}/stop`, post(turn === null ? {} : { turn_id: turn }));
     },
-    history: async (conversation) =>
-      ((await (await ask(`${root}/${conversation}`)).json()) as { history: Message[] }).history,
+    askForPerson: async (conversation) => {
+      await ask(`${root}/${conversation}/request-human`, post({}));
+    },
+    history: async (conversation) => {
+      const { history, desk, desk_holder: holder } =
+        await (await ask(`${root}/${conversation}`)).json() as {
+          history: Message[]; desk: Desk["desk"]; desk_holder: { name: string } | null;
+        };
+      return { messages: history, desk: { desk, person: holder?.name ?? null } };
+    },
     streamOf: (conversation) => `${root}/${conversation}/stream`,
   };
 }

@@ -42,7 +42,7 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
   const state: Kept = {
     talk: memory.load(),
     isOffline: false,
-    isUnread: false,
+    unread: 0,
     call: noCall(),
     keep: () => memory.save(state.talk, !isBehind),
     set: (next: Talk) => {
@@ -64,7 +64,7 @@ function createActions(
 ): Omit<Actions, "call"> {
   return {
     open: () => {
-      state.isUnread = false;
+      state.unread = 0;
       state.set({ ...state.talk, isOpen: true });
       showNow();
       void session.begin();
@@ -72,8 +72,9 @@ function createActions(
     close: () => {
       state.set({ ...state.talk, isOpen: false });
       showNow();
-      // An idle stream would be held for nobody; a reply under way is still waited for.
-      if (state.talk.pending === null && !state.call.isLive) session.unwatch();
+      // An idle stream would be held for nobody; a reply under way is still waited for, and a person.
+      const { pending, desk } = state.talk;
+      if (pending === null && desk === "assistant" && !state.call.isLive) session.unwatch();
     },
     send: (text) => {
       const { talk } = state;
@@ -95,6 +96,7 @@ function createActions(
       api.stop(conversation, openTurn(state.talk)).catch(() => undefined);
     },
     retry: () => void session.deliver(),
+    askForPerson: () => void session.askForPerson(),
     renew: () => {
       session.unwatch();
       state.set(renewed(state.talk));

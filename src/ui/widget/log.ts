@@ -20,7 +20,10 @@ const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFin
 function fill(element: HTMLElement, item: Item): void {
   if (item.role === "note") return element.replaceChildren(item.text);
   const isUser = speakerOf(item) === "user";
-  const who = make("span", { class: "quiet" }, isUser ? "You: " : "Assistant: ");
+  const author = item.role === "assistant" ? item.author : undefined;
+  const who = author === undefined
+    ? make("span", { class: "quiet" }, isUser ? "You: " : "Assistant: ")
+    : make("b", {}, author);
   if (item.role === "user" && item.isLost) {
     return element.replaceChildren(who, item.text, remark("Not sent"));
   }

@@ -13,7 +13,8 @@ const TOO_MANY = "The chat is busy just now. Please try again a little later.";
 export interface State {
   talk: Talk;
   isOffline: boolean;
-  isUnread: boolean;
+  /** Messages that came while the panel was closed. */
+  unread: number;
   call: CallState;
   set(next: Talk): void;
 }
@@ -23,6 +24,8 @@ export interface Session {
   begin(): Promise<void>;
   /** Sends the pending message; harmless when it was taken already. */
   deliver(): Promise<void>;
+  /** Makes the conversation where there is none yet. */
+  askForPerson(): Promise<void>;
   unwatch(): void;
   /** After the page was loaded again. */
   resume(): void;
@@ -46,15 +49,17 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
     watching = null;
   };
   const reload = async (conversation: string): Promise<void> => {
-    const messages = await api.history(conversation).catch(() => null);
-    if (messages && state.talk.conversation === conversation) {
-      state.set(fromHistory(state.talk, messages));
+    const read = await api.history(conversation).catch(() => null);
+    if (read && state.talk.conversation === conversation) {
+      state.set(fromHistory(state.talk, read.messages, read.desk));
     }
   };
   const take = (frames: Frame[], conversation: string): void => {
     let next = state.talk;
     for (const frame of frames) next = apply(next, frame);
-    if (!next.isOpen && next.items.length > state.talk.items.length) state.isUnread = true;
+    if (!next.isOpen) {
+      state.unread += frames.filter(({ message }) => message && message.role !== "user").length;
+    }
     state.set(next);
     if (frames.some(({ type }) => type === "stream_reset")) void reload(conversation);
   };
@@ -135,9 +140,15 @@ export function createSession(state: State, options: Options, api: Api): Session
   };
   return {
     begin, deliver, unwatch,
+    askForPerson: async () => {
+      await begin();
+      const { conversation } = state.talk;
+      // What comes of it is an event.
+      if (conversation) await api.askForPerson(conversation).catch((error: unknown) => refuse(state, error));
+    },
     resume: () => {
-      const { isOpen, pending, problem, isUnreached } = state.talk;
-      if (isOpen || pending) void begin();
+      const { desk, isOpen, pending, problem, isUnreached } = state.talk;
+      if (isOpen || pending || desk !== "assistant") void begin();
       if (pending && (problem === "" || isUnreached) && !isRunning(state)) void deliver();
     },
   };

@@ -1,7 +1,7 @@
 // What the widget knows, and how each frame of the stream changes it. State and position are one
 // value, so that a page that is loaded again goes on exactly where the text it shows ends
 // (memory.ts keeps it).
-import type { Message, Settings } from "./api.ts";
+import type { Desk, Message, Settings } from "./api.ts";
 import type { Frame } from "./stream.ts";
 
 export type Item =
@@ -15,6 +15,8 @@ export type Item =
   | {
       role: "assistant";
       text: string;
+      /** The person who wrote it. */
+      author?: string;
       /** The turn while its reply is being written; null once it is complete. */
       turn: number | null;
       wasStopped: boolean;
@@ -27,7 +29,7 @@ export type Item =
 
 type Speaker = "user" | "assistant";
 
-export interface Talk {
+export interface Talk extends Desk {
   settings: Settings | null;
   conversation: string | null;
   /** The stream's position the items stand at. */
@@ -47,7 +49,8 @@ export interface Talk {
 
 export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
-  isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "",
+  isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
+  person: null,
 };
 
 /** A new conversation; how the panel stands is kept. */
@@ -110,12 +113,22 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
   const reply: Reply = {
     role: "assistant", text: message.content, turn: null,
     wasStopped: message.stopped === true, tools: {},
+    ...(message.author ? { author: message.author.name } : {}),
   };
   if (turn === null) return { ...talk, items: beforeUnsent(items, reply) };
   return {
     ...talk, items: onReply(items, turn, () => reply), pending: null, problem: "",
     isUnreached: false,
   };
+}
+
+/** Who comes and goes is said where it happened. */
+function passOn(talk: Talk, { desk = "assistant", holder }: Frame): Talk {
+  const person = holder?.name ?? null;
+  const text = person ? `${person} joined the chat.`
+    : talk.person ? `${talk.person} left. The assistant answers.` : "";
+  const items: Item[] = text === "" ? talk.items : [...talk.items, { role: "note", text }];
+  return { ...talk, items, desk, person };
 }
 
 /** Why it failed concerns the account, not the person who asked. */
@@ -133,6 +146,7 @@ function changed(talk: Talk, frame: Frame): Talk {
   const turn = frame.turn_id ?? null;
   if (frame.type === "message_added" && frame.message) return addMessage(talk, turn, frame.message);
   if (frame.type === "reply_failed") return fail(talk, frame);
+  if (frame.type === "desk_changed") return passOn(talk, frame);
   if (frame.type === "conversation_ended") return { ...talk, hasEnded: true };
   if (turn === null) return talk;
   switch (frame.type) {
@@ -174,11 +188,15 @@ export function apply(talk: Talk, frame: Frame): Talk {
 }
 
 /** What was said so far, as one piece: after a gap the server has the pieces no more. */
-export const fromHistory = (talk: Talk, messages: Message[]): Talk => ({
+export const fromHistory = (talk: Talk, messages: Message[], desk: Desk): Talk => ({
   ...talk,
-  items: messages.map(({ role, content, stopped }): Item => role === "user"
+  ...desk,
+  items: messages.map(({ role, content, author, stopped }): Item => role === "user"
     ? { role, text: content, isStored: true }
-    : { role, text: content, turn: null, wasStopped: stopped === true, tools: {} }),
+    : {
+        role: "assistant", text: content, turn: null, wasStopped: stopped === true, tools: {},
+        ...(author ? { author: author.name } : {}),
+      }),
 });
 
 /** What is being said in a call; a line may come many times until it is final. */

@@ -2,6 +2,8 @@
 // network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
 // EventSource, which reports neither why a stream is refused nor that it has gone silent.
 
+import type { Desk, Message } from "./api.ts";
+
 export interface Frame {
   type: string;
   /** Position after this frame; absent where it is no part of the log. */
@@ -13,7 +15,9 @@ export interface Frame {
   name?: string;
   reason?: string;
   error?: string;
-  message?: { role: "user" | "assistant"; content: string; stopped?: boolean };
+  message?: Message;
+  desk?: Desk["desk"];
+  holder?: { name: string } | null;
 }
 
 interface WatchOptions {

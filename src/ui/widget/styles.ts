@@ -43,8 +43,9 @@ header :focus-visible { outline-color: currentColor; outline-offset: -4px; }
 .launcher span { display: grid; text-align: start; line-height: 1.25; font-weight: 600; }
 .launcher small { font-size: 13px; font-weight: 400; }
 .launcher.unread::after {
-  content: ""; position: absolute; top: 2px; inset-inline-end: 2px; width: 14px; height: 14px;
-  border-radius: 50%; background: #c62f37; border: 2px solid #fff;
+  content: attr(data-unread); position: absolute; top: -4px; inset-inline-end: -4px;
+  min-width: 24px; padding: 0 4px; border-radius: 12px; background: #c62f37; color: #fff;
+  border: 2px solid #fff; font: 600 13px/20px system-ui, sans-serif;
 }
 .panel {
   padding: 0; border: 1px solid var(--edge); border-radius: 18px; overflow: hidden;
@@ -108,6 +109,9 @@ const TALK = `
   display: flex; align-items: center; flex-wrap: wrap; gap: 4px 10px; padding: 8px 16px;
   border-top: 1px solid var(--line); font-size: 15px;
 }
+.desk { border-top: 0; border-bottom: 1px solid var(--line); order: -1; }
+header { order: -2; }
+.item > b { display: block; font-size: 14px; }
 .notice p { flex: 1; min-width: 140px; margin: 0; }
 .notice.bad p { color: var(--danger); flex-basis: 100%; }
 .notice button, .notice a { border: 1px solid var(--strong); color: var(--strong); font-weight: 600; }

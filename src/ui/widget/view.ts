@@ -16,6 +16,7 @@ export interface Actions {
   send(text: string): void;
   stop(): void;
   retry(): void;
+  askForPerson(): void;
   renew(): void;
   draft(text: string): void;
   answerForm(variables: Record<string, string>): void;
@@ -26,7 +27,7 @@ export interface Actions {
 interface Shown {
   talk: Talk;
   isOffline: boolean;
-  isUnread: boolean;
+  unread: number;
   call: CallState;
 }
 
@@ -59,6 +60,8 @@ function createParts(options: Options) {
   const send = make("button", { class: "main", "aria-label": "Send" }, icon(ICONS.send, true));
   const stop = make("button", { class: "main", type: "button", "aria-label": "Stop the reply" },
     icon(ICONS.stop));
+  const answering = make("p", { role: "status" });
+  const person = make("button", { type: "button" }, "Talk to a person");
   const words = make("p");
   const retry = make("button", { type: "button" }, "Try again");
   const renew = make("button", { type: "button" }, "New conversation");
@@ -67,6 +70,8 @@ function createParts(options: Options) {
     launcher: make("button", { class: "launcher", type: "button", "aria-haspopup": "dialog" }),
     panel: make("dialog", { class: "panel", "aria-labelledby": "title" }),
     header: make("header", {}, make("div", {}, title, subtitle), call, callWindow, close),
+    desk: make("div", { class: "notice desk" }, answering, person),
+    answering, person,
     notice: make("div", { class: "notice", role: "status" }, words, retry, openWindow, renew),
     say: make("form", { class: "say" }, box, send, stop),
     region: make("div", { class: "quiet", "aria-live": "polite" }),
@@ -90,6 +95,10 @@ function listen(parts: Parts, actions: Actions): void {
   parts.call.addEventListener("click", actions.call);
   parts.retry.addEventListener("click", () => {
     actions.retry();
+    box.focus();
+  });
+  parts.person.addEventListener("click", () => {
+    actions.askForPerson();
     box.focus();
   });
   parts.renew.addEventListener("click", actions.renew);
@@ -172,6 +181,16 @@ function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
   renew.hidden = !talk.hasEnded && (talk.problem === "" || talk.isUnreached);
 }
 
+/** Who answers, or how to ask for a person. */
+function drawDesk({ answering, desk: bar, person }: Parts, { talk }: Shown, isHidden: boolean): void {
+  const { desk = "assistant", person: name, settings } = talk;
+  const text = desk === "waiting" ? "A person has been asked to join."
+    : name ? `${name} is answering.` : "";
+  if (answering.textContent !== text) answering.textContent = text;
+  person.hidden = desk !== "assistant" || settings?.person !== true;
+  bar.hidden = isHidden || (text === "" && person.hidden);
+}
+
 export function createView(shadow: ShadowRoot, options: Options, actions: Actions): View {
   // Seen once it is known how it looks.
   const root = make("div", { class: "root", hidden: "" });
@@ -179,7 +198,7 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
   const { launcher, panel, box } = parts;
   const log = createLog(createAnnouncer(parts.region));
   const form = createForm(options, actions.answerForm);
-  panel.append(parts.header, log.element, form.element, parts.notice, parts.say, parts.region);
+  panel.append(parts.header, log.element, form.element, parts.desk, parts.notice, parts.say, parts.region);
   root.append(launcher, panel);
   shadow.append(root);
   listen(parts, actions);
@@ -223,7 +242,10 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
       // What was not reached is sent by itself, before anything else.
       parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
       parts.stop.hidden = !isBusy;
-      launcher.classList.toggle("unread", shown.isUnread);
+      launcher.classList.toggle("unread", shown.unread > 0);
+      launcher.dataset.unread = String(shown.unread);
+      launcher.ariaDescription = shown.unread > 0 ? `${shown.unread} new` : null;
+      drawDesk(parts, shown, asks || talk.hasEnded);
       drawNotice(parts, shown);
       show(talk.isOpen);
       log.draw(talk);

@@ -90,6 +90,39 @@ test("[WG31] with the model switched off messages are taken, none is waited for,
   });
 });
 
+test("[WG204] a visitor asks for a person, sees who joins and what they write, also while the chat is closed", { skip, timeout }, async () => {
+  const { accounts } = server.app.features;
+  const { token: ana } = await accounts.createKey(server.accountId, "Ana");
+  await withWidget({ settings: { desk: { visitor_may_ask: true } } }, async (seen) => {
+    const { page, log, launcher } = seen;
+    const found = conversationOf(seen);
+    await open(seen);
+    const uuid = await found;
+    const desk = (action: string, body?: object) => server.call(
+      "POST", `/user/conversations/${uuid}/${action}`, { key: ana, ...body ? { body } : {} });
+    await page.getByRole("button", { name: "Talk to a person" }).click();
+    await page.getByText("A person has been asked to join.").waitFor();
+    await desk("take-over");
+    await page.getByText("Ana is answering.").waitFor();
+    await log.getByText("Ana joined the chat.").waitFor();
+    await desk("messages", { message: "Hello, **Ana** here" });
+    await log.getByText("Hello, Ana here").waitFor();
+    await seen.say("Hello Ana");
+    await log.getByText("Hello Ana").waitFor();
+    await isAnswered(seen);
+    await page.keyboard.press("Escape");
+    await desk("messages", { message: "Are you there?" });
+    await desk("messages", { message: "Hello?" });
+    await until(page, `document.querySelector("assistant-chat").shadowRoot.querySelector(".launcher").dataset.unread === "2"`);
+    await page.reload();
+    await launcher.click();
+    await log.getByText("Are you there?").waitFor();
+    await desk("hand-back");
+    await log.getByText("Ana left. The assistant answers.").waitFor();
+    await page.getByRole("button", { name: "Talk to a person" }).waitFor();
+  });
+});
+
 const MINUTES = 60_000_000;
 const QUIET = { settings: { conversation_inactivity_timeout: 5 } };
 

@@ -13,7 +13,7 @@ import "./inbox.css";
 
 export type InboxPage =
   paths["/user/inbox"]["get"]["responses"][200]["content"]["application/json"];
-export type InboxRow = InboxPage["data"][number];
+type InboxRow = InboxPage["data"][number];
 
 const QUEUES = [
   { id: "waiting", label: "Waiting" }, { id: "mine", label: "Mine" }, { id: "all", label: "All" },
