@@ -33,6 +33,7 @@ function createLimiters({ config, system }: AdmissionOptions) {
       { count: config.PARLEY_RATE_ADDRESS_PER_MINUTE, windowMs: minute },
       { count: config.PARLEY_RATE_ADDRESS_PER_HOUR, windowMs: 60 * minute },
     ),
+    typing: limiter({ count: LIMITS.typingPerMinuteMax, windowMs: minute }),
     send: limiter({ count: config.PARLEY_RATE_CONVERSATION_PER_MINUTE, windowMs: minute }),
   };
 }

@@ -181,6 +181,7 @@ function serveConversations(
     ...deskRoutes({
       handover, conversations, access,
       authorOf: accounts.authorOf,
+      findAuthor: accounts.findAuthor,
       findAssistant: (id) => assistants.findById(id),
     }),
   ];

@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
-import type { EventBus, Notice } from "#events/bus.ts";
+import { PASSING_TYPES, type EventBus, type Notice } from "#events/bus.ts";
 import type { CommittedEvent, Topic } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { decoderOf, encode } from "./message.ts";
@@ -43,7 +43,7 @@ const Committed = Type.Object({
 });
 const Passing = Type.Object({
   topic: Type.String(),
-  type: Type.Literal("transcript_delta"),
+  type: Type.Union(PASSING_TYPES.map((type) => Type.Literal(type))),
   members: Type.Object({}, { additionalProperties: true }),
 });
 const decodeCommitted = decoderOf(Committed);

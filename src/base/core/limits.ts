@@ -34,6 +34,8 @@ export const LIMITS = {
 
   // Conversations
   messageCharsMax: 2000,
+  /** Times a minute a conversation's visitor may say that they type, or do no more. */
+  typingPerMinuteMax: 60,
   /** What people and assistants note about a conversation. */
   noteCharsMax: 4000,
   variablesMax: 50,

@@ -2,14 +2,18 @@
 // that misses a notice finds what it missed in the log, by sequence number.
 import { accountTopic, callTopic, conversationTopic, type CommittedEvent, type Topic } from "./events.ts";
 
+export const PASSING_TYPES = ["transcript_delta", "typing_started", "typing_ended"] as const;
+type PassingType = (typeof PASSING_TYPES)[number];
+
 /**
  * `committed`: a row was committed. `live`: the reply in flight grew or changed state. `passing`:
- * something that is in no log and may be missed, of a call of the account.
+ * something that is in no log and may be missed, of a call or conversation of the
+ * account.
  */
 export type Notice =
   | { kind: "committed"; event: CommittedEvent }
   | { kind: "live" }
-  | { kind: "passing"; accountId: number; type: "transcript_delta"; members: object }
+  | { kind: "passing"; accountId: number; type: PassingType; members: object }
   /** Another node may have committed something nobody here was notified of: the log knows. */
   | { kind: "missed" };
 

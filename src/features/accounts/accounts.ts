@@ -122,6 +122,8 @@ export interface Accounts {
   identityOf(keyId: number): Promise<Identity | null>;
   /** Who its holder is to others: the key's label is the name, else the account's. */
   authorOf(identity: Pick<Identity, "accountId" | "keyId">): Promise<Author>;
+  /** Who is named like that; null: the account has nobody in force like that. */
+  findAuthor(accountId: number, id: string): Promise<Author | null>;
   /** False once the key is revoked or expired. */
   isInForce(keyId: number): Promise<boolean>;
   credit(accountId: number, amountMicros: Micros, reference?: string): Promise<CreditOutcome>;
@@ -167,6 +169,10 @@ export function createAccounts({
   const inForce = (key: StoredKey | null): key is StoredKey =>
     key !== null && key.revokedAt === null
     && (key.expiresAt === null || key.expiresAt > system.now());
+  const authorOf: Accounts["authorOf"] = async ({ accountId, keyId }) => {
+    const [key, account] = await Promise.all([store.findKey(keyId), store.findAccount(accountId)]);
+    return { id: `key:${keyId}`, name: key?.name.trim() || (account?.name ?? "") };
+  };
   return {
     create: (name, email = "", plan = DEFAULT_PLAN) =>
       store.createAccount({ name, email, plan, now: system.now() }),
@@ -200,10 +206,11 @@ export function createAccounts({
       const key = await store.findKey(keyId);
       return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
     },
-    authorOf: async ({ accountId, keyId }) => {
-      const [key, account] = await Promise.all(
-        [store.findKey(keyId), store.findAccount(accountId)]);
-      return { id: `key:${keyId}`, name: key?.name.trim() || (account?.name ?? "") };
+    authorOf,
+    findAuthor: async (accountId, id) => {
+      const keyId = Number(/^key:(\d{1,15})$/.exec(id)?.[1] ?? 0);
+      const key = await store.findKey(keyId);
+      return inForce(key) && key.accountId === accountId ? authorOf({ accountId, keyId }) : null;
     },
     isInForce: (keyId) => {
       const known = askedFor.get(keyId);

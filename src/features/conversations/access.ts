@@ -17,6 +17,8 @@ interface PublicLimiters {
   create: RateLimiter;
   /** Messages sent, per conversation. */
   send: RateLimiter;
+  /** Times somebody said that they type, per conversation. */
+  typing: RateLimiter;
 }
 
 interface AccessOptions {
@@ -48,6 +50,7 @@ export interface Access {
   preflightAllowed(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
   assertMayCreate(http: HttpRequest): void;
   assertMaySend(conversationUuid: string): void;
+  assertMayType(conversationUuid: string): void;
   streamOf(conversation: Pick<Conversation, "uuid" | "accountId">): Pick<StreamRequest, "source" | "sessionsMax">;
 }
 
@@ -94,6 +97,10 @@ export function createAccess(options: AccessOptions): Access {
     },
     assertMaySend: (uuid) => {
       const decision = limiters?.send.take(uuid);
+      if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
+    },
+    assertMayType: (uuid) => {
+      const decision = limiters?.typing.take(uuid);
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
     },
     streamOf: ({ uuid, accountId }) => ({

@@ -26,6 +26,8 @@ interface DeskRouteOptions {
   access: Access;
   /** Who the caller is to those who read what he writes. */
   authorOf(caller: Caller): Promise<Author>;
+  /** Null: the account has nobody like that. */
+  findAuthor(accountId: number, id: string): Promise<Author | null>;
 }
 
 const params = { uuid: Uuid("The conversation's `id`.") };
@@ -67,7 +69,9 @@ export function deskRoutes(options: DeskRouteOptions): Route[] {
     askRoute(options),
     writeRoute(options),
     endRoute(options),
+    assignRoute(options),
     visitorAskRoute(options),
+    ...typingRoutes(options),
   ];
 }
 
@@ -158,6 +162,74 @@ function endRoute({ handover, authorOf }: DeskRouteOptions): Route {
       return json(200, { desk: "assistant" });
     },
   });
+}
+
+function assignRoute({ handover, authorOf, findAuthor }: DeskRouteOptions): Route {
+  return keyRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: "/user/conversations/{uuid}/assign",
+    summary: "Give a conversation to a person, whoever has it",
+    body: Type.Object({
+      to: Type.String({ maxLength: 64, ...about("Who gets it: the `id` of an author.", "key:3") }),
+    }),
+    responses: { 200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND },
+    handle: async ({ caller, uuid, body }) => {
+      const to = await findAuthor(caller.accountId, body.to);
+      if (!to) throw fieldFault("to", "The selected to is invalid.");
+      const place = { accountId: caller.accountId, uuid, author: await authorOf(caller) };
+      return json(200, deskItem(await handover.assign(place, to)));
+    },
+  });
+}
+
+const TYPING = Type.Object({
+  typing: Type.Boolean(about("Whether somebody types now, or does no more.")),
+});
+const NOTED = Type.Object({ status: Type.Literal(true, about("Always true: it was shown.")) });
+
+/** Both sides show the other that they type; shown to who watches, and kept nowhere. */
+function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOptions): Route[] {
+  const summary = "Show that you type, or do no more";
+  const description = "Shown as `typing_started` and `typing_ended` to whoever watches the "
+    + "conversation, and kept nowhere. Say it again while it goes on: readers forget it.";
+  return [
+    keyRoute({
+      ...OF_CONVERSATION,
+      method: "POST",
+      path: "/user/conversations/{uuid}/typing",
+      summary,
+      description,
+      body: TYPING,
+      responses: { 200: { description: "It was shown", schema: NOTED }, 404: NOT_FOUND },
+      handle: async ({ caller, uuid, body }) => {
+        const author = await authorOf(caller);
+        await handover.typing({ accountId: caller.accountId, uuid, author }, body.typing);
+        return json(200, { status: true });
+      },
+    }),
+    publicRoute({
+      method: "POST",
+      path: "/conversations/{uuid}/typing",
+      tag: "Conversations",
+      summary,
+      description,
+      errorShape: "conversation",
+      notFound: "Conversation not found",
+      params: { uuid: Uuid("The conversation's `conversation_id`.") },
+      body: TYPING,
+      responses: {
+        200: { description: "It was shown", schema: NOTED }, 404: NOT_FOUND,
+        429: { description: "Too often" },
+      },
+      handle: async ({ uuid, body }) => {
+        const { accountId } = await conversations.get(uuid);
+        access.assertMayType(uuid);
+        await handover.typing({ accountId, uuid, author: null }, body.typing);
+        return json(200, { status: true });
+      },
+    }),
+  ];
 }
 
 function visitorAskRoute(options: DeskRouteOptions): Route {

@@ -4,7 +4,9 @@
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
-import type { Author, CommittedEvent, DeskActor, DeskReason } from "#events/events.ts";
+import {
+  conversationTopic, type Author, type CommittedEvent, type DeskActor, type DeskReason,
+} from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Desk, DeskMove } from "./desk.ts";
 import { keyReused, notFound } from "./outcomes.ts";
@@ -39,6 +41,10 @@ export interface Handover {
     message: Place & { text: string; idempotencyKey: string | null },
   ): Promise<{ message: Message; isRepeat: boolean }>;
   end(place: Place): Promise<void>;
+  /** Gives it to a person, whoever has it. */
+  assign(place: Place, to: Author): Promise<Desk>;
+  /** Shows whoever watches that somebody types, or does no more; kept nowhere. Null: the visitor. */
+  typing(place: Omit<Place, "author"> & { author: Author | null }, isTyping: boolean): Promise<void>;
   /** The switch from before there was a desk: off is with a person nobody has named. */
   setAi(place: Place, enabled: boolean): Promise<void>;
 }
@@ -118,6 +124,21 @@ export function createHandover(options: HandoverOptions): Handover {
         await store.end({ accountId, uuid, by: author, now: system.now() });
       if (!events) throw notFound();
       bus.publishCommitted(events);
+    },
+    assign: async (place, to) => {
+      await find(place.accountId, place.uuid);
+      await conversations.stop(place.uuid);
+      const desk = await move(
+        place, "assign", { by: operator(place.author), reason: "assigned", holder: to });
+      await conversations.stop(place.uuid);
+      return desk;
+    },
+    typing: async ({ accountId, uuid, author }, isTyping) => {
+      await find(accountId, uuid);
+      bus.publish(conversationTopic(uuid), {
+        kind: "passing", accountId, type: isTyping ? "typing_started" : "typing_ended",
+        members: { conversation_id: uuid, by: author ? operator(author) : { role: "visitor" } },
+      });
     },
     setAi: async (place, enabled) => {
       const { desk } = await find(place.accountId, place.uuid);

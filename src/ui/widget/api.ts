@@ -49,6 +49,7 @@ export interface Api {
   send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
   stop(conversation: string, turn: number | null): Promise<void>;
   askForPerson(conversation: string): Promise<void>;
+  typing(conversation: string): void;
   history(conversation: string): Promise<{ messages: Message[]; desk: Desk }>;
   streamOf(conversation: string): string;
 }
@@ -91,6 +92,9 @@ export function createApi(origin: string): Api {
     askForPerson: async (conversation) => {
       await ask(`${root}/${conversation}/request-human`, post({}));
     },
+    // Nobody minds where it does not arrive.
+    typing: (conversation) =>
+      void ask(`${root}/${conversation}/typing`, post({ typing: true })).catch(() => undefined),
     history: async (conversation) => {
       const { history, desk, desk_holder: holder } =
         await (await ask(`${root}/${conversation}`)).json() as {

@@ -13,6 +13,9 @@ function newKey(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** A person at the desk is shown that the visitor types this often. */
+const TYPING_PAUSE_MS = 4000;
+
 interface Kept extends State {
   keep(): void;
 }
@@ -43,6 +46,7 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
     talk: memory.load(),
     isOffline: false,
     unread: 0,
+    typingUntil: 0,
     call: noCall(),
     keep: () => memory.save(state.talk, !isBehind),
     set: (next: Talk) => {
@@ -62,6 +66,7 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
 function createActions(
   state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
 ): Omit<Actions, "call"> {
+  let nextTyping = 0;
   return {
     open: () => {
       state.unread = 0;
@@ -104,6 +109,11 @@ function createActions(
       void session.begin();
     },
     draft: (text) => {
+      const { conversation, desk } = state.talk;
+      if (desk === "person" && conversation !== null && Date.now() > nextTyping) {
+        nextTyping = Date.now() + TYPING_PAUSE_MS;
+        api.typing(conversation);
+      }
       state.talk = { ...state.talk, draft: text };
       state.keep();
     },

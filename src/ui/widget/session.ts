@@ -7,6 +7,8 @@ import { apply, FAILED, fromHistory, isStored, renewed, type Talk } from "./stor
 import { watch, type Frame } from "./stream.ts";
 
 const UNREACHED = "Your message could not be sent. Please check the connection.";
+/** Who types says so again while it goes on. */
+const TYPING_MS = 6000;
 const TOO_MANY = "The chat is busy just now. Please try again a little later.";
 
 /** The one place where the talk is kept; `set` stores and draws it. */
@@ -15,6 +17,8 @@ export interface State {
   isOffline: boolean;
   /** Messages that came while the panel was closed. */
   unread: number;
+  /** Until when the person was last known to type, by the page's clock. */
+  typingUntil: number;
   call: CallState;
   set(next: Talk): void;
 }
@@ -59,6 +63,12 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
     for (const frame of frames) next = apply(next, frame);
     if (!next.isOpen) {
       state.unread += frames.filter(({ message }) => message && message.role !== "user").length;
+    }
+    for (const { type, by, message } of frames) {
+      if (type === "typing_started" && by?.role === "operator") {
+        state.typingUntil = Date.now() + TYPING_MS;
+        setTimeout(() => state.set(state.talk), TYPING_MS);
+      } else if (type === "typing_ended" || message) state.typingUntil = 0;
     }
     state.set(next);
     if (frames.some(({ type }) => type === "stream_reset")) void reload(conversation);

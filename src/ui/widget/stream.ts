@@ -18,6 +18,7 @@ export interface Frame {
   message?: Message;
   desk?: Desk["desk"];
   holder?: { name: string } | null;
+  by?: { role: string };
 }
 
 interface WatchOptions {

@@ -28,6 +28,7 @@ interface Shown {
   talk: Talk;
   isOffline: boolean;
   unread: number;
+  typingUntil: number;
   call: CallState;
 }
 
@@ -182,10 +183,12 @@ function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
 }
 
 /** Who answers, or how to ask for a person. */
-function drawDesk({ answering, desk: bar, person }: Parts, { talk }: Shown, isHidden: boolean): void {
+function drawDesk(
+  { answering, desk: bar, person }: Parts, { talk, typingUntil }: Shown, isHidden: boolean,
+): void {
   const { desk = "assistant", person: name, settings } = talk;
   const text = desk === "waiting" ? "A person has been asked to join."
-    : name ? `${name} is answering.` : "";
+    : name ? `${name} is ${Date.now() < typingUntil ? "typing…" : "answering."}` : "";
   if (answering.textContent !== text) answering.textContent = text;
   person.hidden = desk !== "assistant" || settings?.person !== true;
   bar.hidden = isHidden || (text === "" && person.hidden);

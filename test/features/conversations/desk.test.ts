@@ -308,3 +308,42 @@ test("[DK11] an assistant's rules ask for a person: a word, functions that fail 
   assert.equal(await reasonOf(byFailure), "unanswered");
   model.script(null);
 });
+
+test("[DK16] who types is shown to who watches, both ways, and is kept nowhere", async () => {
+  const { ana, uuid } = await fresh();
+  await at(uuid, "take-over", ana);
+  const typed = framesUntil(`/conversations/${uuid}/stream`, null, ({ type }) => type === "typing_ended");
+  let isSeen = false;
+  void typed.then(() => (isSeen = true));
+  // Until the stream is there nobody sees it.
+  while (!isSeen) {
+    const visitor = await server.call(
+      "POST", `/conversations/${uuid}/typing`, { body: { typing: true } });
+    assert.deepEqual([visitor.status, visitor.body], [200, { status: true }]);
+    await at(uuid, "typing", ana, { typing: true });
+    await at(uuid, "typing", ana, { typing: false });
+  }
+  const frames = (await typed).filter(({ type }) => type.startsWith("typing_"));
+  assert.equal(frames.at(-1)?.id, undefined, "no part of the log");
+  assert.equal((frames.at(-1)?.by as { name: string }).name, "Ana");
+  const again = await framesUntil(`/conversations/${uuid}/stream`, null,
+    ({ type }) => type === "ai_toggled");
+  assert.ok(!again.some(({ type }) => type.startsWith("typing_")));
+  const stranger = await server.newAccount();
+  assert.equal((await at(uuid, "typing", stranger.key, { typing: true })).status, 404);
+});
+
+test("[DK17] a conversation is given to a person, whoever has it", async () => {
+  const { ana, ben, uuid } = await fresh();
+  const me = async (key: string) => (await server.call("GET", "/user/inbox", { key })).body.me;
+  await at(uuid, "take-over", ana);
+  const given = await at(uuid, "assign", ana, { to: (await me(ben)).id });
+  assert.deepEqual([given.body.desk, given.body.desk_holder.name, given.body.desk_reason],
+    ["person", "Ben", "assigned"]);
+  assert.equal((await at(uuid, "messages", ana, { message: "Still me" })).status, 409);
+  assert.equal((await at(uuid, "messages", ben, { message: "Ben now" })).status, 201);
+  const stranger = await server.newAccount();
+  for (const to of ["key:0", "nobody", (await me(stranger.key)).id as string]) {
+    assert.equal((await at(uuid, "assign", ana, { to })).status, 422);
+  }
+});

@@ -11,16 +11,21 @@ export interface Watch {
   /** When the stream was lost; null: what is shown is current. */
   lostAt: Date | null;
   error: unknown;
+  /** Until when the visitor was last known to type. */
+  typingUntil: number;
   /** Takes in what the server answered, ahead of its event. */
   receive(frame: Frame): void;
 }
 
+/** Who types says so again while it goes on. */
+const TYPING_MS = 6000;
 /** Frames come in bursts: they are drawn together. */
 const GATHER_MS = 30;
 
 export function useWatch(uuid: string): Watch {
   const api = useApi();
-  const [state, setState] = useState<Omit<Watch, "receive">>({ talk: null, lostAt: null, error: null });
+  const [state, setState] = useState<Omit<Watch, "receive">>(
+    { talk: null, lostAt: null, error: null, typingUntil: 0 });
   const waiting = useRef<Frame[]>([]);
   const receive = useCallback((frame: Frame) => setState((before) => ({
     ...before, talk: before.talk && applyFrames(before.talk, [frame]),
@@ -54,6 +59,12 @@ export function useWatch(uuid: string): Watch {
     };
     const follow = async (): Promise<void> => {
       for await (const frame of api.watchConversation(uuid, { after: "0", signal, onState })) {
+        if (frame.type.startsWith("typing_")) {
+          const isTyping = frame.type === "typing_started"
+            && (frame.by as { role?: string } | undefined)?.role === "visitor";
+          setState((before) => ({ ...before, typingUntil: isTyping ? Date.now() + TYPING_MS : 0 }));
+          continue;
+        }
         if (frame.type === MISSED.type) loadHistory().catch(fail);
         else waiting.current.push(frame);
         timer ??= setTimeout(draw, GATHER_MS);

@@ -13,6 +13,8 @@ import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
 import { SaveReply } from "./save-reply.tsx";
 
 const MESSAGE_CHARS_MAX = 2000;
+/** The visitor is shown this often that somebody types. */
+const TYPING_PAUSE_MS = 4000;
 
 const filled = (text: string, variables: Record<string, string>): string =>
   text.replaceAll(/\{\{\s*([^{}]+?)\s*\}\}/g, (whole, name: string) => variables[name] ?? whole);
@@ -36,6 +38,16 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
   const drafting = useWork((error) => toasts.fail(error));
   const draft = useDraft(uuid, row, talk);
   const canned = useData("canned-replies", () => unwrap(api.GET("/user/canned-replies")));
+  const typingAgainAt = useRef(0);
+  const type = (next: string): void => {
+    setText(next);
+    if (row.desk !== "person" || next === "" || Date.now() < typingAgainAt.current) return;
+    typingAgainAt.current = Date.now() + TYPING_PAUSE_MS;
+    // Nobody minds where it does not arrive.
+    api.POST("/user/conversations/{uuid}/typing", {
+      params: { path: { uuid } }, body: { typing: true },
+    }).catch(() => undefined);
+  };
   const send = (): void => sending.run(async () => {
     if (text.trim() === "") return;
     if (pending.current?.text !== text) pending.current = { key: newKey(), text };
@@ -62,7 +74,7 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
       }}
     >
       <TextArea
-        label="Your reply" value={text} onInput={setText} rows={3} maxLength={MESSAGE_CHARS_MAX}
+        label="Your reply" value={text} onInput={type} rows={3} maxLength={MESSAGE_CHARS_MAX}
         placeholder="Enter sends, Shift and Enter begins a line"
       />
       <div class="inbox-tools">

@@ -1,5 +1,6 @@
 // One conversation at the desk: what was said, who has it, and what a person does about it.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -33,6 +34,7 @@ export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
         )}
         {row && <Holder row={row} me={me} watch={watch} />}
         {talk ? <Messages items={talk.items} usages={[]} /> : <Skeleton lines={6} />}
+        <Typing until={watch.typingUntil} />
         {row && talk && <Composer uuid={uuid} row={row} talk={talk} isOthers={isOthers(row, me)} />}
       </Card>
       <div class="stack">
@@ -49,6 +51,11 @@ export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
       </div>
     </div>
   );
+}
+
+function Typing({ until }: { until: number }) {
+  const now = useNow(until > 0);
+  return <p class="soft inbox-typing" role="status">{now < until ? "The visitor is typing…" : ""}</p>;
 }
 
 const isOthers = ({ desk, desk_holder: holder }: Summary, me: Me | null): boolean =>

@@ -9,7 +9,7 @@ type Desk = NonNullable<Values["desk"]>;
 const FAILURES_MAX = 10;
 
 function Summary() {
-  const { desk } = useDraft().values;
+  const desk = useDraft().values.desk ?? {};
   const who = [
     ...desk.visitor_may_ask ? ["visitors"] : [], ...desk.assistant_may_ask ? ["the assistant"] : [],
     ...desk.words?.length ? ["words"] : [],
@@ -19,7 +19,8 @@ function Summary() {
 }
 
 function Body() {
-  const { values: { desk }, errors, set } = useDraft();
+  const { values, errors, set } = useDraft();
+  const desk = values.desk ?? {};
   const change = (changes: Partial<Desk>): void => set("desk", { ...desk, ...changes });
   return (
     <>
