@@ -25,7 +25,8 @@ const FACE = new RegExp(`^${FEATURES}[\\w-]+/(?:.*-)?(?:routes?|socket|wire)\\.t
 
 /** Shapes of requests, replies and sockets count as a port: there is nothing else in the file. */
 const PORTS = String.raw`edge/http/exchange\.ts$|providers/(?:.*/)?port\.ts$|providers/carriers/sip/trunks/trunk\.ts$`
-  + String.raw`|providers/speech/engines\.ts$|cluster/cluster\.ts$`;
+  + String.raw`|providers/speech/engines\.ts$|cluster/cluster\.ts$`
+  + String.raw`|files/(?:files|removals)\.ts$`;
 
 /** Room → what of src it may import, itself aside. The first that fits counts. */
 const ROOMS: [room: RegExp, may: RegExp][] = [
@@ -36,12 +37,13 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/edge\/http\//, /^src\/base\//],
   [/^src\/edge\/realtime\//, /^src\/(?:base|edge\/http)\//],
   [/^src\/cluster\//, /^src\/base\//],
+  [/^src\/files\//, /^src\/base\//],
   [/^src\/storage\/engines\//, /^src\/(?:base|storage|features|cluster)\//],
   [/^src\/storage\//, /^src\/(?:base|cluster|features)\/|^src\/storage\/engines\/sqlite\/database\.ts$/],
   [/^src\/features\/calls\/hosted\//, new RegExp(
     String.raw`^src/(?:base|engine|features|providers/carriers)/|^src/providers/speech/port\.ts$`
       + String.raw`|^src/edge/http/(?:exchange|route|errors|answers)\.ts$`)],
-  [FACE, /^src\/(?:base|edge|engine|features|providers)\//],
+  [FACE, /^src\/(?:base|edge|engine|features|providers)\/|^src\/files\/files\.ts$/],
   [/^src\/features\//, new RegExp(String.raw`^src/(?:base|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/gateways\//, new RegExp(String.raw`^src/(?:base|edge|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/client\//, /^$/],
@@ -91,6 +93,7 @@ test("[ST3] what is swapped as a whole is imported in its own place only", () =>
     pg: /^src\/storage\/engines\/postgres\//,
     "sqlite-vec": /^src\/storage\/engines\/sqlite\//,
     "uWebSockets.js": /^src\/edge\/http\/(server|response|socket)\.ts$/,
+    aws4fetch: /^src\/files\/s3\.ts$/,
     "prom-client": /^src\/base\/core\/metrics\.ts$/,
     "@nats-io/transport-node": /^src\/cluster\/wires\//,
     piscina: /^(src\/features\/tools\/threads|workers\/extractor)\.ts$/,

@@ -9,6 +9,7 @@ import { listeningOrigin } from "#http/origins.ts";
 import { createHttpServer } from "#http/server.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import type { Storage } from "#storage/storage.ts";
+import { openFiles } from "./files.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
@@ -37,10 +38,10 @@ export async function createApp(
   options: AppOptions, opening: Promise<Storage> = openConfigured(options.config, "thread"),
 ): Promise<App> {
   const { config, log, system } = options;
-  const [storage, hosted, wire] = await Promise.all([
-    opening, createHostedLines(options), openWire(options),
+  const [storage, hosted, places, wire] = await Promise.all([
+    opening, createHostedLines(options), openFiles(options), openWire(options),
   ]);
-  const features = createFeatures(options, storage, hosted);
+  const features = createFeatures(options, storage, places, hosted);
   await features.conversations.recover();
   const lateCalls = await features.calls.recover();
 
@@ -53,7 +54,9 @@ export async function createApp(
     newRequestId: () => system.uuid(),
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });
-  const parts: Parts = { ...options, storage, features, server, draining: () => isDraining };
+  const parts: Parts = {
+    ...options, storage, places, features, server, draining: () => isDraining,
+  };
   const mounted = mount(parts);
   const timers = startTimers(parts);
   const { events } = storage;
@@ -78,7 +81,7 @@ interface Timers {
 }
 
 /** Work that comes round by the clock, each kind of it once at a time. */
-function startTimers({ config, log, system, storage, features }: Parts): Timers {
+function startTimers({ config, log, system, storage, places, features }: Parts): Timers {
   const { accounts, calls, conversations, delivery, phoneNumbers } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
@@ -103,6 +106,8 @@ function startTimers({ config, log, system, storage, features }: Parts): Timers 
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     every(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
     every(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
+    every(LIMITS.filesRetryMs, "files that wait", () =>
+      Promise.all([features.recordings.retry(), places.removals.retry()])),
     // The command line may have written what is to be sent, or evaluated.
     every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
   ];
@@ -114,8 +119,12 @@ function startTimers({ config, log, system, storage, features }: Parts): Timers 
 
 /** Takes requests and calls, then up what an earlier process left. */
 async function start(
-  { config, log, features, server }: Parts, mounted: Mounted, lateCalls: number[],
+  { config, log, places, features, server }: Parts, mounted: Mounted, lateCalls: number[],
 ): Promise<Reached> {
+  // Before the first call: what is in scratch now belongs to none in progress.
+  for (const work of [features.recordings.takeUp(), places.takeAlong()]) {
+    work.catch((error: unknown) => log.error({ err: error }, "files of before are left as they are"));
+  }
   await features.assistants.sealKeys();
   const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
   const url = config.PARLEY_PUBLIC_URL
@@ -133,7 +142,7 @@ async function start(
 }
 
 async function stop(
-  { system, storage, features, server }: Parts, timers: Timers, notices: Notices,
+  { system, storage, places, features, server }: Parts, timers: Timers, notices: Notices,
 ): Promise<void> {
   server.stopListening();
   timers.cancel();
@@ -153,6 +162,6 @@ async function stop(
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
     features.phoneNumbers.close(), features.recordings.close(), timers.settled(), notices.close(),
   ]);
-  await features.modelCatalog.close();
+  await Promise.all([features.modelCatalog.close(), places.close()]);
   await storage.close();
 }

@@ -1,7 +1,6 @@
 // Composition root, the part about calls: speech engines, media thread, recordings, and what joins
 // them to the features below. Called by features.ts.
-import { mkdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
@@ -81,10 +80,7 @@ interface Voice {
 }
 
 export function createVoice(options: VoiceOptions): Voice {
-  const {
-    config, storage, speech, assistants, hosted, phoneNumbers, recordings, system, log,
-  } = options;
-  mkdirSync(recordings.folder, { recursive: true, mode: 0o700 });
+  const { config, storage, speech, assistants, hosted, phoneNumbers, system, log } = options;
   const { sipTrunks, routeInbound } = phoneNumbers;
   const { carrier: trunks } = sipTrunks;
   const lateness = createLateness(system);
@@ -164,9 +160,6 @@ function sipListenerOf(config: Config): SipListener | null {
     },
   };
 }
-
-export const recordingsFolder = (config: Config): string =>
-  join(config.PARLEY_DATA_DIR, "recordings");
 
 const vendorOf = (url: string | null, key: string | null, model: string): VendorConfig | null =>
   url === null ? null : { url, key, model };

@@ -26,9 +26,10 @@ import { createModelCatalog, type ModelCatalog, type ModelEntry } from "#provide
 import { whyRealtimeMissing } from "#providers/speech/engines.ts";
 import { createStreams, type Streams } from "#realtime/streams.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createCallRecords, createVoice, recordingsFolder, speechConfigOf } from "./calls.ts";
+import { createCallRecords, createVoice, speechConfigOf } from "./calls.ts";
 import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
+import type { FilePlaces } from "./files.ts";
 import type { HostedLines } from "./hosted-carriers.ts";
 import { createKnowledge } from "./knowledgebases.ts";
 import { createTelephony } from "./phone-numbers.ts";
@@ -46,7 +47,7 @@ export interface AppOptions {
 export type Features = ReturnType<typeof createFeatures>;
 
 /** What every feature stands on. */
-function createGround(options: AppOptions, storage: Storage) {
+function createGround(options: AppOptions, storage: Storage, places: FilePlaces) {
   const { config, models, log, system } = options;
   const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
   const catalogs = loadCatalogs(config.PARLEY_PLANS_FILE ?? undefined);
@@ -61,7 +62,7 @@ function createGround(options: AppOptions, storage: Storage) {
     system, log,
   });
   return {
-    config, log, system, storage, catalogs, modelCatalog, speech, secret,
+    config, log, system, storage, ...places, catalogs, modelCatalog, speech, secret,
     bus: createMemoryBus(),
     box: createSecretBox(secret, system),
     capabilities: createCapabilities({ speech, catalogs, modelCatalog, storage, system, log }),
@@ -69,8 +70,10 @@ function createGround(options: AppOptions, storage: Storage) {
 }
 
 /** Everything below the wire, each feature after those it is joined to. */
-export function createFeatures(options: AppOptions, storage: Storage, hosted: HostedLines) {
-  const ground = createGround(options, storage);
+export function createFeatures(
+  options: AppOptions, storage: Storage, places: FilePlaces, hosted: HostedLines,
+) {
+  const ground = createGround(options, storage, places);
   const { config, log, system, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
   const accounts = createAccounts({ store: storage.accounts, system, bus });
@@ -87,7 +90,6 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
   const calendars = createCalendars({ store: storage.calendars, system });
   const phoneNumbers = createTelephony(ground);
 
-  const { languagesOf } = catalogs;
   const resolveModel = (assistant: Assistant) => modelCatalog.resolve(modelIdOf(assistant));
   const sourcesOf = async (turn: TurnContext): Promise<FunctionSource[]> => [
     await tooling.toolFunctions(turn), retrieval.functionsOf(turn),
@@ -96,14 +98,13 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
   const resolveTurn: ResolveTurn = async (turn, question) => ({
     model: resolveModel(turn.assistant),
     functions: await sourcesOf(turn),
-    languages: languagesOf(turn.assistant),
+    languages: catalogs.languagesOf(turn.assistant),
     reference: question === null ? null : await retrieval.referenceFor(turn.assistant, question),
   });
   const conversations = createConversations({
     store: storage.conversations, bus, system, log, resolveTurn,
     findAssistant: (id) => assistants.findById(id),
-    limits: chatLimits(config),
-    observe: observeTurns(metrics),
+    limits: chatLimits(config), observe: observeTurns(metrics),
   });
   const handover = createHandover({
     store: storage.desk, conversations, bus, system,
@@ -113,15 +114,12 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
   const streams: Streams = createStreams({ bus, system, log });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
-  const recordings = createRecordings({
-    folder: recordingsFolder(config), secret: ground.secret,
-    format: config.PARLEY_RECORDING_FORMAT, system, log,
-  });
+  const recordings = recordingsOf(ground);
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
   const calls = createCallRecords({ ...ground, recordings, planOf });
   const voice = createVoice({
-    ...ground, assistants, calls, evaluate, hosted, phoneNumbers, recordings, languagesOf,
-    resolveTurn, sourcesOf,
+    ...ground, assistants, calls, evaluate, hosted, phoneNumbers, recordings,
+    resolveTurn, sourcesOf, languagesOf: catalogs.languagesOf,
     askInbound: delivery.askInbound,
     titlesOf: retrieval.titlesOf,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
@@ -145,6 +143,11 @@ export function createFeatures(options: AppOptions, storage: Storage, hosted: Ho
     conversations, handover, inbox, streams, calls, recordings, voice, ...campaigning, delivery,
   };
 }
+
+const recordingsOf = (ground: ReturnType<typeof createGround>) => createRecordings({
+  ...ground, folder: ground.scratch, format: ground.config.PARLEY_RECORDING_FORMAT,
+  isNamed: (file) => ground.storage.calls.hasRecording(file),
+});
 
 /** What settings of assistants name and must be there. */
 const referencesOf = (

@@ -1,7 +1,5 @@
-// Composition root, the part about knowledgebases: their folders, the process that reads documents,
+// Composition root, the part about knowledgebases: the process that reads documents,
 // the server that embeds them. Called by features.ts.
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { createExtractor } from "#features/knowledgebases/extraction.ts";
 import { createKnowledgebases } from "#features/knowledgebases/knowledgebases.ts";
 import { createDocumentProcessor } from "#features/knowledgebases/processing.ts";
@@ -12,8 +10,9 @@ import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { createOpenAiEmbedder } from "#providers/embeddings/openai-compatible.ts";
 import type { Storage } from "#storage/storage.ts";
+import type { FilePlaces } from "./files.ts";
 
-interface KnowledgeOptions {
+interface KnowledgeOptions extends Pick<FilePlaces, "files" | "removals" | "uploadsDir"> {
   config: Config;
   storage: Pick<Storage, "knowledgebases">;
   bus: EventBus;
@@ -28,12 +27,8 @@ function createEmbedder(config: Config) {
     : createOpenAiEmbedder({ url, key, model: config.PARLEY_EMBEDDINGS_MODEL });
 }
 
-export function createKnowledge({ config, storage, bus, system, log }: KnowledgeOptions) {
-  const filesDir = join(config.PARLEY_DATA_DIR, "documents");
-  const uploadsDir = join(config.PARLEY_DATA_DIR, "uploads");
-  // What was arriving when the last process ended belongs to nobody.
-  rmSync(uploadsDir, { recursive: true, force: true });
-  for (const folder of [filesDir, uploadsDir]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+export function createKnowledge(options: KnowledgeOptions) {
+  const { config, storage, files, removals, uploadsDir, bus, system, log } = options;
   const store = storage.knowledgebases;
   const { PARLEY_DOCUMENTS_MAX: documentsMax } = config;
   const embedder = createEmbedder(config);
@@ -41,11 +36,13 @@ export function createKnowledge({ config, storage, bus, system, log }: Knowledge
     log, system, documentsMax, allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
   });
   const processor = createDocumentProcessor({
-    store, extractor, embedder, filesDir, documentsMax, bus, system, log,
+    store, extractor, embedder, files, removals, folder: uploadsDir, documentsMax, bus, system, log,
   });
   const { enqueue, forget } = processor;
   return {
-    knowledgebases: createKnowledgebases({ store, filesDir, bus, system, enqueue, forget }),
+    knowledgebases: createKnowledgebases({
+      store, files, removals, bus, system, enqueue, forget,
+    }),
     processor,
     extractor,
     uploadsDir,

@@ -45,11 +45,13 @@ import { mountUi } from "#ui/pages.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";
 import type { AppOptions, Features } from "./features.ts";
+import type { FilePlaces } from "./files.ts";
 import { iceServersOf } from "./webrtc.ts";
 
 /** What is below the wire, and the server above it. */
 export interface Parts extends AppOptions {
   storage: Storage;
+  places: FilePlaces;
   features: Features;
   server: HttpServer;
   draining(): boolean;

@@ -1,7 +1,7 @@
 // What a backup is: one compressed tar of everything a data folder cannot do without: the database,
-// the generated secret, documents that are not read yet, recordings. Made while the server runs,
-// put back while it does not. A list of its contents is its last entry, so that an archive that was
-// cut off is known as such.
+// the generated secret, documents that are not read yet, recordings; the last two only where
+// PARLEY_FILES_URL names no other place. Made while the server runs, put back while it does not. A
+// list of its contents is its last entry, so that an archive that was cut off is known as such.
 import { createHmac } from "node:crypto";
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync,
@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
+import { KEPT, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
 import { findSecret } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
@@ -17,7 +18,10 @@ import {
   isRestoring, keptName, putInPlace, stageRestore,
 } from "#storage/engines/sqlite/restoring.ts";
 
-const FOLDERS = ["documents", "recordings"] as const;
+/** A recording goes from scratch to its place, so that it is looked for in this order. */
+const FOLDERS = [SCRATCH, ...KEPT] as const;
+/** Files that may grow while they are packed: recordings of calls in progress. */
+const GROWING = new RegExp(`^(?:${SCRATCH}|recordings)/`);
 const SECRET = "secret";
 const CONTENTS = "contents.json";
 const STAGING = ".staging-";
@@ -128,8 +132,7 @@ function readContents(folder: string): Contents {
   if (whole.format !== FORMAT) throw new Error("the backup was made by a newer program");
   for (const [file, size] of Object.entries(whole.files)) {
     const found = join(folder, file);
-    // A recording of a call in progress may have grown while it was packed.
-    if (!existsSync(found) || (lstatSync(found).size !== size && !file.startsWith("recordings/"))) {
+    if (!existsSync(found) || (lstatSync(found).size !== size && !GROWING.test(file))) {
       throw new Error(`the backup is not whole: ${file} is missing or cut off`);
     }
   }

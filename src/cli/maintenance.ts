@@ -1,7 +1,10 @@
 // ledger, backup, restore, doctor and openapi commands of the `parley` program.
-import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import {
+  existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openPlace, SCRATCH } from "#app/files.ts";
 import { readConfig, type Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
@@ -46,9 +49,13 @@ const backup: Command = {
     const note = holdsSecret
       ? " It holds the secret: keep it as safe."
       : " The secret is not in it: keep PARLEY_SECRET, which it needs.";
+    const elsewhere = placeElsewhere(config);
+    const more = elsewhere === null
+      ? ""
+      : ` Recordings and unread documents are not in it: they are in ${elsewhere}.`;
     return {
-      value: { file, files, holds_secret: holdsSecret },
-      text: `backed up to ${file}: ${files} files.${note}`,
+      value: { file, files, holds_secret: holdsSecret, files_elsewhere: elsewhere },
+      text: `backed up to ${file}: ${files} files.${note}${more}`,
     };
   },
 };
@@ -87,6 +94,43 @@ interface Finding {
   ok: boolean;
   detail: string;
 }
+
+/** Where PARLEY_FILES_URL has recordings and documents; null: in the data folder. */
+function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
+  if (place === null) return null;
+  return place.kind === "folder" ? place.root : `${place.endpoint}/${place.path}`;
+}
+
+/** Puts, reads and removes a file, as the server does. */
+async function examineFiles(config: Config): Promise<Finding> {
+  const check = "files";
+  const dataDir = config.PARLEY_DATA_DIR;
+  const waiting = readdirSafely(join(dataDir, SCRATCH)).length;
+  const note = waiting === 0 ? "" : `; ${waiting} of calls in progress or waiting in the data folder`;
+  const place = placeElsewhere(config);
+  if (place === null) return { check, ok: true, detail: `in the data folder${note}` };
+  const system = createSystem();
+  const files = await openPlace({ config, system, log: createLogger("silent") });
+  const name = `doctor/${system.uuid()}`;
+  const folder = mkdtempSync(join(tmpdir(), "parley-doctor-"));
+  try {
+    if (await files.read(name)) throw new Error("a file is there that nobody has put");
+    writeFileSync(join(folder, "probe"), name);
+    await files.put(name, join(folder, "probe"));
+    const found = await files.fetch(name, join(folder, "back"));
+    await files.remove(name);
+    if (!found) throw new Error("a file that was put is not there");
+    return { check, ok: true, detail: `${place} takes and gives files${note}` };
+  } catch (error) {
+    const { message, cause } = error as Error;
+    return { check, ok: false, detail: `${place}: ${cause instanceof Error ? cause.message : message}${note}` };
+  } finally {
+    await files.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const readdirSafely = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
 
 async function examineData(config: Config): Promise<Finding[]> {
   const dataDir = config.PARLEY_DATA_DIR;
@@ -155,6 +199,7 @@ const doctor: Command = {
     const findings: Finding[] = [
       { check: "node", ok: true, detail: process.version },
       ...await examineData(config),
+      await examineFiles(config),
       {
         check: "model catalog",
         ok: models.kind === "ok",

@@ -219,13 +219,16 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
 
 function createCallSweeps(
   reader: Reader, writer: Writer,
-): Pick<CallStore, "beat" | "recover" | "expireRecordings"> {
+): Pick<CallStore, "beat" | "recover" | "hasRecording" | "expireRecordings"> {
   const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls WHERE ${IS_UNFINISHED} ORDER BY 1`);
   const expired = reader.prepare<object, { accountId: number; file: string }>(`
     SELECT account_id AS "accountId", recording_file AS file FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
+  const recorded = reader.prepare<{ file: string }, object>(`
+    SELECT id FROM calls WHERE recording_file = @file AND recording_file IS NOT NULL`);
   return {
+    hasRecording: async (file) => await recorded.get({ file }) !== undefined,
     beat: async ({ calls, now }) => {
       await perAccount(calls, (accountId, own) =>
         writer.write("calls.beat", { accountId, callIds: own.map(({ id }) => id), now }));

@@ -8,6 +8,7 @@ import { loadModels } from "#app/models.ts";
 import { readConfig } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { createFeatures } from "#app/features.ts";
+import { openFiles } from "#app/files.ts";
 import { WEEKDAYS } from "#features/calendar/slots.ts";
 import { readPhoneNumber } from "#features/leads/phone.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
@@ -59,8 +60,8 @@ export async function createWorld(options: WorldOptions) {
   const models = loadModels(outcome.config);
   if (models.kind === "invalid") throw new Error(models.problems.join("; "));
   const storage = await openStorage(dataDir, "inline");
-  const features = createFeatures(
-    { config: outcome.config, models: models.entries, system, ...OPTIONS }, storage, new Map());
+  const parts = { config: outcome.config, models: models.entries, system, ...OPTIONS };
+  const features = createFeatures(parts, storage, await openFiles(parts), new Map());
   const { calls, bus, assistants, accounts } = features;
   const { id: accountId } = await accounts.create("Sim", "sim@example.org");
   if (options.balanceMicros) await accounts.credit(accountId, options.balanceMicros);

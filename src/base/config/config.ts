@@ -2,6 +2,7 @@
 // a secret may come from a file named by `<NAME>_FILE`. The settings are in settings.ts.
 import { readFileSync } from "node:fs";
 import type { Setting } from "./setting.ts";
+import { contradictions } from "./contradictions.ts";
 import { SETTINGS, TOGETHER } from "./settings.ts";
 import { problem } from "./values.ts";
 
@@ -85,6 +86,7 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
     if (isSet === 0 || isSet === names.length) continue;
     problems.push(`${names.slice(0, -1).join(", ")} and ${names.at(-1) ?? ""} must be set together`);
   }
+  problems.push(...contradictions(values));
   const warnings = Object.keys(environment)
     .filter((name) => name.startsWith("PARLEY_") && !known.has(name))
     .map((name) => {

@@ -6,6 +6,7 @@ import {
   plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
+import { FILE_SETTINGS } from "./files.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
@@ -22,6 +23,10 @@ export const SETTINGS = {
   }),
   PARLEY_PUBLIC_URL: setting<string | null>({
     default: null, description: "URL under which people reach the server, when a proxy stands before it",
+    parse: url,
+  }),
+  PARLEY_NODE_URL: setting<string | null>({
+    default: null, description: "URL under which this node alone is reached, for what carriers bring to a call of its own; absent: PARLEY_PUBLIC_URL",
     parse: url,
   }),
   PARLEY_TRUSTED_PROXIES: setting<string[]>({
@@ -54,6 +59,7 @@ export const SETTINGS = {
     default: "parley", description: "Name of the nodes that belong together, where a NATS server serves others too",
     parse: plainName,
   }),
+  ...FILE_SETTINGS,
   PARLEY_SECRET: setting<string | null>({
     default: null, description: "Key for secrets at rest; generated into the data folder when absent",
     parse: secret, secret: true,
@@ -412,6 +418,7 @@ export const SETTINGS = {
 export const TOGETHER: (keyof typeof SETTINGS)[][] = [
   ["PARLEY_AZURE_KEY", "PARLEY_AZURE_REGION"],
   ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
+  ["PARLEY_S3_ACCESS_KEY", "PARLEY_S3_SECRET_KEY"],
   ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],
   ["PARLEY_TELNYX_API_KEY", "PARLEY_TELNYX_PUBLIC_KEY", "PARLEY_TELNYX_CONNECTION_ID"],
   ["PARLEY_PLIVO_AUTH_ID", "PARLEY_PLIVO_AUTH_TOKEN"],

@@ -150,6 +150,10 @@ export const LIMITS = {
   givenWordsPerSecondMax: 20,
   recordingLinkMs: 24 * 60 * MINUTE_MS,
   recordingSliceBytesMax: 1024 * 1024,
+  /** Until a call is finished though its recording still waits for where files lie. */
+  recordingPutMs: 60 * SECOND_MS,
+  /** Between two tries to put, remove or read what could not be. */
+  filesRetryMs: 30 * SECOND_MS,
   evaluationMs: 60 * SECOND_MS,
   evaluationAttemptsMax: 3,
   /** Conversations evaluated at the same time. */

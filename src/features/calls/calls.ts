@@ -8,6 +8,7 @@ import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, callTopic } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
+import type { Recordings } from "./recordings.ts";
 import type { CallStatus } from "./status.ts";
 import type {
   AnsweredBy, Call, CallFilter, CallRef, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
@@ -23,7 +24,7 @@ interface CallsOptions {
   priceMicrosPerMinute: Micros;
   /** What bounds calls to telephones, of every account. */
   dialling: DialRules;
-  recordings: { remove(file: string): Promise<void>; repair(file: string): Promise<boolean> };
+  recordings: Pick<Recordings, "mend" | "remove">;
 }
 
 interface NewCallArgs {
@@ -150,15 +151,11 @@ export function createCalls(options: CallsOptions) {
     /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */
     whyBarred: (to: string): string | null =>
       to.startsWith("+") ? barredReason(to, options.dialling.countries) : null,
-    change: async (
-      call: CallRef,
-      to: CallStatus,
-      known: {
-        answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
-        recordingFile?: string | null; hearing?: Hearing; warnings?: readonly Warning[];
-        carrierMicrosPerMinute?: Micros;
-      },
-    ): Promise<void> => {
+    change: async (call: CallRef, to: CallStatus, known: {
+      answeredBy?: AnsweredBy; reason?: EndReason; failureReason?: string | null;
+      recordingFile?: string | null; hearing?: Hearing; warnings?: readonly Warning[];
+      carrierMicrosPerMinute?: Micros;
+    }): Promise<void> => {
       bus.publishCommitted(await store.change({ ...named(call), to, ...known, now: system.now() }));
     },
     addTranscript: async (call: CallRef, entry: Omit<TranscriptEntry, "number">): Promise<void> => {
@@ -192,7 +189,7 @@ export function createCalls(options: CallsOptions) {
     /** Closes what a dead process left; the calls returned still need their evaluation. */
     recover: async (): Promise<number[]> => {
       const { events, unfinished, cut } = await store.recover({ now: system.now() });
-      for (const file of cut) await recordings.repair(file);
+      await Promise.all(cut.map(recordings.mend));
       bus.publishCommitted(events);
       return unfinished;
     },
@@ -204,7 +201,7 @@ export function createCalls(options: CallsOptions) {
       }
       if (outcome.kind === "live") throw new Fault(409, "The call has not ended yet.");
       bus.publishCommitted(outcome.events);
-      if (outcome.recordingFile !== null) await recordings.remove(outcome.recordingFile);
+      if (outcome.recordingFile) await recordings.remove(outcome.recordingFile);
     },
     /** Removes recordings past their retention; resolves to how many. */
     expireRecordings: async (before: number, rows: number): Promise<number> => {

@@ -97,7 +97,7 @@ export async function conclude(
     quality: quality ?? call.face?.quality?.() ?? null, ...lost,
   });
   if (finalStatus !== "failed") return finish(options, call.id);
-  if (isRecorded && call.recordingFile !== null) recordings.compress(call.recordingFile);
+  if (isRecorded && call.recordingFile !== null) await recordings.keep(call.recordingFile);
 }
 
 /** A recording the media thread could not close may have sound all the same. */
@@ -110,16 +110,20 @@ function hasRecording(
 
 /** The work after the call; what fails is noted, the call is finished all the same. */
 export async function finish(
-  { calls, findAssistant, evaluate, recordings }: CallingOptions,
+  { calls, findAssistant, evaluate, recordings, system }: CallingOptions,
   callId: number,
 ): Promise<void> {
   const call = await calls.findById(callId);
   if (!call) return;
-  if (call.recordingFile !== null) recordings.compress(call.recordingFile);
+  // Whoever hears that the call is over can hear it, at any node.
+  const kept = call.recordingFile !== null && Promise.race([
+    recordings.keep(call.recordingFile), wait(system, LIMITS.recordingPutMs),
+  ]);
   const assistant = await findAssistant(call.accountId, call.assistantId);
   const { values, error } = assistant
     ? await evaluate(assistant, await calls.transcript(callId))
     : { values: {}, error: "The assistant was deleted." };
+  await kept;
   await calls.finish(call, { evaluation: values, evaluationError: error });
 }
 

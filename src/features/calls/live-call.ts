@@ -48,7 +48,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   /** What the carrier charges for a minute; 0: not known. */
   carrierRateOf(leg: CarrierLeg): Micros;
   evaluate: Evaluate;
-  recordings: Pick<Recordings, "compress" | "folder" | "repair">;
+  recordings: Pick<Recordings, "folder" | "keep" | "repair">;
   /** A reply was begun ahead of its time: heard, or dropped with so many tokens of the model's. */
   observeEager(outcome: "heard" | "dropped", tokens: number): void;
   system: System;

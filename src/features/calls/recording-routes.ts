@@ -1,14 +1,15 @@
 // Plays recordings to whoever has a link: the whole, or the ranges players ask for.
-import { createReadStream } from "node:fs";
-import { open, stat } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
+import type { ByteRange } from "#files/files.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { Uuid } from "#http/answers.ts";
 import type { ByteStream, Reply } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
-import type { Recordings } from "./recordings.ts";
+import type { Recordings, Sound } from "./recordings.ts";
 
 const SOUND = {
   schema: Type.String(
@@ -17,7 +18,7 @@ const SOUND = {
   otherContentType: "audio/ogg",
 };
 
-export function recordingRoutes(recordings: Pick<Recordings, "find">): Route[] {
+export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
   return [publicRoute({
     tag: "Calls",
     errorShape: "message",
@@ -44,65 +45,54 @@ export function recordingRoutes(recordings: Pick<Recordings, "find">): Route[] {
       416: { description: "The range is past the end", ...SOUND },
     },
     handle: async ({ uuid, query, http }) => {
-      const found = await recordings.find(uuid, query);
+      const asked = rangeIn(http.headers.range);
+      const found = await recordings.read(uuid, query, asked ?? undefined);
       if (!found) throw new Fault(404, "Recording not found");
-      return serve(found, http.headers.range);
+      return serve(found, asked);
     },
   })];
 }
 
+/** What players that seek get at once: the range, or its beginning. Null: they want the whole. */
+function rangeIn(header: string | undefined): ByteRange | null {
+  const [, from, to] = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(header ?? "") ?? [];
+  if (from === undefined) return null;
+  const first = Number(from);
+  const most = first + LIMITS.recordingSliceBytesMax - 1;
+  return { first, last: Math.min(Number(to ?? most), most) };
+}
+
 /** A slice with its length for players that seek, the whole in pieces for everybody else. */
-async function serve(
-  { path, contentType }: NonNullable<Awaited<ReturnType<Recordings["find"]>>>,
-  range: string | undefined,
-): Promise<Reply> {
-  const bytes = await stat(path).then(({ size }) => size, () => {
-    throw new Fault(404, "Recording not found");
-  });
+async function serve({ bytes, body, contentType }: Sound, asked: ByteRange | null): Promise<Reply> {
   const headers = { "Accept-Ranges": "bytes", "Cache-Control": "private, no-store" };
-  const asked = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(range ?? "");
-  if (!asked && bytes > LIMITS.recordingSliceBytesMax) {
-    return {
-      status: 200, headers, contentType, stream: (stream) => pour(path, stream),
-    };
+  if (!asked) {
+    return bytes > LIMITS.recordingSliceBytesMax
+      ? { status: 200, headers, contentType, stream: (stream) => pour(body, stream) }
+      : { status: 200, headers, contentType, content: await buffer(body) };
   }
-  const first = Number(asked?.[1] ?? 0);
-  const last = Math.min(
-    Number(asked?.[2] ?? bytes - 1), bytes - 1, first + LIMITS.recordingSliceBytesMax - 1);
+  const { first } = asked;
+  const last = Math.min(asked.last, bytes - 1);
   if (first > last) {
+    body.destroy();
     return {
       status: 416, headers: { "Content-Range": `bytes */${bytes}` }, contentType, content: "",
     };
   }
-  const content = await slice(path, first, last - first + 1);
-  return asked
-    ? {
-        status: 206,
-        headers: { ...headers, "Content-Range": `bytes ${first}-${last}/${bytes}` },
-        contentType,
-        content,
-      }
-    : { status: 200, headers, contentType, content };
+  return {
+    status: 206,
+    headers: { ...headers, "Content-Range": `bytes ${first}-${last}/${bytes}` },
+    contentType,
+    content: await buffer(body),
+  };
 }
 
-async function slice(path: string, position: number, length: number): Promise<Buffer> {
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await file.close();
-  }
-}
-
-function pour(path: string, stream: ByteStream): void {
-  const file = createReadStream(path, { highWaterMark: LIMITS.socketBufferBytesMax });
-  file.on("data", (chunk) => {
-    if (!stream.write(chunk)) file.pause();
+function pour(body: Readable, stream: ByteStream): void {
+  body.on("data", (chunk: Buffer) => {
+    if (!stream.write(chunk)) body.pause();
   });
-  file.on("end", () => stream.end());
+  body.on("end", () => stream.end());
   // The head is out: only a broken connection can say that the rest is missing.
-  file.on("error", () => stream.abort());
-  stream.onDrain(() => file.resume());
-  stream.onClose(() => file.destroy());
+  body.on("error", () => stream.abort());
+  stream.onDrain(() => body.resume());
+  stream.onClose(() => body.destroy());
 }

@@ -1,129 +1,189 @@
-// Recordings on disk: links that are signed and expire, and what is done to the files. The media
-// thread writes them as WAV, one per call, named by a uuid; where Opus is wanted, a thread makes it
-// of them after the call. recording-routes.ts plays them.
+// Recordings: links that are signed and expire, and what becomes of the files. The media thread
+// writes them as WAV, one per call, named by a uuid, into this server's scratch folder; after the
+// call they go where all nodes reach them, as Opus where that is wanted, and until then they are
+// played from scratch. recording-routes.ts plays them.
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { access, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { Worker } from "node:worker_threads";
+import { basename, join } from "node:path";
 import { repairWav } from "#audio/wav.ts";
+import type { ByteRange, FileContent, Files } from "#files/files.ts";
+import type { Removals } from "#files/removals.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import { workerFile } from "#core/program.ts";
 import type { System } from "#core/system.ts";
+import { createCompressor } from "./compression.ts";
 import type { Call } from "./records.ts";
 
 export interface Recordings {
+  /** Where the media thread writes. */
   readonly folder: string;
   /** A link that works for `recordingLinkMs`; `apiUrl`: the API as its reader reaches it. */
   linkOf(file: string, apiUrl: string): string;
   /** The link of a call's recording; null: there is none, or not yet. */
   urlOf(call: Pick<Call, "recordingFile" | "endedAt">, apiUrl: string): string | null;
-  /** After a crash. False: nothing was recorded, and the file is gone. */
+  /** One that could not be closed. False: nothing was recorded, and the file is gone. */
   repair(file: string): Promise<boolean>;
-  /** Absent files are no error. */
+  /** The same after a crash, wherever it is; `takeUp` puts it in its place. Never rejects. */
+  mend(file: string): Promise<void>;
+  /**
+   * After a call: puts it where every node reads it. Resolves once that is done or has failed, and
+   * never rejects: one that failed waits in scratch for `retry`.
+   */
+  keep(file: string): Promise<void>;
+  /** Keeps what an earlier process left in scratch; before the first call. */
+  takeUp(): Promise<void>;
+  retry(): Promise<void>;
+  /** Absent files are no error; never rejects. */
   remove(file: string): Promise<void>;
-  /** After a call: makes Opus of the WAV where that is wanted, one after the other. */
-  compress(file: string): void;
-  /** Where the sound of a link is; null: the link is not good, or the sound is gone. */
-  find(uuid: string, link: { expires: string; signature: string }): Promise<RecordingFile | null>;
+  /** The sound of a link; null: the link is not good, or the sound is gone. */
+  read(
+    uuid: string, link: { expires: string; signature: string }, range?: ByteRange,
+  ): Promise<Sound | null>;
   /** Gives up what is being compressed: its WAV is still there. */
   close(): Promise<void>;
 }
 
-interface RecordingFile {
-  path: string;
+export interface Sound extends FileContent {
   contentType: "audio/wav" | "audio/ogg";
 }
 
-export interface CompressionTask {
-  /** A WAV, removed once `to` is whole. */
-  from: string;
-  to: string;
-}
-
 interface RecordingOptions {
+  files: Files;
+  /** The data folder, as files. */
+  local: Pick<Files, "read">;
+  /** The scratch folder in it. */
   folder: string;
+  removals: Pick<Removals, "remove">;
   secret: string;
   format: "wav" | "opus";
+  /** False: no call has this recording any more. */
+  isNamed(file: string): Promise<boolean>;
   system: System;
   log: Logger;
 }
 
-const COMPRESSOR = workerFile("compress-recording");
 const SUFFIX = ".wav";
-const KINDS = [[".ogg", "audio/ogg"], [SUFFIX, "audio/wav"]] as const;
+const KINDS = [[SUFFIX, "audio/wav"], [".ogg", "audio/ogg"]] as const;
 
-export function createRecordings(
-  { folder, secret, format, system, log }: RecordingOptions,
-): Recordings {
-  const compressor = createCompressor(log);
+const nameOf = (file: string): string => `recordings/${file}`;
+const opusOf = (file: string): string => `${file.slice(0, -SUFFIX.length)}.ogg`;
+const isThere = (path: string): Promise<boolean> => access(path).then(() => true, () => false);
+
+function createLinks({ secret, system }: RecordingOptions) {
   const sign = (uuid: string, expires: string): Buffer =>
     createHmac("sha256", secret).update(`recording:${uuid}:${expires}`).digest();
-  const isSigned = (uuid: string, expires: string, signature: string): boolean => {
-    const given = Buffer.from(signature, "base64url");
-    const right = sign(uuid, expires);
-    return given.length === right.length && timingSafeEqual(given, right)
-      && Number(expires) * 1_000_000 > system.now();
+  return {
+    isSigned: (uuid: string, expires: string, signature: string): boolean => {
+      const given = Buffer.from(signature, "base64url");
+      const right = sign(uuid, expires);
+      return given.length === right.length && timingSafeEqual(given, right)
+        && Number(expires) * 1_000_000 > system.now();
+    },
+    linkOf: (file: string, apiUrl: string): string => {
+      const uuid = file.slice(0, -SUFFIX.length);
+      const expires = String(Math.floor(system.now() / 1_000_000 + LIMITS.recordingLinkMs / 1000));
+      const signature = sign(uuid, expires).toString("base64url");
+      return `${apiUrl}/recordings/${uuid}?expires=${expires}&signature=${signature}`;
+    },
   };
-  const linkOf = (file: string, apiUrl: string): string => {
-    const uuid = file.slice(0, -SUFFIX.length);
-    const expires = String(Math.floor(system.now() / 1_000_000 + LIMITS.recordingLinkMs / 1000));
-    const signature = sign(uuid, expires).toString("base64url");
-    return `${apiUrl}/recordings/${uuid}?expires=${expires}&signature=${signature}`;
+}
+
+/** Moves finished recordings from scratch to their place. */
+function createKeeper(options: RecordingOptions) {
+  const { files, folder, removals, format, isNamed, log } = options;
+  const waiting = new Set<string>();
+  const put = async (file: string, kept = file): Promise<void> => {
+    await files.put(nameOf(kept), join(folder, kept));
+    // A call may be deleted anywhere while its recording is under way or waits.
+    if (!await isNamed(file)) await removals.remove(nameOf(kept));
+  };
+  const leave = async (file: string): Promise<void> => {
+    for (const name of [`${opusOf(file)}.part`, opusOf(file), file]) {
+      await rm(join(folder, name), { force: true });
+    }
+  };
+  const attempt = async (file: string, work: () => Promise<void>): Promise<void> => {
+    waiting.delete(file);
+    try {
+      await work();
+    } catch (error) {
+      if (!await isThere(join(folder, file))) return;
+      waiting.add(file);
+      log.warn({ err: error, recording: file }, "a recording waits in the data folder");
+    }
+  };
+  const compressor = createCompressor(log, (file) => attempt(file, async () => {
+    // The thread has failed, or the call was deleted meanwhile.
+    if (!await isThere(join(folder, opusOf(file)))) return;
+    await put(file, opusOf(file));
+    await files.remove(nameOf(file));
+    await leave(file);
+  }));
+  const keep = (file: string): Promise<void> => attempt(file, async () => {
+    const path = join(folder, file);
+    const isHere = await isThere(path);
+    if (isHere) await put(file);
+    if (format === "wav") return leave(file);
+    // What has its place already may still be compressed.
+    if (isHere || await files.fetch(nameOf(file), path)) {
+      compressor.add(file, { from: path, to: join(folder, opusOf(file)) });
+    }
+  });
+  return { keep, leave, waiting, close: compressor.close };
+}
+
+export function createRecordings(options: RecordingOptions): Recordings {
+  const { files, local, folder, removals, format, log } = options;
+  const { isSigned, linkOf } = createLinks(options);
+  const keeper = createKeeper(options);
+  const kinds = format === "wav" ? KINDS : KINDS.toReversed();
+  const repair = async (file: string): Promise<boolean> => {
+    const hasSound = await repairWav(join(folder, file));
+    if (!hasSound) await keeper.leave(file);
+    return hasSound;
   };
   return {
     folder,
     linkOf,
     urlOf: ({ recordingFile, endedAt }, apiUrl) =>
       (recordingFile === null || endedAt === null ? null : linkOf(recordingFile, apiUrl)),
-    repair: async (file) => {
-      const hasSound = await repairWav(join(folder, file));
-      if (!hasSound) await rm(join(folder, file), { force: true });
-      return hasSound;
+    repair,
+    mend: async (file) => {
+      try {
+        const path = join(folder, file);
+        if (await isThere(path) || await files.fetch(nameOf(file), path)) await repair(file);
+      } catch (error) {
+        log.warn({ err: error, recording: file }, "a recording that was cut is not repaired");
+      }
+    },
+    keep: keeper.keep,
+    takeUp: async () => {
+      // Read at once: what comes later is of calls in progress.
+      const left = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
+      for (const file of left) if (await repair(file)) await keeper.keep(file);
+    },
+    retry: async () => {
+      for (const file of [...keeper.waiting]) {
+        await keeper.keep(file);
+        // Nobody is there yet: the others would wait as long for the same.
+        if (keeper.waiting.has(file)) return;
+      }
     },
     remove: async (file) => {
-      const path = join(folder, file.slice(0, -SUFFIX.length));
-      for (const suffix of [SUFFIX, ".ogg", ".ogg.part"]) await rm(path + suffix, { force: true });
+      await keeper.leave(file);
+      for (const one of [file, opusOf(file)]) await removals.remove(nameOf(one));
     },
-    compress: (file) => {
-      const path = join(folder, file);
-      if (format === "opus") compressor.add({ from: path, to: `${path.slice(0, -SUFFIX.length)}.ogg` });
-    },
-    find: async (uuid, { expires, signature }) => {
+    read: async (uuid, { expires, signature }, range) => {
       if (!isSigned(uuid, expires, signature)) return null;
-      for (const [suffix, contentType] of KINDS) {
-        const path = join(folder, uuid + suffix);
-        if (await access(path).then(() => true, () => false)) return { path, contentType };
+      const here = await local.read(`${basename(folder)}/${uuid}${SUFFIX}`, range);
+      if (here) return { ...here, contentType: "audio/wav" };
+      for (const [suffix, contentType] of kinds) {
+        const found = await files.read(nameOf(uuid + suffix), range);
+        if (found) return { ...found, contentType };
       }
       return null;
     },
-    close: compressor.close,
-  };
-}
-
-/** One at a time: nobody waits for it. */
-function createCompressor(log: Logger) {
-  const waiting: CompressionTask[] = [];
-  let running: Worker | null = null;
-  const next = (): void => {
-    const task = waiting.shift();
-    if (!task) return;
-    running = new Worker(COMPRESSOR, { workerData: task });
-    running.unref();
-    running.on("error", (error) => log.error({ err: error }, "a recording could not be compressed"));
-    running.on("exit", () => {
-      running = null;
-      next();
-    });
-  };
-  return {
-    add: (task: CompressionTask): void => {
-      waiting.push(task);
-      if (!running) next();
-    },
-    close: async (): Promise<void> => {
-      waiting.length = 0;
-      await running?.terminate();
-    },
+    close: keeper.close,
   };
 }

@@ -254,6 +254,8 @@ export interface CallStore {
    * `cut`: files of recordings that were not closed.
    */
   recover(args: { now: Instant }): Promise<RecoveredCalls>;
+  /** False: no call has this recording, or has it any more. */
+  hasRecording(file: string): Promise<boolean>;
   /** Record, transcript and what its events said go; its ledger entry stays. */
   delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;
   /** Recordings older than `before`: their files' names, forgotten by the records. */

@@ -1,7 +1,8 @@
 // Knowledgebases and their documents: records, store port, what can be done with them. Reading a
 // document is in processing.ts, finding something again in retrieval.ts.
-import { rename } from "node:fs/promises";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
+import type { Files } from "#files/files.ts";
+import type { Removals } from "#files/removals.ts";
 import { Fault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -27,8 +28,10 @@ export interface Knowledgebase {
   updatedAt: Instant;
 }
 
-/** `file`: its name in the upload folder. */
+/** `file`: named by it among the files, until it is read. */
 export type DocumentSource = { file: string } | { urls: string[]; follow: number };
+
+export const fileNameOf = (file: string): string => `documents/${file}`;
 
 export interface Document {
   id: number;
@@ -153,7 +156,7 @@ export interface Knowledgebases {
   remove(accountId: number, id: number): Promise<void>;
   get(accountId: number, id: number): Promise<Knowledgebase>;
   list(accountId: number): Promise<Knowledgebase[]>;
-  /** `upload`: where the file was put; it is moved away from there. */
+  /** `upload`: where the file was put; it is moved away from there, or Fault 503 thrown. */
   createDocument(args: Naming & {
     accountId: number;
     knowledgebaseId: number;
@@ -176,7 +179,8 @@ export const documentNotFound = (): Fault => new Fault(404, "Document not found.
 interface KnowledgebasesOptions {
   store: KnowledgebaseStore;
   /** Where files wait to be read. */
-  filesDir: string;
+  files: Pick<Files, "put">;
+  removals: Pick<Removals, "remove">;
   bus: EventBus;
   system: System;
   /** A document waits to be read. */
@@ -238,18 +242,20 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
 }
 
 async function createDocument(
-  { store, filesDir, bus, system, enqueue }: KnowledgebasesOptions,
+  { store, files, removals, bus, system, enqueue }: KnowledgebasesOptions,
   args: Parameters<Knowledgebases["createDocument"]>[0],
 ): Promise<Document> {
   let source: DocumentSource;
   if ("upload" in args.source) {
     const file = system.uuid();
-    await rename(args.source.upload, join(filesDir, file));
+    await files.put(fileNameOf(file), args.source.upload);
+    await rm(args.source.upload, { force: true });
     source = { file };
   } else source = args.source;
   const outcome = await store.createDocument({
     ...args, source, documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
   });
+  if (outcome.kind !== "created" && "file" in source) await removals.remove(fileNameOf(source.file));
   if (outcome.kind === "not_found") throw knowledgebaseNotFound();
   if (outcome.kind === "too_many") {
     throw new Fault(422, `A knowledgebase holds ${DOCUMENTS_PER_KNOWLEDGEBASE_MAX} documents at most.`);

@@ -2,13 +2,18 @@
 // Every document ends active or failed with a reason, whatever dies in between.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Files } from "#files/files.ts";
+import type { Removals } from "#files/removals.ts";
+import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
 import type { Chunk, Extractor, ExtractionResult } from "./extraction.ts";
-import type { Document, KnowledgebaseStore, ReadOutcome } from "./knowledgebases.ts";
+import {
+  fileNameOf, type Document, type KnowledgebaseStore, type ReadOutcome,
+} from "./knowledgebases.ts";
 
 interface DocumentProcessor {
   /** Takes up what an earlier process left unread. */
@@ -27,7 +32,10 @@ interface DocumentProcessorOptions {
   extractor: Extractor;
   /** Null: documents are found by their words alone. */
   embedder: Embedder | null;
-  filesDir: string;
+  files: Pick<Files, "fetch">;
+  removals: Pick<Removals, "remove">;
+  /** Where a file is put while it is read. */
+  folder: string;
   /** Documents read at a time. */
   documentsMax: number;
   bus: EventBus;
@@ -54,8 +62,10 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       bus.publishCommitted(events);
       removeFile(options, document);
     } catch (error) {
-      // Only storage fails here; the document is taken up again at the next start.
-      if (!signal.aborted) log.error({ err: error, document_id: document.id }, "document not read");
+      if (signal.aborted) return;
+      log.error({ err: error, document_id: document.id }, "document not read");
+      // Its file cannot be reached now. After a failure of storage the next start takes it up.
+      if (error instanceof Fault) system.after(LIMITS.filesRetryMs, () => enqueue(document));
     }
   };
   const take = (): Document | undefined => {
@@ -129,18 +139,23 @@ function createTurns(placesMax: number) {
   };
 }
 
-function removeFile({ filesDir }: DocumentProcessorOptions, { source }: Document): void {
-  if ("file" in source) void rm(join(filesDir, source.file), { force: true });
+function removeFile({ removals }: DocumentProcessorOptions, { source }: Document): void {
+  if ("file" in source) void removals.remove(fileNameOf(source.file));
 }
 
-function extract(
-  { extractor, filesDir }: DocumentProcessorOptions,
+async function extract(
+  { extractor, files, folder }: DocumentProcessorOptions,
   { type, source }: Document,
   signal: AbortSignal,
 ): Promise<ExtractionResult> {
   if (!("file" in source)) return extractor.extract({ type: "website", ...source }, signal);
-  const path = join(filesDir, source.file);
-  return extractor.extract({ type: type as "pdf" | "txt" | "docx", path }, signal);
+  const path = join(folder, source.file);
+  try {
+    await files.fetch(fileNameOf(source.file), path);
+    return await extractor.extract({ type: type as "pdf" | "txt" | "docx", path }, signal);
+  } finally {
+    await rm(path, { force: true });
+  }
 }
 
 const named = ({ id, accountId }: Document) => ({ documentId: id, accountId });

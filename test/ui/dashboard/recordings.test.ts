@@ -69,7 +69,7 @@ test("[CR360] a recording kept as Opus: made after the call, the same link, rang
   const before = await fetch(url);
   assert.equal(before.headers.get("content-type"), "audio/wav");
   const wavBytes = (await before.arrayBuffer()).byteLength;
-  server.app.features.recordings.compress(`${UUID}.wav`);
+  await server.app.features.recordings.keep(`${UUID}.wav`);
   while (existsSync(fileOf(".wav"))) await new Promise((resolve) => setTimeout(resolve, 50));
   const { size } = statSync(fileOf(".ogg"));
   t.diagnostic(`${wavBytes} bytes as WAV, ${size} as Opus`);

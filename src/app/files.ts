@@ -1,0 +1,84 @@
+// Composition root, the part about files: where recordings and documents lie by the settings, and
+// what of this server's data folder is scratch. Called by app.ts and the command line.
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Config } from "#config/config.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { Files } from "#files/files.ts";
+import { createFolderFiles } from "#files/folder.ts";
+import { createRemovals, type Removals } from "#files/removals.ts";
+
+interface FilesOptions {
+  config: Config;
+  system: System;
+  log: Logger;
+}
+
+/** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
+export const KEPT = ["documents", "recordings"] as const;
+/** Recordings of calls in progress, and those that wait for their place. */
+export const SCRATCH = "scratch";
+
+/** The place itself, without what goes on around it. */
+export async function openPlace({ config, system, log }: FilesOptions): Promise<Files> {
+  const { PARLEY_FILES_URL: place, PARLEY_DATA_DIR: dataDir } = config;
+  if (place?.kind !== "s3") {
+    return createFolderFiles({ root: place?.root ?? dataDir, system, log });
+  }
+  const { createS3Files } = await import("#files/s3.ts");
+  const { PARLEY_S3_ACCESS_KEY: accessKey, PARLEY_S3_SECRET_KEY: secretKey } = config;
+  return createS3Files({
+    ...place, region: config.PARLEY_S3_REGION, system, log,
+    accessKey: accessKey ?? "", secretKey: secretKey ?? "",
+  });
+}
+
+export interface FilePlaces {
+  files: Files;
+  /** The data folder. */
+  local: Pick<Files, "read">;
+  scratch: string;
+  uploadsDir: string;
+  removals: Removals;
+  /** Takes along what lies in the data folder from before PARLEY_FILES_URL was set. */
+  takeAlong(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
+  const { config, system, log } = options;
+  const dataDir = config.PARLEY_DATA_DIR;
+  const files = await openPlace(options);
+  const isLocal = config.PARLEY_FILES_URL === null;
+  const local = isLocal ? files : createFolderFiles({ root: dataDir, system, log });
+  const [scratch, uploadsDir] = [join(dataDir, SCRATCH), join(dataDir, "uploads")];
+  // What was arriving when the last process ended belongs to nobody.
+  await rm(uploadsDir, { recursive: true, force: true });
+  const kept = isLocal ? KEPT.map((name) => join(dataDir, name)) : [];
+  for (const folder of [scratch, uploadsDir, ...kept]) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+  return {
+    files, local, scratch, uploadsDir,
+    removals: createRemovals({ files, folder: join(dataDir, "removals"), log }),
+    takeAlong: async () => {
+      if (!isLocal) for (const folder of KEPT) await takeFolder(files, dataDir, folder, log);
+    },
+    close: files.close,
+  };
+}
+
+async function takeFolder(
+  files: Files, dataDir: string, folder: string, log: Logger,
+): Promise<void> {
+  const from = join(dataDir, folder);
+  const names = existsSync(from) ? readdirSync(from) : [];
+  for (const name of names) {
+    await files.put(`${folder}/${name}`, join(from, name));
+    await rm(join(from, name));
+  }
+  if (names.length === 0) return;
+  log.info({ files: names.length, folder, to: files.place }, "files were taken along");
+}

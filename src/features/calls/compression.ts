@@ -1,0 +1,55 @@
+// Makes Opus of recordings after their calls, one at a time and in a thread of its own: nobody
+// waits for it. Used by recordings.ts.
+import { Worker } from "node:worker_threads";
+import type { Logger } from "#core/logger.ts";
+import { workerFile } from "#core/program.ts";
+
+export interface CompressionTask {
+  /** A WAV. */
+  from: string;
+  to: string;
+}
+
+interface Compressor {
+  /** Once more is the same as once. */
+  add(file: string, task: CompressionTask): void;
+  /** Gives up what is under way. */
+  close(): Promise<void>;
+}
+
+const COMPRESSOR = workerFile("compress-recording");
+
+/** `done`: the thread has ended, whatever became of the file. */
+export function createCompressor(log: Logger, done: (file: string) => Promise<void>): Compressor {
+  const waiting = new Map<string, CompressionTask>();
+  let running: { file: string; worker: Worker } | null = null;
+  let isClosed = false;
+  const next = (): void => {
+    const [task] = waiting;
+    if (!task || running || isClosed) return;
+    const [file, workerData] = task;
+    waiting.delete(file);
+    const worker = new Worker(COMPRESSOR, { workerData });
+    running = { file, worker };
+    worker.unref();
+    worker.on("error", (error) => log.error({ err: error }, "a recording could not be compressed"));
+    worker.on("exit", () => {
+      const ended = isClosed ? Promise.resolve() : done(file);
+      void ended.finally(() => {
+        running = null;
+        next();
+      });
+    });
+  };
+  return {
+    add: (file, task) => {
+      if (running?.file !== file) waiting.set(file, task);
+      next();
+    },
+    close: async () => {
+      isClosed = true;
+      waiting.clear();
+      await running?.worker.terminate();
+    },
+  };
+}

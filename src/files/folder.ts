@@ -1,0 +1,125 @@
+// Files in a folder: the data folder of one server, or a mount that all nodes share. A file comes
+// to its name by a rename, after its bytes are on disk. Opened by app/files.ts.
+import { constants, createReadStream } from "node:fs";
+import {
+  copyFile, link, mkdir, open, readdir, rename, rm, stat, type FileHandle,
+} from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Readable } from "node:stream";
+import type { Logger } from "#core/logger.ts";
+import { DAY_MICROS, type System } from "#core/system.ts";
+import { assertFileName, type FileContent, type Files } from "./files.ts";
+
+interface FolderFilesOptions {
+  root: string;
+  system: System;
+  log: Logger;
+}
+
+/** In the same file system as the files, and read as one of them by nobody. */
+const INCOMING = ".incoming";
+const READ_BYTES = 256 * 1024;
+
+const isMissing = (error: unknown): boolean => (error as { code?: string }).code === "ENOENT";
+
+async function openIfThere(path: string): Promise<FileHandle | null> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** A second name is enough where the file system has them, and both are in one. */
+async function duplicate(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (isMissing(error)) throw error;
+    await copyFile(from, to, constants.COPYFILE_FICLONE);
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  const file = await open(path);
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Windows has no such thing; its renames are on disk in order. */
+const flushFolder = (path: string): Promise<void> =>
+  process.platform === "win32" ? Promise.resolve() : flush(path);
+
+/** What a process left that died in the middle of a put; not another node's that is under way. */
+async function sweepIncoming({ root, system, log }: FolderFilesOptions): Promise<void> {
+  const folder = join(root, INCOMING);
+  try {
+    for (const name of await readdir(folder)) {
+      const { ctimeMs } = await stat(join(folder, name));
+      if (ctimeMs * 1000 < system.now() - DAY_MICROS) await rm(join(folder, name), { force: true });
+    }
+  } catch (error) {
+    if (!isMissing(error)) log.warn({ err: error }, "unfinished files could not be removed");
+  }
+}
+
+async function read(path: string, range: { first: number; last: number } | undefined) {
+  const file = await openIfThere(path);
+  if (!file) return null;
+  const { size } = await file.stat();
+  const { first, last } = range ?? { first: 0, last: size - 1 };
+  if (first > last || first >= size) {
+    await file.close();
+    return { bytes: size, body: Readable.from([]) };
+  }
+  const end = Math.min(last, size - 1);
+  // The stream closes the file. A file that grows meanwhile is read as long as it was.
+  const body = createReadStream(path, { fd: file, start: first, end, highWaterMark: READ_BYTES });
+  return { bytes: size, body } satisfies FileContent;
+}
+
+export function createFolderFiles(options: FolderFilesOptions): Files {
+  const { root, system } = options;
+  const pathOf = (name: string): string => {
+    assertFileName(name);
+    return join(root, name);
+  };
+  void sweepIncoming(options);
+  return {
+    place: root,
+    put: async (name, localPath) => {
+      const target = pathOf(name);
+      const incoming = join(root, INCOMING, system.uuid());
+      for (const path of [target, incoming]) {
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      }
+      try {
+        await duplicate(localPath, incoming);
+        await flush(incoming);
+        await rename(incoming, target);
+        await flushFolder(dirname(target));
+      } finally {
+        // A rename onto another name of the same file does nothing.
+        await rm(incoming, { force: true });
+      }
+    },
+    fetch: async (name, localPath) => {
+      const partial = `${localPath}.part`;
+      try {
+        await copyFile(pathOf(name), partial, constants.COPYFILE_FICLONE);
+      } catch (error) {
+        if (isMissing(error)) return false;
+        throw error;
+      }
+      await rename(partial, localPath);
+      return true;
+    },
+    read: (name, range) => read(pathOf(name), range),
+    remove: (name) => rm(pathOf(name), { force: true }),
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,267 @@
+// Recordings and documents of the real server in a bucket of a real S3 server: while it is there,
+// while it is not, and while the server is killed.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import {
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { after, test } from "node:test";
+import { readConfig } from "#config/config.ts";
+import { contradictions } from "#config/contradictions.ts";
+import { json, parley, startProcess } from "#support/process.ts";
+import { assistantBody, newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
+import { startS3Server } from "#support/s3-server.ts";
+import { parseWav } from "#support/wav.ts";
+
+const s3 = await startS3Server();
+const dirs: string[] = [];
+after(async () => {
+  await s3.close();
+  dirs.forEach((dir) => rmSync(dir, { recursive: true, force: true }));
+});
+function newDir(): string {
+  const dir = testDataDir();
+  dirs.push(dir);
+  return dir;
+}
+const env = { PARLEY_SPEECH: "loopback", ...s3.env };
+const filesIn = (dir: string, folder: string): string[] =>
+  (existsSync(join(dir, folder)) ? readdirSync(join(dir, folder)) : []);
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  const stack = new Error("it never came to this");
+  for (let left = 1200; !await holds(); left -= 1) {
+    if (left === 0) throw stack;
+    await sleep(25);
+  }
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type Call = (method: string, path: string, body?: object) => Promise<{ status: number; body: any }>;
+const through = ({ url, key }: { url: string; key: string | null }): Call =>
+  async (method, path, body) => {
+    const response = await fetch(`${url}/api${path}`, {
+      method, headers: { "Authorization": `Bearer ${key}`, "Content-Type": "application/json" },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+
+/** A call in progress that is recorded, of which more than a second has been heard. */
+async function liveCall(call: Call, assistantId: number): Promise<number> {
+  const made = await call("POST", "/user/make_call", {
+    phone_number: "+15550100042", assistant_id: assistantId,
+  });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  const id = made.body.call_id as number;
+  await until(async () => (await call("GET", `/user/calls/${id}`)).body.transcript !== "");
+  return id;
+}
+async function over(call: Call, id: number) {
+  await call("POST", `/user/calls/${id}/end`);
+  const busy = ["initiated", "ringing", "in-progress", "ended"];
+  await until(async () => !busy.includes((await call("GET", `/user/calls/${id}`)).body.status));
+  return (await call("GET", `/user/calls/${id}`)).body;
+}
+const ASSISTANT = {
+  type: "outbound", status: "active", record: true, post_call_evaluation: false,
+  endpoint_sensitivity: 1,
+};
+const nameOf = (link: string): string => `recordings/${new URL(link).pathname.split("/").at(-1)}.wav`;
+const bytesOf = async (url: string): Promise<Buffer> => {
+  const response = await fetch(url);
+  assert.equal(response.status, 200);
+  return Buffer.from(await response.arrayBuffer());
+};
+
+async function upload(server: TestServer, text: string) {
+  const { body: base } = await server.call("POST", "/user/knowledgebases", { body: { name: "Manual" } });
+  const form = new FormData();
+  form.set("name", "Notes");
+  form.set("type", "txt");
+  form.set("file", new Blob([text]), "notes.txt");
+  const path = `/user/knowledgebases/${base.data.id}/documents`;
+  const response = await fetch(`${server.url}/api${path}`, {
+    method: "POST", headers: { Authorization: `Bearer ${server.key}` }, body: form,
+  });
+  const { status, headers } = response;
+  return { path, status, headers, body: await response.json() as { data: { id: number } } };
+}
+
+test("[FI7] with PARLEY_FILES_URL recordings and documents are in its place alone, played by range and gone with their owner", async () => {
+  const server = await startTestServer({ env, dataDir: newDir() });
+  const call = through(server);
+  await s3.stop();
+  await s3.start();
+  const { path, status, body } = await upload(server, "Bicycles are rented by the day.");
+  assert.equal(status, 201, JSON.stringify(body));
+  const document = async () => (await server.call("GET", `${path}/${body.data.id}`)).body.data.status;
+  await until(async () => await document() !== "processing");
+  assert.equal(await document(), "active");
+
+  const { id: assistantId } = await newAssistant(server, ASSISTANT);
+  const id = await liveCall(call, assistantId);
+  assert.equal(filesIn(server.dataDir, "scratch").length, 1);
+  const { recording_url: link } = await over(call, id);
+  const stored = readFileSync(s3.pathOf(nameOf(link)));
+  assert.ok(parseWav(stored).channels[0]!.length > 1000);
+  for (const folder of ["scratch", "recordings", "documents", "uploads"]) {
+    await until(() => filesIn(server.dataDir, folder).length === 0);
+  }
+  assert.ok((await bytesOf(link)).equals(stored));
+  const part = await fetch(link, { headers: { range: "bytes=100-" } });
+  assert.deepEqual([part.status, part.headers.get("content-range")],
+    [206, `bytes 100-${stored.length - 1}/${stored.length}`]);
+  assert.ok(Buffer.from(await part.arrayBuffer()).equals(stored.subarray(100)));
+  const past = await fetch(link, { headers: { range: `bytes=${stored.length}-` } });
+  assert.deepEqual([past.status, past.headers.get("content-range")], [416, `bytes */${stored.length}`]);
+
+  assert.equal((await server.call("DELETE", `/user/calls/${id}`)).status, 200);
+  assert.ok(!existsSync(s3.pathOf(nameOf(link))));
+  assert.equal((await fetch(link)).status, 404);
+  await server.close();
+});
+
+test("[FI8] while the bucket is down uploads are 503, calls go on, and their recordings wait and are played from scratch", async () => {
+  const server = await startTestServer({ env, dataDir: newDir() });
+  const call = through(server);
+  const { id: assistantId } = await newAssistant(server, ASSISTANT);
+  const kept = (await over(call, await liveCall(call, assistantId))).recording_url;
+  await s3.stop();
+  const refused = await upload(server, "Nothing of this is kept.");
+  assert.deepEqual([refused.status, refused.headers.get("retry-after")], [503, "30"]);
+  await until(() => filesIn(server.dataDir, "uploads").length === 0);
+  const { body: bases } = await server.call("GET", "/user/knowledgebases");
+  assert.equal(bases.data[0].documents_count, 0);
+  assert.equal((await fetch(kept)).status, 503);
+
+  const waiting = await over(call, await liveCall(call, assistantId));
+  const unwanted = await over(call, await liveCall(call, assistantId));
+  assert.equal(waiting.status, "ended_by_assistant");
+  const bytes = await bytesOf(waiting.recording_url);
+  assert.equal(filesIn(server.dataDir, "scratch").length, 2);
+  for (const one of [unwanted.id, (await server.call("GET", "/user/calls")).body.data.at(-1).id]) {
+    assert.equal((await server.call("DELETE", `/user/calls/${one}`)).status, 200);
+  }
+  await s3.start();
+  assert.equal((await fetch(kept)).status, 200, "it could not be removed");
+  // What the clock does.
+  await server.app.features.recordings.retry();
+  await server.close();
+  const again = await startTestServer({ env, dataDir: server.dataDir });
+  assert.ok(readFileSync(s3.pathOf(nameOf(waiting.recording_url))).equals(bytes));
+  assert.deepEqual(filesIn(server.dataDir, "scratch"), []);
+  assert.ok(!existsSync(s3.pathOf(nameOf(unwanted.recording_url))));
+  await again.close();
+});
+
+test("[FI9] [FI10] killed in a put or a call, a recording is put whole at the next start; what no call has is not", async () => {
+  const dataDir = newDir();
+  let running = await startProcess(dataDir, { ...env, PARLEY_DEMO: "on" });
+  const { key } = running;
+  let call = through({ ...running, key });
+  const made = await call("POST", "/user/assistant", assistantBody(ASSISTANT));
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const assistantId = made.body.data.id as number;
+  const ended = await liveCall(call, assistantId);
+  const held = s3.hold();
+  await call("POST", `/user/calls/${ended}/end`);
+  await held;
+  const [first] = filesIn(dataDir, "scratch");
+  await call("PUT", `/user/assistant/${assistantId}`, { initial_message: "Good morning. ".repeat(60) });
+  const { body: { call_id: cut } } = await call("POST", "/user/make_call", {
+    phone_number: "+15550100042", assistant_id: assistantId,
+  });
+  await until(() => filesIn(dataDir, "scratch").length === 2);
+  const second = filesIn(dataDir, "scratch").find((name) => name !== first)!;
+  await until(() => readFileSync(join(dataDir, "scratch", second)).length > 44);
+  running.process.kill("SIGKILL");
+  await once(running.process, "exit");
+  assert.ok(!existsSync(s3.pathOf(`recordings/${first}`)), "half a file is none");
+  const whole = readFileSync(join(dataDir, "scratch", first!));
+  copyFileSync(join(dataDir, "scratch", first!), join(dataDir, "scratch", "nobodys.wav"));
+
+  running = await startProcess(dataDir, env);
+  call = through({ ...running, key });
+  await until(() => filesIn(dataDir, "scratch").length === 0);
+  assert.ok(readFileSync(s3.pathOf(`recordings/${first}`)).equals(whole));
+  const repaired = parseWav(readFileSync(s3.pathOf(`recordings/${second}`)));
+  assert.ok(repaired.channels[0]!.length >= 8000);
+  assert.ok(!existsSync(s3.pathOf("recordings/nobodys.wav")));
+  for (const id of [ended, cut]) {
+    const { body } = await call("GET", `/user/calls/${id}`);
+    assert.ok((await bytesOf(body.recording_url)).length > 16_000);
+  }
+  running.process.kill("SIGTERM");
+  await once(running.process, "exit");
+});
+
+test("[FI11] what the data folder has from before PARLEY_FILES_URL is taken along", async () => {
+  const dataDir = newDir();
+  const before = await startTestServer({ env: { PARLEY_SPEECH: "loopback" }, dataDir });
+  const call = through(before);
+  const { id: assistantId } = await newAssistant(before, ASSISTANT);
+  const { id, recording_url: link } = await over(call, await liveCall(call, assistantId));
+  const bytes = await bytesOf(link);
+  await before.close();
+  const server = await startTestServer({ env, dataDir });
+  await until(() => filesIn(dataDir, "recordings").length === 0);
+  assert.ok(readFileSync(s3.pathOf(nameOf(link))).equals(bytes));
+  const { body } = await server.call("GET", `/user/calls/${id}`, { key: before.key });
+  assert.ok((await bytesOf(body.recording_url)).equals(bytes));
+  await server.close();
+});
+
+test("[FI12] doctor tries the place, backup says what it does not hold", async () => {
+  const dataDir = newDir();
+  assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
+  const examined = async (settings: Record<string, string>) => {
+    const { findings } = json(await parley(dataDir, ["doctor", "--json"], settings)) as
+      { findings: { check: string; ok: boolean; detail: string }[] };
+    return findings.find(({ check }) => check === "files");
+  };
+  assert.deepEqual(await examined({}), { check: "files", ok: true, detail: "in the data folder" });
+  const place = `${s3.endpoint}/${s3.bucket}/desk`;
+  mkdirSync(join(dataDir, "scratch"), { recursive: true });
+  writeFileSync(join(dataDir, "scratch", "one.wav"), "sound");
+  assert.deepEqual(await examined(s3.env), {
+    check: "files", ok: true,
+    detail: `${place} takes and gives files; 1 of calls in progress or waiting in the data folder`,
+  });
+  const wrong = await examined({ ...s3.env, PARLEY_S3_SECRET_KEY: "another" });
+  assert.equal(wrong?.ok, false);
+  assert.match(wrong?.detail ?? "", /the bucket answered 403 SignatureDoesNotMatch/);
+  await s3.stop();
+  const down = await examined(s3.env);
+  await s3.start();
+  assert.equal(down?.ok, false);
+  assert.match(down?.detail ?? "", /ECONNREFUSED/);
+  const archive = join(newDir(), "all.tar.gz");
+  const made = await parley(dataDir, ["backup", archive], s3.env);
+  assert.match(made.out, new RegExp(`Recordings and unread documents are not in it: they are in ${place}`));
+  const other = newDir();
+  assert.equal((await parley(other, ["restore", archive], s3.env)).code, 0);
+  assert.equal(readFileSync(join(other, "scratch", "one.wav"), "utf8"), "sound");
+});
+
+test("[FI13] a place that cannot be meant is refused at the start, and so are nodes without files all of them reach", () => {
+  const problems = (settings: Record<string, string>): string[] => {
+    const outcome = readConfig(settings);
+    return outcome.kind === "invalid" ? outcome.problems : [];
+  };
+  assert.deepEqual(problems(s3.env), []);
+  assert.deepEqual(problems({ PARLEY_FILES_URL: `file://${newDir()}` }), []);
+  for (const url of ["/mnt/shared", "https://s3.example.com/bucket", "s3+https://s3.example.com",
+    "s3+https://key@s3.example.com/bucket", "s3+https://s3.example.com/B", "x"]) {
+    assert.match(problems({ ...s3.env, PARLEY_FILES_URL: url }).join(), /PARLEY_FILES_URL must be file:/, url);
+  }
+  assert.match(problems({ PARLEY_FILES_URL: "file:///mnt/not/there" }).join(), /does not exist/);
+  assert.deepEqual(problems({ PARLEY_FILES_URL: s3.env.PARLEY_FILES_URL! }),
+    ["PARLEY_FILES_URL names a bucket, which needs PARLEY_S3_ACCESS_KEY and PARLEY_S3_SECRET_KEY"]);
+  assert.match(problems({ PARLEY_S3_ACCESS_KEY: "one" }).join(), /must be set together/);
+  const nodes = { PARLEY_NATS_URL: "nats://127.0.0.1" };
+  assert.match(contradictions({ ...nodes, PARLEY_FILES_URL: null }).join(),
+    /^PARLEY_NATS_URL joins nodes, which need files all of them reach: set PARLEY_FILES_URL/);
+  assert.deepEqual(contradictions({ ...nodes, PARLEY_FILES_URL: { kind: "folder", root: "/mnt" } }), []);
+});

@@ -1,0 +1,98 @@
+// A real S3 server on loopback that checks signatures, for tests of files in a bucket; it can be
+// stopped and come back at its port.
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import S3rver from "@20minutes/s3rver";
+
+const BUCKET = "parley-files";
+/** The server's only pair. */
+const KEY = "S3RVER";
+
+export interface S3Server {
+  /** Settings that make a server keep its files here. */
+  env: Record<string, string>;
+  endpoint: string;
+  bucket: string;
+  key: string;
+  /** Its files: `<folder>/<bucket>/<name>._S3rver_object`. */
+  pathOf(name: string): string;
+  /** The next upload stops after its first bytes; resolves once it has. */
+  hold(): Promise<void>;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Resolves `held` and never goes on. */
+async function* stuckAfterFirst(content: AsyncIterable<Buffer>, held: () => void) {
+  for await (const piece of content) {
+    yield piece;
+    held();
+    await new Promise(() => undefined);
+  }
+}
+
+async function run(
+  directory: string, port: number, takeHold: () => (() => void) | null,
+): Promise<{ server: S3rver; port: number }> {
+  const server = new S3rver({
+    address: "127.0.0.1", port, silent: true, directory, vhostBuckets: false,
+    configureBuckets: [{ name: BUCKET }],
+  });
+  const { store } = server;
+  const put = store.putContent.bind(store);
+  // As at every bucket, and unlike what it does by itself: an upload that is cut off is none.
+  store.putContent = async (path, content) => {
+    const partial = `${path}.${randomUUID()}`;
+    const held = takeHold();
+    const stored = await put(partial, held && !Buffer.isBuffer(content)
+      ? Readable.from(stuckAfterFirst(content, held)) : content);
+    renameSync(partial, path);
+    return stored;
+  };
+  const address = await server.run();
+  return { server, port: address.port };
+}
+
+export async function startS3Server(): Promise<S3Server> {
+  const folder = mkdtempSync(join(tmpdir(), "parley-s3-"));
+  let hold: (() => void) | null = null;
+  const takeHold = (): (() => void) | null => {
+    const taken = hold;
+    hold = null;
+    return taken;
+  };
+  const first = await run(folder, 0, takeHold);
+  const { port } = first;
+  let running: S3rver | null = first.server;
+  const stop = async (): Promise<void> => {
+    if (!running) return;
+    const closed = once(running.httpServer, "close");
+    running.httpServer.close();
+    running.httpServer.closeAllConnections();
+    running = null;
+    await closed;
+  };
+  const endpoint = `http://127.0.0.1:${port}`;
+  return {
+    env: {
+      PARLEY_FILES_URL: `s3+${endpoint}/${BUCKET}/desk`,
+      PARLEY_S3_ACCESS_KEY: KEY, PARLEY_S3_SECRET_KEY: KEY,
+    },
+    endpoint, bucket: BUCKET, key: KEY,
+    pathOf: (name) => join(folder, BUCKET, "desk", `${name}._S3rver_object`),
+    hold: () => new Promise((resolve) => (hold = resolve)),
+    stop,
+    start: async () => {
+      running = (await run(folder, port, takeHold)).server;
+    },
+    close: async () => {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
