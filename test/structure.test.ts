@@ -43,7 +43,8 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/features\/calls\/hosted\//, new RegExp(
     String.raw`^src/(?:base|engine|features|providers/carriers)/|^src/providers/speech/port\.ts$`
       + String.raw`|^src/edge/http/(?:exchange|route|errors|answers)\.ts$`)],
-  [FACE, /^src\/(?:base|edge|engine|features|providers)\/|^src\/files\/files\.ts$/],
+  [FACE, new RegExp(String.raw`^src/(?:base|edge|engine|features|providers)/`
+    + String.raw`|^src/(?:files/files|cluster/cluster)\.ts$`)],
   [/^src\/features\//, new RegExp(String.raw`^src/(?:base|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/gateways\//, new RegExp(String.raw`^src/(?:base|edge|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/client\//, /^$/],

@@ -1,7 +1,7 @@
 // Composition root, who is let in: limits, tickets, sessions and origins, joined to what every
 // route of the API asks before it works. Used by app.ts.
 import type { Accounts } from "#features/accounts/accounts.ts";
-import { createTickets, type Tickets } from "#features/accounts/tickets.ts";
+import type { Tickets } from "#features/accounts/tickets.ts";
 import { createAccess, type Access } from "#features/conversations/access.ts";
 import { createFailedAuthentications } from "#core/failed-authentications.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -38,8 +38,11 @@ function createLimiters({ config, system }: AdmissionOptions) {
   };
 }
 
+/** Who asked for a ticket. */
+type Issued = Pick<Caller, "accountId" | "keyId" | "session">;
+
 /** As the key is now: a ticket dies with it. One that a session asked for only reads. */
-async function callerOfTicket(accounts: Accounts, issued: Caller | null): Promise<Caller | null> {
+async function callerOfTicket(accounts: Accounts, issued: Issued | null): Promise<Caller | null> {
   const identity = await accounts.identityOf(issued?.keyId ?? 0);
   return identity && issued?.session
     ? { ...identity, scopes: identity.scopes.filter((scope) => scope === "read"), session: true }
@@ -49,7 +52,7 @@ async function callerOfTicket(accounts: Accounts, issued: Caller | null): Promis
 export interface Admission {
   api: ApiOptions;
   access: Access;
-  tickets: Tickets<Caller>;
+  tickets: Pick<Tickets<Issued>, "issue">;
   /** Limits the replies suggested to operators; null where limits are off. */
   generateReply: RateLimiter | null;
 }
@@ -57,7 +60,8 @@ export interface Admission {
 interface AdmissionOptions extends Omit<AppOptions, "models"> {
   storage: Pick<Storage, "events">;
   features: Pick<
-    Features, "accounts" | "sessions" | "assistants" | "conversations" | "metrics"
+    Features,
+    "accounts" | "sessions" | "assistants" | "conversations" | "metrics" | "newTickets"
   >;
   server: HttpServer;
   draining(): boolean;
@@ -65,9 +69,11 @@ interface AdmissionOptions extends Omit<AppOptions, "models"> {
 
 export function createAdmission(options: AdmissionOptions): Admission {
   const { config, log, system, storage, server, draining } = options;
-  const { accounts, sessions, assistants, conversations, metrics } = options.features;
+  const {
+    accounts, sessions, assistants, conversations, metrics, newTickets,
+  } = options.features;
   const limiters = createLimiters(options);
-  const tickets = createTickets<Caller>(system, { singleUse: true });
+  const tickets = newTickets<Issued>("streams");
   const origins = createOrigins(config.PARLEY_PUBLIC_URL, tlsFilesOf(config) !== null);
   const access = createAccess({
     conversations,
@@ -85,7 +91,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     log,
     system,
     authenticate: (token) => accounts.authenticate(token),
-    redeemTicket: (ticket) => callerOfTicket(accounts, tickets.redeem(ticket)),
+    redeemTicket: async (ticket) => callerOfTicket(accounts, await tickets.redeem(ticket)),
     findSession: (token) => sessions.find(token),
     failures: createFailedAuthentications({ log, system, slows: config.PARLEY_RATE_LIMITS }),
     takeRate: limiters && (({ keyId, session }) =>

@@ -41,7 +41,7 @@ export async function createApp(
   const [storage, hosted, places, wire] = await Promise.all([
     opening, createHostedLines(options), openFiles(options), openWire(options),
   ]);
-  const features = createFeatures(options, storage, places, hosted);
+  const features = createFeatures(options, { storage, places, hosted, wire });
   await features.conversations.recover();
   const lateCalls = await features.calls.recover();
 
@@ -162,6 +162,7 @@ async function stop(
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
     features.phoneNumbers.close(), features.recordings.close(), timers.settled(), notices.close(),
   ]);
+  features.others?.close();
   await Promise.all([features.modelCatalog.close(), places.close()]);
   await storage.close();
 }

@@ -1,6 +1,9 @@
 // Composition root, the part about calls: speech engines, media thread, recordings, and what joins
 // them to the features below. Called by features.ts.
 import { readFileSync } from "node:fs";
+import { ownCallsAlone, shareCalls } from "#cluster/calls.ts";
+import type { SharedCalls } from "#cluster/cluster.ts";
+import type { Wire } from "#cluster/wire.ts";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
@@ -56,6 +59,8 @@ interface VoiceOptions
   >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
   storage: Pick<Storage, "phoneNumbers">;
+  /** Null: there are no other nodes. */
+  wire: Wire | null;
   speech: SpeechConfig;
   capabilities: VoiceChoiceOptions["can"];
   modelCatalog: Pick<VoiceChoiceOptions, "realtimeOf">;
@@ -69,6 +74,8 @@ interface VoiceOptions
 
 interface Voice {
   calling: Calling;
+  /** Calls of all nodes, to be steered and listened to. */
+  shared: SharedCalls;
   /** Without those that could not reach this server. */
   hosted: HostedLines;
   isScript: Lines["isScript"];
@@ -80,7 +87,7 @@ interface Voice {
 }
 
 export function createVoice(options: VoiceOptions): Voice {
-  const { config, storage, speech, assistants, hosted, phoneNumbers, system, log } = options;
+  const { config, storage, wire, speech, assistants, hosted, phoneNumbers, system, log } = options;
   const { sipTrunks, routeInbound } = phoneNumbers;
   const { carrier: trunks } = sipTrunks;
   const lateness = createLateness(system);
@@ -108,8 +115,11 @@ export function createVoice(options: VoiceOptions): Voice {
     findHosted: (number) => storage.phoneNumbers.findHosted(number),
     hasSip: config.PARLEY_SIP_PORT !== null,
   });
+  let shared: ReturnType<typeof shareCalls> | null = null;
   const calling = createCalling({
-    ...options, media, recogniserOf, voiceOf, whyCannotTalk, lineOf, routeInbound,
+    ...options,
+    offer: (callId) => shared?.offer(callId) ?? (() => undefined),
+    media, recogniserOf, voiceOf, whyCannotTalk, lineOf, routeInbound,
     capacity: createCapacity({
       callsMax: config.PARLEY_CALLS_MAX, isLate: lateness.isLate, speakersMax, recogniserOf,
     }),
@@ -117,8 +127,10 @@ export function createVoice(options: VoiceOptions): Voice {
     factsOf: factsFrom(options),
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
   });
+  if (wire) shared = shareCalls({ own: calling, wire, system, log });
   return {
     calling,
+    shared: shared ?? ownCallsAlone(calling),
     hosted,
     isScript,
     whyCannotCall,

@@ -1,7 +1,9 @@
 // Composition root, the half below the wire: constructs every feature over the storage and joins
 // them. app.ts mounts them; the demo uses them without a socket.
+import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
+import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
 import { createAssistants, type Assistant } from "#features/assistants/assistants.ts";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
 import { createGroups } from "#features/assistants/groups.ts";
@@ -26,6 +28,7 @@ import { createModelCatalog, type ModelCatalog, type ModelEntry } from "#provide
 import { whyRealtimeMissing } from "#providers/speech/engines.ts";
 import { createStreams, type Streams } from "#realtime/streams.ts";
 import type { Storage } from "#storage/storage.ts";
+import { joinReplies } from "./cluster.ts";
 import { createCallRecords, createVoice, speechConfigOf } from "./calls.ts";
 import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
@@ -44,10 +47,18 @@ export interface AppOptions {
   system: System;
 }
 
+interface Served {
+  storage: Storage;
+  places: FilePlaces;
+  hosted: HostedLines;
+  /** Null: there are no other nodes. */
+  wire: Wire | null;
+}
+
 export type Features = ReturnType<typeof createFeatures>;
 
 /** What every feature stands on. */
-function createGround(options: AppOptions, storage: Storage, places: FilePlaces) {
+function createGround(options: AppOptions, { storage, places, wire }: Served) {
   const { config, models, log, system } = options;
   const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
   const catalogs = loadCatalogs(config.PARLEY_PLANS_FILE ?? undefined);
@@ -61,19 +72,22 @@ function createGround(options: AppOptions, storage: Storage, places: FilePlaces)
     whyRealtimeMissing: (vendor) => whyRealtimeMissing(speech, vendor),
     system, log,
   });
+  const bus = createMemoryBus();
   return {
-    config, log, system, storage, ...places, catalogs, modelCatalog, speech, secret,
-    bus: createMemoryBus(),
+    config, log, system, storage, wire, ...places, catalogs, modelCatalog, speech, secret, bus,
+    others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
+    newTickets: createTickets({
+      secret: system.randomBytes(32), used: createOwnUsedTickets(), system,
+    }),
     capabilities: createCapabilities({ speech, catalogs, modelCatalog, storage, system, log }),
   };
 }
 
 /** Everything below the wire, each feature after those it is joined to. */
-export function createFeatures(
-  options: AppOptions, storage: Storage, places: FilePlaces, hosted: HostedLines,
-) {
-  const ground = createGround(options, storage, places);
+export function createFeatures(options: AppOptions, served: Served) {
+  const { storage, hosted } = served;
+  const ground = createGround(options, served);
   const { config, log, system, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
   const accounts = createAccounts({ store: storage.accounts, system, bus });
@@ -104,7 +118,7 @@ export function createFeatures(
   const conversations = createConversations({
     store: storage.conversations, bus, system, log, resolveTurn,
     findAssistant: (id) => assistants.findById(id),
-    limits: chatLimits(config), observe: observeTurns(metrics),
+    limits: chatLimits(config), observe: observeTurns(metrics), others: ground.others,
   });
   const handover = createHandover({
     store: storage.desk, conversations, bus, system,
@@ -137,6 +151,7 @@ export function createFeatures(
   const campaigning = createCampaigning({ ...ground, planOf, assistants, calls, voice });
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
+    newTickets: ground.newTickets, others: ground.others,
     accounts, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,

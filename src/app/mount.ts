@@ -198,17 +198,20 @@ const serveWebhooks = ({ features, storage }: Parts): Served => ({
 function serveCalls(
   { config, features, storage, system, log }: Parts, { api, access }: Admission,
 ): Served {
-  const { accounts, assistants, calls, conversations, recordings, streams, voice } = features;
+  const {
+    accounts, assistants, calls, conversations, newTickets, recordings, streams, voice,
+  } = features;
   const { calling, isScript, whyCannotCall, whyCannotTalk } = voice;
   const recordingUrl = recordings.urlOf;
   const web = webCall({
-    conversations, access, system, log, calling, whyCannotTalk,
+    conversations, access, system, log, calling, whyCannotTalk, newTickets,
     iceServers: iceServersOf(config, system),
     findAssistant: (id) => assistants.findById(id),
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
   const live = {
-    calls, streams, calling, recordingUrl, log,
+    calls, streams, recordingUrl, log,
+    shared: voice.shared,
     events: storage.events,
     baseUrlOf: api.baseUrlOf,
     identify: (http: HttpRequest) => identify(api, http, true),

@@ -1,13 +1,16 @@
-// Composition root, the wire to other nodes: none for a node by itself. Called by app.ts.
+// Composition root, the wire to other nodes. Called by app.ts.
 import type { Wire } from "#cluster/wire.ts";
+import { noWire } from "#cluster/wires/none.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 
+/** Null over SQLite: there are no other nodes. */
 export async function openWire(
   { config, system, log }: { config: Config; system: System; log: Logger },
 ): Promise<Wire | null> {
   const { PARLEY_NATS_URL: url, PARLEY_CLUSTER: cluster } = config;
-  if (url === null) return null;
+  if (config.PARLEY_DATABASE_URL === null) return null;
+  if (url === null) return noWire;
   return (await import("#cluster/wires/nats.ts")).openNatsWire({ url, cluster, system, log });
 }

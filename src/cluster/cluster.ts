@@ -42,3 +42,14 @@ export interface Cluster {
   /** This node was given up: all work it owns ends now, nothing of it can be stored. */
   onLost(handler: () => void): void;
 }
+
+export type OnAudio = (pcm: Int16Array, rate: number) => void;
+
+/** The calls of all nodes; each answers false, or null, where the call is not live. */
+export interface SharedCalls {
+  say(callId: number, text: string): Promise<boolean>;
+  mute(callId: number, on: boolean): Promise<boolean>;
+  end(callId: number): Promise<boolean>;
+  /** Frames that do not come in time are left out. */
+  listen(callId: number, onAudio: OnAudio, over: () => void): Promise<(() => void) | null>;
+}

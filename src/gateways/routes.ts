@@ -38,7 +38,7 @@ interface ProtocolOptions {
   /** The bearer key's owner; throws Fault 401. */
   identify(http: HttpRequest): Promise<Caller>;
   /** Null switches the limit off. */
-  takeRate: ((caller: Caller) => RateDecision) | null;
+  takeRate: ((caller: Caller) => RateDecision | Promise<RateDecision>) | null;
 }
 
 const MODEL = Type.Object({
@@ -66,7 +66,7 @@ async function admit(
   options: ProtocolOptions, http: HttpRequest, scope: "read" | "write",
 ): Promise<Caller> {
   const caller = await options.identify(http);
-  const decision = options.takeRate?.(caller);
+  const decision = await options.takeRate?.(caller);
   if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
   if (caller.scopes.includes(scope)) return caller;
   throw new Fault(403, "Your API key does not have permission for this resource");

@@ -8,8 +8,9 @@ import { nextTurn } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { conversationTopic, type CommittedData, type CommittedEvent } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { encodeSse, type Frame, type Position } from "#realtime/frames.ts";
+import type { Frame, Position } from "#realtime/frames.ts";
 import { Session, startFrom, type Sink, type StreamSource } from "#realtime/session.ts";
+import { bytesOf } from "#support/frames.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
 const UUID = "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11";
@@ -126,21 +127,6 @@ function watch(talk: Talk, source: StreamSource, position: Position): {
   });
   session.start();
   return { session, frames, closes };
-}
-
-/** As bytes, a reply's deltas as one: how they are cut depends on when the reader came. */
-function bytesOf(frames: Frame[]): string {
-  const joined: Frame[] = [];
-  for (const frame of frames) {
-    const last = joined.at(-1);
-    if (frame.type !== "reply_delta" || last?.type !== "reply_delta") joined.push(frame);
-    else {
-      const [before, after] = [last, frame].map(({ json }) => JSON.parse(json) as { text: string });
-      const json = JSON.stringify({ ...after, text: `${before?.text}${after?.text}` });
-      joined[joined.length - 1] = { ...frame, json };
-    }
-  }
-  return joined.map(encodeSse).join("");
 }
 
 const step = fc.oneof(

@@ -61,7 +61,8 @@ export async function createWorld(options: WorldOptions) {
   if (models.kind === "invalid") throw new Error(models.problems.join("; "));
   const storage = await openStorage(dataDir, "inline");
   const parts = { config: outcome.config, models: models.entries, system, ...OPTIONS };
-  const features = createFeatures(parts, storage, await openFiles(parts), new Map());
+  const features = createFeatures(
+    parts, { storage, places: await openFiles(parts), hosted: new Map(), wire: null });
   const { calls, bus, assistants, accounts } = features;
   const { id: accountId } = await accounts.create("Sim", "sim@example.org");
   if (options.balanceMicros) await accounts.credit(accountId, options.balanceMicros);

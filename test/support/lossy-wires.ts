@@ -10,8 +10,8 @@ export interface LossyWires {
   /** Something under way arrives, or is lost, or arrives and is under way once more. */
   move(): void;
   underWay(): number;
-  /** From now on everything arrives once. */
-  calm(): void;
+  /** From now on everything arrives once, or not. */
+  calm(isCalm?: boolean): void;
 }
 
 /** `chance` gives numbers from 0 up to 1. */
@@ -59,6 +59,6 @@ export function createLossyWires(system: System, chance: () => number): LossyWir
       message();
     },
     underWay: () => underWay.length,
-    calm: () => (isCalm = true),
+    calm: (now = true) => (isCalm = now),
   };
 }

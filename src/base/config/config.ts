@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { Setting } from "./setting.ts";
 import { contradictions } from "./contradictions.ts";
-import { SETTINGS, TOGETHER } from "./settings.ts";
+import { NEEDS, SETTINGS, TOGETHER } from "./settings.ts";
 import { problem } from "./values.ts";
 
 type Settings = typeof SETTINGS;
@@ -85,6 +85,10 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
     const isSet = names.filter((name) => values[name] !== null).length;
     if (isSet === 0 || isSet === names.length) continue;
     problems.push(`${names.slice(0, -1).join(", ")} and ${names.at(-1) ?? ""} must be set together`);
+  }
+  for (const [name, needed] of NEEDS) {
+    if (values[name] === null || values[needed] !== null) continue;
+    problems.push(`${name} needs ${needed}`);
   }
   problems.push(...contradictions(values));
   const warnings = Object.keys(environment)

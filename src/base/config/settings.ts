@@ -52,7 +52,7 @@ export const SETTINGS = {
     parse: databaseUrl, secret: true,
   }),
   PARLEY_NATS_URL: setting<string | null>({
-    default: null, description: "NATS server (several: separated by commas) that joins the nodes of one database, e.g. nats://127.0.0.1:4222",
+    default: null, description: "NATS server (several: separated by commas) that joins the nodes of PARLEY_DATABASE_URL, e.g. nats://127.0.0.1:4222",
     parse: natsUrl, secret: true,
   }),
   PARLEY_CLUSTER: setting({
@@ -413,6 +413,11 @@ export const SETTINGS = {
   }),
   ...BOUNDS,
 } satisfies Record<string, Setting<never> | object>;
+
+/** A setting, and the one without which it is of no use. */
+export const NEEDS: [keyof typeof SETTINGS, keyof typeof SETTINGS][] = [
+  ["PARLEY_NATS_URL", "PARLEY_DATABASE_URL"],
+];
 
 /** Settings that are of no use one without the other. */
 export const TOGETHER: (keyof typeof SETTINGS)[][] = [

@@ -244,6 +244,16 @@ export const LIMITS = {
   wireDownPollMs: 250,
   /** Until the log is read for a number that is missing. */
   noticeGapMs: 20,
+  askMs: 2 * SECOND_MS,
+  /** Where the answer waits for what is stored, or for a call that ends. */
+  askStopMs: 10 * SECOND_MS,
+  askEndMs: 8 * SECOND_MS,
+  askLimitMs: 50,
+  /** How long a reply, or a call's sound, is sent on after somebody has asked for it. */
+  liveSentMs: 10 * SECOND_MS,
+  /** From one asking to the next: at first after silence, then doubling up to the longest. */
+  liveAskMs: 250,
+  liveAskMsMax: 5 * SECOND_MS,
   /** Events of one commit that go over the wire; of more, only the numbers. */
   noticeBytesMax: 512 * 1024,
   /** From one look for a NATS server to the next, while there is none. */

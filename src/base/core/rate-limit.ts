@@ -17,7 +17,13 @@ export interface RateDecision {
   retryAfterMs: number;
 }
 
-export interface RateLimiter {
+/** One whose windows another process may hold. */
+export interface SharedRateLimiter {
+  /** As that of RateLimiter. */
+  take(key: string): RateDecision | Promise<RateDecision>;
+}
+
+export interface RateLimiter extends SharedRateLimiter {
   /** Counts one passage of the key when it is allowed. A refused attempt does not count. */
   take(key: string): RateDecision;
   /** What `take` would say before it counts. */

@@ -27,7 +27,7 @@ export interface ApiOptions {
   findSession(token: string): Promise<Caller | null>;
   failures: FailedAuthentications;
   /** Counts a request of the caller; null switches limits off. */
-  takeRate: ((caller: Caller) => RateDecision) | null;
+  takeRate: ((caller: Caller) => RateDecision | Promise<RateDecision>) | null;
   /** Absolute URL of the API root for this request, without a trailing slash. */
   baseUrlOf(request: HttpRequest): string;
   /** Called once per finished handler, with the route's template, never the raw URL. */
@@ -208,7 +208,7 @@ async function authorize(
     ? await options.findSession(bearerToken(http.headers.authorization) ?? "")
     : null;
   const caller = session ?? await identify(options, http, route.acceptsTicket ?? false, path);
-  const decision = options.takeRate?.(caller);
+  const decision = await options.takeRate?.(caller);
   if (decision) {
     Object.assign(headers, rateHeaders(decision, options.system));
     if (!decision.allowed) throw rateLimitFault(decision.retryAfterMs, route.errorShape);

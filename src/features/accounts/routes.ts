@@ -29,7 +29,7 @@ import type { Tickets } from "./tickets.ts";
 
 interface AccountRouteOptions {
   accounts: Accounts;
-  tickets: Tickets<Caller>;
+  tickets: Pick<Tickets<Pick<Caller, "accountId" | "keyId" | "session">>, "issue">;
   sessions: Sessions;
   events: EventLog;
   streams: Streams;
@@ -268,6 +268,9 @@ function streamOf(
   };
 }
 
+const asked = ({ accountId, keyId, session }: Caller) =>
+  ({ accountId, keyId, ...session ? { session } : {} });
+
 function streamRoutes(options: AccountRouteOptions): Route[] {
   const { streams, tickets } = options;
   const common = { tag: "Streams", errorShape: "message" } as const;
@@ -289,7 +292,7 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
         },
       },
       handle: async ({ caller }) => {
-        const { ticket, expiresAt } = tickets.issue(caller);
+        const { ticket, expiresAt } = tickets.issue(asked(caller));
         return json(201, { ticket, expires_at: isoMicros(expiresAt) });
       },
     }),

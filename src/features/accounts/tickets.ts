@@ -1,37 +1,91 @@
 // Short-lived tickets with which a browser opens a socket or stream: EventSource and WebSocket
-// cannot send headers, and an API key must never stand in a URL.
+// cannot send headers, and an API key must never stand in a URL. They are signed, so any node that
+// has the secret reads what another issued; each opens one thing, once.
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 
 export interface Tickets<Subject> {
   issue(subject: Subject): { ticket: string; expiresAt: Instant };
-  /** What the ticket was issued for while it is valid; null for anything else. */
-  redeem(ticket: string): Subject | null;
+  /** What the ticket was issued for, the first time while it is valid; null for anything else. */
+  redeem(ticket: string): Promise<Subject | null>;
 }
 
-/** Held in memory: a restart ends them, which a client that reconnects has to handle anyway. */
-export function createTickets<Subject>(
-  system: System,
-  { singleUse = false }: { singleUse?: boolean } = {},
-): Tickets<Subject> {
-  const issued = new Map<string, { subject: Subject; expiresAt: Instant }>();
+interface UsedTicket {
+  accountId: number;
+  ticket: string;
+  expiresAt: Instant;
+}
+
+/** Which tickets were redeemed. */
+interface UsedTickets {
+  /** False: it was used before. Needs to be known until the ticket ends, not longer. */
+  use(ticket: UsedTicket & { now: Instant }): Promise<boolean>;
+}
+
+/** Makes tickets of a purpose of their own: those of one open nothing of another. */
+export type NewTickets =
+  <Subject extends { accountId: number }>(purpose: string) => Tickets<Subject>;
+
+interface TicketOptions {
+  /** Nodes that share it take one another's tickets. */
+  secret: Buffer | string;
+  used: UsedTickets;
+  system: System;
+}
+
+/** Where nobody else takes the tickets: the end of the process ends them all. */
+export function createOwnUsedTickets(): UsedTickets {
+  const used = new Map<string, Instant>();
   return {
-    issue: (subject) => {
-      const now = system.now();
-      for (const [ticket, { expiresAt }] of issued) {
-        // Oldest first: what comes after the first valid one is valid too.
-        if (expiresAt > now && issued.size < LIMITS.streamTicketsMax) break;
-        issued.delete(ticket);
+    use: async ({ ticket, expiresAt, now }) => {
+      for (const [known, endsAt] of used) {
+        // Oldest first: what comes after the first valid one is valid too, but for a moment.
+        if (endsAt > now && used.size < LIMITS.streamTicketsMax) break;
+        used.delete(known);
       }
-      const ticket = system.randomBytes(24).toString("base64url");
-      const expiresAt = now + LIMITS.streamTicketMs * 1000;
-      issued.set(ticket, { subject, expiresAt });
-      return { ticket, expiresAt };
+      if (used.has(ticket)) return false;
+      used.set(ticket, expiresAt);
+      return true;
     },
-    redeem: (ticket) => {
-      const entry = issued.get(ticket);
-      if (singleUse) issued.delete(ticket);
-      return entry && entry.expiresAt > system.now() ? entry.subject : null;
-    },
+  };
+}
+
+const NONCE_BYTES = 12;
+
+export function createTickets({ secret, used, system }: TicketOptions): NewTickets {
+  return <Subject extends { accountId: number }>(purpose: string): Tickets<Subject> => {
+    const key = createHmac("sha256", secret).update(`tickets ${purpose}`).digest();
+    const sign = (body: string): Buffer => createHmac("sha256", key).update(body).digest();
+    const read = (ticket: string): [Subject, Instant] | null => {
+      const [body = "", signature = ""] = ticket.split(".");
+      const given = Buffer.from(signature, "base64url");
+      const right = sign(body);
+      if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
+      // It is signed: this process or one like it wrote it.
+      const text = Buffer.from(body, "base64url").toString("utf8");
+      const [subject, expiresAt] = JSON.parse(text) as [Subject, Instant, string];
+      return expiresAt > system.now() ? [subject, expiresAt] : null;
+    };
+    return {
+      issue: (subject) => {
+        const expiresAt = system.now() + LIMITS.streamTicketMs * 1000;
+        const nonce = system.randomBytes(NONCE_BYTES).toString("base64url");
+        const body = Buffer.from(JSON.stringify([subject, expiresAt, nonce])).toString("base64url");
+        return { ticket: `${body}.${sign(body).toString("base64url")}`, expiresAt };
+      },
+      redeem: async (ticket) => {
+        const found = read(ticket);
+        if (!found) return null;
+        const [subject, expiresAt] = found;
+        const { accountId } = subject;
+        // The signature stands for the whole.
+        const [, signature = ""] = ticket.split(".");
+        const isFirst = await used.use({
+          accountId, ticket: signature, expiresAt, now: system.now(),
+        });
+        return isFirst ? subject : null;
+      },
+    };
   };
 }

@@ -83,6 +83,7 @@ export function createCalling(options: CallingOptions): Calling {
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
     const entry = openCall(options, call, assistant, args);
     live.set(call.id, entry);
+    void entry.done.promise.then(options.offer(call.id));
     if (isStopping) takeLeave(options, entry);
     return entry;
   };

@@ -27,6 +27,8 @@ import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import type { MediaThread } from "./voice/protocol.ts";
 
 export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
+  /** Other nodes may ask for the call, until the result is called. */
+  offer(callId: number): () => void;
   calls: Calls;
   media: MediaThread;
   capacity: Capacity;

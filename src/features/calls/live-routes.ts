@@ -1,6 +1,7 @@
 // Watching and steering calls while they last: the stream of one call, the live calls of an
 // account, say, mute, end, and listening in.
 import { Type, type Static } from "@sinclair/typebox";
+import type { SharedCalls } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
@@ -15,7 +16,6 @@ import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
 import { parsePosition } from "#realtime/frames.ts";
 import { readPosition, type SocketSession, type StreamRequest, type Streams } from "#realtime/streams.ts";
-import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records.ts";
 import type { Recordings } from "./recordings.ts";
@@ -25,7 +25,8 @@ interface LiveCallOptions {
   /** Open on one call at a time. */
   streamsMax: number;
   calls: Calls;
-  calling: Calling;
+  /** Calls of this node and of others. */
+  shared: SharedCalls;
   streams: Streams;
   events: EventLog;
   recordingUrl: Recordings["urlOf"];
@@ -52,6 +53,8 @@ const Done = Type.Object({
   ok: Type.Boolean(about("Whether the call is live, so that it was done.")),
 });
 const CLOSE_OVER = 1000;
+/** The server that has the call cannot be asked at the moment. */
+const CLOSE_ELSEWHERE = 4000;
 /** Frames that may wait for a slow listener; those after them are left out. */
 const LISTENER_CONGESTED = 25;
 
@@ -164,9 +167,9 @@ function watchRoutes(options: LiveCallOptions): Route[] {
   ];
 }
 
-function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
+function controlRoutes({ calls, shared }: LiveCallOptions): Route[] {
   const command = <Body extends typeof Say | typeof Mute>(
-    name: "say" | "mute", body: Body, run: (id: number, body: Static<Body>) => boolean,
+    name: "say" | "mute", body: Body, run: (id: number, body: Static<Body>) => Promise<boolean>,
   ): Route =>
     keyRoute({
       ...COMMON,
@@ -183,12 +186,12 @@ function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
       },
       handle: async ({ caller, id, body: given }) => {
         await calls.get(caller.accountId, id);
-        return json(200, { ok: run(id, given as Static<Body>) });
+        return json(200, { ok: await run(id, given as Static<Body>) });
       },
     });
   return [
-    command("say", Say, (id, { text }: Static<typeof Say>) => calling.control.say(id, text)),
-    command("mute", Mute, (id, { on }: Static<typeof Mute>) => calling.control.mute(id, on)),
+    command("say", Say, (id, { text }: Static<typeof Say>) => shared.say(id, text)),
+    command("mute", Mute, (id, { on }: Static<typeof Mute>) => shared.mute(id, on)),
     keyRoute({
       ...COMMON,
       method: "POST",
@@ -198,7 +201,7 @@ function controlRoutes({ calls, calling }: LiveCallOptions): Route[] {
       responses: { 200: { description: "`ok`: it was live", schema: Done } },
       handle: async ({ caller, id }) => {
         await calls.get(caller.accountId, id);
-        return json(200, { ok: await calling.control.end(id) });
+        return json(200, { ok: await shared.end(id) });
       },
     }),
   ];
@@ -243,7 +246,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
 
 /** Never rejects: what a command threw is answered as an `error` frame. */
 async function handle(
-  { calling, isInForce }: LiveCallOptions,
+  { shared, isInForce }: LiveCallOptions,
   caller: Caller,
   callId: number,
   session: SocketSession,
@@ -270,11 +273,11 @@ async function handle(
       }
       case "say":
         if (command.text === undefined) throw new Fault(422, "The text field is required.");
-        return ok("say_result", calling.control.say(callId, command.text));
+        return ok("say_result", await shared.say(callId, command.text));
       case "mute":
-        return ok("mute_result", calling.control.mute(callId, command.on ?? true));
+        return ok("mute_result", await shared.mute(callId, command.on ?? true));
       case "end":
-        return ok("end_result", await calling.control.end(callId));
+        return ok("end_result", await shared.end(callId));
     }
   } catch (error) {
     const fault = toFault(error, log, null);
@@ -292,7 +295,7 @@ export function listenSocket(options: LiveCallOptions): SocketRoute {
       return (socket) => {
         let congested = 0;
         let isTold = false;
-        const stop = options.calling.listen(callId, (pcm, rate) => {
+        const listening = options.shared.listen(callId, (pcm, rate) => {
           if (!isTold) {
             isTold = true;
             socket.send(JSON.stringify({ type: "format", encoding: "pcm_s16le", rate }));
@@ -301,11 +304,16 @@ export function listenSocket(options: LiveCallOptions): SocketRoute {
           const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
           if (!socket.sendBytes(bytes)) congested += 1;
         }, () => socket.end(CLOSE_OVER, "the call is over"));
-        if (!stop) socket.end(CLOSE_OVER, "the call is not live");
+        const end = (code: number, reason: string): void => {
+          if (!socket.closed) socket.end(code, reason);
+        };
+        listening.then(
+          (stop) => stop ?? end(CLOSE_OVER, "the call is not live"),
+          () => end(CLOSE_ELSEWHERE, "come back"));
         return {
           message: () => undefined,
           drained: () => (congested = 0),
-          closed: () => stop?.(),
+          closed: () => void listening.then((stop) => stop?.(), () => undefined),
         };
       };
     },

@@ -2,7 +2,7 @@
 // The messages are listed in docs/calls.md.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { createTickets } from "#features/accounts/tickets.ts";
+import type { NewTickets } from "#features/accounts/tickets.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
 import { isUuid } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
@@ -31,8 +31,9 @@ interface WebCallOptions {
   /** Who may talk, as in the conversation's own routes. */
   access: {
     originAllowedFor(conversationUuid: string, http: HttpRequest): Promise<boolean>;
-    assertMaySend(conversationUuid: string): void;
+    assertMaySend(conversationUuid: string): Promise<void>;
   };
+  newTickets: NewTickets;
   findAssistant(assistantId: number): Promise<Assistant | null>;
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
   /** STUN and TURN servers for a page; null: sound goes over the socket alone. */
@@ -78,7 +79,7 @@ const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
 
 export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
   const { conversations, access } = options;
-  const tickets = createTickets<string>(options.system, { singleUse: true });
+  const tickets = options.newTickets<{ accountId: number; uuid: string }>("web call");
   const assistantOf = async (uuid: string): Promise<Assistant> => {
     const assistant = await options.findAssistant((await conversations.get(uuid)).assistantId);
     if (!assistant) throw new Fault(404, "Assistant not found");
@@ -102,11 +103,11 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
     handle: async ({ uuid, http }) => {
       const assistant = await assistantOf(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
-      access.assertMaySend(uuid);
+      await access.assertMaySend(uuid);
       assertCanTalk(options, assistant, "typed");
       // Whoever finds no place now is not to wait for the socket to say so.
       return holding(options.calling, assistant, "typed", () => {
-        const { ticket } = tickets.issue(uuid);
+        const { ticket } = tickets.issue({ accountId: assistant.accountId, uuid });
         return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
       });
     },
@@ -119,7 +120,8 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
       const assistant = await assistantOf(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
-      if (tickets.redeem(parseQuery(http.query).ticket ?? "") !== uuid) {
+      const issued = await tickets.redeem(parseQuery(http.query).ticket ?? "");
+      if (issued?.uuid !== uuid) {
         throw new Fault(401, "The ticket is not valid.");
       }
       return (open) => createFace(options, open, uuid, assistant);

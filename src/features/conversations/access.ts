@@ -7,16 +7,16 @@ import type { EventLog } from "#events/log.ts";
 import { addressKey } from "#core/networks.ts";
 import { rateLimitFault } from "#http/errors.ts";
 import type { HttpRequest } from "#http/exchange.ts";
-import type { RateLimiter } from "#core/rate-limit.ts";
+import type { RateLimiter, SharedRateLimiter } from "#core/rate-limit.ts";
 import type { StreamRequest } from "#realtime/streams.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Conversation } from "./records.ts";
 
 interface PublicLimiters {
   /** Conversations created, per address. */
-  create: RateLimiter;
+  create: SharedRateLimiter;
   /** Messages sent, per conversation. */
-  send: RateLimiter;
+  send: SharedRateLimiter;
   /** Times somebody said that they type, per conversation. */
   typing: RateLimiter;
 }
@@ -48,8 +48,8 @@ export interface Access {
    * judged by its own.
    */
   preflightAllowed(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
-  assertMayCreate(http: HttpRequest): void;
-  assertMaySend(conversationUuid: string): void;
+  assertMayCreate(http: HttpRequest): Promise<void>;
+  assertMaySend(conversationUuid: string): Promise<void>;
   assertMayType(conversationUuid: string): void;
   streamOf(conversation: Pick<Conversation, "uuid" | "accountId">): Pick<StreamRequest, "source" | "sessionsMax">;
 }
@@ -91,12 +91,12 @@ export function createAccess(options: AccessOptions): Access {
       const assistant = await (isWidget ? options.findAssistantByUuid(uuid) : assistantOf(uuid));
       return assistant !== null && originAllowed(assistant, http);
     },
-    assertMayCreate: (http) => {
-      const decision = limiters?.create.take(addressKey(http.address));
+    assertMayCreate: async (http) => {
+      const decision = await limiters?.create.take(addressKey(http.address));
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
     },
-    assertMaySend: (uuid) => {
-      const decision = limiters?.send.take(uuid);
+    assertMaySend: async (uuid) => {
+      const decision = await limiters?.send.take(uuid);
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
     },
     assertMayType: (uuid) => {

@@ -13,7 +13,7 @@ import { json } from "#http/exchange.ts";
 import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
-import type { RateLimiter } from "#core/rate-limit.ts";
+import type { SharedRateLimiter } from "#core/rate-limit.ts";
 import type { Author } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
 import { DeskFields } from "./desk-wire.ts";
@@ -28,7 +28,7 @@ interface AccountConversationOptions {
   authorOf(caller: Caller): Promise<Author>;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   /** Replies per key; null switches the limit off. */
-  replyLimiter: RateLimiter | null;
+  replyLimiter: SharedRateLimiter | null;
 }
 
 const LIST = Type.Object({
@@ -232,7 +232,7 @@ function generateRoute(options: AccountConversationOptions): Route {
       409: { description: "An earlier message is still being answered" },
     },
     handle: async ({ caller, body, http }) => {
-      const decision = replyLimiter?.take(String(caller.keyId));
+      const decision = await replyLimiter?.take(String(caller.keyId));
       if (decision && !decision.allowed) {
         const fault = rateLimitFault(decision.retryAfterMs, "success");
         throw new Fault(429, fault.message, {

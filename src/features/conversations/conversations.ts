@@ -41,8 +41,25 @@ export interface ConversationOptions extends AnswerOptions {
     /** Most that one conversation may have. */
     messagesMax: number;
   };
+  /** Null: there are no other nodes. */
+  others: OtherReplies | null;
   /** For metrics: one call per finished turn. */
   observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
+}
+
+/** A reply that is being written, and where a watcher reads it from. */
+type WrittenReply = Pick<LiveReplyView, "turnId" | "baseSequence">;
+
+/** Replies that other nodes write, and this node's for them. */
+export interface OtherReplies {
+  /** This node writes the reply until the result is called; `stop` as that of Conversations. */
+  offer(
+    uuid: string, live: LiveReplyView, stop: (turnId: number | null) => Promise<boolean>,
+  ): () => void;
+  live(uuid: string): LiveReplyView | null;
+  /** Asks who writes it. */
+  find(uuid: string): Promise<WrittenReply | null>;
+  stop(uuid: string, turnId: number | null): Promise<boolean>;
 }
 
 interface Send {
@@ -72,11 +89,15 @@ export interface Conversations {
   ): Promise<ConversationSummary[]>;
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(message: Send): Promise<Sent>;
-  /** True when a reply was being written, of this turn where one is named, and is now stopped. */
-  stop(uuid: string, turnId?: number): Promise<boolean>;
+  /**
+   * True when a reply was being written, of this turn where one is named, and is now stopped, at
+   * whichever node. Throws 503 when that node is out of reach.
+   */
+  stop(uuid: string, turnId?: number | null): Promise<boolean>;
+  /** The reply being written, as far as it is known here. */
   live(uuid: string): LiveReplyView | null;
   /** The reply being written; waits for a turn that is being stored. Throws 404. */
-  reply(uuid: string): Promise<LiveReplyView | null>;
+  reply(uuid: string): Promise<WrittenReply | null>;
   /** Ends conversations that have gone quiet; for a timer. */
   sweep(): Promise<void>;
   /** Closes the turns a dead process left open; before anything is served. */
@@ -213,7 +234,10 @@ async function beginTurn(
       turns.running.delete(conversation.uuid);
       release();
     });
-    turns.running.set(conversation.uuid, { live, isGiven: given !== null, result });
+    const running: Running = { live, isGiven: given !== null, result };
+    turns.running.set(conversation.uuid, running);
+    const withdraw = options.others?.offer(uuid, live, (asked) => stopTurn(running, asked));
+    void result.then(withdraw);
     // The user's message is published with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
     const fromSequence = baseSequence - events.length;
@@ -315,11 +339,18 @@ function createSend(
 }
 
 async function replyOf(
-  { store }: ConversationOptions, turns: Turns, uuid: string,
-): Promise<LiveReplyView | null> {
+  { store, others }: ConversationOptions, turns: Turns, uuid: string,
+): Promise<WrittenReply | null> {
   await getConversation(store, uuid);
   await turns.starting.get(uuid);
-  return turns.running.get(uuid)?.live ?? null;
+  return turns.running.get(uuid)?.live ?? await others?.find(uuid) ?? null;
+}
+
+async function stopTurn({ live, result }: Running, turnId: number | null): Promise<boolean> {
+  const isMeant = turnId === null || live.turnId === turnId;
+  if (!isMeant || !live.stop()) return false;
+  await result;
+  return true;
 }
 
 export function createConversations(options: ConversationOptions): Conversations {
@@ -354,16 +385,14 @@ export function createConversations(options: ConversationOptions): Conversations
     },
     list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
     send: createSend(options, turns),
-    stop: async (uuid, turnId) => {
+    stop: async (uuid, turnId = null) => {
       await get(uuid);
       await turns.starting.get(uuid);
       const turn = running.get(uuid);
-      const isMeant = turnId === undefined || turn?.live.turnId === turnId;
-      if (!turn || !isMeant || !turn.live.stop()) return false;
-      await turn.result;
-      return true;
+      if (turn) return stopTurn(turn, turnId);
+      return await options.others?.stop(uuid, turnId) ?? false;
     },
-    live: (uuid) => running.get(uuid)?.live ?? null,
+    live: (uuid) => running.get(uuid)?.live ?? options.others?.live(uuid) ?? null,
     reply: (uuid) => replyOf(options, turns, uuid),
     sweep: async () => {
       const args = { now: system.now(), rows: LIMITS.inactivitySweepRowsMax };

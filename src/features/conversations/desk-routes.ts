@@ -255,7 +255,7 @@ function visitorAskRoute(options: DeskRouteOptions): Route {
     },
     handle: async ({ uuid }) => {
       const { accountId, assistantId } = await conversations.get(uuid);
-      access.assertMaySend(uuid);
+      await access.assertMaySend(uuid);
       const assistant = await findAssistant(assistantId);
       if (assistant?.settings.desk.visitor_may_ask !== true) {
         throw new Fault(403, "Nobody can be asked for here.");

@@ -134,7 +134,7 @@ function createRoute(options: ConversationRouteOptions): Route {
       429: BUSY,
     },
     handle: async ({ body, http }) => {
-      access.assertMayCreate(http);
+      await access.assertMayCreate(http);
       const uuid = body.assistant_id.toLowerCase();
       const assistant = isUuid(uuid) ? await options.findAssistantByUuid(uuid) : null;
       if (!assistant) throw new Fault(404, "Assistant not found");
@@ -177,7 +177,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const ui = uiMessages.read(http, body);
       const text = ui?.text ?? requiredText(body.message);
       const conversation = await conversations.get(uuid);
-      access.assertMaySend(uuid);
+      await access.assertMaySend(uuid);
       const stream = access.streamOf(conversation);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
       const idempotencyKey = key ?? ui?.messageId ?? null;

@@ -109,7 +109,7 @@ async function run(
     default: {
       const { message } = validateMessage({ message: command.message });
       const idempotencyKey = readIdempotencyKey(command.idempotency_key);
-      access.assertMaySend(uuid);
+      await access.assertMaySend(uuid);
       const sent = await conversations.send({ uuid, text: message, idempotencyKey });
       if (sent.kind === "stored") return ["send_result", STORED_BODY];
       const result = await sent.result;

@@ -36,12 +36,12 @@ async function authorized(api: ApiOptions, http: HttpRequest): Promise<Caller> {
     throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
   }
   const caller = await identify(api, http, false);
-  takeRate(api, caller);
+  await takeRate(api, caller);
   return caller;
 }
 
-function takeRate(api: ApiOptions, caller: Caller): void {
-  const decision = api.takeRate?.(caller);
+async function takeRate(api: ApiOptions, caller: Caller): Promise<void> {
+  const decision = await api.takeRate?.(caller);
   if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "message");
 }
 

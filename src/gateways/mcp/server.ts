@@ -288,7 +288,7 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
 function createHandle(
   one: (given: unknown, from: ToolCaller, isBatched: boolean) => Promise<RpcReply>,
 ) {
-  return async (from: ToolCaller, takeRate: () => void): Promise<RpcReply> => {
+  return async (from: ToolCaller, takeRate: () => Promise<void>): Promise<RpcReply> => {
     let given;
     try {
       given = parsed(from.http);
@@ -297,7 +297,7 @@ function createHandle(
     }
     if (!Array.isArray(given)) return one(given, from, false);
     // The first was counted with the request; none runs where not all may.
-    for (let count = 1; count < given.length; count += 1) takeRate();
+    for (let count = 1; count < given.length; count += 1) await takeRate();
     const answers: object[] = [];
     // One after the other, in the order they were written.
     for (const message of given) {

@@ -1,0 +1,156 @@
+// Calls that another node has, for those who steer them or listen in from here: what is asked
+// finds the node that has the call, its sound comes frame by frame. Made in app/cluster.ts.
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { OnAudio, SharedCalls } from "./cluster.ts";
+import { createQuestions } from "./questions.ts";
+import { WireFault, type Wire } from "./wire.ts";
+
+/** The calls this node has. */
+interface OwnCalls {
+  control: {
+    say(callId: number, text: string): boolean;
+    mute(callId: number, on: boolean): boolean;
+    end(callId: number): Promise<boolean>;
+  };
+  listen(callId: number, onAudio: OnAudio, over: () => void): (() => void) | null;
+}
+
+interface SharedCallsOptions {
+  own: OwnCalls;
+  wire: Wire;
+  system: System;
+  log: Logger;
+}
+
+/** Asked of the node that has a call; false, or null, where it is not live. */
+type CallFamily = {
+  say: { body: { text: string }; answer: boolean };
+  mute: { body: { on: boolean }; answer: boolean };
+  end: { body: object; answer: boolean };
+  /** Its sound is sent for a while. */
+  listen: { body: object; answer: { rate: number } | null };
+};
+
+const WAIT_MS = {
+  say: LIMITS.askMs, mute: LIMITS.askMs, listen: LIMITS.askMs, end: LIMITS.askEndMs,
+};
+
+const subjectOf = (callId: number): string => `pcm.${callId}`;
+/** In place of a frame: the call is over. */
+const OVER = new Uint8Array();
+
+/** Null: no node has it. Throws 503 where the one that has is out of reach. */
+async function reaching<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof WireFault)) throw error;
+    if (error.reason === "nobody") return null;
+    throw new Fault(503, "The server that has the call is out of reach.", { retryAfterS: 1 });
+  }
+}
+
+/** Where there are no other nodes. */
+export const ownCallsAlone = ({ control, listen }: OwnCalls): SharedCalls => ({
+  say: async (callId, text) => control.say(callId, text),
+  mute: async (callId, on) => control.mute(callId, on),
+  end: control.end,
+  listen: async (...args) => listen(...args),
+});
+
+/** `offer`: this node has the call from now on, until the result is called. */
+export function shareCalls(
+  options: SharedCallsOptions,
+): SharedCalls & { offer(callId: number): () => void } {
+  const { own: { control, listen }, wire, log } = options;
+  const questions = createQuestions<CallFamily>({ of: "call", waitMs: WAIT_MS, wire, log });
+  const asked = async (which: number, kind: "say" | "mute" | "end", body: object) =>
+    await reaching(questions.ask(String(which), kind, body as never)) ?? false;
+  return {
+    say: async (callId, text) => control.say(callId, text) || asked(callId, "say", { text }),
+    mute: async (callId, on) => control.mute(callId, on) || asked(callId, "mute", { on }),
+    end: async (callId) => await control.end(callId) || asked(callId, "end", {}),
+    listen: async (callId, onAudio, over) => {
+      const stop = listen(callId, onAudio, over);
+      if (stop) return stop;
+      const again = () => reaching(questions.ask(String(callId), "listen", {}));
+      const known = await again();
+      return known && hearOther(options, { callId, ...known, again }, onAudio, over);
+    },
+    offer: (callId) => {
+      const sound = createSound(options, callId);
+      const end = questions.answer(String(callId), {
+        say: async ({ text }) => control.say(callId, text),
+        mute: async ({ on }) => control.mute(callId, on),
+        end: () => control.end(callId),
+        listen: sound.send,
+      });
+      return () => {
+        end();
+        sound.end();
+      };
+    },
+  };
+}
+
+/** The sound of a call that this node has, for others, for a while after each asking. */
+function createSound({ own, wire, system }: SharedCallsOptions, callId: number) {
+  let sending: { stop(): void; timer: Timer; rate: Promise<number> } | null = null;
+  const end = (): void => {
+    sending?.timer.cancel();
+    sending?.stop();
+    sending = null;
+  };
+  const endLater = (): Timer => system.after(LIMITS.liveSentMs, end);
+  return {
+    send: async (): Promise<{ rate: number } | null> => {
+      if (sending) {
+        sending.timer.cancel();
+        sending.timer = endLater();
+        return { rate: await sending.rate };
+      }
+      const first = Promise.withResolvers<number>();
+      const stop = own.listen(callId, (pcm, rate) => {
+        first.resolve(rate);
+        const frame = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+        wire.publish(subjectOf(callId), frame);
+      }, () => wire.publish(subjectOf(callId), OVER));
+      if (!stop) return null;
+      sending = { stop, timer: endLater(), rate: first.promise };
+      return { rate: await first.promise };
+    },
+    end,
+  };
+}
+
+/** Asks again for as long as somebody listens; the call is over when its node says so or is gone. */
+function hearOther(
+  { wire, system }: { wire: Wire; system: System },
+  { callId, rate, again }: { callId: number; rate: number; again(): Promise<object | null> },
+  onAudio: OnAudio, over: () => void,
+): () => void {
+  let isOver = false;
+  const end = (): void => {
+    isOver = true;
+    timer.cancel();
+    unsubscribe();
+  };
+  const finish = (): void => {
+    if (isOver) return;
+    end();
+    over();
+  };
+  const timer = system.every(LIMITS.liveAskMsMax, () => void again().then(
+    (known) => known ?? finish(),
+    // Out of reach for the moment: the next asking tells.
+    () => undefined));
+  const unsubscribe = wire.subscribe(subjectOf(callId), (data) => {
+    if (data.byteLength === 0) return finish();
+    // A copy: samples lie at even places, bytes of a message anywhere.
+    if (!isOver) onAudio(new Int16Array(data.slice().buffer), rate);
+  });
+  return end;
+}

@@ -1,0 +1,241 @@
+// Replies that other nodes are writing, for the watchers that are here: asked for at their owner,
+// then heard piece by piece. What is lost on the way is asked for again; where the owner cannot be
+// asked, watchers have what is committed. The owner's half is live-sender.ts; made in
+// app/cluster.ts.
+import { Type } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import { conversationTopic, type CommittedData, type CommittedEvent } from "#events/events.ts";
+import type { LiveCall, LiveReplyView } from "#events/live.ts";
+import { liveSubject, type LiveHave, type LivePart, type ReplyQuestions } from "./live-replies.ts";
+import { decoderOf } from "./message.ts";
+import { WireFault, type Wire } from "./wire.ts";
+
+interface RemoteRepliesOptions {
+  questions: ReplyQuestions;
+  wire: Wire;
+  bus: EventBus;
+  /** This node writes there: nobody else is asked. */
+  isOwn(conversationUuid: string): boolean;
+  system: System;
+  log: Logger;
+}
+
+interface RemoteReplies {
+  /** The reply another node is writing, as far as it is known here. */
+  live(conversationUuid: string): LiveReplyView | null;
+  close(): void;
+}
+
+const decodePart = decoderOf(Type.Object({
+  part: Type.Object({
+    turnId: Type.Number(),
+    baseSequence: Type.Number(),
+    from: Type.Number(),
+    text: Type.String(),
+    callsFrom: Type.Number(),
+    calls: Type.Array(Type.Object({}, { additionalProperties: true })),
+  }, { additionalProperties: true }),
+}));
+
+/** A reply as far as it has come here: from its beginning, without holes. */
+class RemoteReply implements LiveReplyView {
+  readonly turnId: number;
+  readonly baseSequence: number;
+  readonly calls: LiveCall[] = [];
+  failure: LiveReplyView["failure"] = null;
+  #text = "";
+
+  constructor({ turnId, baseSequence }: LivePart) {
+    this.turnId = turnId;
+    this.baseSequence = baseSequence;
+  }
+
+  get shown(): number {
+    return this.#text.length;
+  }
+
+  slice(from: number, to: number): string {
+    return this.#text.slice(from, to);
+  }
+
+  get isEmpty(): boolean {
+    return this.shown === 0 && this.calls.length === 0 && this.failure === null;
+  }
+
+  get have(): LiveHave {
+    return { turnId: this.turnId, chars: this.shown, calls: this.calls.length };
+  }
+
+  /** `gap`: something before it has not come. `known`: all of it had come already. */
+  take({ from, text, callsFrom, calls, failure }: LivePart): "grown" | "known" | "gap" {
+    if (from > this.shown || callsFrom > this.calls.length) return "gap";
+    const before = [this.shown, this.calls.length, this.failure !== null];
+    this.#text += text.slice(this.shown - from);
+    this.calls.push(...calls.slice(this.calls.length - callsFrom));
+    this.failure = failure;
+    const after = [this.shown, this.calls.length, failure !== null];
+    return before.every((one, index) => one === after[index]) ? "known" : "grown";
+  }
+}
+
+/** One conversation that is watched here. */
+class Watched {
+  readonly uuid: string;
+  reply: RemoteReply | null = null;
+  readonly #options: RemoteRepliesOptions;
+  readonly #unsubscribe: () => void;
+  #waitMs: number = LIMITS.liveAskMs;
+  #timer: Timer | null = null;
+  #isAsking = false;
+  #isOver = false;
+
+  constructor(uuid: string, options: RemoteRepliesOptions) {
+    this.uuid = uuid;
+    this.#options = options;
+    this.#unsubscribe = options.wire.subscribe(liveSubject(uuid), (data) => {
+      const heard = decodePart(data);
+      if (heard) this.#hear(heard.part as unknown as LivePart);
+    });
+    void this.ask();
+  }
+
+  /** The reply once there is something of it. */
+  get shown(): RemoteReply | null {
+    return this.reply && !this.reply.isEmpty ? this.reply : null;
+  }
+
+  /** A turn has begun: its first words are to come by themselves, else they are asked for. */
+  begun(): void {
+    this.#askIn(LIMITS.liveAskMs);
+  }
+
+  /** The turn's end is committed. */
+  ended(turnId: number): void {
+    if (this.reply?.turnId === turnId || this.reply === null) this.#forget();
+  }
+
+  /** Never rejects. */
+  async ask(): Promise<void> {
+    const { questions, isOwn, log } = this.#options;
+    if (this.#isOver || this.#isAsking || isOwn(this.uuid)) return;
+    this.#isAsking = true;
+    const { reply } = this;
+    const have = reply?.have ?? null;
+    try {
+      const part = await questions.ask(this.uuid, "live", { have });
+      this.#isAsking = false;
+      this.#take(part);
+    } catch (error) {
+      this.#isAsking = false;
+      if (!(error instanceof WireFault)) {
+        log.error({ err: error }, "a reply could not be asked for");
+      } else if (error.reason === "nobody") {
+        // Another turn may have begun meanwhile.
+        if (this.reply === reply) this.#forget();
+        return;
+      // Where the wire is down it is asked for once it is up.
+      } else if (error.reason === "down") return;
+    }
+    this.#askAgain();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#forget();
+    this.#unsubscribe();
+  }
+
+  #hear(part: LivePart): void {
+    const isNew = this.reply?.turnId !== part.turnId;
+    this.#take(part);
+    // Nothing more is sent to those who do not ask.
+    if (isNew) void this.ask();
+  }
+
+  #take(part: LivePart): void {
+    if (this.#isOver) return;
+    const isNew = this.reply?.turnId !== part.turnId;
+    if (isNew && this.reply && part.baseSequence < this.reply.baseSequence) return;
+    if (isNew && (part.from > 0 || part.callsFrom > 0)) {
+      this.reply = null;
+      return void this.ask();
+    }
+    if (isNew) this.reply = new RemoteReply(part);
+    const taken = this.reply?.take(part);
+    if (taken === "gap") return void this.ask();
+    if (taken === "known") return;
+    this.#options.bus.publish(conversationTopic(this.uuid), { kind: "live" });
+    this.#waitMs = LIMITS.liveAskMs;
+    this.#askAgain();
+  }
+
+  /** After silence, in which the last words may have been lost; again and again, less often. */
+  #askAgain(): void {
+    this.#askIn(this.#waitMs);
+    this.#waitMs = Math.min(2 * this.#waitMs, LIMITS.liveAskMsMax);
+  }
+
+  #askIn(ms: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#isOver ? null : this.#options.system.after(ms, () => void this.ask());
+  }
+
+  #forget(): void {
+    this.#timer?.cancel();
+    this.reply = null;
+    this.#waitMs = LIMITS.liveAskMs;
+  }
+}
+
+const TOPIC = "conversation:";
+
+export function createRemoteReplies(options: RemoteRepliesOptions): RemoteReplies {
+  const { bus, wire } = options;
+  const watched = new Map<string, Watched>();
+  const ends = [
+    bus.onInterest(({ topic, isWatched }) => {
+      if (!topic.startsWith(TOPIC)) return;
+      const uuid = topic.slice(TOPIC.length);
+      watched.get(uuid)?.end();
+      watched.delete(uuid);
+      if (isWatched) watched.set(uuid, new Watched(uuid, options));
+    }),
+    bus.watch((events) => {
+      for (const event of events) {
+        const one = event.conversationId === null ? undefined : watched.get(event.conversationId);
+        if (one) follow(one, event);
+      }
+    }),
+    wire.onState((state) => {
+      if (state === "up") for (const one of watched.values()) void one.ask();
+    }),
+  ];
+  return {
+    live: (uuid) => watched.get(uuid)?.shown ?? null,
+    close: () => {
+      for (const end of ends) end();
+      for (const one of watched.values()) one.end();
+      watched.clear();
+    },
+  };
+}
+
+/** Which turn an event of the log begins, or ends. */
+function turnMoved(
+  { type, json }: CommittedEvent,
+): { turnId: number; to: "begun" | "ended" } | null {
+  if (type !== "message_added" && type !== "reply_failed") return null;
+  const data = JSON.parse(json) as CommittedData;
+  if (data.type === "reply_failed") return { turnId: data.turn_id, to: "ended" };
+  if (data.type !== "message_added" || data.turn_id === null) return null;
+  return { turnId: data.turn_id, to: data.message.role === "user" ? "begun" : "ended" };
+}
+
+function follow(one: Watched, event: CommittedEvent): void {
+  const moved = turnMoved(event);
+  if (moved?.to === "ended") one.ended(moved.turnId);
+  else if (moved && one.reply?.turnId !== moved.turnId) one.begun();
+}

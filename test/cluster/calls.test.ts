@@ -1,0 +1,109 @@
+// Calls that another node has: steered and listened to from here.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { shareCalls } from "#cluster/calls.ts";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { createLogger } from "#core/logger.ts";
+import { nextTurn } from "#core/system.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { createMemoryWires } from "#support/memory-wires.ts";
+
+const log = createLogger("silent");
+const awake = setInterval(() => undefined, 1000);
+after(() => clearInterval(awake));
+
+const CALL = 5;
+
+function createWorld() {
+  const system = createManualSystem();
+  const wires = createMemoryWires(system);
+  const owned = new Map([[CALL, 1]]);
+  const done: string[] = [];
+  const listeners = new Set<{ onAudio(pcm: Int16Array, rate: number): void; over(): void }>();
+  let withdraw = (): void => undefined;
+  const nodes = [1, 2].map((nodeId) => {
+    const wire = wires.connect();
+    const has = (callId: number): boolean => owned.get(callId) === nodeId;
+    const did = (callId: number, what: string): boolean => has(callId) && done.push(what) > 0;
+    const shared = shareCalls({
+        wire, system, log,
+        own: {
+          control: {
+            say: (callId, text) => did(callId, `say ${text}`),
+            mute: (callId, on) => did(callId, `mute ${on}`),
+            end: async (callId) => did(callId, "end"),
+          },
+          listen: (callId, onAudio, over) => {
+            if (!has(callId)) return null;
+            const listener = { onAudio, over };
+            listeners.add(listener);
+            return () => void listeners.delete(listener);
+          },
+        },
+    });
+    if (has(CALL)) withdraw = shared.offer(CALL);
+    return { shared };
+  });
+  const speak = async (...samples: number[]): Promise<void> => {
+    for (const { onAudio } of listeners) onAudio(Int16Array.from(samples), 8000);
+    for (let turn = 0; turn < 8; turn += 1) await nextTurn();
+  };
+  const [here, there] = nodes;
+  assert.ok(here && there);
+  const over = (): void => {
+    owned.delete(CALL);
+    withdraw();
+  };
+  return { system, wires, over, done, listeners, speak, here, there };
+}
+
+test("[WI40] say, mute and end reach a call wherever it is; nobody's is over, and one out of reach answers 503", async () => {
+  const { wires, over, done, here, there } = createWorld();
+  for (const { shared } of [here, there]) {
+    assert.deepEqual(
+      [await shared.say(CALL, "Hi"), await shared.mute(CALL, true), await shared.end(CALL)],
+      [true, true, true]);
+    assert.equal(await shared.say(6, "Hi"), false);
+  }
+  assert.deepEqual(done, ["say Hi", "mute true", "end", "say Hi", "mute true", "end"]);
+  wires.stop();
+  assert.equal(await here.shared.say(CALL, "own"), true);
+  await assert.rejects(there.shared.say(CALL, "?"), (error) =>
+    error instanceof Fault && error.status === 503 && error.retryAfterS === 1);
+  wires.start();
+  over();
+  assert.equal(await there.shared.end(CALL), false);
+});
+
+test("[WI41] a listener at another node hears the call's frames until it leaves or the call is over", async () => {
+  const { system, listeners, over, speak, there } = createWorld();
+  const heard: (number | string)[] = [];
+  const begin = there.shared.listen(CALL, (pcm, rate) => heard.push(rate, ...pcm),
+    () => void heard.push("over"));
+  for (let turn = 0; turn < 4; turn += 1) await nextTurn();
+  await speak(1);
+  const stop = await begin;
+  assert.ok(stop);
+  await speak(2, -3);
+  assert.deepEqual(heard, [8000, 2, -3]);
+  for (let count = 0; count < 5; count += 1) {
+    system.advance(LIMITS.liveAskMsMax);
+    await speak(4);
+  }
+  assert.equal(listeners.size, 1, "asked for again and again");
+  stop();
+  system.advance(LIMITS.liveSentMs);
+  await speak(5);
+  assert.deepEqual([listeners.size, heard.filter((one) => one === 4).length], [0, 5]);
+
+  const again = there.shared.listen(CALL, () => undefined, () => void heard.push("over"));
+  for (let turn = 0; turn < 4; turn += 1) await nextTurn();
+  await speak(1);
+  assert.ok(await again);
+  for (const listener of listeners) listener.over();
+  over();
+  await speak();
+  assert.equal(heard.at(-1), "over");
+  assert.equal(await there.shared.listen(CALL, () => undefined, () => undefined), null);
+});
