@@ -66,7 +66,8 @@ async function asteriskOf(
 export async function createHostedLines(
   { config, system, log }: { config: Config; system: System; log: Logger },
 ): Promise<HostedLines> {
-  const publicUrl = config.PARLEY_PUBLIC_URL;
+  const nodeUrl = config.PARLEY_NODE_URL;
+  const publicUrl = config.PARLEY_PUBLIC_URL ?? nodeUrl;
   const lines = new Map<HostedAccount, Hosted>();
   const asterisk = await asteriskOf(config, system, log);
   if (asterisk) {
@@ -80,10 +81,10 @@ export async function createHostedLines(
       log.warn(`PARLEY_PUBLIC_URL is not set: no calls over ${vendor}, which could not reach this server`);
       continue;
     }
-    if (!publicUrl.startsWith("https:")) {
-      log.warn(`PARLEY_PUBLIC_URL is not https: ${vendor} brings the sound of calls to no such address`);
+    if (!(nodeUrl ?? publicUrl).startsWith("https:")) {
+      log.warn(`${nodeUrl ? "PARLEY_NODE_URL" : "PARLEY_PUBLIC_URL"} is not https: ${vendor} brings the sound of calls to no such address`);
     }
-    lines.set(account, createHosted({ carrier, publicUrl, system, log }));
+    lines.set(account, createHosted({ carrier, publicUrl, nodeUrl, system, log }));
   }
   return lines;
 }

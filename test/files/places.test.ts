@@ -263,5 +263,9 @@ test("[FI13] a place that cannot be meant is refused at the start, and so are no
   const nodes = { PARLEY_NATS_URL: "nats://127.0.0.1" };
   assert.match(contradictions({ ...nodes, PARLEY_FILES_URL: null }).join(),
     /^PARLEY_NATS_URL joins nodes, which need files all of them reach: set PARLEY_FILES_URL/);
-  assert.deepEqual(contradictions({ ...nodes, PARLEY_FILES_URL: { kind: "folder", root: "/mnt" } }), []);
+  const shared = { ...nodes, PARLEY_FILES_URL: { kind: "folder", root: "/mnt" } };
+  assert.deepEqual(contradictions(shared), []);
+  const calls = { ...shared, PARLEY_PLIVO_AUTH_ID: "MA1" };
+  assert.match(contradictions(calls).join(), /^PARLEY_NATS_URL joins .* PARLEY_PLIVO_AUTH_ID .*: set PARLEY_NODE_URL/);
+  assert.deepEqual(contradictions({ ...calls, PARLEY_NODE_URL: "https://one.example" }), []);
 });

@@ -16,7 +16,7 @@ import { serveStream, TOKEN_PARAMETER } from "./media.ts";
 import type { Face } from "#features/calls/face.ts";
 import type { LegSetup } from "#features/calls/voice/protocol.ts";
 
-/** Where the carrier reaches us, below PARLEY_PUBLIC_URL. */
+/** The carrier's way in, below PARLEY_PUBLIC_URL or, for calls there are, PARLEY_NODE_URL. */
 export const hostedPaths = (account: HostedAccount) => ({
   voice: `/carriers/${account}/voice`,
   status: `/carriers/${account}/status`,
@@ -25,8 +25,10 @@ export const hostedPaths = (account: HostedAccount) => ({
 
 interface HostedOptions {
   carrier: HostedCalls;
-  /** As people and carriers reach this server, without a slash at its end. */
+  /** As people and carriers reach any node, without a slash at its end. */
   publicUrl: string;
+  /** As a carrier reaches this node, where its calls are; absent: by `publicUrl`. */
+  nodeUrl?: string | null;
   system: System;
   log: Logger;
 }
@@ -51,7 +53,8 @@ export interface Hosted {
   readonly carrier: Pick<
     HostedCalls, "account" | "connect" | "isGenuine" | "read" | "signsSockets"
   >;
-  readonly publicUrl: string;
+  /** Those the carrier may have asked for, and signed: this server's, and any node's. */
+  readonly addresses: readonly string[];
   readonly leg: LegSetup;
   /** `dial` when whoever is to talk is ready. */
   call(party: HostedParty): {
@@ -89,7 +92,8 @@ interface Entry {
 
 /** The calls there are, by what the carrier shows of them, and what is under way at the carrier. */
 function createRegistry(options: HostedOptions) {
-  const { carrier, publicUrl, log, system } = options;
+  const { carrier, log, system } = options;
+  const address = options.nodeUrl ?? options.publicUrl;
   const paths = hostedPaths(carrier.account);
   /** Keyed by the token of the address they are reported to; kept a while after their end. */
   const reported = new Map<string, HostedCall>();
@@ -113,7 +117,7 @@ function createRegistry(options: HostedOptions) {
       const statusToken = system.uuid();
       // Plivo takes letters and digits alone.
       const token = system.uuid().replaceAll("-", "");
-      const statusUrl = `${publicUrl}${paths.status}/${statusToken}`;
+      const statusUrl = `${address}${paths.status}/${statusToken}`;
       const call = new HostedCall({
         ...options, ...party, type, statusUrl, underWay,
         forget: () => {
@@ -127,7 +131,7 @@ function createRegistry(options: HostedOptions) {
       return {
         call,
         join: {
-          url: `${socketUrlOf(publicUrl)}${paths.media}`,
+          url: `${socketUrlOf(address)}${paths.media}`,
           parameters: { [TOKEN_PARAMETER]: token },
           statusUrl,
         },
@@ -139,7 +143,7 @@ function createRegistry(options: HostedOptions) {
 type Registry = ReturnType<typeof createRegistry>;
 
 export function createHosted(options: HostedOptions): Hosted {
-  const { carrier, publicUrl, system, log } = options;
+  const { carrier, publicUrl, nodeUrl, system, log } = options;
   const registry = createRegistry(options);
   const offer = createOffers(options, registry);
   const report: Hosted["report"] = (token, news) => {
@@ -154,7 +158,7 @@ export function createHosted(options: HostedOptions): Hosted {
   let closing: Promise<void> | null = null;
   return {
     carrier,
-    publicUrl,
+    addresses: [...new Set([nodeUrl ?? publicUrl, publicUrl])],
     leg: { kind: "remote", rate: rateOfDialect(carrier.dialect), hasLine: true },
     call: (party) => {
       const { call, join } = registry.begin(party, "outbound", () => undefined);
@@ -222,5 +226,5 @@ function createOffers({ carrier, log }: HostedOptions, registry: Registry): Host
 }
 
 /** The address under which the same server takes WebSockets. */
-export const socketUrlOf = (publicUrl: string): string => publicUrl.replace(/^http/i, "ws");
+export const socketUrlOf = (address: string): string => address.replace(/^http/i, "ws");
 

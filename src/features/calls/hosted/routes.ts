@@ -1,6 +1,6 @@
 // How a hosted carrier reaches this server: a call that comes in asks here what to do, calls are
 // reported here, and their sound comes over a WebSocket. Each of them only with the carrier's
-// signature over the address below PARLEY_PUBLIC_URL.
+// signature over the address below PARLEY_PUBLIC_URL, or this node's own.
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { isUuid } from "#core/values.ts";
@@ -32,11 +32,16 @@ const replyOf = ({ status, contentType, body }: WebhookReply): Reply =>
 export function hostedRoutes(
   { hosted, calling, draining, log }: HostedRouteOptions,
 ): { routes: HttpRoute[]; socket: SocketRoute; connect(): void } {
-  const { carrier, publicUrl } = hosted;
+  const { carrier, addresses } = hosted;
   const receive: Receive = (arrival, join) => (draining()
     ? Promise.resolve("busy")
     : calling.receiveHosted(hosted, arrival, join));
   const paths = hostedPaths(carrier.account);
+  const genuine = (
+    http: HttpRequest, method: "GET" | "POST", origins: readonly string[],
+  ): CarrierRequest | null =>
+    origins.map((origin) => asCarrier(http, method, origin))
+      .find((request) => carrier.isGenuine(request)) ?? null;
   const refuse = (what: string): never => {
     // The usual cause is an address other than the one the carrier was given.
     log.warn({ what, carrier: carrier.account }, "a carrier's signature is missing or wrong; is PARLEY_PUBLIC_URL right?");
@@ -52,8 +57,7 @@ export function hostedRoutes(
     pattern,
     bodyBytesMax: BODY_BYTES_MAX,
     handle: async (http) => {
-      const request = asCarrier(http, "POST", publicUrl);
-      if (!carrier.isGenuine(request)) refuse("webhook");
+      const request = genuine(http, "POST", addresses) ?? refuse("webhook");
       return replyOf(await handle(carrier.read(request), http.params));
     },
   });
@@ -74,8 +78,9 @@ export function hostedRoutes(
       pattern: paths.media,
       errorShape: "message",
       accept: async (http) => {
-        const request = asCarrier(http, "GET", socketUrlOf(publicUrl));
-        if (carrier.signsSockets && !carrier.isGenuine(request)) refuse("socket");
+        if (carrier.signsSockets) {
+          genuine(http, "GET", addresses.map(socketUrlOf)) ?? refuse("socket");
+        }
         return (socket) => hosted.serve(socket);
       },
     },

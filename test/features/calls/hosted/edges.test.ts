@@ -329,3 +329,28 @@ test("[TW82] SignalWire: its address, its signing key and header, sockets it doe
   await wired.close();
   await Promise.all([rest.close(), emulator.close(), door.close()]);
 });
+
+test("[TW98] with PARLEY_NODE_URL a call's reports and sound come to its node, offers to any; each is taken with its own signature alone", async (context) => {
+  const node = await openPublicDoor();
+  const own = await startTwilioWorld({ PARLEY_NODE_URL: node.url });
+  context.after(() => Promise.all([own.close(), node.close()]));
+  node.lead(own.server.port);
+  const desk = await own.desk();
+  const placed = await own.dial(desk.id);
+  assert.ok(placed.statusUrl.startsWith(`${node.url}/carriers/twilio/status/`), placed.statusUrl);
+  assert.ok(placed.document.includes(`${node.url.replace("http", "ws")}/carriers/twilio/media`), placed.document);
+  await own.report(placed.sid, "in-progress");
+  const phone = await phoneAt({ document: placed.document, callSid: placed.sid });
+  await own.when(placed.callId, "in-progress");
+  phone.hangUp();
+  await own.report(placed.sid, "completed");
+  await own.when(placed.callId, "ended_by_customer");
+  // An offer may come by the address of all nodes or of this one; not by a third.
+  const offer = { CallSid: "CA9", CallStatus: "ringing", Direction: "inbound", From: CUSTOMER, To: "" };
+  for (const address of [own.door.url, node.url]) {
+    const { status, text } = await own.post(`${address}/carriers/twilio/voice`, offer);
+    assert.deepEqual([status, /<Reject/.test(text)], [200, true]);
+  }
+  const third = `http://127.0.0.1:${own.server.port}/carriers/twilio/voice`;
+  assert.equal((await own.post(third, offer)).status, 403);
+});
