@@ -11,9 +11,8 @@ import { createFeatures } from "#app/features.ts";
 import { openFiles } from "#app/files.ts";
 import { WEEKDAYS } from "#features/calendar/slots.ts";
 import { readPhoneNumber } from "#features/leads/phone.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { createManualSystem } from "./manual-clock.ts";
-import { assistantBody, testDataDir } from "./server.ts";
+import { assistantBody, openBeside, testDataDir } from "./server.ts";
 
 export type Fate =
   | "human" | "goal" | "machine" | "busy" | "no-answer" | "failed"
@@ -59,7 +58,7 @@ export async function createWorld(options: WorldOptions) {
   if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));
   const models = loadModels(outcome.config);
   if (models.kind === "invalid") throw new Error(models.problems.join("; "));
-  const storage = await openStorage(dataDir, "inline");
+  const storage = await openBeside(dataDir);
   const parts = { config: outcome.config, models: models.entries, system, ...OPTIONS };
   const features = createFeatures(
     parts, { storage, places: await openFiles(parts), hosted: new Map(), wire: null });

@@ -17,6 +17,9 @@ export const withoutPostgres: string | false = BIN === null
   ? "no PostgreSQL 15 is installed (apt-get install postgresql-15)"
   : false;
 
+/** Servers of tests store in PostgreSQL (`npm run test:postgres`). */
+export const isOverPostgres = process.env.ENGINE === "postgres";
+
 interface Cluster {
   port: number;
   socketFolder: string;

@@ -2,8 +2,9 @@
 // and what becomes of the calls.
 import assert from "node:assert/strict";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { newAssistant, startTestServer, type CallResult, type TestServer } from "./server.ts";
+import {
+  newAssistant, openBeside, startTestServer, type CallResult, type TestServer,
+} from "./server.ts";
 import { createReceived, type Received } from "./received.ts";
 import type { PublicDoor } from "./twilio-front.ts";
 
@@ -35,7 +36,7 @@ export const newNumber = (): string => `+141555502${String(numbers += 1).padStar
 async function stock(
   { dataDir }: TestServer, carrier: HostedAccount, phoneNumber: string,
 ): Promise<void> {
-  const storage = await openStorage(dataDir, "inline");
+  const storage = await openBeside(dataDir);
   const known = { countryCode: "US", smsCapable: false, monthlyMicros: 0 };
   await storage.numberInventory.stock({ now: 1, numbers: [{ phoneNumber, carrier, ...known }] });
   await storage.close();

@@ -3,6 +3,7 @@ import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_pro
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { watchAnswers } from "./answers.ts";
+import { databaseAt, isOverPostgres } from "./engines.ts";
 
 const scripts = join(import.meta.dirname, "../../scripts");
 /** What `npm start` and `npm run parley` run: what was built, when it is as new as the sources. */
@@ -17,12 +18,21 @@ export interface Running {
   assistant: string | null;
 }
 
+/** Processes that are killed are over a server that waits for its disk. */
+async function engineEnv(dataDir: string): Promise<Record<string, string>> {
+  if (!isOverPostgres) return {};
+  return { PARLEY_DATABASE_URL: (await databaseAt(dataDir, "durable")).url };
+}
+
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
 ): Promise<Running> {
   const child = spawn(process.execPath, [MAIN], {
-    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off", ...env },
+    env: {
+      PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off",
+      ...await engineEnv(dataDir), ...env,
+    },
     stdio: ["ignore", "pipe", "inherit"],
   });
   let key: string | null = null;

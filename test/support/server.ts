@@ -1,14 +1,19 @@
-// The real server for tests: a real process's worth of app on port 0 over a real SQLite file.
+// The real server for tests: a real process's worth of app on port 0 over a real database.
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createApp, type App } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
-import { readConfig } from "#config/config.ts";
+import { readConfig, type Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { microsFromDecimal } from "#core/money.ts";
 import { createSystem, type System } from "#core/system.ts";
+import { openConfigured } from "#storage/engines/open.ts";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import type { Storage } from "#storage/storage.ts";
 import { watchAnswers } from "./answers.ts";
 import { dataRoot } from "./data-folder.ts";
+import { databaseAt, isOverPostgres } from "./engines.ts";
 
 export interface CallOptions {
   key?: string | null;
@@ -51,6 +56,22 @@ export function testDataDir(): string {
   return mkdtempSync(join(dataRoot(), "parley-test-"));
 }
 
+/** `ENGINE=postgres` runs the same tests over PostgreSQL: a database for each data folder. */
+async function openUnderTest(config: Config): Promise<Storage> {
+  if (!isOverPostgres || config.PARLEY_DATABASE_URL !== null) {
+    return openConfigured(config, "thread");
+  }
+  const { url } = await databaseAt(config.PARLEY_DATA_DIR);
+  return openPostgres({ url, writesMax: config.PARLEY_WRITES_MAX, mayForget: true });
+}
+
+/** What a server of this folder stores in, as another process would open it. */
+export async function openBeside(dataDir: string): Promise<Storage> {
+  if (!isOverPostgres) return openStorage(dataDir, "inline");
+  const { url } = await databaseAt(dataDir);
+  return openPostgres({ url, writesMax: 1000, isSmall: true, mayForget: true });
+}
+
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? testDataDir();
   const outcome = readConfig({
@@ -70,7 +91,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     models: models.entries,
     log: createLogger(config.PARLEY_LOG_LEVEL),
     system: options.system ?? createSystem(),
-  });
+  }, openUnderTest(config));
   const { port, sipPort } = await app.listen();
   const url = `http://127.0.0.1:${port}`;
   const unwatch = await watchAnswers(url, app.openApi);
@@ -106,7 +127,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     close: async () => {
       await app.close();
       unwatch();
-      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+      if (options.dataDir !== undefined) return;
+      rmSync(dataDir, { recursive: true, force: true });
+      if (isOverPostgres) await (await databaseAt(dataDir)).drop();
     },
   };
 }

@@ -38,7 +38,9 @@ export const natsUrl: Parse<string | null> = (value) =>
     : problem("must be nats:// or tls:// and an address, or several separated by commas");
 /** A database, and a server or a folder with its socket (`?host=/run/postgresql`). */
 export const databaseUrl: Parse<string | null> = (value) => {
-  const parsed = URL.canParse(value) ? new URL(value) : null;
+  // A user without a host is at a socket, and to URLs a mistake.
+  const spelt = value.replace("@/", "@socket/");
+  const parsed = URL.canParse(spelt) ? new URL(spelt) : null;
   return parsed && /^postgres(?:ql)?:$/.test(parsed.protocol) && parsed.pathname.length > 1
     ? value
     : problem("must be a URL such as postgres://user:password@host:5432/database");

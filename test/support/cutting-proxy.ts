@@ -1,0 +1,66 @@
+// A TCP proxy before PostgreSQL that cuts connections: all of them, or some right after they have
+// sent COMMIT, so that nobody hears what became of it.
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+/** The simple query COMMIT, as it is on the wire. */
+const COMMIT = Buffer.from([0x51, 0, 0, 0, 11, ...Buffer.from("COMMIT\0")]);
+
+export interface CuttingProxy {
+  port: number;
+  /** Connections cut after their COMMIT so far. */
+  cuts(): number;
+  /** Cuts what is open and lets nobody in until `open`. */
+  shut(): void;
+  open(): void;
+  close(): Promise<void>;
+}
+
+/** `share`: how many of a hundred COMMITs are cut. */
+export async function startCuttingProxy(targetPort: number, share = 0): Promise<CuttingProxy> {
+  const sockets = new Set<Socket>();
+  let isShut = false;
+  let cuts = 0;
+  const server = createServer((client) => {
+    if (isShut) return void client.destroy();
+    const target = connect(targetPort, "127.0.0.1");
+    const end = (): void => {
+      client.destroy();
+      target.destroy();
+    };
+    for (const socket of [client, target]) {
+      sockets.add(socket);
+      socket.on("error", end).on("close", () => {
+        sockets.delete(socket);
+        end();
+      });
+    }
+    target.on("data", (bytes) => client.write(bytes));
+    client.on("data", (bytes) => {
+      const isCut = bytes.includes(COMMIT) && Math.random() * 100 < share;
+      if (!isCut) return void target.write(bytes);
+      cuts += 1;
+      client.destroy();
+      target.removeListener("close", end);
+      target.end(bytes);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    cuts: () => cuts,
+    shut: () => {
+      isShut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    open: () => {
+      isShut = false;
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
