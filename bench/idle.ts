@@ -6,7 +6,8 @@ import { print, printResult } from "./report.ts";
 import { serve } from "./serving.ts";
 
 const CONVERSATIONS = Number(process.env.BENCH_CONVERSATIONS ?? 100_000);
-const WARM = 2000;
+/** Until the bounded cache of the database is full, which is not of any conversation. */
+const WARM = 20_000;
 const AT_ONCE = 64;
 /** Until what opening left behind is collected. */
 const SETTLE_MS = 5000;

@@ -1,5 +1,5 @@
 // `npm run bench` runs every benchmark, each in a process of its own, one after the other;
-// `npm run bench -- charging` runs one.
+// `npm run bench -- charging` runs one, `npm run bench -- table` those of the table of the docs.
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,12 +7,15 @@ import { join } from "node:path";
 const HELPERS = new Set([
   "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-default.ts",
   "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
-  "heard-gaps.ts", "slow-tcp.ts", "threads.ts",
+  "heard-gaps.ts", "message-servers.ts", "slow-tcp.ts", "threads.ts",
   "path-probe.ts", "publish.ts", "serving.ts", "ticking-model.ts", "watching.ts",
 ]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))
   .map((file) => file.slice(0, -3));
+
+/** They run others over again, or install what is not here. */
+const ON_REQUEST = new Set(["table", "peers"]);
 
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !names.includes(name));
@@ -20,7 +23,8 @@ if (unknown.length > 0) {
   process.stderr.write(`no benchmark ${unknown.join(", ")}; there are: ${names.join(", ")}\n`);
   process.exit(64);
 }
-for (const name of asked.length > 0 ? asked : names) {
+const all = names.filter((name) => !ON_REQUEST.has(name));
+for (const name of asked.length > 0 ? asked : all) {
   const { status } = spawnSync(process.execPath, [join(import.meta.dirname, `${name}.ts`)], {
     stdio: "inherit",
   });

@@ -92,6 +92,8 @@ export type FromWriter =
   | { closed: true };
 
 const WRITER_FILE = workerFile("write");
+/** All that a batch leaves behind is dead with its answer, so more room would only fill up. */
+const WRITER_YOUNG_MB = 4;
 
 /**
  * Writes in a thread of its own, so that the main thread never waits for a disk. The first leaves
@@ -101,7 +103,9 @@ const WRITER_FILE = workerFile("write");
 export async function startThreadWriter(
   dataDir: string, writesMax: number = LIMITS.writeQueueMax,
 ): Promise<Writer> {
-  const worker = new Worker(WRITER_FILE, { workerData: { dataDir } });
+  const worker = new Worker(WRITER_FILE, {
+    workerData: { dataDir }, resourceLimits: { maxYoungGenerationSizeMb: WRITER_YOUNG_MB },
+  });
   const sent: Waiting[][] = [];
   const queue: Waiting[] = [];
   const backlog = createBacklog(writesMax);
