@@ -4,7 +4,7 @@ import {
   assistantAnswers, changeDesk, type Desk, type MoveDesk,
 } from "#features/conversations/desk.ts";
 import type { Note } from "#features/conversations/inbox.ts";
-import type { MoveOutcome, Say, SayOutcome } from "#features/conversations/records.ts";
+import type { AsksForPerson, MoveOutcome, Say, SayOutcome } from "#features/conversations/records.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, CommittedEvent, MessageBody } from "#events/events.ts";
 import { createEnd } from "./conversation-evaluations.ts";
@@ -83,6 +83,20 @@ export function createDeskMove(sql: Sql): (args: MoveDesk) => Promise<MoveOutcom
       events.push((await note({ conversation, author, text, now })).event);
     }
     return { kind: "moved", desk, events };
+  };
+}
+
+/** Asks for a person with what a turn has just stored. */
+export function createAsk(sql: Sql) {
+  const moveDesk = createDeskMove(sql);
+  return async (
+    { accountId, uuid }: { accountId: number; uuid: string },
+    { by, reason, note }: AsksForPerson, now: Instant,
+  ): Promise<CommittedEvent[]> => {
+    const moved = await moveDesk({
+      accountId, uuid, move: "ask", by: { role: by }, reason, holder: null, note, now,
+    });
+    return moved.kind === "moved" ? moved.events : [];
   };
 }
 

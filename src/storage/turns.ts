@@ -2,7 +2,6 @@
 // the law of docs/money.md: a message is charged when its reply is stored, in the same
 // transaction, once.
 import type {
-  AsksForPerson,
   BeginOutcome,
   BeginTurn,
   CompleteTurn,
@@ -20,7 +19,7 @@ import type {
 import { createTrouble } from "./conversation-commands.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
-import { createDeskMove } from "./desk-commands.ts";
+import { createAsk, createDeskMove } from "./desk-commands.ts";
 import { createEventAppender } from "./events.ts";
 import { createLedger, type AccountRow, type AppendPaid } from "./ledger.ts";
 import { chain, together, type Awaitable, type Sql } from "./sql.ts";
@@ -297,20 +296,6 @@ function createHold(sql: Sql, rows: TurnRows) {
 }
 
 type Hold = ReturnType<typeof createHold>;
-
-/** Asks for a person with what a turn has just stored. */
-function createAsk(sql: Sql) {
-  const moveDesk = createDeskMove(sql);
-  return async (
-    { accountId, uuid }: { accountId: number; uuid: string },
-    { by, reason, note }: AsksForPerson, now: Instant,
-  ): Promise<CommittedEvent[]> => {
-    const moved = await moveDesk({
-      accountId, uuid, move: "ask", by: { role: by }, reason, holder: null, note, now,
-    });
-    return moved.kind === "moved" ? moved.events : [];
-  };
-}
 
 function createComplete(
   sql: Sql, rows: TurnRows,

@@ -228,9 +228,8 @@ async function beginTurn(
     const live = new LiveReply({ turnId, baseSequence, bus, system, topic, abort });
     if (turns.interrupted) abort.abort(turns.interrupted);
     const answered = asking.begin(live);
-    const result = finishTurn(options, {
-      assistant, conversation, live, answered, startedMs,
-    }).finally(() => {
+    const begun = { assistant, conversation, live, answered, startedMs };
+    const result = finishTurn(options, begun).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
     });
@@ -240,10 +239,9 @@ async function beginTurn(
     void result.then(withdraw);
     // The user's message is published with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
-    const fromSequence = baseSequence - events.length;
     return {
-      kind: "answering", turnId, fromSequence, events, replayed: false, usage: () => live.usage,
-      result,
+      kind: "answering", turnId, fromSequence: baseSequence - events.length, events,
+      replayed: false, usage: () => live.usage, result,
     };
   } catch (error) {
     release();

@@ -1,5 +1,5 @@
 // When an assistant's own settings ask for a person: words of the visitor, functions that fail one
-// after the other, replies that do. Used by conversations.ts, which stores the asking with its cause.
+// after the other, replies that do. conversations.ts stores the asking with its cause.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { FunctionCall } from "#events/events.ts";
 import type { AsksForPerson, Conversation, ConversationStore, TurnResult } from "./records.ts";

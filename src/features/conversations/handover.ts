@@ -43,8 +43,10 @@ export interface Handover {
   end(place: Place): Promise<void>;
   /** Gives it to a person, whoever has it. */
   assign(place: Place, to: Author): Promise<Desk>;
-  /** Shows whoever watches that somebody types, or does no more; kept nowhere. Null: the visitor. */
-  typing(place: Omit<Place, "author"> & { author: Author | null }, isTyping: boolean): Promise<void>;
+  /** Shows whoever watches who types, or does no more; kept nowhere. Null: the visitor. */
+  typing(
+    place: Omit<Place, "author"> & { author: Author | null }, isTyping: boolean,
+  ): Promise<void>;
   /** The switch from before there was a desk: off is with a person nobody has named. */
   setAi(place: Place, enabled: boolean): Promise<void>;
 }
@@ -52,7 +54,7 @@ export interface Handover {
 const held = ({ name }: Author): Fault => new Fault(409, `${name} has this conversation.`);
 
 export function createHandover(options: HandoverOptions): Handover {
-  const { store, conversations, bus, system, messagesMax } = options;
+  const { store, conversations, bus, system } = options;
   const find = async (accountId: number, uuid: string): Promise<Conversation> => {
     const conversation = await conversations.get(uuid);
     if (conversation.accountId !== accountId) throw notFound();
@@ -92,31 +94,7 @@ export function createHandover(options: HandoverOptions): Handover {
     ask: ({ by, reason, note, ...place }) => move(place, "ask", { by, reason, note }),
     takeOver: (place) => takeOver(place),
     handBack,
-    say: async ({ accountId, uuid, author, text, idempotencyKey }) => {
-      const say: Say =
-        { accountId, uuid, author, text, idempotencyKey, messagesMax, now: system.now() };
-      let outcome = await store.say(say);
-      if (outcome.kind === "not_taken") {
-        await takeOver({ accountId, uuid, author });
-        outcome = await store.say({ ...say, now: system.now() });
-      }
-      switch (outcome.kind) {
-        case "said":
-        case "repeated":
-          bus.publishCommitted(outcome.events);
-          return { message: outcome.message, isRepeat: outcome.kind === "repeated" };
-        case "held":
-          throw held(outcome.holder);
-        case "not_taken":
-          throw new Fault(409, "The conversation was handed back while you wrote.");
-        case "key_reused":
-          throw keyReused(null);
-        case "conversation_full":
-          throw new Fault(400, "The conversation has reached its maximum number of messages.");
-        case "not_found":
-          throw notFound();
-      }
-    },
+    say: createSay(options, takeOver),
     end: async ({ accountId, uuid, author }) => {
       await find(accountId, uuid);
       await conversations.stop(uuid);
@@ -145,5 +123,35 @@ export function createHandover(options: HandoverOptions): Handover {
       if (enabled) await handBack(place);
       else if (desk.state !== "person") await takeOver(place, { holder: null });
     },
+  };
+}
+
+function createSay(
+  { store, bus, system, messagesMax }: HandoverOptions, takeOver: Handover["takeOver"],
+): Handover["say"] {
+  return async ({ accountId, uuid, author, text, idempotencyKey }) => {
+    const say: Say =
+      { accountId, uuid, author, text, idempotencyKey, messagesMax, now: system.now() };
+    let outcome = await store.say(say);
+    if (outcome.kind === "not_taken") {
+      await takeOver({ accountId, uuid, author });
+      outcome = await store.say({ ...say, now: system.now() });
+    }
+    switch (outcome.kind) {
+      case "said":
+      case "repeated":
+        bus.publishCommitted(outcome.events);
+        return { message: outcome.message, isRepeat: outcome.kind === "repeated" };
+      case "held":
+        throw held(outcome.holder);
+      case "not_taken":
+        throw new Fault(409, "The conversation was handed back while you wrote.");
+      case "key_reused":
+        throw keyReused(null);
+      case "conversation_full":
+        throw new Fault(400, "The conversation has reached its maximum number of messages.");
+      case "not_found":
+        throw notFound();
+    }
   };
 }

@@ -77,7 +77,7 @@ function createActions(
     close: () => {
       state.set({ ...state.talk, isOpen: false });
       showNow();
-      // An idle stream would be held for nobody; a reply under way is still waited for, and a person.
+      // An idle stream would be held for nobody; a reply under way is waited for, and a person.
       const { pending, desk } = state.talk;
       if (pending === null && desk === "assistant" && !state.call.isLive) session.unwatch();
     },

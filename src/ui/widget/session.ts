@@ -154,7 +154,8 @@ export function createSession(state: State, options: Options, api: Api): Session
       await begin();
       const { conversation } = state.talk;
       // What comes of it is an event.
-      if (conversation) await api.askForPerson(conversation).catch((error: unknown) => refuse(state, error));
+      if (conversation === null) return;
+      await api.askForPerson(conversation).catch((error: unknown) => refuse(state, error));
     },
     resume: () => {
       const { desk, isOpen, pending, problem, isUnreached } = state.talk;

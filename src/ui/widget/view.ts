@@ -182,6 +182,12 @@ function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
   renew.hidden = !talk.hasEnded && (talk.problem === "" || talk.isUnreached);
 }
 
+function drawUnread({ launcher }: Parts, { unread }: Shown): void {
+  launcher.classList.toggle("unread", unread > 0);
+  launcher.dataset.unread = String(unread);
+  launcher.ariaDescription = unread > 0 ? `${unread} new` : null;
+}
+
 /** Who answers, or how to ask for a person. */
 function drawDesk(
   { answering, desk: bar, person }: Parts, { talk, typingUntil }: Shown, isHidden: boolean,
@@ -195,14 +201,14 @@ function drawDesk(
 }
 
 export function createView(shadow: ShadowRoot, options: Options, actions: Actions): View {
-  // Seen once it is known how it looks.
-  const root = make("div", { class: "root", hidden: "" });
   const parts = createParts(options);
   const { launcher, panel, box } = parts;
+  // Seen once it is known how it looks.
+  const root = make("div", { class: "root", hidden: "" }, launcher, panel);
   const log = createLog(createAnnouncer(parts.region));
   const form = createForm(options, actions.answerForm);
-  panel.append(parts.header, log.element, form.element, parts.desk, parts.notice, parts.say, parts.region);
-  root.append(launcher, panel);
+  panel.append(parts.header, log.element, form.element, parts.desk, parts.notice, parts.say,
+    parts.region);
   shadow.append(root);
   listen(parts, actions);
   followKeyboard(root);
@@ -245,9 +251,7 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
       // What was not reached is sent by itself, before anything else.
       parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
       parts.stop.hidden = !isBusy;
-      launcher.classList.toggle("unread", shown.unread > 0);
-      launcher.dataset.unread = String(shown.unread);
-      launcher.ariaDescription = shown.unread > 0 ? `${shown.unread} new` : null;
+      drawUnread(parts, shown);
       drawDesk(parts, shown, asks || talk.hasEnded);
       drawNotice(parts, shown);
       show(talk.isOpen);

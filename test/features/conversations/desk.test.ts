@@ -76,7 +76,8 @@ test("[DK2] who takes a conversation over, hands it back or asks for a person: e
   const isLast = ({ type, desk }: Frame) => type === "desk_changed" && desk === "assistant";
   const own = await framesUntil(`/conversations/${uuid}/stream`, null, isLast);
   const desk = own.filter(({ type }) => type === "desk_changed");
-  assert.deepEqual(desk.map(({ desk, reason, by }) => [desk, reason, (by as { name: string }).name]), [
+  const nameOf = (by: unknown): string => (by as { name: string }).name;
+  assert.deepEqual(desk.map(({ desk: to, reason, by }) => [to, reason, nameOf(by)]), [
     ["waiting", "asked", "Ana"], ["person", "taken_over", "Ana"], ["assistant", "handed_back", "Ana"],
   ]);
   assert.deepEqual(own.map(({ id }) => Number(id)), own.map((_, index) => index + 1), "no holes");

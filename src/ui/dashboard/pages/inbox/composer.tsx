@@ -38,15 +38,10 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
   const drafting = useWork((error) => toasts.fail(error));
   const draft = useDraft(uuid, row, talk);
   const canned = useData("canned-replies", () => unwrap(api.GET("/user/canned-replies")));
-  const typingAgainAt = useRef(0);
+  const showTyping = useTyping(row);
   const type = (next: string): void => {
     setText(next);
-    if (row.desk !== "person" || next === "" || Date.now() < typingAgainAt.current) return;
-    typingAgainAt.current = Date.now() + TYPING_PAUSE_MS;
-    // Nobody minds where it does not arrive.
-    api.POST("/user/conversations/{uuid}/typing", {
-      params: { path: { uuid } }, body: { typing: true },
-    }).catch(() => undefined);
+    if (next !== "") showTyping();
   };
   const send = (): void => sending.run(async () => {
     if (text.trim() === "") return;
@@ -58,7 +53,9 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
     pending.current = null;
     setText((now) => (now === text ? "" : now));
   });
-  if (isOthers) return <Notice>You can note something beside it, and write once it is handed back.</Notice>;
+  if (isOthers) {
+    return <Notice>You can note something beside it, and write once it is handed back.</Notice>;
+  }
   return (
     <form
       class="inbox-composer" aria-label="Reply"
@@ -78,20 +75,15 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
         placeholder="Enter sends, Shift and Enter begins a line"
       />
       <div class="inbox-tools">
-        <SelectField
-          label="Canned reply" hidesLabel value=""
-          options={[
-            { value: "", label: "Canned replies" },
-            ...(canned.value?.data ?? []).map(({ shortcut }) => ({ value: shortcut, label: shortcut })),
-          ]}
-          onInput={(shortcut) => {
-            const reply = canned.value?.data.find((one) => one.shortcut === shortcut);
-            if (reply) setText(filled(reply.text, row.variables ?? {}));
-          }}
-        />
-        {text.trim() !== "" && <Button kind="quiet" onClick={() => setSaving(true)}>Keep as canned reply</Button>}
+        <CannedReplies replies={canned.value?.data ?? []} row={row} onChosen={setText} />
+        {text.trim() !== "" && (
+          <Button kind="quiet" onClick={() => setSaving(true)}>Keep as canned reply</Button>
+        )}
         {draft && (
-          <Button isBusy={drafting.isBusy} onClick={() => drafting.run(async () => setText(await draft()))}>
+          <Button
+            isBusy={drafting.isBusy}
+            onClick={() => drafting.run(async () => setText(await draft()))}
+          >
             Draft by the AI
           </Button>
         )}
@@ -102,6 +94,38 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
       )}
     </form>
   );
+}
+
+function CannedReplies({ replies, row, onChosen }: {
+  replies: { shortcut: string; text: string }[]; row: Summary; onChosen(text: string): void;
+}) {
+  return (
+    <SelectField
+      label="Canned reply" hidesLabel value=""
+      options={[
+        { value: "", label: "Canned replies" },
+        ...replies.map(({ shortcut }) => ({ value: shortcut, label: shortcut })),
+      ]}
+      onInput={(shortcut) => {
+        const reply = replies.find((one) => one.shortcut === shortcut);
+        if (reply) onChosen(filled(reply.text, row.variables ?? {}));
+      }}
+    />
+  );
+}
+
+/** Shows the visitor that somebody types, now and then while it goes on. */
+function useTyping({ id: uuid, desk }: Summary): () => void {
+  const api = useApi();
+  const againAt = useRef(0);
+  return () => {
+    if (desk !== "person" || Date.now() < againAt.current) return;
+    againAt.current = Date.now() + TYPING_PAUSE_MS;
+    // Nobody minds where it does not arrive.
+    api.POST("/user/conversations/{uuid}/typing", {
+      params: { path: { uuid } }, body: { typing: true },
+    }).catch(() => undefined);
+  };
 }
 
 /** Asks the assistant in a conversation of its own; null: there is nothing to answer, or nobody. */

@@ -1,0 +1,72 @@
+// The desk and its inbox, asked through the storage port of every engine.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { test } from "node:test";
+import type { Queue } from "#features/conversations/inbox.ts";
+import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { testDataDir } from "#support/server.ts";
+
+for (const engine of ENGINES) {
+  const name = `[DK18] ${engine.name}: the desk and its inbox are the same on every engine`;
+  test(name, { skip: engine.skip ?? false }, async (context) => {
+    const place = testDataDir();
+    const storage = await engine.open(place);
+    context.after(async () => {
+      await storage.close();
+      rmSync(place, { recursive: true, force: true });
+    });
+    const world = createWorld(storage);
+    const own = await world.newConversation(PRICE);
+    const { accountId, uuid } = own;
+    const ana = { id: "key:1", name: "Ana" };
+    const now = system.now();
+    const { turnId } = await world.started(own, { text: "Where is my 100% REFUND?" });
+    const asked = await world.complete(
+      turnId, own, { asks: { by: "assistant", reason: "asked", note: "Refund" } });
+    assert.deepEqual(typesOf(asked),
+      ["message_added", "balance_changed", "desk_changed", "note_added"]);
+    const rows = (queue: Queue, search: string | null = null) =>
+      storage.inbox.page({ accountId, queue, search, holderId: ana.id, after: null, rows: 9 });
+    const [row] = await rows("waiting");
+    assert.deepEqual([row?.uuid, row?.desk.reason, row?.last?.content, row?.since],
+      [uuid, "asked", "At nine.", now]);
+    for (const [search, found] of [["refund", 1], ["100%", 1], ["1%0", 0], ["\\", 0]] as const) {
+      assert.equal((await rows("all", search)).length, found, search);
+    }
+    const next = { since: row?.since ?? 0, id: row?.id ?? 0 };
+    assert.deepEqual(await storage.inbox.page(
+      { accountId, queue: "all", search: null, holderId: ana.id, after: next, rows: 9 }), []);
+    const say = (text: string) => storage.desk.say({
+      accountId, uuid, author: ana, text, idempotencyKey: "k", messagesMax: 9, now,
+    });
+    assert.deepEqual(await say("Here"), { kind: "not_taken" });
+    const move = { accountId, uuid, reason: "taken_over", note: null, now } as const;
+    const taken = await storage.desk.moveDesk(
+      { ...move, move: "take", by: { role: "operator", ...ana }, holder: ana });
+    assert.ok(taken.kind === "moved");
+    assert.deepEqual(typesOf(taken.events), ["desk_changed", "ai_toggled"]);
+    assert.equal((await say("Here")).kind, "said");
+    assert.equal((await say("Here")).kind, "repeated");
+    assert.deepEqual(await say("There"), { kind: "key_reused" });
+    assert.equal((await world.begin(own)).kind, "stored");
+    assert.deepEqual(
+      await storage.inbox.counts(accountId, ana.id), { waiting: 0, mine: 1, all: 1 });
+    assert.equal((await rows("mine")).length, 1);
+    assert.deepEqual((await storage.inbox.notes(own.id)).map(({ author, text }) => [author, text]),
+      [[null, "Refund"]]);
+    assert.deepEqual(typesOf(await storage.desk.end({ accountId, uuid, by: ana, now }) ?? []),
+      ["conversation_ended", "desk_changed", "ai_toggled"]);
+    const canned = { accountId, shortcut: "hours", text: "9 to 5", max: 1, now };
+    const saved = await storage.inbox.saveCannedReply({ ...canned, id: null });
+    assert.ok(saved.kind === "saved");
+    assert.equal((await storage.inbox.saveCannedReply({ ...canned, id: null })).kind, "name_taken");
+    assert.equal((await storage.inbox.saveCannedReply(
+      { ...canned, id: null, shortcut: "more" })).kind, "too_many");
+    assert.equal((await storage.inbox.saveCannedReply(
+      { ...canned, id: saved.reply.id, text: "10 to 4" })).kind, "saved");
+    const kept = await storage.inbox.cannedReplies(accountId);
+    assert.deepEqual(kept.map(({ text }) => text), ["10 to 4"]);
+    assert.equal(await storage.inbox.removeCannedReply({ accountId, id: saved.reply.id }), true);
+    assert.equal(await storage.inbox.removeCannedReply({ accountId, id: saved.reply.id }), false);
+  });
+}

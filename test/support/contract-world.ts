@@ -1,0 +1,116 @@
+// Every engine there is, and the steps their common tests take over one store.
+import assert from "node:assert/strict";
+import { auditAccount } from "#features/accounts/ledger.ts";
+import type { AssistantSettings } from "#features/assistants/settings.ts";
+import type { BeginTurn, CompleteTurn, Conversation } from "#features/conversations/records.ts";
+import { utcDay } from "#core/system.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { createReader } from "#storage/engines/sqlite/reader.ts";
+import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import type { Storage } from "#storage/storage.ts";
+import { databaseAt, withoutPostgres } from "./engines.ts";
+import { createGuardedWriter } from "./guarded-writer.ts";
+import { createManualSystem } from "./manual-clock.ts";
+
+interface Engine {
+  name: string;
+  /** Why it cannot be tried here. */
+  skip?: string | false;
+  /** A store with nothing in it, or what an earlier one at the same place has left. */
+  open(place: string): Promise<Storage>;
+}
+
+export const ENGINES: Engine[] = [
+  {
+    name: "SQLite, written in a thread",
+    open: (place) => openStorage(place, startThreadWriter(place)),
+  },
+  { name: "SQLite, written by the caller", open: (place) => openStorage(place, "inline") },
+  {
+    name: "SQLite, each command held to its account",
+    open: (place) => {
+      const writer = createGuardedWriter(place);
+      return Promise.resolve(storageOver(createReader(place), writer));
+    },
+  },
+  {
+    name: "PostgreSQL",
+    skip: withoutPostgres,
+    open: async (place) => {
+      const { url } = await databaseAt(place);
+      return openPostgres({ url, writesMax: 1000, mayForget: true });
+    },
+  },
+];
+
+export const PRICE = 10_000;
+export const system = createManualSystem();
+export const DAY = utcDay(system.now());
+export const typesOf = (events: CommittedEvent[]): string[] => events.map(({ type }) => type);
+
+/** Steps every test takes, over one store. */
+export function createWorld(storage: Storage) {
+  const newConversation = async (balanceMicros: number): Promise<Conversation> => {
+    const now = system.now();
+    const { id: accountId } = await storage.accounts.createAccount(
+      { name: "A", email: "", plan: "self-hosted", now });
+    if (balanceMicros > 0) {
+      await storage.accounts.credit({
+        accountId, amountMicros: balanceMicros, reference: system.uuid(), now,
+      });
+    }
+    const uuid = system.uuid();
+    const assistant = await storage.assistants.create({
+      uuid, accountId, now, settings: {} as AssistantSettings, assistantsMax: 9,
+      columns: {
+        name: "A", type: "inbound", status: "active", mode: "pipeline", folderId: null,
+        phoneNumberId: null, labelIds: [],
+      },
+    });
+    assert.equal(assistant.kind, "created");
+    const created = await storage.conversations.create({
+      uuid: system.uuid(), accountId, now, type: "widget", variables: {}, initialMessage: "",
+      externalIdentifier: null, priceMicros: 0, inactivityMinutes: 30, dailyCapMicros: null,
+      day: DAY,
+      assistant: { id: assistant.kind === "created" ? assistant.assistantId : 0, uuid },
+    });
+    assert.ok(created.kind === "created");
+    return created.conversation;
+  };
+  const begin = ({ accountId, uuid }: Conversation, how: Partial<BeginTurn> = {}) =>
+    storage.conversations.beginTurn({
+      accountId, conversationUuid: uuid, text: "When?", idempotencyKey: null, requestHash: "0",
+      messagePriceMicros: PRICE, dailyCapMicros: null, day: DAY, messagesMax: 100,
+      now: system.now(), ...how,
+    });
+  const complete = (turnId: number, conversation: Conversation, how: Partial<CompleteTurn> = {}) =>
+    storage.conversations.completeTurn({
+      turnId, conversation, text: "At nine.", functionCalls: [], stopped: false, truncated: false,
+      usage: null, ends: false, now: system.now(), ...how,
+    });
+  return {
+    newConversation,
+    begin,
+    complete,
+    started: async (conversation: Conversation, how: Partial<BeginTurn> = {}) => {
+      const begun = await begin(conversation, how);
+      assert.ok(begun.kind === "started", begun.kind);
+      return begun;
+    },
+    fail: (turnId: number, conversation: Conversation) => storage.conversations.failTurn({
+      turnId, conversation, reason: "failed", error: "No.", cause: null, now: system.now(),
+    }),
+    said: async ({ id }: Conversation) =>
+      (await storage.conversations.history(id)).map(({ content }) => content),
+    /** Balance and what is set aside; everything the ledger says must agree with them. */
+    money: async (accountId: number): Promise<[balance: number, reserved: number]> => {
+      const claims = await storage.statements.claims(accountId);
+      assert.ok(claims);
+      const entries = await storage.statements.entries(accountId, 0, claims.newest, 10_000);
+      assert.deepEqual(await auditAccount(claims.totals, entries, claims.openMicros), []);
+      return [claims.totals.balanceMicros, claims.totals.reservedMicros];
+    },
+  };
+}
