@@ -9,12 +9,33 @@ import { readConfig, type Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
+import { auditLedger } from "#storage/audit.ts";
 import { auditDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
 import { trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
-import { table, UsageError, type Command } from "./command.ts";
+import { table, UsageError, withStorage, type Command } from "./command.ts";
+
+/** Where the settings say everything is stored. */
+async function auditStored(config: Config): ReturnType<typeof auditLedger> {
+  if (config.PARLEY_DATABASE_URL !== null) {
+    return withStorage(config, ({ ledger }) => auditLedger(ledger));
+  }
+  if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
+  const db = openForInspection(databasePath(config.PARLEY_DATA_DIR));
+  try {
+    return await auditDatabase(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** What these commands copy and put back is a file; a database server has its own way of it. */
+function refuseServer(config: Config, tool: string): void {
+  if (config.PARLEY_DATABASE_URL === null) return;
+  throw new Error(`everything is in PostgreSQL (PARLEY_DATABASE_URL): ${tool}`);
+}
 
 const verifyLedger: Command = {
   name: "ledger verify",
@@ -22,10 +43,7 @@ const verifyLedger: Command = {
   summary: "Recompute every balance and hash from the ledger",
   options: {},
   run: async ({ config }) => {
-    if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
-    const db = openForInspection(databasePath(config.PARLEY_DATA_DIR));
-    const { accounts, entries, problems } = await auditDatabase(db);
-    db.close();
+    const { accounts, entries, problems } = await auditStored(config);
     const ok = problems.length === 0;
     const summary = `${accounts} accounts, ${entries} ledger entries`;
     return Promise.resolve({
@@ -43,6 +61,7 @@ const backup: Command = {
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");
+    refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
     if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
     const { files, holdsSecret } = await makeArchive(config, file);
@@ -67,6 +86,7 @@ const restore: Command = {
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");
+    refuseServer(config, "pg_restore puts a copy of it back");
     if (!existsSync(file)) throw new Error(`${file} does not exist`);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
@@ -132,6 +152,19 @@ async function examineFiles(config: Config): Promise<Finding> {
 
 const readdirSafely = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
 
+/** The database of PARLEY_DATABASE_URL; opening it has looked at how it is set up. */
+async function examineServer(config: Config): Promise<Finding> {
+  const check = "database";
+  try {
+    const { problems, accounts } = await auditStored(config);
+    const ok = problems.length === 0;
+    const detail = ok ? `PostgreSQL, ledger of ${accounts} accounts right` : problems.join("; ");
+    return { check, ok, detail };
+  } catch (error) {
+    return { check, ok: false, detail: (error as Error).message };
+  }
+}
+
 async function examineData(config: Config): Promise<Finding[]> {
   const dataDir = config.PARLEY_DATA_DIR;
   const lock = lockDataDir(dataDir);
@@ -141,8 +174,10 @@ async function examineData(config: Config): Promise<Finding[]> {
   const findings: Finding[] = [
     { check: "server", ok: true, detail: lock ? "not running" : "running" },
     { check: "free disk", ok: freeGib > 1, detail: `${freeGib.toFixed(1)} GiB` },
-    { check: "durable commits", ok: true, detail: `${measureCommits(dataDir)} a second` },
   ];
+  if (config.PARLEY_DATABASE_URL !== null) return [...findings, await examineServer(config)];
+  findings.push(
+    { check: "durable commits", ok: true, detail: `${measureCommits(dataDir)} a second` });
   if (!databaseExists(dataDir)) {
     return [...findings, { check: "database", ok: true, detail: "none yet; the first start makes it" }];
   }

@@ -5,6 +5,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { runCli, startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
@@ -205,6 +206,34 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
   await model.close();
   const charged = CLIENTS * SENDS_PER_CLIENT;
   assert.deepEqual(await audit(dataDir), { problems: [], charged, open: 0 });
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[BL2] over PostgreSQL, killed at random moments: charged once each, and the commands say the same", {
+  skip: withoutPostgres,
+}, async () => {
+  const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
+  const dataDir = testDataDir();
+  const database = await databaseAt(dataDir, "durable");
+  const env = { PARLEY_DATABASE_URL: database.url };
+  const [clients, sends] = [8, IS_PROOF ? 400 : 10];
+  await weather(dataDir, {
+    env: { PARLEY_MODEL_URL: model.url, ...env }, kills: IS_PROOF ? KILLS : 3, clients, sends,
+    begin: () => {
+      runCli(dataDir, ["balance", "add", "--account", "1", "--amount", "100"], env);
+      return Promise.resolve();
+    },
+  });
+  await model.close();
+  assert.match(runCli(dataDir, ["ledger", "verify"], env), /^the ledger is right: 1 accounts/);
+  assert.match(runCli(dataDir, ["doctor"], env), /database +PostgreSQL, ledger of 1 accounts right/);
+  assert.throws(() => runCli(dataDir, ["backup", `${dataDir}/copy`], env), /pg_dump/);
+  const [counts] = await database.query<{ charged: string; open: string }>(`
+    SELECT (SELECT count(*) FROM ledger WHERE kind = 'message') AS charged,
+      (SELECT count(*) FROM turns WHERE state = 'open')
+        + (SELECT count(*) FROM reservations) AS open`);
+  assert.deepEqual(counts, { charged: String(clients * sends), open: "0" });
+  await database.drop();
   rmSync(dataDir, { recursive: true });
 });
 

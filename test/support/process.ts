@@ -52,9 +52,11 @@ export async function startProcess(
   throw new Error("the server did not start");
 }
 
-export function runCli(dataDir: string, args: string[]): string {
+export function runCli(
+  dataDir: string, args: string[], env: Record<string, string> = {},
+): string {
   return execFileSync(process.execPath, [CLI, ...args], {
-    env: { PARLEY_DATA_DIR: dataDir }, encoding: "utf8",
+    env: { PARLEY_DATA_DIR: dataDir, ...env }, encoding: "utf8",
   });
 }
 

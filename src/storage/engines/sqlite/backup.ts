@@ -3,7 +3,7 @@
 // target.
 import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditLedger } from "#storage/audit.ts";
 import {
   databasePath,
   openForInspection,
@@ -14,24 +14,9 @@ import { readerOver } from "./reader.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { createLedgerReader } from "#storage/ledger.ts";
 
-interface Audit {
-  accounts: number;
-  entries: number;
-  problems: string[];
-}
-
-/** Recomputes every account from its ledger, over one snapshot. */
-export async function auditDatabase(db: Db): Promise<Audit> {
-  const audit: Audit = { accounts: 0, entries: 0, problems: [] };
-  const reader = createLedgerReader(readerOver(db, db));
-  await reader.audit(async (totals, entries, openMicros) => {
-    audit.accounts += 1;
-    audit.entries += totals.ledgerEntries;
-    audit.problems.push(...await auditAccount(totals, entries, openMicros));
-  });
-  audit.problems.push(...await reader.strayReferences());
-  return audit;
-}
+/** Recomputes every account from its ledger. */
+export const auditDatabase = (db: Db): ReturnType<typeof auditLedger> =>
+  auditLedger(createLedgerReader(readerOver(db, db)));
 
 /** Everything wrong with a copy, in words; empty when it can be trusted. */
 export async function inspectDatabase(path: string): Promise<string[]> {

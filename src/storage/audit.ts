@@ -1,0 +1,22 @@
+// The books of a whole store, recomputed from the ledger alone. Called by the command line and
+// where a copy of a database is judged.
+import { auditAccount } from "#features/accounts/ledger.ts";
+import type { LedgerReader } from "./ledger.ts";
+
+interface Audit {
+  accounts: number;
+  entries: number;
+  problems: string[];
+}
+
+/** Every account, over one snapshot. */
+export async function auditLedger(ledger: LedgerReader): Promise<Audit> {
+  const audit: Audit = { accounts: 0, entries: 0, problems: [] };
+  await ledger.audit(async (totals, entries, openMicros) => {
+    audit.accounts += 1;
+    audit.entries += totals.ledgerEntries;
+    audit.problems.push(...await auditAccount(totals, entries, openMicros));
+  });
+  audit.problems.push(...await ledger.strayReferences());
+  return audit;
+}
