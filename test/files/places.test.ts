@@ -123,6 +123,24 @@ test("[FI7] with PARLEY_FILES_URL recordings and documents are in its place alon
   await server.close();
 });
 
+test("[FI7] as Opus too: the WAV is in the bucket until the Opus is, nothing of either in scratch, both gone with the call", async () => {
+  const server = await startTestServer({
+    env: { ...env, PARLEY_RECORDING_FORMAT: "opus" }, dataDir: newDir(),
+  });
+  const call = through(server);
+  const { id: assistantId } = await newAssistant(server, ASSISTANT);
+  const { id, recording_url: link } = await over(call, await liveCall(call, assistantId));
+  const [wav, ogg] = [nameOf(link), nameOf(link).replace(".wav", ".ogg")].map(s3.pathOf);
+  await until(() => existsSync(ogg!) && !existsSync(wav!));
+  await until(() => filesIn(server.dataDir, "scratch").length === 0);
+  const played = await fetch(link);
+  assert.equal(played.headers.get("content-type"), "audio/ogg");
+  assert.ok(Buffer.from(await played.arrayBuffer()).equals(readFileSync(ogg!)));
+  assert.equal((await server.call("DELETE", `/user/calls/${id}`)).status, 200);
+  assert.deepEqual([existsSync(wav!), existsSync(ogg!)], [false, false]);
+  await server.close();
+});
+
 test("[FI8] while the bucket is down uploads are 503, calls go on, and their recordings wait and are played from scratch", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
