@@ -24,7 +24,10 @@ interface Keys {
 const HOST = "127.0.0.1";
 const PAYLOAD_TYPE = 111;
 const SSRC = 2_956_898_193;
-const PATIENCE_MS = 3000;
+/** For what is to come: a busy machine takes seconds to agree on keys. */
+const PATIENCE_MS = 60_000;
+/** For what is not to come. */
+export const SHORTLY_MS = 3000;
 
 export const newCertificate = createCertificate;
 
@@ -95,7 +98,7 @@ export class FarPage {
   }
 
   /** From the answer to the keys; false: there are none in time. */
-  async connect(answer: string): Promise<boolean> {
+  async connect(answer: string, patienceMs = PATIENCE_MS): Promise<boolean> {
     this.#way = wayOf(answer);
     const { certPem: cert, keyPem: key, signatureHash } = this.#certificate;
     this.#dtls = new DtlsServer({
@@ -112,7 +115,7 @@ export class FarPage {
         receiver: createSrtpReceiver(keyOf(remoteKey, remoteSalt)),
       };
     });
-    return this.#until(() => this.isConnected, () => {
+    return this.#until(patienceMs, () => this.isConnected, () => {
       if (this.answers === 0) this.check();
     });
   }
@@ -147,16 +150,18 @@ export class FarPage {
     before.close();
   }
 
-  async answered(before = 0): Promise<boolean> {
-    return this.#until(() => this.answers > before);
+  async answered(before = 0, patienceMs = PATIENCE_MS): Promise<boolean> {
+    return this.#until(patienceMs, () => this.answers > before);
   }
 
   close(): void {
     this.#socket.close();
   }
 
-  async #until(holds: () => boolean, meanwhile: () => void = () => undefined): Promise<boolean> {
-    const endMs = performance.now() + PATIENCE_MS;
+  async #until(
+    patienceMs: number, holds: () => boolean, meanwhile: () => void = () => undefined,
+  ): Promise<boolean> {
+    const endMs = performance.now() + patienceMs;
     while (!holds() && performance.now() < endMs) {
       meanwhile();
       await delay(20);

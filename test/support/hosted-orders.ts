@@ -1,6 +1,7 @@
 // What becomes of the order of a call at a hosted carrier, whatever the carrier answers.
 import assert from "node:assert/strict";
 import type { Dialled } from "#providers/carriers/hosted/port.ts";
+import { askUntil } from "./asking.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /**
@@ -22,6 +23,8 @@ export async function assertOrders(
     });
     const dialled = await dial(status);
     assert.equal(dialled.kind, kind, what);
+    // Where nothing is answered, the order may still be on its way here.
+    await askUntil(() => vendor.requests.length, (count) => count > 0);
     assert.equal(vendor.requests.length, 1, what);
     if (dialled.kind === "placed") continue;
     assert.match(dialled.error.message, message!, what);

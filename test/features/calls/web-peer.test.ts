@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import { askUntil } from "#support/asking.ts";
-import { FarPage } from "#support/far-page.ts";
+import { FarPage, SHORTLY_MS } from "#support/far-page.ts";
 import { pageOffer } from "#support/offers.ts";
 import { newAssistant, newConversation, startTestServer, type TestServer } from "#support/server.ts";
 import { callTicket, WebCaller, type ServerMessage } from "#support/web-caller.ts";
@@ -107,6 +107,6 @@ test("[VL215] sound comes one way at a time, by packets once both say so; the pe
   await askUntil(async () => {
     const before = page.answers;
     page.check();
-    return !await page.answered(before);
+    return !await page.answered(before, SHORTLY_MS);
   }, (isGone) => isGone);
 });

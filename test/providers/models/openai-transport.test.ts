@@ -51,7 +51,8 @@ test("[MO18] other refusals are final, and told briefly and without the key", as
     [{ status: 400, body: "z".repeat(100), fault: "stall_midway" }, ""],
   ];
   for (const [plan, text] of cases) {
-    const { server, model } = await setUp(t, [plan], { key, limits: { modelStallMs: 30 } });
+    const limits = plan.fault === "stall_midway" ? { modelStallMs: 30 } : {};
+    const { server, model } = await setUp(t, [plan], { key, limits });
     const message = answered(plan.status!, text);
     assertProviderError((await ask(model)).error, { message, retryable: false });
     assert.equal(server.counts.requests, 1);
@@ -154,7 +155,7 @@ test("[MO24] a server that accepts connections and no more is given up on", asyn
   const server = createSocketServer((socket) => sockets.add(socket.on("error", () => {})));
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
-  const limits = { modelConnectMs: 40, modelRetriesMax: 0 };
+  const limits = { modelConnectMs: 400, modelRetriesMax: 0 };
   const model = adaptor({ url: `https://127.0.0.1:${port}/v1`, limits });
   t.after(() => {
     for (const socket of sockets) socket.destroy();
@@ -168,11 +169,11 @@ test("[MO24] a server that accepts connections and no more is given up on", asyn
 
 test("[MO25] replies beyond the connections wait for one, but not for ever", async (t) => {
   const { promise: hold, resolve: release } = Promise.withResolvers<void>();
-  const limits = { modelConnectionsMax: 1, modelConnectMs: 10, modelFirstByteMs: 20 };
+  const limits = { modelConnectionsMax: 1, modelConnectMs: 100, modelFirstByteMs: 900 };
   const { server, model } = await setUp(t, [{ tokens: ["a", "b"], hold, holdAfter: 1 }], { limits });
   const first = ask(model);
   await server.waitFor("requests");
-  assertProviderError((await ask(model)).error, { message: /silent for 30 ms/, retryable: true });
+  assertProviderError((await ask(model)).error, { message: /silent for 1000 ms/, retryable: true });
   release();
   assert.equal((await first).text, "ab");
   assert.equal((await ask(model)).text, "ab");

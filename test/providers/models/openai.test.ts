@@ -279,9 +279,11 @@ test("[MO14] a reply may lack [DONE] or its finish reason, not both", async (t) 
     { body: chunk({ content: "a" }, "stop"), fault: "reset_midway" },
     { body: chunk({ content: "a" }, "stop"), fault: "stall_midway" },
   ];
-  const { server, model } = await setUp(t, finished, { limits: { modelStallMs: 30 } });
+  const { server, model } = await setUp(t, finished);
+  const impatient = adaptor({ url: server.url, limits: { modelStallMs: 300 } });
+  t.after(() => impatient.close());
   for (const plan of finished) {
-    const { error, finish, text } = await ask(model);
+    const { error, finish, text } = await ask(plan.fault === "stall_midway" ? impatient : model);
     assert.deepEqual([text, finish?.kind, error], ["a", "finish", undefined], JSON.stringify(plan));
   }
   server.script(() => ({ tokens: ["a", "b"], fault: "truncate" }));

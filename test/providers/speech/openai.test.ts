@@ -160,7 +160,7 @@ test("[SP73] a refusal is told once and without the key; a broken connection is 
   await broken.received.event("done");
   assert.deepEqual(heardIn(broken.received.events), [7]);
 
-  const silent = await speaking({ limits: { firstByteMs: 50 } });
+  const silent = await speaking({ limits: { firstByteMs: 300 } });
   silent.server.onSpeech = () => undefined;
   silent.stream.write("One. ");
   const { error: late } = await silent.received.event("failed");

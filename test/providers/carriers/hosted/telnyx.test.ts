@@ -290,7 +290,7 @@ test("[TX8] whatever becomes of the order of a call, it is sent once, and said t
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   const ours = callsAt(vendor.url);
-  const impatient = callsAt(vendor.url, { limits: { answerMs: 150 } });
+  const impatient = callsAt(vendor.url, { limits: { answerMs: 1000 } });
   const fault = (code: string) => JSON.stringify({ errors: [{ code, title: "No" }] });
   const outcomes: OrderOutcome[] = [
     ["placed", 200, '{"data":{"call_control_id":"v3:a"}}', "placed", null],

@@ -90,6 +90,7 @@ test("[SC45] calls by the dozen while messages are charged and documents read: n
   const numbers = await desks(world);
   const peer = new Worker(file("../../../support/rtp-peer.ts"));
   const timer = new Worker(file("../../../../bench/voice-timer.ts"));
+  t.after(() => Promise.all([peer.terminate(), timer.terminate()]));
   const [rtpPort] = await once(peer, "message") as [number];
   let isOver = false;
   const others = Promise.all([charge(world, () => isOver), extract(world, () => isOver)]);

@@ -2,10 +2,10 @@
 // rated by the E-model, and on the record of a call through the real server.
 import assert from "node:assert/strict";
 import { after, test as register, type TestContext } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { mosOf, rFactorOf } from "#providers/carriers/sip/media/e-model.ts";
 import { buildRtcp, ntpMiddleOf, parseRtcp } from "#providers/carriers/sip/media/rtcp.ts";
+import { askUntil } from "#support/asking.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import {
   agreedOf, HOST, numbers, openPhone, openSession as open, packetOf, received, settled, silence,
@@ -149,7 +149,8 @@ test("[SC101] the record of a call says how it sounded, and so does the webhook 
     : packet % 25 === 0 ? "lost" : packet % 25 === 7 ? "twice" : "sent";
   await caller.call();
   const callId = await world.nextCall(number);
-  await delay(4000);
+  // Four seconds of packets, however long they take.
+  await askUntil(() => caller.talker.sent(), (count) => count >= 200);
   const live = (await world.server.call("GET", `/user/calls/${callId}`)).body;
   assert.equal(live.quality, null);
   const sent = caller.talker.sent();
@@ -168,6 +169,6 @@ test("[SC101] the record of a call says how it sounded, and so does the webhook 
   assert.ok((quality.mos as number) > 2.5 && (quality.mos as number) < 4.4);
   assert.equal(quality.codec, "pcmu");
   assert.deepEqual([quality.round_trip_ms, quality.remote_packets_lost], [null, null]);
-  while (endpoint.requests.length === 0) await delay(20);
+  await askUntil(() => endpoint.requests.length, (count) => count > 0);
   assert.deepEqual(JSON.parse(endpoint.requests[0]!.body).quality, quality);
 });

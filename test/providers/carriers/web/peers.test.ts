@@ -8,7 +8,8 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { openPeers } from "#providers/carriers/web/peers.ts";
 import type { PeerEvent, WebPeer } from "#providers/carriers/web/port.ts";
-import { checkFor, FarPage, newCertificate, wayOf } from "#support/far-page.ts";
+import { askUntil } from "#support/asking.ts";
+import { checkFor, FarPage, newCertificate, SHORTLY_MS, wayOf } from "#support/far-page.ts";
 import { speak } from "#support/microphone.ts";
 import { createReceived, type Received } from "#support/received.ts";
 
@@ -73,11 +74,12 @@ async function talk(
 test("[VL207] a page that agrees on keys is heard and hears, a frame for each frame", async () => {
   await withLine(async (line) => {
     await talk(line, 50);
-    const heard = soundOf(line);
+    // What was sent last is on its way.
+    await askUntil(() => line.page.sounds.length, (count) => count >= 48);
+    const heard = await askUntil(() => soundOf(line), ({ length }) => length >= 50);
     assert.equal(heard.length, 50);
     assert.ok(heard.every(({ length }) => length === FRAME));
     assert.ok(heard.slice(10).every((pcm) => levelOf(pcm) > 3000));
-    assert.ok(line.page.sounds.length >= 48, String(line.page.sounds.length));
     const opus = await openOpus(16_000);
     const decoded = line.page.sounds.map((payload) => opus.decode(payload));
     opus.close();
@@ -114,7 +116,7 @@ test("[VL209] a page whose network changes is sent to where its checks come from
     assert.equal(await page.answered(before), true);
     const { length } = page.sounds;
     await talk(line, 20);
-    assert.ok(page.sounds.length >= length + 18);
+    await askUntil(() => page.sounds.length, (count) => count >= length + 18);
     assert.ok(soundOf(line).slice(-5).every((pcm) => levelOf(pcm) > 3000));
   });
 });
@@ -123,13 +125,13 @@ test("[VL210] an impostor gets no keys: another certificate, or the page's witho
   const page = await FarPage.open();
   const stranger = await FarPage.open();
   const { answer, received } = await open(page, stranger.offer);
-  await page.connect(answer);
+  await page.connect(answer, SHORTLY_MS);
   await received.event("lost");
   // The certificate of the offer, as anybody on the way has seen it, and a key of one's own.
   const [real, own] = await Promise.all([newCertificate(), newCertificate()]);
   const thief = await FarPage.open({ ...real, keyPem: own.keyPem });
   const stolen = await open(thief);
-  await thief.connect(stolen.answer);
+  await thief.connect(stolen.answer, SHORTLY_MS);
   await stolen.received.event("lost");
   for (const one of [page, stranger, thief]) one.close();
 });
