@@ -2,7 +2,7 @@
 // for each place that wants one. Tests that need it skip by `withoutPostgres` where there is none.
 import { spawn } from "node:child_process";
 import { hash } from "node:crypto";
-import { existsSync, globSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -35,9 +35,20 @@ const clusters = new Map<Kind, Promise<Cluster>>();
 /** All files of a run are children of one process, and share its server. */
 const RUN_PID = process.env.NODE_TEST_CONTEXT === undefined ? process.pid : process.ppid;
 
+const isThere = (pid: number): boolean => existsSync(`/proc/${pid}`);
+
+/** A run whose server was killed left its folder; a later one may have its number. */
+function clearStale(folder: string): void {
+  const ready = join(folder, "ready.json");
+  if (!existsSync(ready)) return;
+  const { pid } = JSON.parse(readFileSync(ready, "utf8")) as Cluster;
+  if (!isThere(pid)) rmSync(folder, { recursive: true, force: true });
+}
+
 async function startCluster(kind: Kind): Promise<Cluster> {
   if (BIN === null) throw new Error(String(withoutPostgres));
   const folder = join(tmpdir(), `parley-pg-${RUN_PID}-${kind}`);
+  clearStale(folder);
   try {
     mkdirSync(folder, { mode: 0o755 });
     spawn(process.execPath, [
@@ -96,12 +107,12 @@ export async function databaseAt(place: string, kind: Kind = "forgets"): Promise
   const cluster = await clusterOf(kind);
   const name = `at_${hash("sha256", place, "hex").slice(0, 16)}`;
   const admin = urlOf(cluster, "postgres");
-  const isThere = async (database: string): Promise<boolean> =>
+  const exists = async (database: string): Promise<boolean> =>
     (await ask(admin, "SELECT 1 FROM pg_database WHERE datname = $1", [database])).length > 0;
-  if (!await isThere(name)) {
+  if (!await exists(name)) {
     // Everybody's first: one makes the template, others wait.
     await withLock(admin, async () => {
-      if (await isThere("template")) return;
+      if (await exists("template")) return;
       await ask(admin, "CREATE DATABASE building");
       const storage = await openPostgres({
         url: urlOf(cluster, "building"), writesMax: 1, isSmall: true, mayForget: true,
