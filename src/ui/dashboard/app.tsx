@@ -7,7 +7,7 @@ import { LiveProvider, useFreshness } from "./data/live.tsx";
 import {
   forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
 } from "./data/session.tsx";
-import { useMe, useUnanswered } from "./data/lists.ts";
+import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
 import { useWaiting } from "./data/waiting.ts";
 import { forgetSeen } from "./data/seen.ts";
@@ -100,7 +100,7 @@ function Frame({ session }: { session: Session }) {
       <nav class="side" aria-label="Main">
         {NAVIGATION.map(({ path, label, icon }) => (
           <a key={path} href={`#${path}`} aria-current={isAt(location, path) ? "page" : undefined}>
-            <Icon name={icon} />{label}{path === "/inbox" && <Unanswered />}
+            <Icon name={icon} />{label}
           </a>
         ))}
         <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
@@ -146,12 +146,6 @@ function Waiting() {
       </Notice>
     </div>
   );
-}
-
-/** How many wait for a person, wherever one is. */
-function Unanswered() {
-  const waiting = useUnanswered();
-  return waiting > 0 && <span class="badge warn">{waiting}</span>;
 }
 
 function Balance() {

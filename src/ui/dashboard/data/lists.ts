@@ -28,16 +28,6 @@ export function useMe() {
     ["balance_changed", "conversation_failed", "reply_failed"], SHARED);
 }
 
-/** How many conversations wait for a person. */
-export function useUnanswered(): number {
-  const api = useApi();
-  const query = { per_page: 1 };
-  const { value } = useData(
-    "inbox/counts", () => unwrap(api.GET("/user/inbox", { params: { query } })),
-    ["desk_changed"]);
-  return value?.counts.waiting ?? 0;
-}
-
 /** Oldest first, as the server has them. */
 export function useCampaigns(): Data<Campaign[]> {
   const api = useApi();
