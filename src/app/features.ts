@@ -86,9 +86,8 @@ function createGround(options: AppOptions, { storage, places, wire }: Served) {
 
 /** Everything below the wire, each feature after those it is joined to. */
 export function createFeatures(options: AppOptions, served: Served) {
-  const { storage, hosted } = served;
   const ground = createGround(options, served);
-  const { config, log, system, bus, box, catalogs, modelCatalog, capabilities } = ground;
+  const { config, log, system, storage, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
   const accounts = createAccounts({ store: storage.accounts, system, bus });
   const planOf = async (id: number): Promise<Plan> =>
@@ -132,7 +131,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
   const calls = createCallRecords({ ...ground, recordings, planOf });
   const voice = createVoice({
-    ...ground, assistants, calls, evaluate, hosted, phoneNumbers, recordings,
+    ...ground, assistants, calls, evaluate, hosted: served.hosted, phoneNumbers, recordings,
     resolveTurn, sourcesOf, languagesOf: catalogs.languagesOf,
     askInbound: delivery.askInbound,
     titlesOf: retrieval.titlesOf,

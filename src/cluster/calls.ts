@@ -126,7 +126,7 @@ function createSound({ own, wire, system }: SharedCallsOptions, callId: number) 
   };
 }
 
-/** Asks again for as long as somebody listens; the call is over when its node says so or is gone. */
+/** Asks again while somebody listens; the call is over when its node says so or is gone. */
 function hearOther(
   { wire, system }: { wire: Wire; system: System },
   { callId, rate, again }: { callId: number; rate: number; again(): Promise<object | null> },

@@ -72,7 +72,8 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, inde
 
 test("[WI10] whatever the wire loses, doubles and reorders, watchers at every node hear of every commit", async () => {
   await fc.assert(fc.asyncProperty(
-    fc.array(fc.record({ node: fc.nat(2), count: fc.integer({ min: 1, max: 3 }), moves: fc.nat(4) }),
+    fc.array(
+      fc.record({ node: fc.nat(2), count: fc.integer({ min: 1, max: 3 }), moves: fc.nat(4) }),
       { maxLength: 25 }),
     fc.infiniteStream(fc.double({ min: 0, max: 0.999, noNaN: true })),
     async (commits, stream) => {

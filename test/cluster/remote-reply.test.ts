@@ -33,7 +33,8 @@ function createWorld(chance: () => number) {
   const events = {
     heads: async () => new Map([[ACCOUNT, rows.length]]),
     newestOfAccount: async () => rows.length,
-    ofAccount: async (_id: number, after: number, count: number) => rows.slice(after, after + count),
+    ofAccount: async (_id: number, after: number, count: number) =>
+      rows.slice(after, after + count),
   };
   let reply: LiveReply | null = null;
   let turnId = 0;
@@ -162,7 +163,7 @@ const all = async (wires: LossyWires): Promise<number> => {
   return count;
 };
 
-/** Without beginnings of which nothing came yet: who comes before the first words is told of them. */
+/** Without beginnings of which nothing came yet: who comes before the first words has them. */
 const begun = (frames: Frame[]): Frame[] => frames.filter(({ type }, index) => {
   const next = frames[index + 1]?.type;
   return type !== "reply_start" || (next !== undefined && next !== "reply_failed");

@@ -233,10 +233,7 @@ async function beginTurn(
       turns.running.delete(conversation.uuid);
       release();
     });
-    const running: Running = { live, isGiven: given !== null, result };
-    turns.running.set(conversation.uuid, running);
-    const withdraw = options.others?.offer(uuid, live, (asked) => stopTurn(running, asked));
-    void result.then(withdraw);
+    keepRunning(options, turns, conversation.uuid, { live, isGiven: given !== null, result });
     // The user's message is published with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
     return {
@@ -342,6 +339,15 @@ async function replyOf(
   await getConversation(store, uuid);
   await turns.starting.get(uuid);
   return turns.running.get(uuid)?.live ?? await others?.find(uuid) ?? null;
+}
+
+/** Here, and for the nodes that ask for it. */
+function keepRunning(
+  { others }: ConversationOptions, turns: Turns, uuid: string, running: Running,
+): void {
+  turns.running.set(uuid, running);
+  void running.result.then(
+    others?.offer(uuid, running.live, (turnId) => stopTurn(running, turnId)));
 }
 
 async function stopTurn({ live, result }: Running, turnId: number | null): Promise<boolean> {
