@@ -1,6 +1,6 @@
 // Composition root, the part about files: where recordings and documents lie by the settings, and
 // what of this server's data folder is scratch. Called by app.ts and the command line.
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "#config/config.ts";
@@ -47,11 +47,18 @@ export interface FilePlaces {
   close(): Promise<void>;
 }
 
+/** Whatever path names it: its files would be taken along onto themselves, and removed. */
+function isDataFolder({ PARLEY_FILES_URL: place, PARLEY_DATA_DIR: dataDir }: Config): boolean {
+  if (place?.kind === "s3") return false;
+  return place === null || realpathSync(place.root) === realpathSync(dataDir);
+}
+
 export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   const { config, system, log } = options;
   const dataDir = config.PARLEY_DATA_DIR;
   const files = await openPlace(options);
-  const isLocal = config.PARLEY_FILES_URL === null;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const isLocal = isDataFolder(config);
   const local = isLocal ? files : createFolderFiles({ root: dataDir, system, log });
   const [scratch, uploadsDir] = [join(dataDir, SCRATCH), join(dataDir, "uploads")];
   // What was arriving when the last process ended belongs to nobody.

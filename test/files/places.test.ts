@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import {
-  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync,
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -229,6 +230,18 @@ test("[FI11] what the data folder has from before PARLEY_FILES_URL is taken alon
   const { body } = await server.call("GET", `/user/calls/${id}`, { key: before.key });
   assert.ok((await bytesOf(body.recording_url)).equals(bytes));
   await server.close();
+});
+
+test("[FI11] a PARLEY_FILES_URL that is the data folder itself, by whatever path, takes nothing from it", async () => {
+  const dataDir = newDir();
+  mkdirSync(join(dataDir, "recordings"));
+  writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
+  const other = join(newDir(), "link");
+  symlinkSync(dataDir, other);
+  const server = await startTestServer({ env: { PARLEY_FILES_URL: `file://${other}` }, dataDir });
+  await sleep(300);
+  await server.close();
+  assert.equal(readFileSync(join(dataDir, "recordings", "one.wav"), "utf8"), "sound");
 });
 
 test("[FI12] doctor tries the place, backup says what it does not hold", async () => {
