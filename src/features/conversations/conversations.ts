@@ -151,12 +151,13 @@ async function askAndStore(
     messagesMax: limits.messagesMax,
   };
   const asks = askedByWords(assistant, turn.text);
-  const stored = store.beginTurn(
-    { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), asks, now });
+  // First of the two: it reads the history before the question can be in it.
   const asking = turns.ask({
     ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,
     text: turn.text,
   });
+  const stored = store.beginTurn(
+    { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), asks, now });
   let outcome: BeginOutcome | null = null;
   try {
     outcome = await stored;
