@@ -10,7 +10,7 @@ import { newAssistant } from "#support/server.ts";
 import { wavOf } from "#support/wav.ts";
 
 const skip = noBrowser();
-const timeout = 60_000;
+const timeout = 180_000;
 const { server, withDashboard, close } = await startDashboard({ PARLEY_SPEECH: "auto" });
 after(close);
 

@@ -8,7 +8,7 @@ import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
-const timeout = 120_000;
+const timeout = 180_000;
 const { model, server, withDashboard, close } = await startDashboard({
   PARLEY_RATE_LIMITS: "on", PARLEY_RATE_KEY_PER_MINUTE: "100", PARLEY_RATE_KEY_BURST: "20",
 });

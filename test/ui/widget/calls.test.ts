@@ -15,7 +15,7 @@ const { model, server, withWidget, close } = await startWorld("beeps");
 after(close);
 
 const settings = { post_call_evaluation: false };
-const timeout = 60_000;
+const timeout = 180_000;
 
 const bar = ({ page }: Seen) => page.getByRole("group", { name: "Call" });
 const press = ({ page }: Seen, name: string): Promise<void> =>

@@ -8,7 +8,7 @@ import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 import { isAnswered, open, openTab, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
-const timeout = 60_000;
+const timeout = 180_000;
 const { model, server, withWidget, close } = await startWorld();
 after(close);
 

@@ -12,7 +12,7 @@ import {
 } from "#support/widget-page.ts";
 
 const skip = noBrowser();
-const timeout = 60_000;
+const timeout = 180_000;
 const real = createSystem();
 let aheadMicros = 0;
 const system = { ...real, now: () => real.now() + aheadMicros };
