@@ -1,8 +1,12 @@
 // The server, from its parts to its end: what it is made of, what it does by the clock, how it
 // starts and how it stops. Called by serve.ts, the command line and the tests.
+import { hostname } from "node:os";
+import { createNodes, type NewNode, type NodeWork } from "#cluster/nodes.ts";
 import { createNotices, type Notices } from "#cluster/notices.ts";
-import { tlsFilesOf } from "#config/config.ts";
+import { PROTOCOL } from "#cluster/wire.ts";
+import { tlsFilesOf, type Config } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
 import { DAY_MICROS, nextTurn, wait, type Timer } from "#core/system.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { listeningOrigin } from "#http/origins.ts";
@@ -29,6 +33,8 @@ export interface App {
   openApi(): object;
   /** Resolves to the real ports. */
   listen(): Promise<Reached>;
+  /** Resolves when others have taken over what this process had: it ends now. */
+  lost: Promise<void>;
   /** Refuses new work, finishes what is under way, asks clients to come back. Idempotent. */
   close(): Promise<void>;
 }
@@ -41,9 +47,13 @@ export async function createApp(
   const [storage, hosted, places, wire] = await Promise.all([
     opening, createHostedLines(options), openFiles(options), openWire(options),
   ]);
-  const features = createFeatures(options, { storage, places, hosted, wire });
-  await features.conversations.recover();
-  const lateCalls = await features.calls.recover();
+  const self = selfOf(config);
+  const nodes = createNodes({
+    nodeId: await storage.join(self), store: storage.nodes, wire, self, system, log,
+  });
+  const features = createFeatures(options, { storage, places, nodes, wire, hosted });
+  const listening = Promise.withResolvers<void>();
+  await nodes.start(workOf(features, { log, listening: listening.promise }));
 
   let isDraining = false;
   const server = createHttpServer({
@@ -55,24 +65,52 @@ export async function createApp(
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });
   const parts: Parts = {
-    ...options, storage, places, features, server, draining: () => isDraining,
+    ...options, storage, places, nodes, features, server, draining: () => isDraining,
   };
   const mounted = mount(parts);
   const timers = startTimers(parts);
   const { events } = storage;
   const notices = createNotices({ bus: features.bus, events, wire, system, log });
 
+  const lost = new Promise<void>((resolve) => nodes.onLost(resolve));
   let stopping: Promise<void> | null = null;
   return {
     features,
     openApi: mounted.openApi,
-    listen: () => start(parts, mounted, lateCalls),
+    lost,
+    listen: async () => {
+      const reached = await start(parts, mounted);
+      listening.resolve();
+      return reached;
+    },
     close: () => {
       isDraining = true;
       return (stopping ??= stop(parts, timers, notices).then(() => wire?.close()));
     },
   };
 }
+
+const selfOf = ({ PARLEY_NODE_URL: url }: Config): NewNode =>
+  ({ name: `${hostname()}:${process.pid}`, url, protocol: PROTOCOL });
+
+/** What is taken up from nodes that are gone, by the feature that had it. */
+const workOf = (
+  { conversations, calls, voice, knowledge, delivery }: Features,
+  { log, listening }: { log: Logger; listening: Promise<void> },
+): NodeWork => ({
+  calls: voice.calling.live,
+  recover: async () => {
+    await conversations.recover();
+    const late = await calls.recover();
+    const takeUp = async (): Promise<void> => {
+      await listening;
+      await knowledge.processor.start();
+      delivery.lookAll();
+      await voice.calling.finishLate(late);
+    };
+    takeUp().catch((error: unknown) => log.error({ err: error }, "what others left stays undone"));
+  },
+});
 
 interface Timers {
   cancel(): void;
@@ -81,7 +119,7 @@ interface Timers {
 }
 
 /** Work that comes round by the clock, each kind of it once at a time. */
-function startTimers({ config, log, system, storage, places, features }: Parts): Timers {
+function startTimers({ config, log, system, storage, places, nodes, features }: Parts): Timers {
   const { accounts, calls, conversations, delivery, phoneNumbers } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
@@ -97,18 +135,20 @@ function startTimers({ config, log, system, storage, places, features }: Parts):
         });
       underWay.set(what, work);
     });
+  const forAll: typeof every = (ms, what, run) =>
+    every(ms, what, async () => nodes.hasClock() && run());
   const timers = [
-    every(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
+    forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
-    every(LIMITS.retentionSweepMs, "event retention", () =>
+    forAll(LIMITS.retentionSweepMs, "event retention", () =>
       storage.trimLog(daysAgo(config.PARLEY_EVENT_RETENTION_DAYS), rows)),
-    every(LIMITS.retentionSweepMs, "recording retention", () =>
+    forAll(LIMITS.retentionSweepMs, "recording retention", () =>
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
-    every(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
-    every(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
+    forAll(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
+    forAll(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
     every(LIMITS.filesRetryMs, "files that wait", () =>
       Promise.all([features.recordings.retry(), places.removals.retry()])),
-    // The command line may have written what is to be sent, or evaluated.
+    // The command line, or another node, may have written what is to be sent, or evaluated.
     every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
   ];
   return {
@@ -119,7 +159,7 @@ function startTimers({ config, log, system, storage, places, features }: Parts):
 
 /** Takes requests and calls, then up what an earlier process left. */
 async function start(
-  { config, log, places, features, server }: Parts, mounted: Mounted, lateCalls: number[],
+  { config, log, places, nodes, features, server }: Parts, mounted: Mounted,
 ): Promise<Reached> {
   // Before the first call: what is in scratch now belongs to none in progress.
   for (const work of [features.recordings.takeUp(), places.takeAlong()]) {
@@ -134,18 +174,19 @@ async function start(
   await features.knowledge.processor.start();
   features.dialler.start();
   features.delivery.start(url);
-  features.phoneNumbers.sweep().catch((error: unknown) =>
-    log.error({ err: error }, "phone numbers could not be looked after"));
-  features.voice.calling.finishLate(lateCalls).catch((error: unknown) =>
-    log.error({ err: error }, "calls could not be finished"));
+  if (nodes.hasClock()) {
+    features.phoneNumbers.sweep().catch((error: unknown) =>
+      log.error({ err: error }, "phone numbers could not be looked after"));
+  }
   return { port, sipPort: sip?.port ?? null, url };
 }
 
 async function stop(
-  { system, storage, places, features, server }: Parts, timers: Timers, notices: Notices,
+  { system, storage, places, nodes, features, server }: Parts, timers: Timers, notices: Notices,
 ): Promise<void> {
   server.stopListening();
   timers.cancel();
+  await nodes.drain();
   await features.dialler.close();
   await Promise.all([
     features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
@@ -164,5 +205,6 @@ async function stop(
   ]);
   features.others?.close();
   await Promise.all([features.modelCatalog.close(), places.close()]);
+  if (!storage.failure()) await nodes.leave();
   await storage.close();
 }

@@ -2,7 +2,7 @@
 // them to the features below. Called by features.ts.
 import { readFileSync } from "node:fs";
 import { ownCallsAlone, shareCalls } from "#cluster/calls.ts";
-import type { SharedCalls } from "#cluster/cluster.ts";
+import type { Cluster, SharedCalls } from "#cluster/cluster.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
@@ -58,6 +58,7 @@ interface VoiceOptions
     | "recordings" | "resolveTurn" | "sourcesOf" | "system" | "titlesOf"
   >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
+  nodes: Pick<Cluster, "holds">;
   storage: Pick<Storage, "phoneNumbers">;
   /** Null: there are no other nodes. */
   wire: Wire | null;
@@ -117,7 +118,7 @@ export function createVoice(options: VoiceOptions): Voice {
   });
   let shared: ReturnType<typeof shareCalls> | null = null;
   const calling = createCalling({
-    ...options,
+    ...options, holds: options.nodes.holds,
     offer: (callId) => shared?.offer(callId) ?? (() => undefined),
     media, recogniserOf, voiceOf, whyCannotTalk, lineOf, routeInbound,
     capacity: createCapacity({

@@ -1,5 +1,6 @@
 // Composition root, the half below the wire: constructs every feature over the storage and joins
 // them. app.ts mounts them; the demo uses them without a socket.
+import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
@@ -13,7 +14,9 @@ import { createCalendars } from "#features/calendar/calendar.ts";
 import { calendarFunctions } from "#features/calendar/functions.ts";
 import { createEvaluate } from "#features/calls/evaluation.ts";
 import { createRecordings } from "#features/calls/recordings.ts";
-import { createConversations, type ConversationOptions } from "#features/conversations/conversations.ts";
+import {
+  createConversations, type ConversationOptions, type Conversations,
+} from "#features/conversations/conversations.ts";
 import { createHandover } from "#features/conversations/handover.ts";
 import { createInbox } from "#features/conversations/inbox.ts";
 import type { Config } from "#config/config.ts";
@@ -49,6 +52,7 @@ export interface AppOptions {
 
 interface Served {
   storage: Storage;
+  nodes: Pick<Nodes, "nodeId" | "holds" | "alive" | "hasClock">;
   places: FilePlaces;
   hosted: HostedLines;
   /** Null: there are no other nodes. */
@@ -58,7 +62,7 @@ interface Served {
 export type Features = ReturnType<typeof createFeatures>;
 
 /** What every feature stands on. */
-function createGround(options: AppOptions, { storage, places, wire }: Served) {
+function createGround(options: AppOptions, { storage, places, nodes, wire }: Served) {
   const { config, models, log, system } = options;
   const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
   const catalogs = loadCatalogs(config.PARLEY_PLANS_FILE ?? undefined);
@@ -74,7 +78,7 @@ function createGround(options: AppOptions, { storage, places, wire }: Served) {
   });
   const bus = createMemoryBus();
   return {
-    config, log, system, storage, wire, ...places, catalogs, modelCatalog, speech, secret, bus,
+    config, log, system, storage, nodes, wire, ...places, catalogs, modelCatalog, speech, secret, bus,
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
     newTickets: createTickets({
@@ -86,6 +90,7 @@ function createGround(options: AppOptions, { storage, places, wire }: Served) {
 
 /** Everything below the wire, each feature after those it is joined to. */
 export function createFeatures(options: AppOptions, served: Served) {
+  const { nodes } = served;
   const ground = createGround(options, served);
   const { config, log, system, storage, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
@@ -117,7 +122,8 @@ export function createFeatures(options: AppOptions, served: Served) {
   const conversations = createConversations({
     store: storage.conversations, bus, system, log, resolveTurn,
     findAssistant: (id) => assistants.findById(id),
-    limits: chatLimits(config), observe: observeTurns(metrics), others: ground.others,
+    limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
+    others: ground.others,
   });
   const handover = createHandover({
     store: storage.desk, conversations, bus, system,
@@ -140,13 +146,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
     observeEager: metrics.observeEager,
   });
-  metrics.showGauges({
-    sseStreams: () => streams.counts().sse,
-    websockets: () => streams.counts().websocket,
-    turnsInFlight: conversations.inFlight,
-    callsLive: voice.calling.live,
-    storageFailed: () => storage.failure() !== null,
-  });
+  showGauges({ metrics, streams, conversations, voice, nodes, storage });
   const campaigning = createCampaigning({ ...ground, planOf, assistants, calls, voice });
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
@@ -162,6 +162,21 @@ const recordingsOf = (ground: ReturnType<typeof createGround>) => createRecordin
   ...ground, folder: ground.scratch, format: ground.config.PARLEY_RECORDING_FORMAT,
   isNamed: (file) => ground.storage.calls.hasRecording(file),
 });
+
+function showGauges({ metrics, streams, conversations, voice, nodes, storage }: {
+  metrics: Metrics; streams: Streams; conversations: Conversations;
+  voice: ReturnType<typeof createVoice>;
+} & Pick<Served, "nodes" | "storage">): void {
+  metrics.showGauges({
+    sseStreams: () => streams.counts().sse,
+    websockets: () => streams.counts().websocket,
+    turnsInFlight: conversations.inFlight,
+    callsLive: voice.calling.live,
+    storageFailed: () => storage.failure() !== null,
+    nodes: () => nodes.alive().length,
+    hasClock: nodes.hasClock,
+  });
+}
 
 /** What settings of assistants name and must be there. */
 const referencesOf = (

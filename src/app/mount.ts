@@ -1,5 +1,6 @@
 // Composition root, the half at the wire: which routes, sockets and pages there are, and what each
 // asks of the features. Called by app.ts.
+import type { Nodes } from "#cluster/nodes.ts";
 import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
 import { createStatements } from "#features/accounts/statements.ts";
@@ -52,6 +53,7 @@ import { iceServersOf } from "./webrtc.ts";
 export interface Parts extends AppOptions {
   storage: Storage;
   places: FilePlaces;
+  nodes: Nodes;
   features: Features;
   server: HttpServer;
   draining(): boolean;

@@ -1,6 +1,7 @@
 // Composition of phone numbers: which providers there are, purchases and renewals over them, the
 // sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
 // features.ts; app.ts runs the sweep.
+import type { Cluster } from "#cluster/cluster.ts";
 import { hostedPaths } from "#features/calls/hosted/hosted.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
@@ -27,6 +28,7 @@ interface NumbersOptions {
     | "PARLEY_NUMBER_GRACE_DAYS"
   > & Partial<Pick<Config, "PARLEY_PUBLIC_URL" | "PARLEY_NUMBER_PRICES_FILE">>;
   storage: Pick<Storage, "phoneNumbers" | "numberInventory">;
+  nodes: Pick<Cluster, "holds">;
   bus: EventBus;
   system: System;
   log: Logger;
@@ -50,7 +52,7 @@ export function createNumbers(options: NumbersOptions) {
   const store = storage.phoneNumbers;
   const providers = createProviders(options);
   const purchases = createPurchases({
-    store, providers, bus, system, log,
+    holds: options.nodes.holds, store, providers, bus, system, log,
     prices: config.PARLEY_NUMBER_PRICES_FILE ?? readNumberPrices(),
   });
   const renewals = createRenewals({

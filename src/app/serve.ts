@@ -6,13 +6,15 @@ import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
 import { RUNS_FROM } from "#core/program.ts";
-import { createSystem } from "#core/system.ts";
+import { createSystem, wait } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 
 /** From sysexits.h, as service managers know them. */
 const EXIT_UNAVAILABLE = 69;
+/** It is to be started again. */
+const EXIT_LOST = 75;
 
 function refuse(lines: string[]): void {
   for (const line of lines) process.stderr.write(`parley: ${line}\n`);
@@ -51,8 +53,10 @@ export async function serve(): Promise<number> {
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
-    await signals.first;
-    return await stop(app, log, signals.second);
+    const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
+    return isLost
+      ? await stop(app, log, { impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
+      : await stop(app, log, { impatient: signals.second, code: 0 });
   } catch (error) {
     // What an operator can put right is one sentence; a defect is logged with where it happened.
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
@@ -87,13 +91,16 @@ function announce(
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
 }
 
-async function stop(app: App, log: Logger, impatient: Promise<void>): Promise<number> {
+async function stop(
+  app: App, log: Logger, how: { impatient: Promise<void>; code: number },
+): Promise<number> {
   log.info("stopping");
   const late = new Promise<number>((resolve) => {
-    setTimeout(() => resolve(1), LIMITS.shutdownTotalMs).unref();
-    void impatient.then(() => resolve(1));
+    const hurry = (): void => resolve(how.code || 1);
+    setTimeout(hurry, LIMITS.shutdownTotalMs).unref();
+    void how.impatient.then(hurry);
   });
-  const code = await Promise.race([app.close().then(() => 0), late]);
+  const code = await Promise.race([app.close().then(() => how.code), late]);
   log.info({ code }, "stopped");
   if (code !== 0) process.exit(code);
   return code;

@@ -1,5 +1,6 @@
 // Composition root, the part about tools: the threads that call endpoints, and what sends by them.
 // Called by features.ts.
+import type { Cluster } from "#cluster/cluster.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { createCalcom } from "#features/calendar/calcom.ts";
 import { createToolFunctions } from "#features/tools/functions.ts";
@@ -21,6 +22,7 @@ interface ToolingOptions {
   box: SecretBox;
   planOf(accountId: number): Promise<Plan>;
   calcomKey: Assistants["calcomKey"];
+  nodes: Pick<Cluster, "holds">;
   metrics: Metrics;
   system: System;
   log: Logger;
@@ -33,8 +35,11 @@ export function createTooling(options: ToolingOptions) {
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
     threadsMax: config.PARLEY_TOOL_THREADS_MAX, log,
   });
+  const send: SendingOptions["send"] = async (request) => options.nodes.holds()
+    ? await threads.send(request)
+    : { kind: "failed", reason: "thread", sent: false };
   const sending: SendingOptions = {
-    send: threads.send,
+    send,
     system,
     log,
     observe: (outcome, seconds) => metrics.toolCall.observe({ outcome }, seconds),
@@ -50,7 +55,7 @@ export function createTooling(options: ToolingOptions) {
     tryTool: createTryTool(sending),
     toolFunctions: createToolFunctions({ tools, invoke: invokeTool }),
     calcomFunctions: createCalcom({
-      url: config.PARLEY_CALCOM_URL ?? "", send: threads.send, journal, keyOf, system, log,
+      url: config.PARLEY_CALCOM_URL ?? "", send, journal, keyOf, system, log,
     }),
     closeToolThreads: threads.close,
   };

@@ -1,5 +1,7 @@
 // Composition root, the part about webhooks: what the outbox needs to send, and the evaluations it
 // waits for. Called by features.ts.
+import type { Cluster } from "#cluster/cluster.ts";
+import type { Wire } from "#cluster/wire.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import type { Evaluate } from "#features/calls/evaluation.ts";
 import type { Recordings } from "#features/calls/recordings.ts";
@@ -9,6 +11,7 @@ import { createInboundAsk } from "#features/webhooks/inbound-webhook.ts";
 import { createRelay } from "#features/webhooks/relay.ts";
 import { createWebhooks } from "#features/webhooks/webhooks.ts";
 import type { Config } from "#config/config.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Metrics } from "#core/metrics.ts";
 import type { System } from "#core/system.ts";
@@ -20,6 +23,8 @@ import type { Storage } from "#storage/storage.ts";
 interface DeliveryOptions {
   config: Config;
   storage: Pick<Storage, "webhooks" | "conversations" | "evaluations">;
+  nodes: Pick<Cluster, "nodeId" | "holds">;
+  wire: Wire | null;
   secret: string;
   bus: EventBus;
   assistants: Pick<Assistants, "find">;
@@ -30,10 +35,14 @@ interface DeliveryOptions {
   log: Logger;
 }
 
+/** Where a node hears that an endpoint which it owns has something to send. */
+const wakes = (nodeId: number): string => `wakes.${nodeId}`;
+
 const USER_AGENT = "Parley-Webhooks";
 
 export function createDelivery(options: DeliveryOptions) {
   const { config, storage, secret, bus, assistants, recordings, metrics, system, log } = options;
+  const { nodes, wire } = options;
   const store = storage.webhooks;
   const outbound = createOutbound({
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, userAgent: USER_AGENT,
@@ -54,6 +63,9 @@ export function createDelivery(options: DeliveryOptions) {
   const { signingSecrets } = webhooks;
   const relay = createRelay({
     store, outbound, signingSecrets, system, log,
+    node: nodes,
+    wakeOther: (nodeId, endpointId) =>
+      wire?.publish(wakes(nodeId), Buffer.from(String(endpointId))),
     recordingUrl: (file) => recordings.linkOf(file, origin + API_ROOT),
     evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
@@ -61,7 +73,7 @@ export function createDelivery(options: DeliveryOptions) {
     atOnceMax: config.PARLEY_WEBHOOKS_MAX,
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
   });
-  let unwatch = (): void => undefined;
+  const ends: (() => void)[] = [];
   let wake = (): void => undefined;
   return {
     webhooks,
@@ -73,13 +85,20 @@ export function createDelivery(options: DeliveryOptions) {
         relay.wake(null);
         evaluations.wake();
       };
-      unwatch = bus.watch(wake);
+      ends.push(bus.watch(wake));
+      if (wire) {
+        const looks = system.every(LIMITS.outboxLookMs, relay.look);
+        ends.push(looks.cancel, wire.subscribe(wakes(nodes.nodeId), (data) =>
+          relay.wake(Number(Buffer.from(data).toString()))));
+      }
       evaluations.start();
       relay.start();
     },
     look: async (): Promise<void> => wake(),
+    /** What nodes that are gone had to send is this node's to take. */
+    lookAll: (): void => relay.look(),
     close: async () => {
-      unwatch();
+      for (const end of ends) end();
       wake = () => undefined;
       const closed = relay.close();
       await evaluations.close();

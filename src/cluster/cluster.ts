@@ -16,9 +16,7 @@ export interface NodeView {
  */
 export type Question =
   /** Stops the reply of a turn; false: it is over. */
-  | { kind: "stop"; body: { conversationUuid: string; turnId: number | null }; answer: boolean }
-  /** The owner of an endpoint has deliveries to look for. */
-  | { kind: "relay"; body: { endpointId: number }; answer: true };
+  | { kind: "stop"; body: { conversationUuid: string; turnId: number | null }; answer: boolean };
 
 export type BodyOf<K extends Question["kind"]> = Extract<Question, { kind: K }>["body"];
 export type AnswerOf<K extends Question["kind"]> = Extract<Question, { kind: K }>["answer"];

@@ -1,7 +1,10 @@
 // The port between nodes: what may be lost travels here, and nothing else; truth is in the store.
 // Implemented in wires/, used by what the cluster is made of.
 
-/** Messages arrive once or never. Subjects lie below the cluster's name, which the wire puts before. */
+/** The version of what travels between nodes. */
+export const PROTOCOL = 1;
+
+/** Messages arrive once or never. Subjects lie below the cluster's name, put before by the wire. */
 export interface Wire {
   publish(subject: string, data: Uint8Array): void;
   /** `reply` is null where nobody waits for one. The result ends it; idempotent. */

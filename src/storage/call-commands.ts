@@ -19,10 +19,12 @@ import {
 import { createDialRates } from "./dial-rates.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";
+import { NOBODY, type AsNode } from "./nodes.ts";
 import { together, type Exists, type Sql } from "./sql.ts";
 
 type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
 type CallRef = { accountId: number; callId: number };
+type OwnCall = AsNode<CallRef>;
 
 const SECOND = 1_000_000;
 /** The shortest call that is billed. */
@@ -62,16 +64,29 @@ function prepareStatus(sql: Sql) {
     WHERE id = @callId`);
 }
 
+function createCallReads(sql: Sql) {
+  const find = sql.prepare<object, CallRow>(
+    `${CALL} WHERE c.id = @callId AND c.account_id = @accountId`);
+  const findOwn = sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId
+    AND c.account_id = @accountId AND coalesce(c.node_id, ${NOBODY}) = @nodeId`);
+  const orNull = (row: CallRow | undefined): Call | null => (row ? callFromRow(row) : null);
+  return {
+    find: async (ref: CallRef): Promise<Call | null> => orNull(await find.get(ref)),
+    /** Null: the account has none, or it is another node's by now. */
+    findOwn: async (ref: OwnCall): Promise<Call | null> => orNull(await findOwn.get(ref)),
+    /** The call is there: the command has found or created it. */
+    known: async (ref: CallRef): Promise<Call> => callFromRow(await find.one(ref)),
+  };
+}
+
 function createCallRows(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
   const advance = sql.prepare<object, { sequence: number }>(`
     UPDATE calls SET event_sequence = event_sequence + 1, updated_at = @now WHERE id = @callId
     RETURNING event_sequence AS sequence`);
-  const find = sql.prepare<object, CallRow>(
-    `${CALL} WHERE c.id = @callId AND c.account_id = @accountId`);
   const setStatus = prepareStatus(sql);
-  const known = async (ref: CallRef): Promise<Call> => callFromRow(await find.one(ref));
+  const { find, findOwn, known } = createCallReads(sql);
   const publish = async (
     call: Call, data: CommittedData, now: Instant,
   ): Promise<CommittedEvent> => {
@@ -90,11 +105,8 @@ function createCallRows(sql: Sql) {
     ledger: createLedger(sql),
     append,
     nextAccountSequence,
-    find: async (ref: CallRef): Promise<Call | null> => {
-      const row = await find.get(ref);
-      return row ? callFromRow(row) : null;
-    },
-    /** The call is there: the command has found or created it. */
+    find,
+    findOwn,
     known,
     publish,
     /** One row of the table of states, published as an event. The caller has asked `mayChange`. */
@@ -138,19 +150,24 @@ function createCallRows(sql: Sql) {
 export type CallRows = ReturnType<typeof createCallRows>;
 
 /** Begins a call as a step of another command. */
-export const createCallBegin = (sql: Sql): (args: NewCall) => Promise<CreateCallOutcome> =>
-  createCreate(sql, createCallRows(sql));
+export const createCallBegin = (
+  sql: Sql,
+): (args: AsNode<NewCall>) => Promise<CreateCallOutcome> => createCreate(sql, createCallRows(sql));
 
-function createCreate(sql: Sql, rows: CallRows): (args: NewCall) => Promise<CreateCallOutcome> {
+function createCreate(
+  sql: Sql, rows: CallRows,
+): (args: AsNode<NewCall>) => Promise<CreateCallOutcome> {
   const free = sql.prepare<object, { micros: number }>(
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
   const live = sql.prepare<object, { calls: number }>(
     `SELECT count(*) AS calls FROM calls WHERE account_id = @accountId AND ${IS_LIVE}`);
   const insert = sql.prepare(`
     INSERT INTO calls (account_id, assistant_id, type, status, conversation_uuid, assistant_phone,
-      customer_phone, variables, campaign_id, lead_id, price_per_minute, created_at, updated_at)
+      customer_phone, variables, campaign_id, lead_id, price_per_minute, node_id, created_at,
+      updated_at)
     VALUES (@accountId, @assistantId, @type, 'initiated', @conversationUuid, @assistantPhone,
-      @customerPhone, @variables, @campaignId, @leadId, @priceMicrosPerMinute, @now, @now)`);
+      @customerPhone, @variables, @campaignId, @leadId, @priceMicrosPerMinute, @nodeId, @now,
+      @now)`);
   const takeTurn = createDialRates(sql);
   const blocked = sql.prepare<object, Exists>(`
     SELECT 1 FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @customerPhone`);
@@ -206,9 +223,9 @@ function createChange(sql: Sql, rows: CallRows) {
     `UPDATE calls SET recording_file = @recordingFile, hearing = @hearing, warnings = @warnings,
        carrier_price_per_minute = @carrierPerMinute
      WHERE id = @callId`);
-  return async (args: Args<"change">): Promise<CommittedEvent[]> => {
+  return async (args: AsNode<Args<"change">>): Promise<CommittedEvent[]> => {
     const { callId, to, answeredBy, reason, recordingFile = null, hearing = null, now } = args;
-    const call = await rows.find(args);
+    const call = await rows.findOwn(args);
     if (!call) return [];
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
       // Found out while they talk: no change of state, but one that watchers see.
@@ -251,15 +268,16 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
   const draw = sql.prepare<object, { number: number; sequence: number }>(`
     UPDATE calls SET entries = entries + 1, event_sequence = event_sequence + 1, updated_at = @now
     WHERE id = @callId AND account_id = @accountId AND NOT ${IS_FINAL}
+      AND coalesce(node_id, ${NOBODY}) = @nodeId
     RETURNING entries AS number, event_sequence AS sequence`);
   const insert = sql.prepare(`
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted,
       function_calls)
     VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls)`);
   return async (
-    { accountId, callId, entry, now }: Args<"addTranscript">,
+    { accountId, callId, nodeId, entry, now }: AsNode<Args<"addTranscript">>,
   ): Promise<CommittedEvent[]> => {
-    const drawn = await draw.get({ accountId, callId, now });
+    const drawn = await draw.get({ accountId, callId, nodeId, now });
     if (!drawn) return [];
     const { number, sequence } = drawn;
     const { functionCalls, interrupted } = entry;
@@ -316,9 +334,9 @@ function createEnd(sql: Sql, rows: CallRows) {
       quality = @quality, transfers = @transfers,
       recording_file = CASE WHEN CAST(@hasRecording AS BIGINT) = 1 THEN recording_file END, ended_at = @endedAt
     WHERE id = @callId`);
-  return async (args: Args<"end">): Promise<CommittedEvent[]> => {
+  return async (args: AsNode<Args<"end">>): Promise<CommittedEvent[]> => {
     const { callId, finalStatus, reason, now } = args;
-    const call = await rows.find(args);
+    const call = await rows.findOwn(args);
     if (!call || call.status !== "in-progress" || call.answeredAt === null) return [];
     const endedAt = Math.max(args.endedAt ?? now, call.answeredAt);
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
@@ -358,9 +376,9 @@ function createFinish(sql: Sql, rows: CallRows) {
   const set = sql.prepare(`
     UPDATE calls SET evaluation = @evaluation, evaluation_error = @evaluationError
     WHERE id = @callId`);
-  return async (args: Args<"finish">): Promise<CommittedEvent[]> => {
+  return async (args: AsNode<Args<"finish">>): Promise<CommittedEvent[]> => {
     const { callId, evaluation, evaluationError, now } = args;
-    const call = await rows.find(args);
+    const call = await rows.findOwn(args);
     const to = (await read.get({ callId }))?.final_status;
     if (!call || !to || !mayChange(call.status, to)) return [];
     await set.run({ callId, evaluation: JSON.stringify(evaluation), evaluationError });

@@ -7,6 +7,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { reference, type CallRows, type EndCall } from "./call-commands.ts";
 import { IS_UNFINISHED } from "./calls.ts";
+import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import type { Sql } from "./sql.ts";
 
 export function callSweepCommands(sql: Sql, rows: CallRows, end: EndCall) {
@@ -20,16 +21,18 @@ export function callSweepCommands(sql: Sql, rows: CallRows, end: EndCall) {
 function createBeat(sql: Sql) {
   const beat = sql.prepare(`
     UPDATE calls SET last_beat_at = @now
-    WHERE id = @callId AND account_id = @accountId AND status = 'in-progress'`);
+    WHERE id = @callId AND account_id = @accountId AND status = 'in-progress'
+      AND coalesce(node_id, ${NOBODY}) = @nodeId`);
   return async (
-    { accountId, callIds, now }: { accountId: number; callIds: number[]; now: Instant },
+    { callIds, ...args }: AsNode<{ accountId: number; callIds: number[]; now: Instant }>,
   ): Promise<void> => {
-    for (const callId of callIds) await beat.run({ accountId, callId, now });
+    for (const callId of callIds) await beat.run({ ...args, callId });
   };
 }
 
 interface UnfinishedRow {
   id: number;
+  node_id: number;
   status: CallStatus;
   last_beat_at: number | null;
   recording_file: string | null;
@@ -37,10 +40,12 @@ interface UnfinishedRow {
 
 function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
   const unfinished = sql.prepare<object, UnfinishedRow>(`
-    SELECT id, status, last_beat_at, recording_file FROM calls
-    WHERE account_id = @accountId AND ${IS_UNFINISHED} ORDER BY id`);
+    SELECT id, coalesce(node_id, ${NOBODY}) AS node_id, status, last_beat_at, recording_file
+    FROM calls
+    WHERE account_id = @accountId AND ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY id`);
+  const take = sql.prepare("UPDATE calls SET node_id = @nodeId WHERE id = @callId");
   return async (
-    { accountId, now }: { accountId: number; now: Instant },
+    { accountId, nodeId, now }: AsNode<{ accountId: number; now: Instant }>,
   ): Promise<RecoveredCalls> => {
     const events: CommittedEvent[] = [];
     const cut: string[] = [];
@@ -52,13 +57,14 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
     for (const row of await unfinished.all({ accountId })) {
       const { id: callId, status, last_beat_at: beatAt } = row;
       if (status === "ended") {
+        await take.run({ callId, nodeId });
         late.push(callId);
         continue;
       }
       if (status === "in-progress") {
         if (row.recording_file !== null) cut.push(row.recording_file);
         events.push(...await end({
-          accountId, callId, finalStatus: "failed", reason, failureReason, charge: "lasted",
+          accountId, callId, nodeId: row.node_id, finalStatus: "failed", reason, failureReason, charge: "lasted",
           turns: [], hasRecording: true, now,
           ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));

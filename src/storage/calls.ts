@@ -7,6 +7,7 @@ import type {
 } from "#features/calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
 import type { FunctionCall } from "#events/events.ts";
+import { isFree } from "./nodes.ts";
 import { perSession, together, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
@@ -221,7 +222,8 @@ function createCallSweeps(
   reader: Reader, writer: Writer,
 ): Pick<CallStore, "beat" | "recover" | "hasRecording" | "expireRecordings"> {
   const unfinished = reader.prepare<object, { accountId: number }>(
-    `SELECT DISTINCT account_id AS "accountId" FROM calls WHERE ${IS_UNFINISHED} ORDER BY 1`);
+    `SELECT DISTINCT account_id AS "accountId" FROM calls
+     WHERE ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY 1`);
   const expired = reader.prepare<object, { accountId: number; file: string }>(`
     SELECT account_id AS "accountId", recording_file AS file FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);

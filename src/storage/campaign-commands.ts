@@ -18,6 +18,7 @@ import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLeadRows, type LeadRows } from "./lead-commands.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
+import type { AsNode } from "./nodes.ts";
 import type { Exists, Sql } from "./sql.ts";
 
 type Args<Name extends keyof CampaignStore> = Parameters<CampaignStore[Name]>[0];
@@ -231,7 +232,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     "UPDATE campaigns SET calls_made = calls_made + 1 WHERE id = @campaignId");
   const over = (...events: CommittedEvent[]): ClaimOutcome => ({ kind: "over", events });
   return async (
-    { accountId, campaignId, assistant, numbers, terms, now }: ClaimArgs,
+    { accountId, campaignId, assistant, numbers, terms, nodeId, now }: AsNode<ClaimArgs>,
   ): Promise<ClaimOutcome> => {
     const campaign = await rows.read({ accountId, campaignId });
     if (campaign?.status !== "in-progress") return over();
@@ -248,7 +249,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
       return { kind: "idle", until: lead?.nextTryAt ?? null };
     }
     const begun = await begin({
-      accountId, assistant, ...terms, now,
+      accountId, assistant, ...terms, nodeId, now,
       type: "outbound",
       conversationUuid: null,
       assistantPhone: numbers[callsMade % numbers.length] ?? null,

@@ -12,6 +12,7 @@ import { groupCommands } from "./groups.ts";
 import { inboxCommands } from "./inbox.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
+import { nodeCommands } from "./nodes.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
 import type { SearchCommands } from "./search.ts";
@@ -35,6 +36,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...inboxCommands(sql),
     ...knowledgebaseCommands(sql, search),
     ...leadCommands(sql),
+    ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
     ...sipTrunkCommands(sql),
     ...toolCommands(sql),

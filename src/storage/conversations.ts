@@ -13,7 +13,8 @@ import type { Desk } from "#features/conversations/desk.ts";
 import type {
   Author, DeskReason, DeskState, FailureClass, FunctionCall,
 } from "#events/events.ts";
-import type { Reader } from "./sql.ts";
+import { isFree, NOBODY } from "./nodes.ts";
+import type { Exists, Reader } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { OpenTurn } from "./turns.ts";
 import type { Writer } from "./writer.ts";
@@ -164,6 +165,42 @@ export const createDeskStore = (writer: Writer): DeskStore => ({
   say: (args) => writer.write("desk.say", args),
   end: (args) => writer.write("desk.end", args),
 });
+interface EndRow {
+  state: "open" | "stored" | "done" | "stopped" | "failed" | "interrupted";
+  reply_message_id: number | null;
+}
+
+/** What other nodes have under way, and how it ended. */
+function createTurnReads(
+  reader: Reader,
+): Pick<ConversationStore, "isAnsweredElsewhere" | "turnEnd"> {
+  const answered = reader.prepare<object, Exists>(`
+    SELECT 1 FROM turns
+    WHERE conversation_id = @conversationId AND state = 'open' AND NOT ${isFree("turns.node_id")}`);
+  const find = reader.prepare<object, EndRow>(
+    "SELECT state, reply_message_id FROM turns WHERE id = @turnId");
+  const findReply = reader.prepare<object, MessageRow>(
+    `SELECT ${MESSAGE} FROM messages WHERE id = @id`);
+  const turnEnd: ConversationStore["turnEnd"] = async (turnId) => {
+    const turn = await find.get({ turnId });
+    if (!turn || turn.state === "open") return null;
+    const { state, reply_message_id: id } = turn;
+    const row = id === null ? undefined : await findReply.get({ id });
+    if (row) {
+      const { content: text, role: _role, createdAt: _createdAt, ...reply } = messageFromRow(row);
+      return { kind: "completed", text, ...reply };
+    }
+    const reason = state === "failed" || state === "interrupted" ? state : "stopped";
+    // The row has the words for the owner; whoever asked reads what any client may.
+    const error = reason === "stopped" ? "The reply was stopped." : "The reply could not be completed.";
+    return { kind: "failed", reason, error, cause: null };
+  };
+  return {
+    isAnsweredElsewhere: async (conversationId) =>
+      await answered.get({ conversationId }) !== undefined,
+    turnEnd,
+  };
+}
 
 export function createConversationStore(reader: Reader, writer: Writer): ConversationStore {
   const find = reader.prepare<object, ConversationRow>(
@@ -227,6 +264,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
           externalIdentifier: filter.externalIdentifier ?? null,
         }))
         .map(summaryFromRow),
+    ...createTurnReads(reader),
     beginTurn: (args) => writer.write("turns.begin", args),
     completeTurn: (args) => writer.write("turns.complete", args),
     failTurn: (args) => writer.write("turns.fail", args),
@@ -237,6 +275,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
 
 interface OpenTurnRow {
   turn_id: number;
+  node_id: number;
   id: number;
   uuid: string;
   account_id: number;
@@ -245,6 +284,7 @@ interface OpenTurnRow {
 
 const openTurnFromRow = (row: OpenTurnRow): OpenTurn => ({
   turnId: row.turn_id,
+  nodeId: row.node_id,
   accountId: row.account_id,
   conversation: { id: row.id, uuid: row.uuid, assistantId: row.assistant_id },
 });
@@ -256,9 +296,10 @@ function createConversationSweeps(
     SELECT id, account_id AS "accountId" FROM conversations
     WHERE state = 'open' AND check_at <= @now ORDER BY check_at LIMIT (@rows + 0)`);
   const open = reader.prepare<object, OpenTurnRow>(`
-    SELECT t.id AS turn_id, c.id, c.uuid, c.account_id, c.assistant_id
+    SELECT t.id AS turn_id, coalesce(t.node_id, ${NOBODY}) AS node_id, c.id, c.uuid, c.account_id,
+      c.assistant_id
     FROM turns t JOIN conversations c ON c.id = t.conversation_id
-    WHERE t.state = 'open' ORDER BY t.id`);
+    WHERE t.state = 'open' AND ${isFree("t.node_id")} ORDER BY t.id`);
   return {
     endInactive: async ({ now, rows }) => {
       const looked = await due.all({ now, rows });

@@ -14,6 +14,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createDetacher } from "./assistants.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
+import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import { bytesOf, type IndexedChunk, type SearchCommands, type SearchIndex } from "./search.ts";
 import { together, type Reader, type Sql, type Statement } from "./sql.ts";
 import type { Writer } from "./writer.ts";
@@ -215,15 +216,15 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
   const steps = createDocumentSteps(sql, findKnowledgebase);
   const insert = sql.prepare(`
     INSERT INTO documents (account_id, knowledgebase_id, name, description, type, source, status,
-      created_at, updated_at)
+      node_id, created_at, updated_at)
     VALUES (@accountId, @knowledgebaseId, @name, @description, @type, @source, 'processing',
-      @now, @now)`);
+      @nodeId, @now, @now)`);
   const change = sql.prepare(`
     UPDATE documents SET name = @name, description = @description, updated_at = @now
     WHERE id = @documentId AND account_id = @accountId`);
   const remove = sql.prepare("DELETE FROM documents WHERE id = @documentId");
   return {
-    "documents.create": async (args: NewDocument) => {
+    "documents.create": async (args: AsNode<NewDocument>) => {
       const knowledgebase = await findKnowledgebase.get(args);
       if (!knowledgebase) return { kind: "not_found" as const };
       if (knowledgebase.documents >= args.documentsMax) return { kind: "too_many" as const };
@@ -256,7 +257,15 @@ function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Find
   };
 }
 
-function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, publish }: DocumentSteps) {
+function readingCommands(sql: Sql, chunks: ChunkWrites, { touch, publish }: DocumentSteps) {
+  const take = sql.prepare(`
+    UPDATE documents SET node_id = @nodeId
+    WHERE id = @documentId AND account_id = @accountId AND status = 'processing'
+      AND (node_id = @nodeId OR ${isFree("documents.node_id")})`);
+  /** A document that is read here; another's belongs to whoever took it. */
+  const find = sql.prepare<object, DocumentRow>(`
+    SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId
+      AND coalesce(node_id, ${NOBODY}) = @nodeId`);
   const insertVector = sql.prepare(`
     INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
     SELECT id, knowledgebase_id, @model, @vector FROM chunks
@@ -265,16 +274,16 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, publish }
     UPDATE documents SET status = @status, reason = @reason, pages = @pages,
       characters = @characters, updated_at = @now WHERE id = @documentId`);
   return {
-    "documents.beginReading": async (args: Args<"beginReading">): Promise<boolean> => {
-      const isUnread = (await find.get(args))?.status === "processing";
+    "documents.beginReading": async (args: AsNode<Args<"beginReading">>): Promise<boolean> => {
+      const isUnread = (await take.run(args)).changes > 0;
       if (isUnread) await chunks.remove(args.documentId);
       return isUnread;
     },
-    "documents.addChunks": async (args: Args<"addChunks">): Promise<void> => {
+    "documents.addChunks": async (args: AsNode<Args<"addChunks">>): Promise<void> => {
       const row = await find.get(args);
       if (row?.status === "processing") await chunks.add(row, args.chunks, args.position);
     },
-    "documents.addVectors": async (args: Args<"addVectors">): Promise<void> => {
+    "documents.addVectors": async (args: AsNode<Args<"addVectors">>): Promise<void> => {
       const { documentId, model } = args;
       if (!await find.get(args)) return;
       for (const [offset, vector] of args.vectors.entries()) {
@@ -284,7 +293,7 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { find, touch, publish }
       }
     },
     "documents.finishReading": async (
-      args: Args<"finishReading">,
+      args: AsNode<Args<"finishReading">>,
     ): Promise<CommittedEvent[]> => {
       const { documentId, outcome, now } = args;
       const row = await find.get(args);
@@ -376,8 +385,9 @@ export function createKnowledgebaseStore(
       AND knowledgebase_id = @knowledgebaseId`);
   const documents = reader.prepare<object, DocumentRow>(
     "SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId ORDER BY id");
-  const unread = reader.prepare<object, DocumentRow>(
-    "SELECT * FROM documents WHERE status = 'processing' ORDER BY id");
+  const unread = reader.prepare<object, DocumentRow>(`
+    SELECT * FROM documents
+    WHERE status = 'processing' AND ${isFree("documents.node_id")} ORDER BY id`);
   return {
     create: (args) => writer.write("knowledgebases.create", args),
     update: (args) => writer.write("knowledgebases.update", args),

@@ -3,13 +3,17 @@
 import type { AllCommands } from "./commands.ts";
 import type { ArgsOf } from "./writer.ts";
 
-/** `numbers`: what accounts compete for, the operator's stock and whose a number is. */
-export type Lock = { account: number } | { global: "accounts" | "numbers" };
+/**
+ * `numbers`: what accounts compete for, the operator's stock and whose a number is. `nodes`: who
+ * serves the database.
+ */
+export type Lock = { account: number } | { global: "accounts" | "nodes" | "numbers" };
 
 type Locks = { [Name in keyof AllCommands]: (args: ArgsOf<Name>) => Lock };
 
 const account = ({ accountId }: { accountId: number }): Lock => ({ account: accountId });
 const numbers = (): Lock => ({ global: "numbers" });
+const nodes = (): Lock => ({ global: "nodes" });
 
 const LOCKS: Locks = {
   "accounts.create": () => ({ global: "accounts" }),
@@ -77,7 +81,15 @@ const LOCKS: Locks = {
   "leads.remove": account,
   "leads.block": account,
   "leads.unblock": account,
+  "nodes.join": nodes,
+  "nodes.beat": nodes,
+  "nodes.takeLease": nodes,
+  "nodes.giveLeaseBack": nodes,
+  "nodes.bury": nodes,
+  "nodes.leave": nodes,
+  "nodes.recovered": nodes,
   "phoneNumbers.order": account,
+  "phoneNumbers.attend": account,
   "phoneNumbers.complete": account,
   "phoneNumbers.fail": account,
   "phoneNumbers.renew": account,
@@ -109,6 +121,7 @@ const LOCKS: Locks = {
   "webhooks.prepared": account,
   "webhooks.trim": account,
   "webhooks.record": account,
+  "webhooks.take": account,
 };
 
 /** Whatever the arguments are of. */

@@ -13,6 +13,7 @@ import type { CommittedData, CommittedEvent, PhoneNumberEvent } from "#events/ev
 import { createDetacher, TOUCHED } from "./assistants.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger, type AppendPaid } from "./ledger.ts";
+import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import type { PhoneNumberRow, PurchaseRow } from "./phone-numbers.ts";
 import type { Exists, Sql } from "./sql.ts";
 
@@ -27,6 +28,7 @@ export function phoneNumberCommands(sql: Sql) {
   const rows = createNumberRows(sql);
   return {
     "phoneNumbers.order": createOrder(sql, rows),
+    "phoneNumbers.attend": createAttend(sql),
     "phoneNumbers.complete": createComplete(sql, rows),
     "phoneNumbers.fail": createFail(sql, rows),
     "phoneNumbers.renew": createRenew(sql, rows),
@@ -107,7 +109,7 @@ type NumberRows = ReturnType<typeof createNumberRows>;
 
 function createOrder(
   sql: Sql, { ledger }: NumberRows,
-): (args: Args<"order">) => Promise<OrderOutcome> {
+): (args: AsNode<Args<"order">>) => Promise<OrderOutcome> {
   const known = sql.prepare<object, { uuid: string }>(`
     SELECT uuid FROM number_purchases
     WHERE account_id = @accountId AND idempotency_key = @idempotencyKey`);
@@ -119,9 +121,9 @@ function createOrder(
     "SELECT 1 FROM ledger WHERE account_id = @accountId AND amount_micros > 0 LIMIT 1");
   const insert = sql.prepare(`
     INSERT INTO number_purchases (uuid, account_id, idempotency_key, phone_number, country_code,
-      sms_capable, region, provider, price_micros, state, created_at)
+      sms_capable, region, provider, price_micros, state, node_id, created_at)
     VALUES (@uuid, @accountId, @idempotencyKey, @phoneNumber, @countryCode, @smsCapable, @region,
-      @provider, @priceMicros, 'ordered', @now)
+      @provider, @priceMicros, 'ordered', @nodeId, @now)
     ON CONFLICT (phone_number) WHERE state IN ('ordered', 'lost') DO NOTHING`);
   const remove = sql.prepare("DELETE FROM number_purchases WHERE uuid = @uuid");
   return async (args) => {
@@ -144,10 +146,21 @@ function createOrder(
   };
 }
 
-const OF_PURCHASE =
-  "SELECT * FROM number_purchases WHERE uuid = @uuid AND account_id = @accountId";
+/** None when it is another node's by now. */
+const OF_PURCHASE = `SELECT * FROM number_purchases WHERE uuid = @uuid AND account_id = @accountId
+  AND coalesce(node_id, ${NOBODY}) = @nodeId`;
 const END_PURCHASE = `UPDATE number_purchases SET state = @state, status = @status, error = @error,
   phone_number_id = @phoneNumberId, finished_at = @now WHERE uuid = @uuid`;
+
+/** Who was answered that the outcome is open is at it no more. */
+function createAttend(sql: Sql) {
+  const take = sql.prepare(`
+    UPDATE number_purchases SET node_id = @nodeId
+    WHERE uuid = @uuid AND account_id = @accountId AND state IN ('ordered', 'lost')
+      AND (state = 'lost' OR node_id = @nodeId OR ${isFree("number_purchases.node_id")})`);
+  return async (args: AsNode<Args<"attend">>): Promise<boolean> =>
+    (await take.run(args)).changes > 0;
+}
 
 function createComplete(sql: Sql, rows: NumberRows) {
   const purchaseOf = sql.prepare<object, PurchaseRow>(OF_PURCHASE);
@@ -158,8 +171,9 @@ function createComplete(sql: Sql, rows: NumberRows) {
       provider, provider_sid, monthly_micros, paid_until, due_at, created_at)
     VALUES (@accountId, @phoneNumber, @countryCode, 'normal', @smsCapable, @region,
       @provider, @sid, @monthlyMicros, @paidUntil, @paidUntil, @now) RETURNING *`);
-  return async ({ accountId, uuid, sid, now }: Args<"complete">): Promise<CommittedEvent[]> => {
-    const purchase = await purchaseOf.get({ accountId, uuid });
+  return async (args: AsNode<Args<"complete">>): Promise<CommittedEvent[]> => {
+    const { accountId, uuid, sid, now } = args;
+    const purchase = await purchaseOf.get(args);
     if (!purchase || purchase.state === "completed") return [];
     const { phone_number: phoneNumber, provider, price_micros: monthlyMicros } = purchase;
     if (purchase.state !== "ordered") {
@@ -196,9 +210,9 @@ function createFail(sql: Sql, { ledger }: NumberRows) {
   const purchaseOf = sql.prepare<object, PurchaseRow>(OF_PURCHASE);
   const end = sql.prepare(END_PURCHASE);
   const giveUp = sql.prepare("UPDATE number_purchases SET state = 'failed' WHERE uuid = @uuid");
-  return async (args: Args<"fail">): Promise<void> => {
+  return async (args: AsNode<Args<"fail">>): Promise<void> => {
     const { accountId, uuid, status, error, mayArrive, now } = args;
-    const purchase = await purchaseOf.get({ accountId, uuid });
+    const purchase = await purchaseOf.get(args);
     // What its client was answered stays its answer.
     if (purchase?.state === "lost" && !mayArrive) await giveUp.run({ uuid });
     if (purchase?.state !== "ordered") return;

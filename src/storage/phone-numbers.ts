@@ -184,6 +184,7 @@ function createPurchaseReads(reader: Reader, writer: Writer): PurchaseStore {
       orNull(await findByKey.get({ accountId, idempotencyKey })),
     openPurchases: async (rows) => (await open.all({ rows })).map(purchaseFromRow),
     order: (args) => writer.write("phoneNumbers.order", args),
+    attend: (args) => writer.write("phoneNumbers.attend", args),
     complete: (args) => writer.write("phoneNumbers.complete", args),
     fail: (args) => writer.write("phoneNumbers.fail", args),
     returns: async (rows) => returns.all({ rows }),

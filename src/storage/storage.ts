@@ -1,5 +1,6 @@
 // The storage port: everything the rest of the program may ask of a store, whichever engine is
 // below. Each store is declared by the feature it serves; an engine (engines/) opens all at once.
+import type { NewNode, NodeStore } from "#cluster/nodes.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
 import type { OverviewStore } from "#features/accounts/overview.ts";
 import type { StatementStore } from "#features/accounts/statements.ts";
@@ -25,6 +26,11 @@ import type { LedgerReader } from "./ledger.ts";
 import type { PhoneNumbersStorage } from "./phone-numbers.ts";
 
 export interface Storage {
+  /** What this process owns, it owns as this node; 0: it is none, and owns nothing. */
+  nodeId(): number;
+  /** Serves the database from now on, as a node; once, before anything is begun. */
+  join(self: NewNode): Promise<number>;
+  nodes: NodeStore;
   accounts: AccountStore;
   assistants: AssistantStore;
   folders: GroupStore;

@@ -12,6 +12,7 @@ import { createInboxStore } from "./inbox.ts";
 import { createKnowledgebaseStore } from "./knowledgebases.ts";
 import { createLeadStore } from "./leads.ts";
 import { createLedgerReader, createStatementStore } from "./ledger.ts";
+import { createNodeStore, NOBODY } from "./nodes.ts";
 import { createOverviewStore } from "./overview.ts";
 import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
 import { createTrimLog } from "./retention.ts";
@@ -21,13 +22,23 @@ import { createWebhookStore } from "./webhooks.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Reader } from "./sql.ts";
 import type { Storage } from "./storage.ts";
-import type { Writer } from "./writer.ts";
+import { writingAs, type Writer } from "./writer.ts";
 
-/** `close` of the reader waits for reads under way; the writer's for what it was asked. */
+/**
+ * `close` of the reader waits for reads under way; the writer's for what it was asked. What is
+ * written here is written as one node: nobody, until the process joins.
+ */
 export function storesOver(
-  reader: Reader & { close(): Promise<void> }, writer: Writer, search: SearchIndex,
+  reader: Reader & { close(): Promise<void> }, everybodys: Writer, search: SearchIndex,
+  joinedAs = NOBODY,
 ): Storage {
+  let nodeId = joinedAs;
+  const writer = writingAs(() => nodeId, everybodys);
+  const nodes = createNodeStore(reader, writer);
   return {
+    nodeId: () => nodeId,
+    join: async (self) => (nodeId = await nodes.join(self)),
+    nodes,
     accounts: createAccountStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),

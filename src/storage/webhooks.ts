@@ -3,6 +3,7 @@
 import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
+import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import { perSession, together, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import { endpointsChanged } from "./webhook-outbox.ts";
@@ -114,8 +115,9 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
     "SELECT * FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId");
   const endpoints = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE account_id = @accountId ORDER BY id");
-  const byId = reader.prepare<object, EndpointRow>(
-    "SELECT * FROM webhook_endpoints WHERE id = @endpointId");
+  const byId = reader.prepare<object, EndpointRow & { owner_id: number | null }>(`
+    SELECT *, CASE WHEN ${isFree("node_id")} THEN NULL ELSE node_id END AS owner_id
+    FROM webhook_endpoints WHERE id = @endpointId`);
   const delivery = reader.prepare<object, DeliveryRow>(
     `${DELIVERY} WHERE d.id = @deliveryId AND d.account_id = @accountId`);
   const deliveries = reader.prepare<object, DeliveryRow>(
@@ -161,9 +163,13 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
       const row = await head.get({ endpointId });
       const found = row && await byId.get({ endpointId });
       return row && found
-        ? { delivery: deliveryFromRow(row), endpoint: endpointFromRow(found) }
+        ? {
+            delivery: deliveryFromRow(row), endpoint: endpointFromRow(found),
+            ownerId: found.owner_id,
+          }
         : null;
     },
+    take: (args) => writer.write("webhooks.take", args),
     record: (attempt) => writer.write("webhooks.record", attempt),
     prepared: (args) => writer.write("webhooks.prepared", args),
     trim: async (args) => {
@@ -180,6 +186,7 @@ export function webhookCommands(sql: Sql) {
   return {
     ...endpointCommands(sql),
     ...deliveryCommands(sql),
+    "webhooks.take": createTake(sql),
     "webhooks.record": createRecord(sql),
   };
 }
@@ -290,13 +297,27 @@ function webhookResponse({ status, response }: Attempt): string {
   return JSON.stringify({ status, body: response ?? "" });
 }
 
-function createRecord(sql: Sql): (attempt: Attempt) => Promise<void> {
+function createTake(sql: Sql) {
+  const take = sql.prepare(`
+    UPDATE webhook_endpoints SET node_id = @nodeId
+    WHERE id = @endpointId AND account_id = @accountId AND ${isFree("node_id")}`);
+  const find = sql.prepare<object, { nodeId: number | null }>(
+    'SELECT node_id AS "nodeId" FROM webhook_endpoints WHERE id = @endpointId');
+  return async (args: AsNode<Args<"take">>): Promise<number> => {
+    await take.run(args);
+    return (await find.get(args))?.nodeId ?? NOBODY;
+  };
+}
+
+function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
   const record = sql.prepare<object, { endpoint_id: number; call_id: number | null; type: string }>(`
     UPDATE webhook_deliveries SET state = @state, attempts = attempts + 1, next_at = @nextAt,
       last_status = @status, last_error = @error, response = @response,
       finished_at = CASE WHEN @state = 'pending'
         THEN NULL ELSE CAST(@now AS BIGINT) END
     WHERE id = @deliveryId AND account_id = @accountId AND state = 'pending'
+      AND EXISTS (SELECT 1 FROM webhook_endpoints e
+        WHERE e.id = endpoint_id AND coalesce(e.node_id, ${NOBODY}) = @nodeId)
     RETURNING endpoint_id, call_id, type`);
   const taken = sql.prepare(
     "UPDATE webhook_endpoints SET failing_since = NULL WHERE id = @endpointId AND failing_since IS NOT NULL");

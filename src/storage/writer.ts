@@ -2,7 +2,10 @@
 import type { StorageFailure } from "#core/faults.ts";
 import type { AllCommands } from "./commands.ts";
 
-export type ArgsOf<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
+type Given<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
+/** What a caller gives: `nodeId` comes by itself. */
+type WithoutNode<Args> = Args extends { nodeId: number } ? Omit<Args, "nodeId"> : Args;
+export type ArgsOf<Name extends keyof AllCommands> = WithoutNode<Given<Name>>;
 type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
 
 export interface Writer {
@@ -19,3 +22,9 @@ export interface Writer {
   /** Waits for what is queued, checkpoints, closes. Idempotent. */
   close(): Promise<void>;
 }
+
+/** Commands that own what they begin, or end what is owned, do so as this node. */
+export const writingAs = (nodeId: () => number, writer: Writer): Writer => ({
+  ...writer,
+  write: (name, args) => writer.write(name, { ...args, nodeId: nodeId() }),
+});

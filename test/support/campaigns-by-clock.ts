@@ -11,6 +11,7 @@ import { createFeatures } from "#app/features.ts";
 import { openFiles } from "#app/files.ts";
 import { WEEKDAYS } from "#features/calendar/slots.ts";
 import { readPhoneNumber } from "#features/leads/phone.ts";
+import { loneCluster } from "./cluster.ts";
 import { createManualSystem } from "./manual-clock.ts";
 import { assistantBody, openBeside, testDataDir } from "./server.ts";
 
@@ -61,7 +62,10 @@ export async function createWorld(options: WorldOptions) {
   const storage = await openBeside(dataDir);
   const parts = { config: outcome.config, models: models.entries, system, ...OPTIONS };
   const features = createFeatures(
-    parts, { storage, places: await openFiles(parts), hosted: new Map(), wire: null });
+    parts, {
+      storage, places: await openFiles(parts), hosted: new Map(), wire: null,
+      nodes: { ...loneCluster(storage.nodeId()), hasClock: () => true },
+    });
   const { calls, bus, assistants, accounts } = features;
   const { id: accountId } = await accounts.create("Sim", "sim@example.org");
   if (options.balanceMicros) await accounts.credit(accountId, options.balanceMicros);

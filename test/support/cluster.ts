@@ -2,9 +2,9 @@
 import type { AnswerOf, BodyOf, Cluster, NodeView, Question } from "#cluster/cluster.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
 
-/** Node 1, alone, which holds what it owns for as long as `holds` says. */
-export function loneCluster(holds = (): boolean => true): Cluster {
-  const self: NodeView = { id: 1, url: null, draining: false };
+/** One node, alone, which holds what it owns for as long as `holds` says. */
+export function loneCluster(nodeId = 1, holds = (): boolean => true): Cluster {
+  const self: NodeView = { id: nodeId, url: null, draining: false };
   const answers = new Map<Question["kind"], (body: never) => Promise<unknown>>();
   return {
     nodeId: self.id,

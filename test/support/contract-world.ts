@@ -69,12 +69,17 @@ export function createWorld(storage: Storage) {
         phoneNumberId: null, labelIds: [],
       },
     });
-    assert.equal(assistant.kind, "created");
+    assert.ok(assistant.kind === "created");
+    return another({ accountId, assistantId: assistant.assistantId });
+  };
+  /** One more of the same account. */
+  const another = async (
+    { accountId, assistantId }: Pick<Conversation, "accountId" | "assistantId">,
+  ): Promise<Conversation> => {
     const created = await storage.conversations.create({
-      uuid: system.uuid(), accountId, now, type: "widget", variables: {}, initialMessage: "",
-      externalIdentifier: null, priceMicros: 0, inactivityMinutes: 30, dailyCapMicros: null,
-      day: DAY,
-      assistant: { id: assistant.kind === "created" ? assistant.assistantId : 0, uuid },
+      uuid: system.uuid(), accountId, now: system.now(), type: "widget", variables: {},
+      initialMessage: "", externalIdentifier: null, priceMicros: 0, inactivityMinutes: 30,
+      dailyCapMicros: null, day: DAY, assistant: { id: assistantId, uuid: system.uuid() },
     });
     assert.ok(created.kind === "created");
     return created.conversation;
@@ -92,6 +97,7 @@ export function createWorld(storage: Storage) {
     });
   return {
     newConversation,
+    another,
     begin,
     complete,
     started: async (conversation: Conversation, how: Partial<BeginTurn> = {}) => {

@@ -262,8 +262,22 @@ export const LIMITS = {
   wirePingMs: 5 * SECOND_MS,
   /** NATS takes 1 MiB where nothing else is set. */
   wireMessageBytesMax: 1000 * 1024,
+  nodeBeatMs: 2 * SECOND_MS,
+  /** A node that has not beaten for so long is given up. */
+  nodeLeaseMs: 30 * SECOND_MS,
+  /** It ends its own work sooner than others may take it up. */
+  nodeHoldMs: 27 * SECOND_MS,
+  /** After so many, others ask whether it is there. */
+  nodeBeatsMissed: 3,
+  nodeAnswerMs: SECOND_MS / 2,
+  /** Between looks at what another node has under way. */
+  otherNodeLookMs: SECOND_MS / 4,
+  /** Between looks for deliveries that another node wrote and nobody was woken for. */
+  outboxLookMs: 5 * SECOND_MS,
 
   // Stopping
+  /** A process whose work others have taken over ends within so long. */
+  lostMs: 3 * SECOND_MS,
   drainRepliesMs: 25 * SECOND_MS,
   /** For requests other than turns that were taken on before the stop. */
   answersMs: 2 * SECOND_MS,

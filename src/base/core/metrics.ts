@@ -18,6 +18,9 @@ interface Gauges {
   turnsInFlight(): number;
   callsLive(): number;
   storageFailed(): boolean;
+  /** That serve the database, this one included. */
+  nodes(): number;
+  hasClock(): boolean;
 }
 
 function requestMetrics(registers: Registry[]) {
@@ -67,6 +70,9 @@ function showGauges(registers: Registry[], gauges: Gauges): void {
   gauge("calls_live", "Calls from dialling to the end", gauges.callsLive);
   gauge("storage_failed", "1 once the disk has failed a commit", () =>
     gauges.storageFailed() ? 1 : 0);
+  gauge("nodes", "Nodes that serve the database, as this one sees them", gauges.nodes);
+  gauge("lease_clock", "1 where the node does the work that comes round by itself", () =>
+    gauges.hasClock() ? 1 : 0);
 }
 
 export function createMetrics() {

@@ -212,6 +212,7 @@ async function dial(
 ): Promise<string | null> {
   const { call, assistant, ...rest } = begun;
   const line = await options.lineOf(call, assistant);
+  if (!options.holds()) return "This server was given up.";
   if (typeof line === "string") return line;
   if (line.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
   else place(call, assistant, { leg: legTo(call, assistant, line), face: null, ...rest });

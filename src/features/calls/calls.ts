@@ -146,8 +146,7 @@ export function createCalls(options: CallsOptions) {
     begin: createBegin(options),
     ...createNotes(options),
     terms: (assistant: Assistant): Promise<CallTerms> => termsOf(options, assistant),
-    secondsFor: (reservedMicros: Micros): number =>
-      secondsFor(reservedMicros, options.priceMicrosPerMinute),
+    secondsFor: (micros: Micros): number => secondsFor(micros, options.priceMicrosPerMinute),
     /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */
     whyBarred: (to: string): string | null =>
       to.startsWith("+") ? barredReason(to, options.dialling.countries) : null,
@@ -186,7 +185,7 @@ export function createCalls(options: CallsOptions) {
       bus.publishCommitted(await store.finish({ ...named(call), ...result, now: system.now() }));
     },
     beat: (calls: readonly CallRef[]): Promise<void> => store.beat({ calls, now: system.now() }),
-    /** Closes what a dead process left; the calls returned still need their evaluation. */
+    /** Closes what processes that are gone have left; resolves to calls still to be evaluated. */
     recover: async (): Promise<number[]> => {
       const { events, unfinished, cut } = await store.recover({ now: system.now() });
       await Promise.all(cut.map(recordings.mend));

@@ -1,5 +1,6 @@
 // What the main thread knows of a call while it lasts, and what it needs for it. Shared by the
 // files that bring a call from its beginning (calling.ts) over its replies to its end (ending.ts).
+import type { Cluster } from "#cluster/cluster.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { CarrierLeg } from "#core/price-lists.ts";
@@ -30,6 +31,8 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
   /** Other nodes may ask for the call, until the result is called. */
   offer(callId: number): () => void;
   calls: Calls;
+  /** Whether calls are still this node's to place. */
+  holds: Cluster["holds"];
   media: MediaThread;
   capacity: Capacity;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;

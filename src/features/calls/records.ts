@@ -249,8 +249,9 @@ export interface CallStore {
   /** These calls are still in progress: what a crash would cost them is counted up to `now`. */
   beat(args: { calls: readonly CallRef[]; now: Instant }): Promise<void>;
   /**
-   * After a restart: calls not yet answered and calls in progress become failed; those that talked
-   * are charged up to their last beat. Calls `ended` are left for `finish`: their ids are returned.
+   * What processes that are gone have left: calls not yet answered and calls in progress become
+   * failed; those that talked are charged up to their last beat. Calls `ended` are this node's to
+   * `finish`: their ids are returned.
    * `cut`: files of recordings that were not closed.
    */
   recover(args: { now: Instant }): Promise<RecoveredCalls>;

@@ -14,6 +14,7 @@ import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
 import { createAsk, createCovers, type Asking, type Cover } from "./asking.ts";
 import { askedByEnd, askedByWords } from "./desk-rules.ts";
 import { createConversation, dailyCapOf, type CreateArgs, type Prices } from "./creation.ts";
+import { createElsewhere } from "./elsewhere.ts";
 import { LiveReply } from "./live-reply.ts";
 import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
@@ -45,6 +46,8 @@ export interface ConversationOptions extends AnswerOptions {
   others: OtherReplies | null;
   /** For metrics: one call per finished turn. */
   observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
+  /** This node: what others have under way is waited for. */
+  nodeId: number;
 }
 
 /** A reply that is being written, and where a watcher reads it from. */
@@ -100,8 +103,8 @@ export interface Conversations {
   reply(uuid: string): Promise<WrittenReply | null>;
   /** Ends conversations that have gone quiet; for a timer. */
   sweep(): Promise<void>;
-  /** Closes the turns a dead process left open; before anything is served. */
-  recover(): Promise<number>;
+  /** Closes the turns that processes which are gone have left open. */
+  recover(): Promise<void>;
   /** Takes on no turn more, lets those taken on finish, also in line, then interrupts the rest. */
   drain(waitMs: number): Promise<void>;
   inFlight(): number;
@@ -118,6 +121,7 @@ interface Turns {
   cover: ReturnType<typeof createCovers>;
   ask: ReturnType<typeof createAsk>;
   refusals: ReturnType<typeof createRefusals>;
+  elsewhere: ReturnType<typeof createElsewhere>;
   queue: TurnQueue;
   /** Turns whose models may have been asked, but that have not begun; by conversation. */
   starting: Map<string, Promise<void>>;
@@ -135,6 +139,18 @@ interface NewTurn {
   given: Given | null;
 }
 
+type Asked = { asking: Asking; outcome: BeginOutcome };
+
+/** Waits while another node answers in the conversation, as in this node's own line. */
+async function askWhenFree(
+  options: ConversationOptions, turns: Turns, asked: Parameters<typeof askAndStore>[2],
+): Promise<Asked> {
+  const first = await askAndStore(options, turns, asked);
+  if (first.outcome.kind !== "busy") return first;
+  await turns.elsewhere.free(asked.outlook.conversation.id);
+  return askAndStore(options, turns, asked);
+}
+
 /** The turn is on its way to the disk before its model is asked; refused, nobody is any more. */
 async function askAndStore(
   { store, limits }: ConversationOptions,
@@ -142,7 +158,7 @@ async function askAndStore(
   { outlook, isCovered, assistant, turn, now }: {
     outlook: Outlook; isCovered: boolean; assistant: Assistant; turn: NewTurn; now: Instant;
   },
-): Promise<{ asking: Asking; outcome: BeginOutcome }> {
+): Promise<Asked> {
   const { given, ...request } = turn;
   const { accountId, uuid: conversationUuid } = outlook.conversation;
   const terms = {
@@ -208,20 +224,14 @@ async function beginTurn(
     if (turns.interrupted) throw restarting();
     const startedMs = system.monotonicMs();
     const now = system.now();
-    const { asking, outcome } = await askAndStore(
+    const { asking, outcome } = await askWhenFree(
       options, turns, { outlook, isCovered, assistant, turn, now });
     if (outcome.kind === "started" || outcome.kind === "stored") {
       bus.publishCommitted(outcome.events);
     }
     if (outcome.kind !== "started") {
       release();
-      if (conversation.type === "widget" && isRefused(outcome)) {
-        await turns.refusals.publish({
-          accountId: conversation.accountId, assistantUuid: assistant.uuid,
-          conversationUuid: conversation.uuid, reason: outcome.kind,
-        });
-      }
-      return settled(outcome, given, now);
+      return await notBegun(options, turns, { conversation, assistant, outcome, given, now });
     }
     const { turnId, baseSequence } = outcome;
     const topic = conversationTopic(conversation.uuid);
@@ -249,6 +259,32 @@ async function beginTurn(
     turns.starting.delete(uuid);
     started.resolve();
   }
+}
+
+/** What a send leads to that runs nothing here. */
+async function notBegun(
+  { nodeId }: ConversationOptions,
+  { elsewhere, refusals }: Turns,
+  { conversation, assistant, outcome, given, now }: {
+    conversation: Conversation; assistant: Assistant; given: Given | null; now: Instant;
+    outcome: Exclude<BeginOutcome, { kind: "started" }>;
+  },
+): Promise<Sent> {
+  if (outcome.kind === "running" && outcome.nodeId !== nodeId) {
+    // Another node answers: whoever asks for it here reads it from the log.
+    const { turnId, baseSequence: fromSequence } = outcome;
+    return {
+      kind: "answering", turnId, fromSequence, events: [], replayed: true, usage: () => null,
+      result: elsewhere.resultOf(turnId),
+    };
+  }
+  if (conversation.type === "widget" && isRefused(outcome)) {
+    await refusals.publish({
+      accountId: conversation.accountId, assistantUuid: assistant.uuid,
+      conversationUuid: conversation.uuid, reason: outcome.kind,
+    });
+  }
+  return settled(outcome, given, now);
 }
 
 interface BegunTurn {
@@ -358,8 +394,14 @@ async function stopTurn({ live, result }: Running, turnId: number | null): Promi
   return true;
 }
 
+async function recover({ store, bus, system, log }: ConversationOptions): Promise<void> {
+  const events = await store.recover({ now: system.now() });
+  bus.publishCommitted(events);
+  if (events.length > 0) log.warn({ turns: events.length }, "turns of a dead process closed");
+}
+
 export function createConversations(options: ConversationOptions): Conversations {
-  const { store, bus, system, log } = options;
+  const { store, bus, system } = options;
   const turns: Turns = {
     queue: createTurnQueue(system, {
       waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
@@ -371,6 +413,7 @@ export function createConversations(options: ConversationOptions): Conversations
     draining: false,
     interrupted: null,
     refusals: createRefusals(options),
+    elsewhere: createElsewhere(options),
   };
   const { running } = turns;
   const get = (uuid: string): Promise<Conversation> => getConversation(store, uuid);
@@ -407,11 +450,7 @@ export function createConversations(options: ConversationOptions): Conversations
         if (looked < args.rows) return;
       }
     },
-    recover: async () => {
-      const events = await store.recover({ now: system.now() });
-      if (events.length > 0) log.warn({ turns: events.length }, "turns of a dead process closed");
-      return events.length;
-    },
+    recover: () => recover(options),
     drain: async (waitMs) => {
       turns.draining = true;
       await Promise.race([turns.queue.empty(), wait(system, waitMs)]);

@@ -29,6 +29,10 @@ export const notFound = (): Fault => new Fault(404, "Conversation not found");
 export const busy = (): Fault =>
   new Fault(409, "The conversation is being answered.", { retryAfterS: 1 });
 
+/** As for one that waited too long in this node's own line. */
+const busyElsewhere = (): Fault => new Fault(
+  409, "The conversation is still answering an earlier message.", { retryAfterS: 2 });
+
 export const keyReused = (given: Given | null): Fault => {
   const message = `The Idempotency-Key was used for another ${given ? "request" : "message"}.`;
   return new Fault(422, message, { errors: { idempotency_key: [message] } });
@@ -70,6 +74,8 @@ export function settled(
     }
     case "running":
       throw new Fault(409, "The message is being answered.", { retryAfterS: 1 });
+    case "busy":
+      throw busyElsewhere();
     case "key_reused":
       throw keyReused(given);
     case "balance_too_low":

@@ -130,8 +130,10 @@ export type BeginOutcome =
   | { kind: "stored"; events: CommittedEvent[] }
   /** The key has been used for the same body and succeeded. `reply` is null when none was due. */
   | { kind: "repeated"; turnId: number; userSequence: number; stored: boolean; reply: Message | null }
-  /** The key's first send is still being answered. */
-  | { kind: "running" }
+  /** The key's first send is still being answered; a watcher reads it after `baseSequence`. */
+  | { kind: "running"; turnId: number; baseSequence: number; nodeId: number }
+  /** Another node answers an earlier message of the conversation. */
+  | { kind: "busy"; nodeId: number }
   | { kind: "key_reused" }
   | { kind: "balance_too_low" }
   | { kind: "daily_cap_reached" }
@@ -270,6 +272,10 @@ export interface ConversationStore {
     rows: number,
   ): Promise<ConversationSummary[]>;
   beginTurn(args: BeginTurn): Promise<BeginOutcome>;
+  /** Whether another node that lives answers in the conversation. */
+  isAnsweredElsewhere(conversationId: number): Promise<boolean>;
+  /** Null while the turn is open. */
+  turnEnd(turnId: number): Promise<TurnResult | null>;
   /** Stores the reply and posts the price. Throws when the turn is not open. */
   completeTurn(args: CompleteTurn): Promise<CommittedEvent[]>;
   /** Keeps the user message, gives the reserved money back. No-op when the turn is not open. */
@@ -287,6 +293,6 @@ export interface ConversationStore {
     now: Instant;
     rows: number;
   }): Promise<{ looked: number; events: CommittedEvent[] }>;
-  /** Closes every turn a dead process left open; run before anything is served. */
+  /** Closes every turn that a process which is gone left open; may run again at any time. */
   recover(args: { now: Instant }): Promise<CommittedEvent[]>;
 }

@@ -1,4 +1,5 @@
-// Reads documents one after another in the background, the unread ones of an earlier process first.
+// Reads documents one after another in the background, each at the node it was brought to; whoever
+// recovers what a node has left reads its documents too.
 // Every document ends active or failed with a reason, whatever dies in between.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import {
 } from "./knowledgebases.ts";
 
 interface DocumentProcessor {
-  /** Takes up what an earlier process left unread. */
+  /** Takes up what processes that are gone have left unread; may run again. */
   start(): Promise<void>;
   enqueue(document: Document): void;
   /** Gives up reading it and removes its file. */

@@ -4,6 +4,7 @@
 // that came too late goes back to its provider.
 import { Fault, fieldFault, ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Cluster } from "#cluster/cluster.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -66,6 +67,8 @@ export interface PurchaseStore {
   openPurchases(rows: number): Promise<Purchase[]>;
   /** Reserves the price and writes the order, or writes nothing. */
   order(purchase: NewPurchase): Promise<OrderOutcome>;
+  /** Takes an order up; false: another node is at it, or it has ended. */
+  attend(args: { accountId: number; uuid: string }): Promise<boolean>;
   /** Posts the charge and writes number and event; the number goes back unless it was `ordered`. */
   complete(args: {
     accountId: number; uuid: string; sid: string; now: Instant;
@@ -88,6 +91,7 @@ export interface Bought {
 }
 
 interface PurchaseOptions {
+  holds: Cluster["holds"];
   store: PurchaseStore;
   /** In the order they are asked. */
   providers: NumberProvider[];
@@ -181,7 +185,7 @@ type OrderRef = Pick<Purchase, "accountId" | "uuid">;
 
 /** Brings one order to its end. */
 function createSettling(options: PurchaseOptions) {
-  const { store, providers, bus, system, log } = options;
+  const { store, providers, bus, system, log, holds } = options;
   const providerOf = (name: string) => providers.find((provider) => provider.name === name);
   const complete = async ({ accountId, uuid }: OrderRef, sid: string): Promise<void> => {
     bus.publishCommitted(await store.complete({ accountId, uuid, sid, now: system.now() }));
@@ -197,6 +201,8 @@ function createSettling(options: PurchaseOptions) {
     /** The order is written and nobody was asked yet. */
     fulfil: async (provider: NumberProvider, order: NewPurchase) => {
       const { uuid, phoneNumber } = order;
+      // Whoever took this node's work over gives the money back.
+      if (!holds()) return;
       const result = await provider.provision({ phoneNumber, purchaseId: uuid });
       if (result.kind === "provisioned") return complete(order, result.sid);
       if (result.kind === "unavailable") return fail(order, 400, false);
@@ -208,7 +214,8 @@ function createSettling(options: PurchaseOptions) {
     },
     /** An order that nobody is at: found at its provider it is completed, else given back. */
     resume: async (purchase: Purchase): Promise<void> => {
-      const { uuid, phoneNumber, state, finishedAt } = purchase;
+      const { accountId, uuid, phoneNumber, state, finishedAt } = purchase;
+      if (!await store.attend({ accountId, uuid })) return;
       const provider = providerOf(purchase.provider);
       if (!provider) {
         return log.warn({ provider: purchase.provider }, "a number's provider is not configured");

@@ -6,14 +6,19 @@ import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
 import type { System, Timer } from "#core/system.ts";
+import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { completed } from "./payloads.ts";
 import {
-  signatureHeaders, type Attempt, type Delivery, type Endpoint, type WebhookStore,
+  signatureHeaders, type Attempt, type Delivery, type Endpoint, type Head, type WebhookStore,
 } from "./webhooks.ts";
 
 interface RelayOptions {
   store: WebhookStore;
+  /** An endpoint is one node's at a time, so that what goes there keeps its order. */
+  node: Pick<Cluster, "nodeId" | "holds">;
+  /** Another node has something to send; may be lost. */
+  wakeOther(nodeId: number, endpointId: number): void;
   outbound: Outbound;
   signingSecrets(endpoint: Endpoint): string[];
   recordingUrl(file: string): string;
@@ -35,6 +40,8 @@ interface Relay {
   start(): void;
   /** Something was written; looked at soon. */
   wake(endpointId: number | null): void;
+  /** Finds what was written elsewhere or left by a node that is gone. */
+  look(): void;
   /** No attempt begins any more; resolves once those under way are recorded. */
   close(): Promise<void>;
 }
@@ -54,25 +61,22 @@ export function createRelay(options: RelayOptions): Relay {
   const loops = new Map<number, Loop>();
   const working = new Set<Promise<void>>();
   const turns = createTurns(options.atOnceMax);
-  let newestId = 0;
-  let isClosing = false;
+  let [newestId, isClosing] = [0, false];
 
-  /** Sends what may be sent to an endpoint; false: nothing waits for it. */
+  const isOver = (): boolean => isClosing || !options.node.holds();
+  const { isOurs, sendHead } = createSending(options, isOver);
+  /** Sends what may be sent to an endpoint; false: nothing waits for it here. */
   const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
-    while (!isClosing) {
+    while (!isOver()) {
       const head = await store.head(endpointId);
-      if (isClosing) return true;
-      if (!head) return false;
+      if (isOver()) return true;
+      if (!head || !await isOurs(head)) return false;
       const waitMs = Math.ceil((head.delivery.nextAt - system.now()) / 1000);
       if (waitMs > 0) {
         loop.timer = system.after(waitMs, () => begin(endpointId));
         return true;
       }
-      await turns.take(async () => {
-        // It may have been removed or its endpoint changed while it waited its turn.
-        const current = isClosing ? null : await store.head(endpointId);
-        if (current && !isClosing) await attempt(options, current.delivery, current.endpoint);
-      });
+      await turns.take(() => sendHead(endpointId));
     }
     return true;
   };
@@ -103,21 +107,47 @@ export function createRelay(options: RelayOptions): Relay {
     const work = run(endpointId, loop).finally(() => working.delete(work));
     working.add(work);
   };
-  const looks = createLooks(async () => {
+  const look = async (): Promise<void> => {
     if (isClosing) return;
     const { endpointIds, newestId: newest } = await store.waiting(newestId);
     newestId = newest;
     // Who waits for a time to come has its timer.
     for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
-  }, (error) => log.error({ err: error }, "the outbox could not be read"));
+  };
+  const looks = createLooks(look, (error) => log.error({ err: error }, "the outbox could not be read"));
   return {
     start: looks.ask,
+    look: () => {
+      newestId = 0;
+      looks.ask();
+    },
     wake: (endpointId) => (endpointId === null ? looks.ask() : begin(endpointId)),
     close: async () => {
       isClosing = true;
       for (const { timer } of loops.values()) timer?.cancel();
       await looks.settled();
       await Promise.all(working);
+    },
+  };
+}
+
+function createSending(options: RelayOptions, isOver: () => boolean) {
+  const { store, node: { nodeId }, wakeOther, system } = options;
+  /** Whether what waits is this node's to send; where it is another's, that one is woken. */
+  const isOurs = async ({ delivery, endpoint, ownerId }: Head): Promise<boolean> => {
+    const { id: endpointId, accountId } = endpoint;
+    if (ownerId === nodeId) return true;
+    const owner = ownerId ?? await store.take({ accountId, endpointId });
+    if (owner !== nodeId && delivery.nextAt <= system.now()) wakeOther(owner, endpointId);
+    return owner === nodeId;
+  };
+  return {
+    isOurs,
+    /** It may have been removed or its endpoint changed while it waited its turn. */
+    sendHead: async (endpointId: number): Promise<void> => {
+      const head = isOver() ? null : await store.head(endpointId);
+      if (!head || !await isOurs(head) || isOver()) return;
+      await attempt(options, head.delivery, head.endpoint);
     },
   };
 }

@@ -68,6 +68,14 @@ export interface Attempt {
   now: Instant;
 }
 
+/** The first that waits at an endpoint. */
+export interface Head {
+  delivery: Delivery;
+  endpoint: Endpoint;
+  /** The living node that sends to it; null: whoever takes it. */
+  ownerId: number | null;
+}
+
 export interface DeliveryFilter {
   state?: DeliveryState | undefined;
   type?: string | undefined;
@@ -109,7 +117,10 @@ export interface WebhookStore {
   /** Endpoints that deliveries after this id wait for, and the newest id there is. */
   waiting(afterId: number): Promise<{ endpointIds: number[]; newestId: number }>;
   /** The delivery that is next at an endpoint. */
-  head(endpointId: number): Promise<{ delivery: Delivery; endpoint: Endpoint } | null>;
+  head(endpointId: number): Promise<Head | null>;
+  /** Resolves to the node that sends to the endpoint now: this one, unless another has it. */
+  take(args: { accountId: number; endpointId: number }): Promise<number>;
+  /** Nothing when the endpoint is another node's by now. */
   record(attempt: Attempt): Promise<void>;
   /** What the body lacked is there. */
   prepared(args: { accountId: number; deliveryId: number; body: string }): Promise<void>;

@@ -16,6 +16,7 @@ import { createNumbers } from "#app/phone-numbers.ts";
 import { monthAfter } from "#features/phone-numbers/billing.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { loneCluster } from "#support/cluster.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { CLI, runCli } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
@@ -46,7 +47,7 @@ async function subscriber(balanceMicros: number) {
   const bus = createMemoryBus();
   const accounts = createAccounts({ store: storage.accounts, system, bus });
   const open = () => createNumbers({
-    storage, bus, system, log: createLogger("silent"),
+    storage, bus, system, log: createLogger("silent"), nodes: loneCluster(),
     config: {
       PARLEY_TWILIO_URL: null, PARLEY_TWILIO_ACCOUNT_SID: null, PARLEY_TWILIO_AUTH_TOKEN: null,
       PARLEY_NUMBER_GRACE_DAYS: GRACE_DAYS,

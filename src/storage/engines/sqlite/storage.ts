@@ -18,5 +18,5 @@ export async function openStorage(
 }
 
 /** The stores over what reads and what writes. */
-export const storageOver = (reader: SqliteReader, writer: Writer): Storage =>
-  storesOver(reader, writer, createSearchIndex(reader));
+export const storageOver = (reader: SqliteReader, writer: Writer, joinedAs?: number): Storage =>
+  storesOver(reader, writer, createSearchIndex(reader), joinedAs);

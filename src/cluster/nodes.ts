@@ -1,0 +1,273 @@
+// Who serves the database: this process' row among the others', its beat, and what becomes of those
+// that do not beat any more. Over SQLite nobody else can serve it, so nothing beats and nothing
+// runs out; what an earlier process left is recovered by the same code. Started by app.ts.
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { Cluster, NodeView } from "./cluster.ts";
+import { WireFault, type Wire } from "./wire.ts";
+
+export type NodeState = "live" | "draining" | "gone";
+
+/** What a process says about itself when it starts. */
+export interface NewNode {
+  name: string;
+  url: string | null;
+  /** The version of what travels between nodes. */
+  protocol: number;
+}
+
+export interface NodeRecord extends Pick<NewNode, "name" | "url"> {
+  id: number;
+  state: NodeState;
+  startedAt: Instant;
+  beatAt: Instant;
+  /** Null: it holds the folder's lock for as long as it lives. */
+  leaseUntil: Instant | null;
+  /** Live ones, as of the last beat. */
+  calls: number;
+  goneAt: Instant | null;
+  isRecovered: boolean;
+}
+
+/** Instants are of the database's clock. Writes are one transaction each, made as this node. */
+export interface NodeStore {
+  clock(): Promise<Instant>;
+  /** Over SQLite every other node is gone: this one has the folder's lock. Resolves to its id. */
+  join(self: NewNode): Promise<number>;
+  /** Whether no other node can serve the database. */
+  readonly isAlone: boolean;
+  /** Those whose work nobody has taken up to the end, the living among them; by id. */
+  list(): Promise<NodeRecord[]>;
+  leases(): Promise<{ name: string; nodeId: number }[]>;
+  isLiving(nodeId: number): Promise<boolean>;
+  /** False: this node was given up. */
+  beat(args: {
+    leaseUntil: Instant | null; state: NodeState; calls: number; now: Instant;
+  }): Promise<boolean>;
+  /** True: it is this node's, now or before. */
+  takeLease(name: LeaseName): Promise<boolean>;
+  giveLeaseBack(name: LeaseName): Promise<void>;
+  /** Gives a node up unless it has beaten since; false: it has, or somebody else was first. */
+  bury(args: { deadId: number; beatAt: Instant; now: Instant }): Promise<boolean>;
+  leave(args: { now: Instant }): Promise<void>;
+  recovered(args: { deadIds: number[]; now: Instant }): Promise<void>;
+}
+
+/** `clock`: the work that comes round by itself. */
+export type LeaseName = "clock";
+
+interface NodesOptions {
+  nodeId: number;
+  store: NodeStore;
+  /** Null: others cannot be asked, so a node is given up when its lease is over. */
+  wire: Wire | null;
+  self: Pick<NewNode, "url">;
+  system: System;
+  log: Logger;
+}
+
+/** What this node has under way, and does for those that are gone. */
+export interface NodeWork {
+  /** Live ones. */
+  calls(): number;
+  /** Ends what nodes that are gone have left; may run again over the same. */
+  recover(): Promise<void>;
+}
+
+export interface Nodes extends Pick<Cluster, "nodeId" | "alive" | "holds" | "onLost"> {
+  /** Whether this node does the work that comes round by itself. */
+  hasClock(): boolean;
+  /** The first look: takes up what is left behind. From here on this node beats. */
+  start(work: NodeWork): Promise<void>;
+  /** Nothing new is begun here; others know with the next beat. */
+  drain(): Promise<void>;
+  /** Nothing is owned any more. Idempotent. */
+  leave(): Promise<void>;
+}
+
+const subjectOf = (nodeId: number): string => `there.${nodeId}`;
+const EMPTY = new Uint8Array();
+
+/** What is remembered between one beat and the next. */
+interface Life {
+  state: NodeState;
+  /** When the last beat that was stored had been begun, by both clocks. */
+  beatMs: number;
+  beatAt: Instant;
+  /** Since when every beat was stored; null: the last was not. */
+  steadyMs: number | null;
+  /** Whether it was ever out of touch with the database. */
+  wasAway: boolean;
+  others: NodeRecord[];
+  hasClock: boolean;
+  isLost: boolean;
+}
+
+export function createNodes(options: NodesOptions): Nodes {
+  const { nodeId, store, self, system, log } = options;
+  const { isAlone } = store;
+  const life: Life = {
+    state: "live", beatMs: system.monotonicMs(), beatAt: system.now(), steadyMs: 0,
+    wasAway: false, others: [], hasClock: false, isLost: false,
+  };
+  const handlers: (() => void)[] = [];
+  const holds = (): boolean => !life.isLost && (isAlone || isFresh(life, system));
+  const lose = (): void => {
+    if (life.isLost) return;
+    life.isLost = true;
+    life.hasClock = false;
+    log.fatal({ node_id: nodeId }, "this node was given up: its work is others' now");
+    for (const handler of handlers) handler();
+  };
+  let round: Round | null = null;
+  let stopListening = (): void => undefined;
+  let timer = { cancel: (): void => undefined };
+  return {
+    nodeId,
+    alive: () => [
+      { id: nodeId, url: self.url, draining: life.state === "draining" },
+      ...life.others.filter(({ state }) => state !== "gone").map(viewOf),
+    ].toSorted((one, other) => one.id - other.id),
+    holds,
+    onLost: (handler) => void handlers.push(handler),
+    hasClock: () => life.hasClock && holds(),
+    start: async (work) => {
+      const look = createLook({ ...options, ...work }, life, lose);
+      const rounds = createRound({ options, life, holds, lose, look });
+      stopListening = options.wire?.subscribe(subjectOf(nodeId), (_, reply) => reply?.(EMPTY))
+        ?? stopListening;
+      await look();
+      round = rounds;
+      if (!isAlone) timer = system.every(LIMITS.nodeBeatMs, rounds.begin);
+    },
+    drain: async () => {
+      if (life.state !== "live") return;
+      Object.assign(life, { state: "draining", hasClock: false } satisfies Partial<Life>);
+      if (isAlone || !round) return;
+      round.begin();
+      await round.settled();
+      await store.giveLeaseBack("clock");
+    },
+    leave: async () => {
+      if (life.state === "gone") return;
+      life.state = "gone";
+      timer.cancel();
+      await round?.settled();
+      stopListening();
+      if (life.isLost) return;
+      const now = await store.clock();
+      await Promise.all([store.giveLeaseBack("clock"), store.leave({ now })]);
+    },
+  };
+}
+
+const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
+  ({ id, url, draining: state === "draining" });
+
+/** Sooner than its lease is over, and by the slower of two clocks: one may have stood still. */
+const isFresh = ({ beatMs, beatAt }: Life, system: System): boolean =>
+  system.monotonicMs() - beatMs < LIMITS.nodeHoldMs
+  && system.now() - beatAt < LIMITS.nodeHoldMs * 1000;
+
+type Round = ReturnType<typeof createRound>;
+
+/** One look at a time; whether this node still holds is asked at every one that is due. */
+function createRound({ options, life, holds, lose, look }: {
+  options: NodesOptions; life: Life; holds(): boolean; lose(): void; look(): Promise<void>;
+}) {
+  let underWay: Promise<void> | null = null;
+  return {
+    begin: (): void => {
+      if (life.isLost) return;
+      if (!holds()) return lose();
+      underWay ??= look().catch((error: unknown) => {
+        life.steadyMs = null;
+        life.wasAway = true;
+        options.log.warn({ err: error }, "the beat of this node could not be stored");
+      }).finally(() => (underWay = null));
+    },
+    settled: async (): Promise<void> => void await underWay,
+  };
+}
+
+/** Beats, then sees to the others: gives up who is dead, takes up what they left. */
+function createLook(
+  options: NodesOptions & NodeWork, life: Life, lose: () => void,
+): () => Promise<void> {
+  const { nodeId, store, system } = options;
+  const { isAlone } = store;
+  const bury = createBurial(options, life);
+  return async () => {
+    const startedMs = system.monotonicMs();
+    const startedAt = system.now();
+    const now = await store.clock();
+    const { state } = life;
+    const leaseUntil = isAlone ? null : now + LIMITS.nodeLeaseMs * 1000;
+    if (!isAlone && !await store.beat({ leaseUntil, state, calls: options.calls(), now })) {
+      return lose();
+    }
+    Object.assign(life, { beatMs: startedMs, beatAt: startedAt });
+    life.steadyMs ??= startedMs;
+    life.others = (await store.list()).filter(({ id }) => id !== nodeId);
+    for (const other of life.others) await bury(other, now);
+    await takeUp(options, life, now);
+    life.hasClock = life.state === "live" && await hasLease(options, life, "clock");
+  };
+}
+
+/** Taken where nobody who lives has it. */
+async function hasLease(
+  { nodeId, store }: NodesOptions, { others }: Life, name: LeaseName,
+): Promise<boolean> {
+  const holder = (await store.leases()).find((lease) => lease.name === name)?.nodeId;
+  if (holder === nodeId) return true;
+  const isLiving = others.some(({ id, state }) => id === holder && state !== "gone");
+  return !isLiving && await store.takeLease(name);
+}
+
+/**
+ * Whatever is owned by who is gone is ended, again and again until nobody who was given up can
+ * still be writing: such a one knows within a lease.
+ */
+async function takeUp(
+  { store, recover }: NodesOptions & NodeWork, { others }: Life, now: Instant,
+): Promise<void> {
+  const gone = others.filter(({ goneAt }) => goneAt !== null);
+  if (gone.length === 0 && !store.isAlone) return;
+  await recover();
+  const settleMicros = store.isAlone ? 0 : LIMITS.nodeLeaseMs * 1000;
+  const over = gone.filter(({ goneAt }) => now - (goneAt ?? now) >= settleMicros);
+  if (over.length > 0) await store.recovered({ deadIds: over.map(({ id }) => id), now });
+}
+
+/** Marks a node as gone: its lease is over, or it misses beats and nobody answers in its name. */
+function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
+  const answers = async ({ id }: NodeRecord): Promise<boolean> => {
+    if (wire?.state() !== "up") return true;
+    try {
+      await wire.request(subjectOf(id), EMPTY, LIMITS.nodeAnswerMs);
+      return true;
+    } catch (error) {
+      // What this node cannot know is no proof that another is dead.
+      if (error instanceof WireFault) return error.reason === "down";
+      throw error;
+    }
+  };
+  const isSilent = async (other: NodeRecord): Promise<boolean> =>
+    !await answers(other) && !await answers(other);
+  /** After the database was away, everybody has a lease's time to come back to it. */
+  const mayJudge = (): boolean => !life.wasAway
+    || (life.steadyMs !== null && system.monotonicMs() - life.steadyMs >= LIMITS.nodeLeaseMs);
+
+  return async (other: NodeRecord, now: Instant): Promise<void> => {
+    const { id: deadId, state, beatAt, leaseUntil } = other;
+    if (state === "gone" || !mayJudge()) return;
+    const isOver = leaseUntil === null || leaseUntil < now;
+    const isLate = now - beatAt > LIMITS.nodeBeatsMissed * LIMITS.nodeBeatMs * 1000;
+    if (!isOver && !(isLate && await isSilent(other))) return;
+    if (!await store.bury({ deadId, beatAt, now })) return;
+    log.warn({ node_id: deadId, name: other.name }, "a node was given up");
+    Object.assign(other, { state: "gone", goneAt: now } satisfies Partial<NodeRecord>);
+  };
+}

@@ -1,0 +1,257 @@
+// Nodes over one database, by a clock that the test moves: who holds what it has, who is given up,
+// and what becomes of what it had. Several stores over one SQLite file stand for several machines.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { afterEach, test } from "node:test";
+import { createNodes, type NodeStore } from "#cluster/nodes.ts";
+import type { Wire } from "#cluster/wire.ts";
+import { createLogger } from "#core/logger.ts";
+import { nextTurn } from "#core/system.ts";
+import { createReader } from "#storage/engines/sqlite/reader.ts";
+import { storageOver } from "#storage/engines/sqlite/storage.ts";
+import { createInlineWriter } from "#storage/engines/sqlite/writer.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { createMemoryWires } from "#support/memory-wires.ts";
+import { testDataDir } from "#support/server.ts";
+
+const log = createLogger("silent");
+const SECOND = 1000;
+const LEASE_MS = 30 * SECOND;
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** Machines with clocks of their own, which go on together, over one database with its own. */
+function createWorld() {
+  const dataDir = testDataDir();
+  const writer = createInlineWriter(dataDir, { migrate: true });
+  const reader = createReader(dataDir);
+  const time = createManualSystem();
+  const wires = createMemoryWires(time);
+  const machines: Machine[] = [];
+  let isAway = false;
+  closing.push(async () => {
+    await reader.close();
+    await writer.close();
+    rmSync(dataDir, { recursive: true });
+  });
+  /** The store as a node sees it: on the test's clock, and away when the database is. */
+  const seen = (store: NodeStore): NodeStore => Object.fromEntries(
+    Object.entries({ ...store, clock: async () => time.now() }).map(([name, ask]) => [
+      name,
+      async (...args: never[]) => {
+        if (isAway) throw new Error("the database is away");
+        return (ask as (...args: never[]) => Promise<unknown>)(...args);
+      },
+    ])) as unknown as NodeStore;
+
+  const join = async ({ wire = wires.connect() as Wire | null, isAlone = false } = {}) => {
+    const nodeId = await writer.write("nodes.join", {
+      name: "n", url: `http://n${machines.length}`, protocol: 1, schemaVersion: 28, isAlone,
+      now: time.now(), leaseUntil: isAlone ? null : time.now() + LEASE_MS * 1000,
+    });
+    const system = createManualSystem();
+    const storage = storageOver(reader, writer, nodeId);
+    const nodes = createNodes({
+      nodeId, wire, system, log, self: { url: null },
+      store: { ...seen(storage.nodes), isAlone },
+    });
+    const machine = { nodes, storage, system, recoveries: 0, lost: false, isDead: false };
+    nodes.onLost(() => (machine.lost = true));
+    machines.push(machine);
+    await nodes.start({
+      calls: () => 0,
+      recover: async () => {
+        machine.recoveries += 1;
+        await storage.conversations.recover({ now: time.now() });
+      },
+    });
+    return machine;
+  };
+  return {
+    join,
+    wires,
+    away: (is: boolean): void => void (isAway = is),
+    /** So much time for everybody who is not dead, in steps that let each finish its beat. */
+    pass: async (ms: number): Promise<void> => {
+      for (let gone = 0; gone < ms; gone += SECOND) {
+        time.advance(SECOND);
+        for (const { system, isDead } of machines) if (!isDead) system.advance(SECOND);
+        for (let turn = 0; turn < 30; turn += 1) await nextTurn();
+      }
+    },
+  };
+}
+
+interface Machine {
+  system: ReturnType<typeof createManualSystem>;
+  isDead: boolean;
+}
+
+const idsOf = (nodes: { id: number }[]): number[] => nodes.map(({ id }) => id);
+
+test("[ND1] nodes that beat know each other, hold what they have, and one of them has the clock", async () => {
+  const world = createWorld();
+  const [one, two] = [await world.join(), await world.join()];
+  await world.pass(120 * SECOND);
+  const both = [one.nodes.nodeId, two.nodes.nodeId];
+  assert.deepEqual([idsOf(one.nodes.alive()), idsOf(two.nodes.alive())], [both, both]);
+  assert.deepEqual([one.nodes.holds(), two.nodes.holds()], [true, true]);
+  assert.deepEqual([one.nodes.hasClock(), two.nodes.hasClock()], [true, false]);
+  assert.deepEqual([one.lost, two.lost, one.recoveries, two.recoveries], [false, false, 0, 0]);
+});
+
+test("[ND2] a node that is silent is given up after three beats, and its clock is another's", async () => {
+  const world = createWorld();
+  const wire = world.wires.connect();
+  const dead = await world.join({ wire });
+  const two = await world.join();
+  await world.pass(4 * SECOND);
+  dead.isDead = true;
+  await wire.close();
+  await world.pass(5 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [dead.nodes.nodeId, two.nodes.nodeId]);
+  await world.pass(5 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
+  assert.ok(two.recoveries > 0);
+  assert.equal(two.nodes.hasClock(), true);
+});
+
+test("[ND3] a node that misses beats but answers keeps what it has until its lease is over", async () => {
+  const world = createWorld();
+  const slow = await world.join();
+  const two = await world.join();
+  slow.isDead = true;
+  await world.pass(28 * SECOND);
+  assert.equal(two.nodes.alive().length, 2, "it answers");
+  await world.pass(6 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
+});
+
+test("[ND4] without a wire, or while it is down, a node is given up by its lease alone", async () => {
+  const world = createWorld();
+  const dead = await world.join({ wire: null });
+  const two = await world.join({ wire: null });
+  const three = await world.join();
+  world.wires.stop();
+  dead.isDead = true;
+  await world.pass(28 * SECOND);
+  assert.equal(two.nodes.alive().length, 3);
+  assert.equal(three.nodes.alive().length, 3);
+  await world.pass(6 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId, three.nodes.nodeId]);
+});
+
+test("[ND5] a node without the database holds nothing after 27 seconds, by either of its clocks", async () => {
+  const world = createWorld();
+  const one = await world.join();
+  await world.pass(2 * SECOND);
+  world.away(true);
+  await world.pass(24 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost], [true, false]);
+  await world.pass(4 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost, one.nodes.hasClock()], [false, true, false]);
+
+  const other = createWorld();
+  const suspended = await other.join();
+  await other.pass(2 * SECOND);
+  // A machine that slept: the wall clock has gone on, the timers have not run.
+  const { now } = suspended.system;
+  suspended.system.now = () => now() + 60_000_000;
+  assert.equal(suspended.nodes.holds(), false, "asked before its next beat");
+});
+
+test("[ND6] a node that finds itself given up ends its work at once and beats no more", async () => {
+  const world = createWorld();
+  const wire = world.wires.connect();
+  const one = await world.join({ wire });
+  const two = await world.join();
+  one.isDead = true;
+  await wire.close();
+  await world.pass(10 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
+  one.isDead = false;
+  await world.pass(2 * SECOND);
+  assert.deepEqual([one.lost, one.nodes.holds()], [true, false]);
+  await world.pass(60 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
+});
+
+test("[ND7] after the database was away nobody is given up before everybody had time to come back", async () => {
+  const world = createWorld();
+  const [one, two] = [await world.join({ wire: null }), await world.join({ wire: null })];
+  await world.pass(2 * SECOND);
+  world.away(true);
+  await world.pass(20 * SECOND);
+  two.isDead = true;
+  world.away(false);
+  await world.pass(20 * SECOND);
+  assert.equal(one.nodes.alive().length, 2, "its lease is over, but it may be on its way back");
+  await world.pass(16 * SECOND);
+  assert.deepEqual(idsOf(one.nodes.alive()), [one.nodes.nodeId]);
+});
+
+test("[ND8] a node that beat after it was looked at is not given up, and of two one gives it up", async () => {
+  const world = createWorld();
+  const one = await world.join();
+  const two = await world.join();
+  await world.pass(4 * SECOND);
+  const [row] = await one.storage.nodes.list();
+  assert.ok(row);
+  const { id: deadId, beatAt } = row;
+  const now = beatAt + 1;
+  assert.equal(await two.storage.nodes.bury({ deadId, beatAt: beatAt - 1, now }), false);
+  const outcomes = await Promise.all([one, two].map(({ storage }) =>
+    storage.nodes.bury({ deadId, beatAt, now })));
+  assert.deepEqual(outcomes.toSorted(), [false, true]);
+});
+
+test("[ND9] what a node left is recovered until none of its writes can be under way", async () => {
+  const world = createWorld();
+  const wire = world.wires.connect();
+  const dead = await world.join({ wire });
+  const two = await world.join();
+  dead.isDead = true;
+  await wire.close();
+  await world.pass(12 * SECOND);
+  const early = two.recoveries;
+  assert.ok(early > 0);
+  two.isDead = true;
+  const three = await world.join();
+  await world.pass(10 * SECOND);
+  assert.ok(three.recoveries > 0, "one that died over it has another finish");
+  await world.pass(70 * SECOND);
+  const settled = three.recoveries;
+  await world.pass(20 * SECOND);
+  assert.equal(three.recoveries, settled);
+  const left = await three.storage.nodes.list();
+  assert.deepEqual(idsOf(left), [three.nodes.nodeId]);
+});
+
+test("[ND10] one node by itself never beats; at its start every other is gone and recovered", async () => {
+  const world = createWorld();
+  await world.join({ wire: null, isAlone: true });
+  const two = await world.join({ wire: null, isAlone: true });
+  assert.deepEqual([two.recoveries, two.nodes.hasClock()], [1, true]);
+  assert.deepEqual(idsOf(await two.storage.nodes.list()), [two.nodes.nodeId]);
+  assert.equal(two.system.pending(), 0);
+  await world.pass(120 * SECOND);
+  assert.equal(two.nodes.holds(), true);
+});
+
+test("[ND11] a node that drains says so, gives the clock away and is gone when it leaves", async () => {
+  const world = createWorld();
+  const one = await world.join();
+  const two = await world.join();
+  await one.nodes.drain();
+  await world.pass(4 * SECOND);
+  assert.deepEqual(two.nodes.alive().map(({ draining }) => draining), [true, false]);
+  assert.deepEqual([one.nodes.hasClock(), two.nodes.hasClock()], [false, true]);
+  await one.nodes.leave();
+  await one.nodes.leave();
+  await world.pass(4 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
+  assert.deepEqual([one.lost, two.lost], [false, false]);
+});
