@@ -13,6 +13,7 @@ import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import { createInlineWriter, startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import { NOBODY } from "#storage/nodes.ts";
 import type { Writer } from "#storage/writer.ts";
 import { percentile, print, printResult } from "./report.ts";
 
@@ -66,14 +67,14 @@ const REPLY = "On Saturday we are open from ten to two. A standard service costs
 
 const beginArgs = (subject: Subject) => ({
   accountId: subject.accountId, conversationUuid: subject.uuid, text: TEXT,
-  idempotencyKey: system.uuid(), requestHash: "0", messagePriceMicros: 10_000, dailyCapMicros: null,
+  nodeId: NOBODY, idempotencyKey: system.uuid(), requestHash: "0", messagePriceMicros: 10_000, dailyCapMicros: null,
   day: "2026-01-01", messagesMax: 1e9, now: system.now(),
 });
 const completeArgs = (subject: Subject, begun: BeginOutcome) => {
   if (begun.kind !== "started") throw new Error(`begin: ${begun.kind}`);
   const conversation = { ...subject, assistantId: 1 };
   return {
-    turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false,
+    nodeId: NOBODY, turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false,
     truncated: false, usage: null, ends: false,
     now: system.now(),
   };
