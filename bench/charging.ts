@@ -74,7 +74,8 @@ const completeArgs = (subject: Subject, begun: BeginOutcome) => {
   if (begun.kind !== "started") throw new Error(`begin: ${begun.kind}`);
   const conversation = { ...subject, assistantId: 1 };
   return {
-    nodeId: NOBODY, turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false,
+    nodeId: NOBODY,
+    turnId: begun.turnId, conversation, text: REPLY, functionCalls: [], stopped: false,
     truncated: false, usage: null, ends: false,
     now: system.now(),
   };
