@@ -78,7 +78,8 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
   });
   const bus = createMemoryBus();
   return {
-    config, log, system, storage, nodes, wire, ...places, catalogs, modelCatalog, speech, secret, bus,
+    config, log, system, storage, nodes, wire, ...places, catalogs, modelCatalog, speech, secret,
+    bus,
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
     newTickets: createTickets({

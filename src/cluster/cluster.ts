@@ -1,6 +1,6 @@
 // The port to the nodes that serve one database together, this one among them. Over SQLite there is
-// one node and everything is asked of itself, by the same code. Features take of a Cluster what they
-// need; app/ joins it together.
+// one node and everything is asked of itself, by the same code. Features take of a Cluster what
+// they need; app/ joins it together.
 
 /** Another node, as the store has it. */
 export interface NodeView {

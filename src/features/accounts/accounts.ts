@@ -154,14 +154,16 @@ function splitToken(token: string): { keyId: number; secret: string } | null {
   return match?.[1] && match[2] ? { keyId: Number(match[1]), secret: match[2] } : null;
 }
 
-export function createAccounts({
-  store,
-  system,
-  bus,
-}: {
-  store: AccountStore;
-  system: System;
-  bus: EventBus;
+/** The key's label, where it has one, is who writes. */
+async function authorOf(
+  store: AccountStore, { accountId, keyId }: Pick<Identity, "accountId" | "keyId">,
+): Promise<Author> {
+  const [key, account] = await Promise.all([store.findKey(keyId), store.findAccount(accountId)]);
+  return { id: `key:${keyId}`, name: key?.name.trim() || (account?.name ?? "") };
+}
+
+export function createAccounts({ store, system, bus }: {
+  store: AccountStore; system: System; bus: EventBus;
 }): Accounts {
   let uses = new Map<number, KeyUse>();
   /** One question a key and turn of the event loop: an event reaches all who watch within one. */
@@ -169,10 +171,6 @@ export function createAccounts({
   const inForce = (key: StoredKey | null): key is StoredKey =>
     key !== null && key.revokedAt === null
     && (key.expiresAt === null || key.expiresAt > system.now());
-  const authorOf: Accounts["authorOf"] = async ({ accountId, keyId }) => {
-    const [key, account] = await Promise.all([store.findKey(keyId), store.findAccount(accountId)]);
-    return { id: `key:${keyId}`, name: key?.name.trim() || (account?.name ?? "") };
-  };
   return {
     create: (name, email = "", plan = DEFAULT_PLAN) =>
       store.createAccount({ name, email, plan, now: system.now() }),
@@ -206,11 +204,12 @@ export function createAccounts({
       const key = await store.findKey(keyId);
       return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
     },
-    authorOf,
+    authorOf: (identity) => authorOf(store, identity),
     findAuthor: async (accountId, id) => {
       const keyId = Number(/^key:(\d{1,15})$/.exec(id)?.[1] ?? 0);
       const key = await store.findKey(keyId);
-      return inForce(key) && key.accountId === accountId ? authorOf({ accountId, keyId }) : null;
+      if (!inForce(key) || key.accountId !== accountId) return null;
+      return authorOf(store, { accountId, keyId });
     },
     isInForce: (keyId) => {
       const known = askedFor.get(keyId);

@@ -7,7 +7,9 @@ const WORDS_MAX = 50;
 const WORD_CHARS_MAX = 80;
 
 const After = (description: string) => Type.Optional(Nullable(
-  Type.Integer({ minimum: 1, maximum: FAILURES_MAX }), { default: null, ...about(description, 2) }));
+  Type.Integer({ minimum: 1, maximum: FAILURES_MAX }),
+  { default: null, ...about(description, 2) },
+));
 const Flag = (description: string) =>
   Type.Optional(Type.Boolean({ default: false, ...about(description) }));
 

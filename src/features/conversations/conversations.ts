@@ -5,19 +5,20 @@ import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { utcDay, wait, type Instant } from "#core/system.ts";
+import { wait, type Instant } from "#core/system.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
 import type { EventBus } from "#events/bus.ts";
 import { conversationTopic, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
 import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
-import { createAsk, createCovers, type Asking, type Cover } from "./asking.ts";
-import { askedByEnd, askedByWords } from "./desk-rules.ts";
-import { createConversation, dailyCapOf, type CreateArgs, type Prices } from "./creation.ts";
+import { createAsk, createCovers, type Cover } from "./asking.ts";
+import { createConversation, type CreateArgs, type Prices } from "./creation.ts";
+import { askedByEnd } from "./desk-rules.ts";
 import { createElsewhere } from "./elsewhere.ts";
 import { LiveReply } from "./live-reply.ts";
 import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
+import { askWhenFree, type NewTurn } from "./turn-begin.ts";
 import type {
   BeginOutcome,
   Conversation,
@@ -27,7 +28,6 @@ import type {
   FailedReply,
   Given,
   Message,
-  Outlook,
   TurnResult,
 } from "./records.ts";
 
@@ -130,64 +130,6 @@ interface Turns {
   draining: boolean;
   /** Why what is still under way is given up; null while there is time. */
   interrupted: Interrupted | null;
-}
-
-interface NewTurn {
-  text: string;
-  idempotencyKey: string | null;
-  requestHash: string;
-  given: Given | null;
-}
-
-type Asked = { asking: Asking; outcome: BeginOutcome };
-
-/** Waits while another node answers in the conversation, as in this node's own line. */
-async function askWhenFree(
-  options: ConversationOptions, turns: Turns, asked: Parameters<typeof askAndStore>[2],
-): Promise<Asked> {
-  const first = await askAndStore(options, turns, asked);
-  if (first.outcome.kind !== "busy") return first;
-  await turns.elsewhere.free(asked.outlook.conversation.id);
-  return askAndStore(options, turns, asked);
-}
-
-/** The turn is on its way to the disk before its model is asked; refused, nobody is any more. */
-async function askAndStore(
-  { store, limits }: ConversationOptions,
-  turns: Turns,
-  { outlook, isCovered, assistant, turn, now }: {
-    outlook: Outlook; isCovered: boolean; assistant: Assistant; turn: NewTurn; now: Instant;
-  },
-): Promise<Asked> {
-  const { given, ...request } = turn;
-  const { accountId, uuid: conversationUuid } = outlook.conversation;
-  const terms = {
-    messagePriceMicros: limits.messagePriceMicros,
-    dailyCapMicros: dailyCapOf(assistant, limits.dailyCapMicros),
-    messagesMax: limits.messagesMax,
-  };
-  const asks = askedByWords(assistant, turn.text);
-  // First of the two: it reads the history before the question can be in it.
-  const asking = turns.ask({
-    ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,
-    text: turn.text,
-  });
-  const stored = store.beginTurn(
-    { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), asks, now });
-  let outcome: BeginOutcome | null = null;
-  try {
-    outcome = await stored;
-    return { asking, outcome };
-  } finally {
-    if (outcome?.kind !== "started") asking.drop();
-  }
-}
-
-/** As it will be once the message that asks for a person is stored. */
-function waiting({ conversation, ...rest }: Outlook): Outlook {
-  const { desk } = conversation;
-  const state = desk.state === "assistant" ? "waiting" : desk.state;
-  return { ...rest, conversation: { ...conversation, desk: { ...desk, state } } };
 }
 
 /**

@@ -42,7 +42,8 @@ export function Messages({ items, usages }: {
 }
 
 function Message({ item, usage }: { item: Item; usage: Usage | null }) {
-  const { role, author, text, turn, at, working, isFailure, wasStopped, wasCut, functionCalls } = item;
+  const { role, author, text, turn, at, working, functionCalls } = item;
+  const { isFailure, wasStopped, wasCut } = item;
   const names = [...new Set(Object.values(working))];
   if (isFailure) return <li class="conversations-failure">No reply: {text}</li>;
   return (
