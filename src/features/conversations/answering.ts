@@ -6,7 +6,7 @@ import { personaOf, type ResolveTurn, type TurnContext } from "#features/assista
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
 import { driveTurn, type TurnLimits, type TurnMaterial } from "#engine/drive.ts";
 import { joinFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
@@ -17,7 +17,7 @@ import { asModelReads, deskInstructions } from "./desk-context.ts";
 import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
 import type {
-  Conversation, ConversationStore, FailureCause, Given, TurnResult,
+  Conversation, ConversationStore, FailureCause, Given, Message, TurnResult,
 } from "./records.ts";
 
 export interface AnswerOptions {
@@ -28,13 +28,18 @@ export interface AnswerOptions {
   limits: TurnLimits;
 }
 
+interface Unstored {
+  text: string;
+  at: Instant;
+}
+
 export interface AskedTurn {
   assistant: Assistant;
   conversation: Conversation;
   /** Null: the model reads what is stored. */
   given: Given | null;
-  /** What is asked, where that is not stored yet; else null. */
-  unstored: string | null;
+  /** What is asked, where that need not be stored yet; else null. */
+  unstored: Unstored | null;
   abort: AbortController;
   /** Resolves when the turn has begun; rejects when it will not. */
   begun: Promise<LiveReply>;
@@ -118,6 +123,10 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   return { result, firstTextMs };
 }
 
+/** An engine behind a socket may have stored it before it reads what was asked for earlier. */
+const isStored = ({ text, at }: Unstored, newest: Message | undefined): boolean =>
+  newest?.role === "user" && newest.createdAt === at && newest.content === text;
+
 async function gather(
   { store, resolveTurn, system }: AnswerOptions,
   { assistant, conversation, given, unstored }: AskedTurn,
@@ -134,9 +143,10 @@ async function gather(
   };
   const stored = given ? [] : await store.recent(conversation.id, LIMITS.historyMessagesMax);
   const read = stored.map(asModelReads);
-  const history = given?.messages.map(asHistory).reverse() ?? (unstored === null
-    ? read
-    : [asHistory({ role: "user", content: unstored }), ...read]);
+  const history = given?.messages.map(asHistory).reverse()
+    ?? (unstored === null || isStored(unstored, stored[0])
+      ? read
+      : [asHistory({ role: "user", content: unstored.text }), ...read]);
   const desk = conversation.desk.state;
   const request = requestFunction(context, desk, (note) => {
     replyOf().asksForPerson = { by: "assistant", reason: "asked", note };

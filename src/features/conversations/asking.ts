@@ -3,6 +3,7 @@
 // until its message is stored and its price set aside nothing is shown and no function is called,
 // and a turn that does not begin leaves nothing behind. Used by conversations.ts.
 import type { Micros } from "#core/money.ts";
+import type { Instant } from "#core/system.ts";
 import { answer, type AnswerOptions, type Answered, type AskedTurn } from "./answering.ts";
 import { assistantAnswers } from "./desk.ts";
 import type { LiveReply } from "./live-reply.ts";
@@ -13,6 +14,8 @@ interface Question extends Pick<AskedTurn, "assistant" | "given"> {
   /** The price was there for it when the outlook was read. */
   isCovered: boolean;
   text: string;
+  /** When it is stored. */
+  at: Instant;
   dailyCapMicros: Micros | null;
   messagesMax: number;
 }
@@ -65,7 +68,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       && dailyCapMicros === null && messageCount + 2 <= messagesMax;
   };
   return (question) => {
-    const { assistant, given, text, outlook: { conversation } } = question;
+    const { assistant, given, text, at, outlook: { conversation } } = question;
     const abort = new AbortController();
     const turn = { assistant, conversation, given, abort };
     if (!mayAsk(question)) {
@@ -77,7 +80,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       };
     }
     const begun = Promise.withResolvers<LiveReply>();
-    const answered = answer(options, { ...turn, unstored: text, begun: begun.promise });
+    const answered = answer(options, { ...turn, unstored: { text, at }, begun: begun.promise });
     return {
       abort,
       begin: (live) => {

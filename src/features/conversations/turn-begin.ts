@@ -56,7 +56,7 @@ async function askAndStore(
   // First of the two: it reads the history before the question can be in it.
   const asking = turns.ask({
     ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,
-    text: turn.text,
+    text: turn.text, at: now,
   });
   const stored = store.beginTurn(
     { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), asks, now });
