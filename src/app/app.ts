@@ -182,14 +182,15 @@ async function start(
 }
 
 async function stop(
-  { system, storage, places, nodes, features, server }: Parts, timers: Timers, notices: Notices,
+  { config, system, storage, places, nodes, features, server }: Parts,
+  timers: Timers, notices: Notices,
 ): Promise<void> {
   server.stopListening();
   timers.cancel();
   await nodes.drain();
   await features.dialler.close();
   await Promise.all([
-    features.conversations.drain(LIMITS.drainRepliesMs), features.voice.close(),
+    features.conversations.drain(config.PARLEY_DRAIN_SECONDS * 1000), features.voice.close(),
   ]);
   await Promise.race([server.answered(), wait(system, LIMITS.answersMs)]);
   // What the last of them committed is published by the next tick; watchers leave after it.

@@ -138,7 +138,7 @@ export function createVoice(options: VoiceOptions): Voice {
     whyCannotTalk,
     listen: media.listen,
     close: async () => {
-      await calling.drain();
+      await calling.drain(config.PARLEY_CALL_DRAIN_SECONDS * 1000);
       await Promise.all([...hosted.values()].map((one) => one.close()));
       await media.close();
     },

@@ -53,10 +53,11 @@ export async function serve(): Promise<number> {
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
+    const waitMs = longestStopMs(config);
     const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
     return isLost
-      ? await stop(app, log, { impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
-      : await stop(app, log, { impatient: signals.second, code: 0 });
+      ? await stop(app, log, { waitMs, impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
+      : await stop(app, log, { waitMs, impatient: signals.second, code: 0 });
   } catch (error) {
     // What an operator can put right is one sentence; a defect is logged with where it happened.
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
@@ -91,13 +92,19 @@ function announce(
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
 }
 
+/** After so long the process ends as it is. */
+function longestStopMs(config: Config): number {
+  const callsMs = config.PARLEY_CALL_DRAIN_SECONDS * 1000 + LIMITS.callGoodbyeMs;
+  return Math.max(config.PARLEY_DRAIN_SECONDS * 1000, callsMs) + LIMITS.shutdownMarginMs;
+}
+
 async function stop(
-  app: App, log: Logger, how: { impatient: Promise<void>; code: number },
+  app: App, log: Logger, how: { waitMs: number; impatient: Promise<void>; code: number },
 ): Promise<number> {
   log.info("stopping");
   const late = new Promise<number>((resolve) => {
     const hurry = (): void => resolve(how.code || 1);
-    setTimeout(hurry, LIMITS.shutdownTotalMs).unref();
+    setTimeout(hurry, how.waitMs).unref();
     void how.impatient.then(hurry);
   });
   const code = await Promise.race([app.close().then(() => how.code), late]);

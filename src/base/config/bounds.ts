@@ -98,4 +98,13 @@ export const BOUNDS = {
     default: LIMITS.sipTrunksMax, description: "SIP trunks of one account",
     parse: integer(1, 10_000),
   }),
+  PARLEY_DRAIN_SECONDS: setting({
+    default: 25, description: "Stopping: seconds replies under way are waited for",
+    parse: integer(0, 3600),
+  }),
+  PARLEY_CALL_DRAIN_SECONDS: setting({
+    default: 0,
+    description: "Stopping: seconds calls may go on, while none is taken any more; then whoever is on the line hears a goodbye",
+    parse: integer(0, 86_400),
+  }),
 };

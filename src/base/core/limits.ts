@@ -278,8 +278,8 @@ export const LIMITS = {
   // Stopping
   /** A process whose work others have taken over ends within so long. */
   lostMs: 3 * SECOND_MS,
-  drainRepliesMs: 25 * SECOND_MS,
   /** For requests other than turns that were taken on before the stop. */
   answersMs: 2 * SECOND_MS,
-  shutdownTotalMs: 30 * SECOND_MS,
+  /** For all else, behind what replies and calls are waited for. */
+  shutdownMarginMs: 5 * SECOND_MS,
 } as const;

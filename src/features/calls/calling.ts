@@ -15,7 +15,7 @@ import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
-import { conclude, finish, neverOpened, sayGoodbye, takeLeave } from "./ending.ts";
+import { conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
 import { answerFunctionCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
@@ -61,8 +61,8 @@ export interface Calling {
   /** Does the work after calls whose media ended before a crash. */
   finishLate(callIds: number[]): Promise<void>;
   live(): number;
-  /** Ends every call and waits until each is on record. */
-  drain(): Promise<void>;
+  /** Takes no more calls; ends every call that has not ended by itself in that time. */
+  drain(waitMs: number): Promise<void>;
 }
 
 const WEB_RATE = 16_000;
@@ -128,16 +128,20 @@ export function createCalling(options: CallingOptions): Calling {
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(media, live, end),
-    finishLate: async (callIds) => {
-      for (const callId of callIds) await finish(options, callId);
-    },
+    finishLate: (callIds) => finishLate(options, callIds),
     live: () => live.size,
-    drain: async () => {
+    drain: async (waitMs) => {
+      options.capacity.close();
+      if (waitMs > 0) await untilOver(options, live, waitMs);
       isStopping = true;
       await sayGoodbye(options, live);
       await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
     },
   };
+}
+
+async function finishLate(options: CallingOptions, callIds: number[]): Promise<void> {
+  for (const callId of callIds) await finish(options, callId);
 }
 
 /** A process that dies bills no time in which nobody was heard to be there. */

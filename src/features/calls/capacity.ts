@@ -64,12 +64,15 @@ export interface Capacity {
    * function. Null: there is none.
    */
   hold(assistant: Assistant, words: GivenWords | null): (() => void) | null;
+  /** From now on there is no place for anybody. */
+  close(): void;
 }
 
 export function createCapacity(options: CapacityOptions): Capacity {
   const { callsMax, isLate, speakersMax, recogniserOf } = options;
   const held = new Set<Pick<LiveCall, "recogniser">>();
   let live: Parameters<Capacity["count"]>[0] = () => [];
+  let isClosed = false;
   const isFull = (recogniser: string | null): boolean => {
     const calls = [...live(), ...held];
     if (callsMax !== null ? calls.length >= callsMax : calls.length >= CALLS_MIN && isLate()) {
@@ -82,11 +85,12 @@ export function createCapacity(options: CapacityOptions): Capacity {
     count: (calls) => (live = calls),
     hold: (assistant, words) => {
       const recogniser = recogniserOf(assistant, words);
-      if (isFull(recogniser)) return null;
+      if (isClosed || isFull(recogniser)) return null;
       const place = { recogniser };
       held.add(place);
       return () => void held.delete(place);
     },
+    close: () => void (isClosed = true),
   };
 }
 

@@ -141,8 +141,14 @@ export async function sayGoodbye(
   options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
 ): Promise<void> {
   for (const call of live.values()) takeLeave(options, call);
-  const late = wait(options.system, LIMITS.callGoodbyeMs).then(() => "late" as const);
-  // Until nobody is left: a call that was being opened is live by now.
+  await untilOver(options, live, LIMITS.callGoodbyeMs);
+}
+
+/** Until nobody is left, also of calls that were being opened; at most so long. */
+export async function untilOver(
+  { system }: Pick<CallingOptions, "system">, live: ReadonlyMap<number, LiveCall>, waitMs: number,
+): Promise<void> {
+  const late = wait(system, waitMs).then(() => "late" as const);
   while (live.size > 0) {
     const all = Promise.all([...live.values()].map(({ done }) => done.promise));
     if (await Promise.race([all, late]) === "late") return;

@@ -382,6 +382,29 @@ async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown
   return await askChild(`/user/calls/${id}`);
 }
 
+test("[CR411] PARLEY_CALL_DRAIN_SECONDS: a call goes on to its own end while the server stops", async () => {
+  const ended = once(child.process, "exit");
+  child.process.kill("SIGTERM");
+  await ended;
+  child = await startProcess(folder, { ...childEnv, PARLEY_CALL_DRAIN_SECONDS: "60" });
+  const { data } = await askChild("/user/assistant", assistantBody({
+    type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
+  })) as { data?: { id: number } };
+  const { call_id: id } = await askChild("/user/try_call", {
+    assistant_id: data?.id, lines: ["Hello.", "What do you sell?"],
+  });
+  await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
+    type === "transcript_added" && of === id);
+  const exited = once(child.process, "exit");
+  child.process.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+  child = await startProcess(folder, childEnv);
+  const { status, end_reason, transcript } = await askChild(`/user/calls/${id}`);
+  assert.deepEqual([status, end_reason], ["ended_by_customer", "customer_hung_up"]);
+  assert.match(String(transcript), /Customer: What do you sell\?\nAI: /);
+  assert.doesNotMatch(String(transcript), /Goodbye/);
+});
+
 const PRICE_PER_SECOND = 0.1 / 60;
 const costsItsTime = ({ total_cost: cost, duration }: Record<string, unknown>): void =>
   assert.ok(Number(cost) <= Number(duration) * PRICE_PER_SECOND, `${cost} for ${duration} s`);

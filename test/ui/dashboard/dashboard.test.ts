@@ -85,8 +85,8 @@ test("[DB6] keyboards reach the content at once, and every page by its name", { 
     await page.keyboard.press("Enter");
     assert.equal(await page.evaluate("document.activeElement.id"), "main");
     const names = await page.getByRole("navigation", { name: "Main" }).getByRole("link").allInnerTexts();
-    // The first is the page that is shown already, the last leads elsewhere.
-    for (const name of names.slice(1, -1)) {
+    // The overview is shown already, and the last leads elsewhere.
+    for (const name of names.slice(0, -1).filter((one) => one !== "Overview")) {
       await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true }).focus();
       await page.keyboard.press("Enter");
       await until(page, `document.activeElement.tagName === "H1"`);
