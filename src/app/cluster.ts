@@ -1,10 +1,10 @@
 // Composition root, replies and calls of all nodes together. A node by itself has none of it.
-// Called by features.ts and calls.ts.
+// Called by features.ts.
 import { replyQuestions } from "#cluster/live-replies.ts";
 import { createLiveSender } from "#cluster/live-sender.ts";
+import { reaching } from "#cluster/questions.ts";
 import { createRemoteReplies } from "#cluster/remote-reply.ts";
-import { WireFault, type Wire } from "#cluster/wire.ts";
-import { Fault } from "#core/faults.ts";
+import type { Wire } from "#cluster/wire.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -17,16 +17,7 @@ interface JoinOptions {
   log: Logger;
 }
 
-/** Null where nobody writes; throws 503 where whoever does is out of reach. */
-async function reaching<T>(asked: Promise<T>): Promise<T | null> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (!(error instanceof WireFault)) throw error;
-    if (error.reason === "nobody") return null;
-    throw new Fault(503, "The server that writes the reply is out of reach.", { retryAfterS: 1 });
-  }
-}
+const WRITES = "writes the reply";
 
 export function joinReplies(options: JoinOptions): OtherReplies & { close(): void } {
   const questions = replyQuestions(options.wire, options.log);
@@ -35,9 +26,9 @@ export function joinReplies(options: JoinOptions): OtherReplies & { close(): voi
   return {
     live: remote.live,
     offer: sender.offer,
-    find: (uuid) => reaching(questions.ask(uuid, "live", { have: null })),
+    find: (uuid) => reaching(WRITES, questions.ask(uuid, "live", { have: null })),
     stop: async (uuid, turnId) =>
-      await reaching(questions.ask(uuid, "stop", { turnId })) ?? false,
+      await reaching(WRITES, questions.ask(uuid, "stop", { turnId })) ?? false,
     close: () => {
       sender.close();
       remote.close();

@@ -1,12 +1,11 @@
 // Calls that another node has, for those who steer them or listen in from here: what is asked
-// finds the node that has the call, its sound comes frame by frame. Made in app/cluster.ts.
-import { Fault } from "#core/faults.ts";
+// finds the node that has the call, its sound comes frame by frame. Made in app/calls.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { OnAudio, SharedCalls } from "./cluster.ts";
-import { createQuestions } from "./questions.ts";
-import { WireFault, type Wire } from "./wire.ts";
+import { createQuestions, reaching } from "./questions.ts";
+import type { Wire } from "./wire.ts";
 
 /** The calls this node has. */
 interface OwnCalls {
@@ -39,19 +38,9 @@ const WAIT_MS = {
 };
 
 const subjectOf = (callId: number): string => `pcm.${callId}`;
+const HAS = "has the call";
 /** In place of a frame: the call is over. */
 const OVER = new Uint8Array();
-
-/** Null: no node has it. Throws 503 where the one that has is out of reach. */
-async function reaching<T>(asked: Promise<T>): Promise<T | null> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (!(error instanceof WireFault)) throw error;
-    if (error.reason === "nobody") return null;
-    throw new Fault(503, "The server that has the call is out of reach.", { retryAfterS: 1 });
-  }
-}
 
 /** Where there are no other nodes. */
 export const ownCallsAlone = ({ control, listen }: OwnCalls): SharedCalls => ({
@@ -68,7 +57,7 @@ export function shareCalls(
   const { own: { control, listen }, wire, log } = options;
   const questions = createQuestions<CallFamily>({ of: "call", waitMs: WAIT_MS, wire, log });
   const asked = async (which: number, kind: "say" | "mute" | "end", body: object) =>
-    await reaching(questions.ask(String(which), kind, body as never)) ?? false;
+    await reaching(HAS, questions.ask(String(which), kind, body as never)) ?? false;
   return {
     say: async (callId, text) => control.say(callId, text) || asked(callId, "say", { text }),
     mute: async (callId, on) => control.mute(callId, on) || asked(callId, "mute", { on }),
@@ -76,7 +65,7 @@ export function shareCalls(
     listen: async (callId, onAudio, over) => {
       const stop = listen(callId, onAudio, over);
       if (stop) return stop;
-      const again = () => reaching(questions.ask(String(callId), "listen", {}));
+      const again = () => reaching(HAS, questions.ask(String(callId), "listen", {}));
       const known = await again();
       return known && hearOther(options, { callId, ...known, again }, onAudio, over);
     },

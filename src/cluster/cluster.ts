@@ -1,5 +1,5 @@
 // The port to the nodes that serve one database together, this one among them. Over SQLite there is
-// one node and everything is asked of itself, by the same code. Features take of a Cluster what
+// one node, by the same code. Features take of a Cluster what
 // they need; app/ joins it together.
 
 /** Another node, as the store has it. */
@@ -10,28 +10,11 @@ export interface NodeView {
   draining: boolean;
 }
 
-/**
- * What a node asks the owner of something, by kind; values are what JSON carries. Who adds a kind
- * adds a row here, and answers it on every node.
- */
-export type Question =
-  /** Stops the reply of a turn; false: it is over. */
-  | { kind: "stop"; body: { conversationUuid: string; turnId: number | null }; answer: boolean };
-
-export type BodyOf<K extends Question["kind"]> = Extract<Question, { kind: K }>["body"];
-export type AnswerOf<K extends Question["kind"]> = Extract<Question, { kind: K }>["answer"];
-
 export interface Cluster {
   /** This process among all that ever served the database, never used again: its fencing token. */
   readonly nodeId: number;
   /** Those that are not given up, this one included, as of the last beat. */
   alive(): NodeView[];
-  /** A function call at the own node. Rejects with a WireFault when the node does not answer. */
-  ask<K extends Question["kind"]>(nodeId: number, kind: K, body: BodyOf<K>): Promise<AnswerOf<K>>;
-  /** Once for each kind. */
-  answer<K extends Question["kind"]>(
-    kind: K, give: (body: BodyOf<K>) => Promise<AnswerOf<K>>,
-  ): void;
   /**
    * Whether what this node owns is still its own: asked before every effect outside (a dial, a
    * webhook, a tool call, an order of a number), by a monotonic and by the wall clock.

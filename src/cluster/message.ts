@@ -2,14 +2,13 @@
 // of the program wrote is nobody's: who reads it hears nothing.
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-
-const VERSION = 1;
+import { PROTOCOL } from "./wire.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export const encode = (members: object): Uint8Array =>
-  encoder.encode(JSON.stringify({ v: VERSION, ...members }));
+  encoder.encode(JSON.stringify({ v: PROTOCOL, ...members }));
 
 /** Reads what `encode` wrote; null for anything else. */
 export function decoderOf<Schema extends TSchema>(
@@ -19,7 +18,7 @@ export function decoderOf<Schema extends TSchema>(
   return (data) => {
     try {
       const message = JSON.parse(decoder.decode(data)) as { v?: unknown } | null;
-      return message?.v === VERSION && check.Check(message) ? message : null;
+      return message?.v === PROTOCOL && check.Check(message) ? message : null;
     } catch (error) {
       if (error instanceof SyntaxError) return null;
       throw error;

@@ -75,7 +75,7 @@ export interface NodeWork {
   recover(): Promise<void>;
 }
 
-export interface Nodes extends Pick<Cluster, "nodeId" | "alive" | "holds" | "onLost"> {
+export interface Nodes extends Cluster {
   /** Whether this node does the work that comes round by itself. */
   hasClock(): boolean;
   /** The first look: takes up what is left behind. From here on this node beats. */

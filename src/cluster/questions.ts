@@ -2,6 +2,7 @@
 // being written, a live call), so it finds its owner without anybody looking up who that is, and
 // nobody there is known at once.
 import { Type } from "@sinclair/typebox";
+import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { decoderOf, encode } from "./message.ts";
 import { WireFault, type Wire } from "./wire.ts";
@@ -67,4 +68,15 @@ export function createQuestions<F extends Family>(
       });
     },
   };
+}
+
+/** Null: nobody has it. Throws 503 where whoever `does`, as in "has the call", is not reached. */
+export async function reaching<T>(does: string, asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof WireFault)) throw error;
+    if (error.reason === "nobody") return null;
+    throw new Fault(503, `The server that ${does} is out of reach.`, { retryAfterS: 1 });
+  }
 }

@@ -30,14 +30,14 @@ interface RemoteReplies {
 }
 
 const decodePart = decoderOf(Type.Object({
-  part: Type.Object({
+  part: Type.Unsafe<LivePart>(Type.Object({
     turnId: Type.Number(),
     baseSequence: Type.Number(),
     from: Type.Number(),
     text: Type.String(),
     callsFrom: Type.Number(),
     calls: Type.Array(Type.Object({}, { additionalProperties: true })),
-  }, { additionalProperties: true }),
+  }, { additionalProperties: true })),
 }));
 
 /** A reply as far as it has come here: from its beginning, without holes. */
@@ -97,7 +97,7 @@ class Watched {
     this.#options = options;
     this.#unsubscribe = options.wire.subscribe(liveSubject(uuid), (data) => {
       const heard = decodePart(data);
-      if (heard) this.#hear(heard.part as unknown as LivePart);
+      if (heard) this.#hear(heard.part);
     });
     void this.ask();
   }

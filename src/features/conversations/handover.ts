@@ -9,7 +9,7 @@ import {
 } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Desk, DeskMove } from "./desk.ts";
-import { keyReused, notFound } from "./outcomes.ts";
+import { conversationFull, keyReused, notFound } from "./outcomes.ts";
 import type { Conversation, DeskStore, Message, Say } from "./records.ts";
 
 interface HandoverOptions {
@@ -75,17 +75,23 @@ export function createHandover(options: HandoverOptions): Handover {
   };
   const operator = (author: Author): DeskActor => ({ role: "operator", ...author });
 
+  /** From the change on the assistant is silent. */
+  const silenced = async (uuid: string, change: () => Promise<Desk>): Promise<Desk> => {
+    await conversations.stop(uuid);
+    const desk = await change();
+    // A message may have come in between: its reply is the last that was begun.
+    await conversations.stop(uuid);
+    return desk;
+  };
+
   const takeOver = async (
     place: Place, { holder }: { holder: Author | null } = { holder: place.author },
   ): Promise<Desk> => {
     const { accountId, uuid, author } = place;
     const { desk: before } = await find(accountId, uuid);
     if (before.holder && before.holder.id !== author.id) throw held(before.holder);
-    await conversations.stop(uuid);
-    const desk = await move(place, "take", { by: operator(author), reason: "taken_over", holder });
-    // A message may have come in between: its reply is the last that was begun.
-    await conversations.stop(uuid);
-    return desk;
+    return silenced(uuid, () =>
+      move(place, "take", { by: operator(author), reason: "taken_over", holder }));
   };
   const handBack = ({ author, ...place }: Place): Promise<Desk> =>
     move(place, "hand_back", { by: operator(author), reason: "handed_back" });
@@ -105,11 +111,8 @@ export function createHandover(options: HandoverOptions): Handover {
     },
     assign: async (place, to) => {
       await find(place.accountId, place.uuid);
-      await conversations.stop(place.uuid);
-      const desk = await move(
-        place, "assign", { by: operator(place.author), reason: "assigned", holder: to });
-      await conversations.stop(place.uuid);
-      return desk;
+      return silenced(place.uuid, () => move(
+        place, "assign", { by: operator(place.author), reason: "assigned", holder: to }));
     },
     typing: async ({ accountId, uuid, author }, isTyping) => {
       await find(accountId, uuid);
@@ -149,7 +152,7 @@ function createSay(
       case "key_reused":
         throw keyReused(null);
       case "conversation_full":
-        throw new Fault(400, "The conversation has reached its maximum number of messages.");
+        throw conversationFull();
       case "not_found":
         throw notFound();
     }

@@ -23,6 +23,8 @@ export type Sent =
   /** A person has it: the message is stored, and the assistant is silent. */
   | { kind: "stored" };
 
+export const conversationFull = (): Fault =>
+  new Fault(400, "The conversation has reached its maximum number of messages.");
 export const restarting = (): Fault =>
   new Fault(503, "The server is restarting.", { retryAfterS: 1 });
 export const notFound = (): Fault => new Fault(404, "Conversation not found");
@@ -83,7 +85,7 @@ export function settled(
     case "daily_cap_reached":
       throw capReached(now);
     case "conversation_full":
-      throw new Fault(400, "The conversation has reached its maximum number of messages.");
+      throw conversationFull();
     case "not_found":
       throw notFound();
   }

@@ -81,6 +81,9 @@ function realtimeModels(
   };
 }
 
+const turnEndsOf = ({ turnEnds }: SpeechConfig, { log }: OpenOptions): TurnEndModel | null =>
+  (turnEnds === null ? null : createTurnEndModel(turnEnds, log));
+
 function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
   const transcriber = createLoopbackTranscriber(options);
   return {
@@ -89,7 +92,7 @@ function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
     speechToSpeech: realtimeModels(config, options),
     vad: loopbackVad,
     noiseFilter: null,
-    turnEnds: config.turnEnds === null ? null : createTurnEndModel(config.turnEnds, options.log),
+    turnEnds: turnEndsOf(config, options),
     speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
   };
 }
@@ -109,7 +112,7 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
     speechToSpeech: (vendor) => levelledModel(models(vendor), level),
     vad,
     noiseFilter: createNoiseFilter(options.log),
-    turnEnds: config.turnEnds === null ? null : createTurnEndModel(config.turnEnds, options.log),
+    turnEnds: turnEndsOf(config, options),
     speak: (text, rate, ready) => {
       const wanted = { ...CLEAR_VOICE, rate };
       speakWhole(speaking("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));
