@@ -6,9 +6,11 @@ import type { LiveCall, LiveReplyView } from "#events/live.ts";
 import { createQuestions, type Questions } from "./questions.ts";
 import type { Wire } from "./wire.ts";
 
-/** How far somebody has a reply: units of its text, and function calls. */
+/** How far somebody has a reply: units of its text, and function calls. A turn that is tried again
+ * writes another reply, which begins at a later event. */
 export interface LiveHave {
   turnId: number;
+  baseSequence: number;
   chars: number;
   calls: number;
 }
@@ -37,6 +39,11 @@ export type ReplyQuestions = Questions<ReplyFamily>;
 export const replyQuestions = (wire: Wire, log: Logger) => createQuestions<ReplyFamily>({
   of: "reply", waitMs: { live: LIMITS.askMs, stop: LIMITS.askStopMs }, wire, log,
 });
+
+export const isSameReply = (
+  one: Pick<LiveHave, "turnId" | "baseSequence"> | null | undefined,
+  other: Pick<LiveHave, "turnId" | "baseSequence">,
+): boolean => one?.turnId === other.turnId && one.baseSequence === other.baseSequence;
 
 /** Where pieces of a conversation's replies are published. */
 export const liveSubject = (conversationUuid: string): string => `live.${conversationUuid}`;

@@ -4,7 +4,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { liveSubject, type LiveHave, type LivePart, type ReplyQuestions } from "./live-replies.ts";
+import { isSameReply, liveSubject, type LiveHave, type LivePart, type ReplyQuestions } from "./live-replies.ts";
 import { encode } from "./message.ts";
 import type { Wire } from "./wire.ts";
 
@@ -37,7 +37,8 @@ const TOPIC = "conversation:";
 
 const partOf = (live: LiveReplyView, have: LiveHave | null): LivePart => {
   const { turnId, baseSequence, shown, failure } = live;
-  const { chars: from, calls: callsFrom } = have?.turnId === turnId ? have : { chars: 0, calls: 0 };
+  const { chars: from, calls: callsFrom } = have && isSameReply(have, live)
+    ? have : { chars: 0, calls: 0 };
   return {
     turnId, baseSequence, failure, from, callsFrom,
     text: live.slice(from, shown), calls: live.calls.slice(callsFrom),
@@ -47,8 +48,8 @@ const partOf = (live: LiveReplyView, have: LiveHave | null): LivePart => {
 export function createLiveSender({ questions, wire, bus, system }: LiveSenderOptions): LiveSender {
   const offers = new Map<string, Offered>();
   const reached = (offered: Offered): void => {
-    const { turnId, shown: chars, calls } = offered.live;
-    offered.sent = { turnId, chars, calls: calls.length };
+    const { turnId, baseSequence, shown: chars, calls } = offered.live;
+    offered.sent = { turnId, baseSequence, chars, calls: calls.length };
   };
   const untap = bus.tap((topic, notice) => {
     if (notice.kind !== "live" || !topic.startsWith(TOPIC)) return;

@@ -9,7 +9,9 @@ import type { System, Timer } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { conversationTopic, type CommittedData, type CommittedEvent } from "#events/events.ts";
 import type { LiveCall, LiveReplyView } from "#events/live.ts";
-import { liveSubject, type LiveHave, type LivePart, type ReplyQuestions } from "./live-replies.ts";
+import {
+  isSameReply, liveSubject, type LiveHave, type LivePart, type ReplyQuestions,
+} from "./live-replies.ts";
 import { decoderOf } from "./message.ts";
 import { WireFault, type Wire } from "./wire.ts";
 
@@ -66,7 +68,8 @@ class RemoteReply implements LiveReplyView {
   }
 
   get have(): LiveHave {
-    return { turnId: this.turnId, chars: this.shown, calls: this.calls.length };
+    const { turnId, baseSequence, shown: chars, calls } = this;
+    return { turnId, baseSequence, chars, calls: calls.length };
   }
 
   /** `gap`: something before it has not come. `known`: all of it had come already. */
@@ -112,9 +115,10 @@ class Watched {
     this.#askIn(LIMITS.liveAskMs);
   }
 
-  /** The turn's end is committed. */
-  ended(turnId: number): void {
-    if (this.reply?.turnId === turnId || this.reply === null) this.#forget();
+  /** The end of a turn is committed at `sequence`; a reply that begins there is its next try. */
+  ended(turnId: number, sequence: number): void {
+    const isOver = this.reply?.turnId === turnId && this.reply.baseSequence < sequence;
+    if (isOver || this.reply === null) this.#forget();
   }
 
   /** Never rejects. */
@@ -149,7 +153,7 @@ class Watched {
   }
 
   #hear(part: LivePart): void {
-    const isNew = this.reply?.turnId !== part.turnId;
+    const isNew = !isSameReply(this.reply, part);
     this.#take(part);
     // Nothing more is sent to those who do not ask.
     if (isNew) void this.ask();
@@ -157,7 +161,7 @@ class Watched {
 
   #take(part: LivePart): void {
     if (this.#isOver) return;
-    const isNew = this.reply?.turnId !== part.turnId;
+    const isNew = !isSameReply(this.reply, part);
     if (isNew && this.reply && part.baseSequence < this.reply.baseSequence) return;
     if (isNew && (part.from > 0 || part.callsFrom > 0)) {
       this.reply = null;
@@ -236,6 +240,6 @@ function turnMoved(
 
 function follow(one: Watched, event: CommittedEvent): void {
   const moved = turnMoved(event);
-  if (moved?.to === "ended") one.ended(moved.turnId);
+  if (moved?.to === "ended") one.ended(moved.turnId, event.sequence);
   else if (moved && one.reply?.turnId !== moved.turnId) one.begun();
 }

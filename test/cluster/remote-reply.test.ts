@@ -221,7 +221,7 @@ test("[WI20] a watcher's frames at another node are those at the owner's, whatev
       there.end();
       await world.close();
     },
-  ), { numRuns: 60 });
+  ), { numRuns: 250 });
 });
 
 const quiet = (): World => {
