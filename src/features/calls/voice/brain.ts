@@ -68,7 +68,7 @@ export interface Successor {
 
 /** What can be done to a call of any kind while it lasts. */
 export interface CallSession {
-  readonly channel: Pick<Channel, "hangUp" | "listen" | "mute" | "sendDtmf">;
+  readonly channel: Pick<Channel, "hangUp" | "join" | "listen" | "mute" | "rate" | "sendDtmf">;
   /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
   say(text: string): boolean;
   become(successor: Successor): void;

@@ -10,6 +10,7 @@ import { reasonOf } from "./end-reason.ts";
 import { CLEARED_WAIT_MS, Mixer } from "./mixer.ts";
 import { Scribe, type Spoken } from "./scribe.ts";
 import type { Utterance } from "./utterance.ts";
+import type { Voice } from "./voices.ts";
 
 type ChannelOptions = Pick<
   SessionOptions,
@@ -90,6 +91,11 @@ export class Channel<Said extends Spoken = Spoken> {
   /** Both sides of every frame; null: nobody listens any more. */
   listen(tap: Mixer["tap"]): void {
     this.mixer.tap = tap;
+  }
+
+  /** Somebody speaks and hears beside the assistant, until the result is called. */
+  join(voice: Voice): () => void {
+    return this.mixer.voices.join(voice);
   }
 
   sendDtmf(digits: string): void {

@@ -1,11 +1,13 @@
-// What the caller hears, frame by frame: the utterance being played, the ambience under it. Owns
-// the position of playout, the recording of both sides and the tap of whoever listens in. One per
-// call, driven by clock.ts.
+// What the caller hears, frame by frame: the utterance being played, the ambience under it, the
+// voices of others who have joined. Owns the position of playout, the recording of both sides and
+// the tap of whoever listens in. One per leg, driven by clock.ts.
 import { soundBeginsMs } from "#audio/audible.ts";
 import { mixInto } from "#audio/mix.ts";
 import { FRAME_MS, type Leg } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
+import { createFraming } from "./frames.ts";
 import type { Utterance } from "./utterance.ts";
+import { Voices } from "./voices.ts";
 
 /** A carrier that does not say what it dropped is waited for this long. */
 export const CLEARED_WAIT_MS = 300;
@@ -36,6 +38,8 @@ export class Mixer {
   muted = false;
   /** Set while somebody listens in. */
   tap: ((customer: Pcm, assistant: Pcm) => void) | null = null;
+  /** Who speaks beside the assistant: recorded on its side. */
+  readonly voices = new Voices();
   readonly #options: MixerOptions;
   readonly #silence: Pcm;
   readonly #samples: number;
@@ -46,15 +50,14 @@ export class Mixer {
   /** Nobody hears what is sent: it waits. */
   #isOnHold = false;
   #input: Pcm[] = [];
-  #partial: Pcm;
-  #partialLength = 0;
+  readonly #cut: (pcm: Pcm) => void;
   #awaitsCleared: { utterance: Utterance | null; then: () => void }[] = [];
 
   constructor(options: MixerOptions) {
     this.#options = options;
     this.#samples = (options.leg.rate * FRAME_MS) / 1000;
     this.#silence = new Int16Array(this.#samples);
-    this.#partial = new Int16Array(this.#samples);
+    this.#cut = createFraming(this.#samples, (frame) => this.#keep(frame));
   }
 
   get speaking(): Utterance | null {
@@ -114,18 +117,7 @@ export class Mixer {
 
   /** What the customer says, in pieces of any size. */
   receiveAudio(pcm: Pcm): void {
-    if (!this.#options.record && !this.tap) return;
-    if (pcm.length === this.#samples && this.#partialLength === 0) return this.#keep(pcm);
-    for (let at = 0; at < pcm.length;) {
-      const take = Math.min(this.#samples - this.#partialLength, pcm.length - at);
-      this.#partial.set(pcm.subarray(at, at + take), this.#partialLength);
-      this.#partialLength += take;
-      at += take;
-      if (this.#partialLength < this.#samples) return;
-      this.#keep(this.#partial);
-      this.#partial = new Int16Array(this.#samples);
-      this.#partialLength = 0;
-    }
+    if (this.#isHeard()) this.#cut(pcm);
   }
 
   /**
@@ -137,12 +129,20 @@ export class Mixer {
     for (let at = Math.min(dropped, STALL_FRAMES_MAX); record && at > 0; at -= 1) {
       record(this.#input.shift() ?? this.#silence, this.#silence);
     }
-    const frame = this.#frame();
+    const othersSpeak = this.voices.pull(this.#samples);
+    const own = this.#frame(othersSpeak);
+    const frame = this.voices.over(own);
     leg.send(frame === this.#silence && comfort ? comfort() : frame);
-    if (!record && !this.tap) return;
+    if (!this.#isHeard()) return;
     const heard = this.#input.shift() ?? this.#silence;
     record?.(heard, frame);
     this.tap?.(heard, frame);
+    this.voices.deliver(heard, own);
+  }
+
+  /** Somebody is given what the customer says, or it is recorded. */
+  #isHeard(): boolean {
+    return this.#options.record !== null || this.tap !== null || this.voices.areListening;
   }
 
   #keep(frame: Pcm): void {
@@ -172,12 +172,12 @@ export class Mixer {
     return frame;
   }
 
-  #frame(): Pcm {
+  #frame(othersSpeak: boolean): Pcm {
     const speech = this.#nextSound();
     const { ambience } = this.#options;
     if (!ambience) return speech ?? this.#silence;
     const frame = speech ?? new Int16Array(this.#samples);
-    const gain = ambience.gain * (speech ? DUCKED : 1);
+    const gain = ambience.gain * (speech || othersSpeak ? DUCKED : 1);
     mixInto(frame, ambience.next(this.#samples), gain);
     return frame;
   }
