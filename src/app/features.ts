@@ -38,6 +38,7 @@ import { createCapabilities } from "./capabilities.ts";
 import type { FilePlaces } from "./files.ts";
 import type { HostedLines } from "./hosted-carriers.ts";
 import { createKnowledge } from "./knowledgebases.ts";
+import { createMailer } from "./mail.ts";
 import { createTelephony } from "./phone-numbers.ts";
 import { createTooling } from "./tools.ts";
 import { createDelivery } from "./webhooks.ts";
@@ -82,6 +83,7 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
     bus,
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
+    mailer: createMailer(options),
     newTickets: createTickets({
       secret: system.randomBytes(32), used: createOwnUsedTickets(), system,
     }),
@@ -151,7 +153,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   const campaigning = createCampaigning({ ...ground, planOf, assistants, calls, voice });
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
-    newTickets: ground.newTickets, others: ground.others,
+    newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
     accounts, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,

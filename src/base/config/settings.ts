@@ -7,6 +7,7 @@ import {
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
 import { FILE_SETTINGS } from "./files.ts";
+import { MAIL_SETTINGS } from "./mail.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
@@ -60,6 +61,7 @@ export const SETTINGS = {
     parse: plainName,
   }),
   ...FILE_SETTINGS,
+  ...MAIL_SETTINGS,
   PARLEY_SECRET: setting<string | null>({
     default: null, description: "Key for secrets at rest; generated into the data folder when absent",
     parse: secret, secret: true,
@@ -423,6 +425,7 @@ export const NEEDS: [keyof typeof SETTINGS, keyof typeof SETTINGS][] = [
 export const TOGETHER: (keyof typeof SETTINGS)[][] = [
   ["PARLEY_AZURE_KEY", "PARLEY_AZURE_REGION"],
   ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
+  ["PARLEY_SMTP_URL", "PARLEY_SMTP_FROM"],
   ["PARLEY_S3_ACCESS_KEY", "PARLEY_S3_SECRET_KEY"],
   ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],
   ["PARLEY_TELNYX_API_KEY", "PARLEY_TELNYX_PUBLIC_KEY", "PARLEY_TELNYX_CONNECTION_ID"],

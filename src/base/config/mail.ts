@@ -1,0 +1,27 @@
+// The settings of mail that the program sends. Part of settings.ts.
+import { setting } from "./setting.ts";
+import { problem, type Parse } from "./values.ts";
+
+const smtpUrl: Parse<string | null> = (value) => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  return url && /^smtps?:$/.test(url.protocol) && url.hostname !== "" && url.search === ""
+    ? value
+    : problem("must be a URL such as smtps://user:password@mail.example.com");
+};
+
+const ADDRESS = /^[^\s@<>"]+@[^\s@<>"]+$/;
+const NAMED = /^[^<>\r\n]*<([^<>]+)>$/;
+const sender: Parse<string | null> = (value) =>
+  ADDRESS.test(NAMED.exec(value)?.[1] ?? value)
+    ? value
+    : problem("must be an address, or a name and an address in < >");
+
+export const MAIL_SETTINGS = {
+  PARLEY_SMTP_URL: setting<string | null>({
+    default: null, description: "Mail server that takes what the program sends, e.g. smtps://user:password@mail.example.com (port 465) or smtp:// (587, encrypted before a password is sent); absent: no mail is sent",
+    parse: smtpUrl, secret: true,
+  }),
+  PARLEY_SMTP_FROM: setting<string | null>({
+    default: null, description: "Sender of that mail, e.g. Support <support@example.com>", parse: sender,
+  }),
+};

@@ -1,0 +1,108 @@
+// Mail over SMTP by nodemailer, which is loaded with the first mail. The server is the operator's
+// own, so no guard of outbound requests stands before it. Opened by app/mail.ts.
+import type { SMTPPoolOptions, SMTPPoolSentMessageInfo, Transporter } from "nodemailer";
+import { ProviderError } from "#core/faults.ts";
+import { wait, type System } from "#core/system.ts";
+import type { Mail, Mailer } from "./port.ts";
+
+interface SmtpOptions {
+  /** `smtp://` or `smtps://`, with user and password where the server wants them. */
+  url: string;
+  from: string;
+  system: System;
+}
+
+const CONNECT_MS = 10_000;
+const SILENCE_MS = 30_000;
+const CONNECTIONS_MAX = 2;
+/** Mails that are sent or wait to be tried again; one more is refused. */
+const MAILS_MAX = 500;
+const RETRY_MS = [5000, 30_000, 120_000];
+
+const isHere = (host: string): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(host);
+
+/** A password crosses a network encrypted or not at all. */
+function optionsOf(text: string): SMTPPoolOptions & { pool: true } {
+  const url = new URL(text);
+  const secure = url.protocol === "smtps:";
+  const user = decodeURIComponent(url.username);
+  return {
+    pool: true, maxConnections: CONNECTIONS_MAX, secure,
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? (secure ? 465 : 587) : Number(url.port),
+    requireTLS: !secure && user !== "" && !isHere(url.hostname),
+    ...user === "" ? {} : { auth: { user, pass: decodeURIComponent(url.password) } },
+    connectionTimeout: CONNECT_MS, greetingTimeout: CONNECT_MS, socketTimeout: SILENCE_MS,
+    disableFileAccess: true, disableUrlAccess: true,
+  };
+}
+
+interface SmtpError extends Error {
+  code?: string;
+  /** What was being said to the server. */
+  command?: string;
+  responseCode?: number;
+}
+
+/** Before the mail itself was handed over, and where the server says it is for now only. */
+const PASSING = new Set(["ECONNECTION", "ETIMEDOUT", "ESOCKET", "EDNS", "ECONNRESET", "EPROTOCOL"]);
+
+function mailError(error: SmtpError): ProviderError {
+  const { code = "", command, responseCode } = error;
+  const retryable = responseCode === undefined
+    ? PASSING.has(code) && command !== "DATA"
+    : responseCode >= 400 && responseCode < 500;
+  const said = responseCode === undefined ? code : String(responseCode);
+  return new ProviderError(`the mail server did not take a mail (${said})`, {
+    retryable, cause: error,
+  });
+}
+
+type Transport = Transporter<SMTPPoolSentMessageInfo>;
+
+export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
+  const ending = new AbortController();
+  let underWay = 0;
+  let opening: Promise<Transport> | null = null;
+  const open = async (): Promise<Transport> =>
+    (await import("nodemailer")).createTransport(optionsOf(url));
+
+  const attempt = async (mail: Mail): Promise<void> => {
+    try {
+      const transport = await (opening ??= open());
+      await transport.sendMail({ ...mail, from });
+    } catch (error) {
+      throw mailError(error as SmtpError);
+    }
+  };
+  const persist = async (mail: Mail): Promise<void> => {
+    for (const delayMs of RETRY_MS) {
+      try {
+        return await attempt(mail);
+      } catch (error) {
+        if (!(error as ProviderError).retryable) throw error;
+        await wait(system, delayMs, ending.signal);
+        if (ending.signal.aborted) throw error;
+      }
+    }
+    await attempt(mail);
+  };
+  return {
+    isSetUp: true,
+    send: async (mail) => {
+      if (ending.signal.aborted || underWay >= MAILS_MAX) {
+        throw new ProviderError("too many mails wait to be sent", { retryable: true });
+      }
+      underWay += 1;
+      try {
+        await persist(mail);
+      } finally {
+        underWay -= 1;
+      }
+    },
+    close: async () => {
+      ending.abort();
+      (await opening)?.close();
+    },
+  };
+}

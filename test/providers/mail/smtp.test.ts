@@ -1,0 +1,86 @@
+// Mail over SMTP, against a real server.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ProviderError } from "#core/faults.ts";
+import { createSystem, type System } from "#core/system.ts";
+import { createSmtpMailer } from "#providers/mail/smtp.ts";
+import { startMailServer } from "#support/mail-server.ts";
+
+const FROM = "Parley <parley@example.com>";
+const MAIL = { to: "ana@example.com", subject: "Jemand wartet: grüß dich", text: "Größe\n.\nEnde" };
+
+/** Waits are over at once. */
+const hasty = (): System & { waits: number[] } => {
+  const waits: number[] = [];
+  const system = createSystem();
+  return {
+    ...system, waits,
+    after: (delayMs, run) => {
+      waits.push(delayMs);
+      return system.after(0, run);
+    },
+  };
+};
+
+const codeIs = (retryable: boolean, said: string) => (error: unknown): boolean =>
+  error instanceof ProviderError && error.retryable === retryable && error.message.includes(said);
+
+test("[ML1] a mail arrives as it was written, with its sender, and nothing of it becomes a header", async (context) => {
+  const server = await startMailServer();
+  const mailer = createSmtpMailer({ url: server.url, from: FROM, system: createSystem() });
+  context.after(() => Promise.all([mailer.close(), server.close()]));
+  assert.equal(mailer.isSetUp, true);
+  await mailer.send(MAIL);
+  await mailer.send({ ...MAIL, subject: "one\r\nBcc: eve@example.com", replyTo: "bo@example.com" });
+  const [first, second] = server.taken;
+  assert.deepEqual([first?.from, first?.to, first?.text.trim().split(/\r?\n/)],
+    ["parley@example.com", ["ana@example.com"], MAIL.text.split("\n")]);
+  assert.match(first?.raw ?? "", /^From: Parley <parley@example\.com>/m);
+  assert.deepEqual(second?.to, ["ana@example.com"]);
+  assert.doesNotMatch(second?.raw ?? "", /^Bcc:/m);
+  assert.match(second?.raw ?? "", /^Reply-To: bo@example\.com/m);
+});
+
+test("[ML2] what the server refuses for now is tried again, what it refuses for good is not", async (context) => {
+  const server = await startMailServer();
+  const system = hasty();
+  const mailer = createSmtpMailer({
+    url: server.url.replace("//", "//parley:let%20me%20in@"), from: FROM, system,
+  });
+  context.after(() => Promise.all([mailer.close(), server.close()]));
+  server.refuse(451, 421);
+  await mailer.send(MAIL);
+  assert.deepEqual([server.taken.length, system.waits], [1, [5000, 30_000]]);
+  server.refuse(554);
+  await assert.rejects(mailer.send(MAIL), codeIs(false, "554"));
+  server.refuse(451, 451, 451, 451);
+  await assert.rejects(mailer.send(MAIL), codeIs(true, "451"));
+  assert.equal(server.taken.length, 1);
+  const stranger = createSmtpMailer({
+    url: server.url.replace("//", "//parley:wrong@"), from: FROM, system,
+  });
+  await assert.rejects(stranger.send(MAIL), codeIs(false, "535"));
+  await stranger.close();
+});
+
+test("[ML3] a mailer that is closed gives up what waits", async (context) => {
+  const server = await startMailServer();
+  const real = createSystem();
+  const waits = Promise.withResolvers<void>();
+  const system: System = {
+    ...real,
+    after: (delayMs, run) => {
+      waits.resolve();
+      return real.after(delayMs, run);
+    },
+  };
+  const mailer = createSmtpMailer({ url: server.url, from: FROM, system });
+  context.after(() => server.close());
+  server.refuse(451);
+  const waiting = assert.rejects(mailer.send(MAIL), ProviderError);
+  await waits.promise;
+  await mailer.close();
+  await waiting;
+  assert.equal(server.taken.length, 0);
+  await assert.rejects(mailer.send(MAIL), codeIs(true, "too many"));
+});
