@@ -143,7 +143,7 @@ test("[SP7] WebRTC's detector hears speech and its beginning at once, and no sil
 });
 
 const silero = createSilero();
-const skip = silero === null && "sherpa-onnx-node or the weights of Silero cannot be loaded";
+const skip = silero === null && "sherpa-onnx-node cannot be loaded";
 
 test("[SP7] Silero hears speech in noise too", { skip }, async () => {
   assert.deepEqual([silero!.frameSamples(8000), silero!.frameSamples(16_000)], [256, 512]);

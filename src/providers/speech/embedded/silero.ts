@@ -2,11 +2,12 @@
 // detector takes a third of all noise (`npm run bench -- voice-activity` compares them). One
 // session serves all speakers of the thread, and a speaker is 2 KiB of state. The frames of one
 // tick run together: in batches of 15 at 8 kHz a frame took 0.04 ms, alone 0.11.
-import { createRequire } from "node:module";
+import { programFile } from "#core/program.ts";
 import type { Pcm, Vad } from "#providers/speech/port.ts";
 import { createFvad } from "./fvad.ts";
 import { openNetwork, type Network, type Run } from "./onnx-runtime.ts";
 
+const WEIGHTS = programFile("third-party/silero-vad/silero_vad_v6.onnx");
 const FRAMES_PER_SECOND = 31.25;
 /** What the network sees of the frame before, as a share of a frame. */
 const CONTEXT = 1 / 8;
@@ -19,12 +20,12 @@ const FULL_SCALE = 32_768;
 const RATES = [8000, 16_000] as const;
 type Rate = (typeof RATES)[number];
 
-/** Silero where the package can be loaded, else WebRTC's detector. */
+/** Silero where its runtime can be loaded, else WebRTC's detector. */
 export async function createVad(): Promise<Vad> {
   return createSilero() ?? createFvad();
 }
 
-/** Null: the runtime or the weights are not installed, or not for this machine. */
+/** Null: the runtime is not installed, or not for this machine. */
 export function createSilero(): Vad | null {
   const network = openSilero();
   if (network === null) return null;
@@ -48,8 +49,7 @@ export function createSilero(): Vad | null {
 
 function openSilero(): Network | null {
   try {
-    const require = createRequire(import.meta.url);
-    return openNetwork(require.resolve("@ricky0123/vad-web/dist/silero_vad_v6.onnx"));
+    return openNetwork(WEIGHTS);
   } catch {
     // The library is of another kind of system than this one.
     return null;
