@@ -8,7 +8,8 @@ const HELPERS = new Set([
   "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-default.ts",
   "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
   "heard-gaps.ts", "message-servers.ts", "slow-tcp.ts", "threads.ts",
-  "path-probe.ts", "publish.ts", "serving.ts", "ticking-model.ts", "watching.ts",
+  "cluster-world.ts", "path-probe.ts", "publish.ts", "serving.ts", "ticking-model.ts",
+  "watching.ts",
 ]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))

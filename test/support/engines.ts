@@ -75,10 +75,12 @@ function clusterOf(kind: Kind): Promise<Cluster> {
   return known;
 }
 
-interface TestDatabase {
+export interface TestDatabase {
   url: string;
   name: string;
   port: number;
+  /** The server's process. */
+  serverPid: number;
   query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>;
   /** Ends every connection and removes the database. */
   drop(): Promise<void>;
@@ -125,7 +127,7 @@ export async function databaseAt(place: string, kind: Kind = "forgets"): Promise
   }
   const url = urlOf(cluster, name);
   return {
-    url, name, port: cluster.port,
+    url, name, port: cluster.port, serverPid: cluster.pid,
     query: (text, values) => ask(url, text, values),
     drop: async () => void await ask(admin, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };

@@ -1,0 +1,139 @@
+// Real nodes, each a process with a data folder of its own, over one PostgreSQL and one NATS
+// server, behind a door that takes any of them: for proofs that kill what they are made of.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { askUntil } from "./asking.ts";
+import { startCuttingProxy } from "./cutting-proxy.ts";
+import { databaseAt, type TestDatabase } from "./engines.ts";
+import { startNats, type NatsServer } from "./nats.ts";
+import { runCli, startProcess, type Running } from "./process.ts";
+import { testDataDir } from "./server.ts";
+
+export interface NodeProcesses {
+  database: TestDatabase;
+  nats: NatsServer;
+  /** The demo account's, which has money. */
+  key: string;
+  assistant: string;
+  /** The address of some node that is not being killed. */
+  door(): string;
+  /** Again and again, at whichever node, until one has answered with success. */
+  ask<Answer>(method: string, path: string, asked?: {
+    body?: object; key?: string; idempotencyKey?: string;
+  }): Promise<Answer>;
+  /** SIGKILLs a node and starts another one. */
+  replace(): Promise<void>;
+  /** Ends a session of a node with the database. */
+  endSession(): Promise<void>;
+  cli(args: string[]): string;
+  /** Resolves once no reply is open any more and no money set aside. */
+  settled(): Promise<void>;
+  /** Stops all as an operator would, and says whether each left in order. */
+  close(): Promise<void>;
+}
+
+interface NodesOptions {
+  count: number;
+  /** How many of a hundred COMMITs lose their connection. */
+  cuts?: number;
+  env?: Record<string, string>;
+}
+
+/** Answers that say: try again, here or elsewhere. */
+const AGAIN = new Set([409, 429, 502, 503]);
+const PAUSE_MS = 20;
+const any = <T>(items: T[]): T => {
+  const item = items[Math.floor(Math.random() * items.length)];
+  assert.ok(item !== undefined, "no node is left");
+  return item;
+};
+
+export async function startNodeProcesses(
+  { count, cuts = 0, env = {} }: NodesOptions,
+): Promise<NodeProcesses> {
+  const root = testDataDir();
+  const files = join(root, "files");
+  mkdirSync(files);
+  const [database, nats] = await Promise.all([databaseAt(root, "durable"), startNats()]);
+  const proxy = await startCuttingProxy(database.port, cuts);
+  const urlAt = (port: number): string =>
+    `postgres://parley@127.0.0.1:${port}/${database.name}?sslmode=disable`;
+  let folders = 0;
+  const start = (): Promise<Running> => {
+    const folder = join(root, `node${folders += 1}`);
+    mkdirSync(folder);
+    return startProcess(folder, {
+      PARLEY_DATABASE_URL: urlAt(proxy.port), PARLEY_NATS_URL: nats.url,
+      PARLEY_FILES_URL: `file://${files}`, PARLEY_LOG_LEVEL: "info",
+      PARLEY_SECRET: "the same at every node, and long enough", ...env,
+    });
+  };
+  const first = await start();
+  const { key, assistant } = first;
+  assert.ok(key !== null && assistant !== null, "the first node made the demo account");
+  const living = [first, ...await Promise.all(Array.from({ length: count - 1 }, start))];
+  const cli = (args: string[]): string =>
+    runCli(root, args, { PARLEY_DATABASE_URL: urlAt(database.port) });
+  cli(["balance", "add", "--account", "1", "--amount", "10000"]);
+  const door = (): string => any(living).url;
+  return {
+    database, nats, key, assistant, door, cli,
+    ask: (method, path, asked = {}) => askAnywhere(door, method, path, asked),
+    replace: async () => {
+      const dying = any(living);
+      living.splice(living.indexOf(dying), 1);
+      const gone = once(dying.process, "exit");
+      dying.process.kill("SIGKILL");
+      await gone;
+      living.push(await start());
+    },
+    endSession: async () => void await database.query(`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = $1 AND application_name LIKE 'parley %' ORDER BY random() LIMIT 1`,
+    [database.name]),
+    settled: async () => void await askUntil(
+      () => database.query<{ open: string }>(`
+        SELECT (SELECT count(*) FROM turns WHERE state IN ('open', 'stored'))
+          + (SELECT count(*) FROM reservations) AS open`),
+      ([row]) => row?.open === "0"),
+    close: async () => {
+      const ends = await Promise.all(living.map(async ({ process: child }) => {
+        const gone = once(child, "exit");
+        child.kill("SIGTERM");
+        return await gone as unknown[];
+      }));
+      await Promise.all([nats.kill(), proxy.close(), database.drop()]);
+      rmSync(root, { recursive: true, force: true });
+      assert.deepEqual(ends, living.map(() => [0, null]));
+    },
+  };
+}
+
+async function askAnywhere<Answer>(
+  door: () => string, method: string, path: string,
+  { body, key, idempotencyKey }: { body?: object; key?: string; idempotencyKey?: string },
+): Promise<Answer> {
+  for (;;) {
+    try {
+      const response = await fetch(`${door()}/api${path}`, {
+        method,
+        headers: {
+          "Content-Type": "application/json",
+          ...(key ? { Authorization: `Bearer ${key}` } : {}),
+          ...(idempotencyKey ? { "Idempotency-Key": idempotencyKey } : {}),
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+      const answer: unknown = await response.json();
+      if (response.ok) return answer as Answer;
+      assert.ok(AGAIN.has(response.status), `${response.status} ${JSON.stringify(answer)}`);
+    } catch (error) {
+      // The node died under the request: another one is asked, under the same key.
+      if (error instanceof assert.AssertionError) throw error;
+    }
+    await pause(PAUSE_MS);
+  }
+}
