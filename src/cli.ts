@@ -7,13 +7,15 @@ import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
 import { maintenanceCommands } from "./cli/maintenance.ts";
 import { numberCommands } from "./cli/numbers.ts";
+import { searchCommands } from "./cli/search.ts";
 import { settingsCommand } from "./cli/settings.ts";
 import { describeSettings, EXIT_CONFIG, readConfig } from "./base/config/config.ts";
 import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
 
 const COMMANDS: Command[] = [
-  ...accountCommands, ...numberCommands, ...maintenanceCommands, settingsCommand,
+  ...accountCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands,
+  settingsCommand,
 ];
 
 function usage(): string {

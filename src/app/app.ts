@@ -5,6 +5,7 @@ import { createNodes, type NewNode, type NodeWork } from "#cluster/nodes.ts";
 import { createNotices, type Notices } from "#cluster/notices.ts";
 import { PROTOCOL } from "#cluster/wire.ts";
 import { tlsFilesOf, type Config } from "#config/config.ts";
+import { indexMessages } from "#features/conversations/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { DAY_MICROS, nextTurn, wait, type Timer } from "#core/system.ts";
@@ -139,6 +140,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     every(ms, what, async () => nodes.hasClock() && run());
   const timers = [
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
+    forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     forAll(LIMITS.retentionSweepMs, "event retention", () =>
       storage.trimLog(daysAgo(config.PARLEY_EVENT_RETENTION_DAYS), rows)),

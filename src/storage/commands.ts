@@ -12,6 +12,7 @@ import { groupCommands } from "./groups.ts";
 import { inboxCommands } from "./inbox.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
+import { messageSearchCommands } from "./message-search.ts";
 import { nodeCommands } from "./nodes.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
@@ -36,6 +37,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...inboxCommands(sql),
     ...knowledgebaseCommands(sql, search),
     ...leadCommands(sql),
+    ...messageSearchCommands(sql, search),
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
     ...sipTrunkCommands(sql),

@@ -13,7 +13,9 @@ import type { Desk } from "#features/conversations/desk.ts";
 import type {
   Author, DeskReason, DeskState, FailureClass, FunctionCall,
 } from "#events/events.ts";
+import { createFound } from "./found.ts";
 import { isFree, NOBODY } from "./nodes.ts";
+import type { SearchIndex } from "./search.ts";
 import type { Exists, Reader } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { OpenTurn } from "./turns.ts";
@@ -202,7 +204,10 @@ function createTurnReads(
   };
 }
 
-export function createConversationStore(reader: Reader, writer: Writer): ConversationStore {
+export function createConversationStore(
+  reader: Reader, writer: Writer, search: SearchIndex,
+): ConversationStore {
+  const found = createFound(reader, writer, search);
   const find = reader.prepare<object, ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
   const history = reader.prepare<object, MessageRow>(
@@ -225,6 +230,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
       AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
       AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
       AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
+      AND ${found.condition}
     ORDER BY c.id DESC LIMIT (@rows + 0)`);
 
   return {
@@ -262,6 +268,7 @@ export function createConversationStore(reader: Reader, writer: Writer): Convers
           type: filter.type ?? null,
           assistantId: filter.assistantId ?? null,
           externalIdentifier: filter.externalIdentifier ?? null,
+          ...await found.parameters(accountId, filter.search ?? null),
         }))
         .map(summaryFromRow),
     ...createTurnReads(reader),

@@ -5,6 +5,8 @@ import type {
 import type { Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import { SUMMARIES, summaryFromRow, type SummaryRow } from "./conversations.ts";
+import { createFound } from "./found.ts";
+import type { SearchIndex } from "./search.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -36,31 +38,27 @@ function rowOf(row: Row): InboxRow {
   };
 }
 
-/** Any text, as a pattern of LIKE that finds it anywhere. */
-const patternOf = (text: string): string =>
-  `%${text.toLowerCase().replaceAll(/[\\%_]/g, "\\$&")}%`;
-
-function createPage(reader: Reader): InboxStore["page"] {
+function createPage(reader: Reader, writer: Writer, search: SearchIndex): InboxStore["page"] {
+  const found = createFound(reader, writer, search);
   const prepare = (queue: Queue) => reader.prepare<object, Row>(`
     ${SUMMARIES(`m.role AS last_role, m.author AS last_author, m.content AS last_content,
       m.created_at AS last_at, ${SINCE} AS since`)}
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
     WHERE c.account_id = +@accountId AND ${OF_QUEUE[queue]}
-      AND (CAST(@search AS TEXT) IS NULL OR lower(c.external_identifier) LIKE @search ESCAPE '\\'
-        OR lower(c.variables) LIKE @search ESCAPE '\\'
-        OR EXISTS (SELECT 1 FROM messages s WHERE s.conversation_id = c.id
-          AND lower(s.content) LIKE @search ESCAPE '\\'))
+      AND ${found.condition}
       AND (CAST(@since AS BIGINT) IS NULL OR ${SINCE} > @since
         OR (${SINCE} = @since AND c.id > @id))
     ORDER BY since, c.id LIMIT (@rows + 0)`);
   const pages = { waiting: prepare("waiting"), mine: prepare("mine"), all: prepare("all") };
-  return async ({ queue, search, after, ...query }: InboxQuery) => (await pages[queue].all({
-    ...query, search: search === null ? null : patternOf(search),
+  return async ({ queue, search: text, after, ...query }: InboxQuery) => (await pages[queue].all({
+    ...query, ...await found.parameters(query.accountId, text),
     since: after?.since ?? null, id: after?.id ?? 0,
   })).map(rowOf);
 }
 
-export function createInboxStore(reader: Reader, writer: Writer): InboxStore {
+export function createInboxStore(
+  reader: Reader, writer: Writer, search: SearchIndex,
+): InboxStore {
   const counts = reader.prepare<object, Record<Queue, number>>(`
     SELECT
       (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
@@ -75,7 +73,9 @@ export function createInboxStore(reader: Reader, writer: Writer): InboxStore {
   const canned = reader.prepare<object, CannedRow>(
     `SELECT ${CANNED} FROM canned_replies WHERE account_id = @accountId ORDER BY shortcut`);
   return {
-    page: createPage(reader),
+    page: createPage(reader, writer, search),
+    indexMessages: (rows) => writer.write("messages.index", { rows }),
+    forgetIndex: () => writer.write("messages.forgetIndex", { all: true }),
     counts: async (accountId, holderId) =>
       await counts.get({ accountId, holderId }) ?? { waiting: 0, mine: 0, all: 0 },
     notes: async (conversationId) => (await notes.all({ conversationId })).map(noteFromRow),

@@ -5,15 +5,16 @@ import type { ArgsOf } from "./writer.ts";
 
 /**
  * `numbers`: what accounts compete for, the operator's stock and whose a number is. `nodes`: who
- * serves the database.
+ * serves the database. `messages`: the index of their words.
  */
-export type Lock = { account: number } | { global: "accounts" | "nodes" | "numbers" };
+export type Lock = { account: number } | { global: "accounts" | "messages" | "nodes" | "numbers" };
 
 type Locks = { [Name in keyof AllCommands]: (args: ArgsOf<Name>) => Lock };
 
 const account = ({ accountId }: { accountId: number }): Lock => ({ account: accountId });
 const numbers = (): Lock => ({ global: "numbers" });
 const nodes = (): Lock => ({ global: "nodes" });
+const messages = (): Lock => ({ global: "messages" });
 
 const LOCKS: Locks = {
   "accounts.create": () => ({ global: "accounts" }),
@@ -81,6 +82,8 @@ const LOCKS: Locks = {
   "leads.remove": account,
   "leads.block": account,
   "leads.unblock": account,
+  "messages.index": messages,
+  "messages.forgetIndex": messages,
   "nodes.join": nodes,
   "nodes.beat": nodes,
   "nodes.takeLease": nodes,

@@ -1,5 +1,5 @@
-// The search port: what finds passages is the one part of the store that is written per engine.
-// Called by knowledgebases.ts.
+// The search port: what finds passages and messages is the one part of the store that is written
+// per engine. Called by knowledgebases.ts, inbox.ts and message-search.ts.
 import type { Meaning } from "#features/knowledgebases/knowledgebases.ts";
 
 /** Rankings within one knowledgebase, of passages whose document is active. */
@@ -8,6 +8,11 @@ export interface SearchIndex {
   words(knowledgebaseId: number, query: string, rows: number): Promise<number[]>;
   /** Ids of chunks with a vector of the same model, nearest first. */
   meaning(knowledgebaseId: number, meaning: Meaning, rows: number): Promise<number[]>;
+  /**
+   * Ids of the account's conversations with a message that has every word of the query, among its
+   * newest `rows` such messages. Takes any text; without a word in it nothing is found.
+   */
+  conversations(accountId: number, query: string, rows: number): Promise<number[]>;
 }
 
 export interface IndexedChunk {
@@ -18,11 +23,27 @@ export interface IndexedChunk {
   text: string;
 }
 
+export interface IndexedMessage {
+  id: number;
+  conversationId: number;
+  accountId: number;
+  text: string;
+}
+
 /** Steps of the commands that store and remove chunks, inside their transaction. */
 export interface SearchCommands {
   index(chunks: IndexedChunk[]): Promise<void>;
   /** To be called while the document's chunks are still there. */
   forget(documentId: number): Promise<void>;
+  /** The condition under which a message may not be in its index yet. */
+  isMissing(id: string): string;
+  indexMessages(messages: IndexedMessage[]): Promise<void>;
+  clearMessages(): Promise<void>;
+  /**
+   * The number of this transaction and of the oldest under way. Null: transactions run one after
+   * another, so that numbers of rows are committed in their order.
+   */
+  transactions(): Promise<{ own: number; oldest: number } | null>;
 }
 
 /** A vector as it lies in the database. */

@@ -55,6 +55,12 @@ export const LIMITS = {
   /** How long the origins that assistants allow are remembered between preflights. */
   originListsKeptMs: 10 * SECOND_MS,
   inactivitySweepMs: 15 * SECOND_MS,
+  /** Messages are found by their words this soon, so many are made so at a time. */
+  messageIndexMs: 2 * SECOND_MS,
+  messageIndexRows: 200,
+  messageIndexPauseMs: 20,
+  /** A search looks at the newest messages that have its words, so many. */
+  messageHitsMax: 5000,
   inactivitySweepRowsMax: 200,
 
   // Engine

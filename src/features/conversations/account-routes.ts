@@ -19,7 +19,7 @@ import type { Conversations } from "./conversations.ts";
 import { DeskFields } from "./desk-wire.ts";
 import type { Handover } from "./handover.ts";
 import type { ConversationFilter } from "./records.ts";
-import { summaryItem, VariablesField } from "./wire.ts";
+import { SearchField, searchOf, summaryItem, VariablesField } from "./wire.ts";
 import { LIMITS } from "#core/limits.ts";
 
 interface AccountConversationOptions {
@@ -42,6 +42,7 @@ const LIST = Type.Object({
     "Only those over this number: none here has one.", "+4930123456"))),
   external_identifier: Type.Optional(Type.String(about(
     "Only the one with this customer of yours.", "cust-4711"))),
+  search: SearchField,
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
     ...about("Rows on a page."),
@@ -145,6 +146,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
         ...(query.external_identifier === undefined
           ? {}
           : { externalIdentifier: query.external_identifier }),
+        ...searchOf(query.search),
       };
       // No conversation here has a phone: those filters match nothing.
       const byPhone = query.customer_phone ?? query.whatsapp_sender_phone;

@@ -15,7 +15,7 @@ import { SUMMARY } from "./account-routes.ts";
 import type { Conversations } from "./conversations.ts";
 import { AuthorSchema } from "./desk-wire.ts";
 import { QUEUES, type CannedReply, type Inbox, type InboxRow, type Note } from "./inbox.ts";
-import { summaryItem } from "./wire.ts";
+import { SearchField, searchOf, summaryItem } from "./wire.ts";
 
 interface InboxRouteOptions {
   inbox: Inbox;
@@ -23,18 +23,13 @@ interface InboxRouteOptions {
   authorOf(caller: Caller): Promise<Author>;
 }
 
-const SEARCH_CHARS_MAX = 200;
 const SHORTCUT_CHARS_MAX = 40;
 const ASKED = Type.Object({
   queue: Type.Optional(Type.Union(QUEUES.map((queue) => Type.Literal(queue)), {
     default: "waiting",
     ...about("waiting: for a person. mine: those you have. all: every open conversation."),
   })),
-  search: Type.Optional(Type.String({
-    maxLength: SEARCH_CHARS_MAX,
-    ...about("Only those with this text in a message, a variable or their identifier; in the queue "
-      + "all also ended ones.", "refund"),
-  })),
+  search: SearchField,
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
   })),
@@ -124,11 +119,10 @@ function listRoute({ inbox, authorOf }: InboxRouteOptions): Route {
       const { accountId } = caller;
       const me = await authorOf(caller);
       const perPage = query.per_page ?? PER_PAGE_DEFAULT;
-      const search = query.search?.trim() ?? "";
       const [rows, counts] = await Promise.all([
         inbox.page({
-          accountId, holderId: me.id, queue: query.queue ?? "waiting", search: search === "" ? null : search,
-          after: decodeCursor(query.cursor), rows: perPage + 1,
+          accountId, holderId: me.id, queue: query.queue ?? "waiting",
+          search: searchOf(query.search).search ?? null, after: decodeCursor(query.cursor), rows: perPage + 1,
         }),
         inbox.counts(accountId, me.id),
       ]);

@@ -1,7 +1,8 @@
 // The inbox: what people at the desk have before them, in queues, with notes and the answers they
 // have ready. Records → store port → factory. What they do with a conversation is handover.ts's.
 import { Fault } from "#core/faults.ts";
-import type { Instant, System } from "#core/system.ts";
+import { LIMITS } from "#core/limits.ts";
+import { wait, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
 import type { ConversationSummary } from "./records.ts";
@@ -55,6 +56,10 @@ export interface InboxStore {
   /** Oldest first. */
   page(query: InboxQuery): Promise<InboxRow[]>;
   counts(accountId: number, holderId: string): Promise<Record<Queue, number>>;
+  /** Makes the next messages found by their words, oldest first; resolves to how many. */
+  indexMessages(rows: number): Promise<number>;
+  /** No message is found by its words until it is indexed again. */
+  forgetIndex(): Promise<void>;
   /** Oldest first. */
   notes(conversationId: number): Promise<Note[]>;
   /** Null: the account has no such conversation. */
@@ -81,6 +86,19 @@ interface InboxOptions {
 const CANNED_REPLIES_MAX = 500;
 
 export type Inbox = ReturnType<typeof createInbox>;
+
+/** Indexes whatever is not, batch by batch, with time for other writes in between. */
+export async function indexMessages(
+  store: Pick<InboxStore, "indexMessages">, system: System,
+): Promise<number> {
+  let all = 0;
+  for (;;) {
+    const indexed = await store.indexMessages(LIMITS.messageIndexRows);
+    all += indexed;
+    if (indexed < LIMITS.messageIndexRows) return all;
+    await wait(system, LIMITS.messageIndexPauseMs);
+  }
+}
 
 export function createInbox({ store, bus, system }: InboxOptions) {
   const missing = (): Fault => new Fault(404, "Canned reply not found");

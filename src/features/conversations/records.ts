@@ -196,6 +196,8 @@ export interface ConversationFilter {
   type?: string;
   assistantId?: number;
   externalIdentifier?: string;
+  /** In messages, variables and identifiers. */
+  search?: string;
 }
 
 /** What a turn is about to begin from. */

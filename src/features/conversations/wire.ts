@@ -32,6 +32,20 @@ export const HistoryItemSchema = Type.Object({
 export const VariablesField = Type.Unknown(about(
   "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
 
+const SEARCH_CHARS_MAX = 200;
+
+export const SearchField = Type.Optional(Type.String({
+  maxLength: SEARCH_CHARS_MAX,
+  ...about("Only those with these words, or beginnings of them, in one message, or with this text "
+    + "in a variable or their identifier; of messages the newest that have them.", "refund"),
+}));
+
+/** Nothing but spaces is no search. */
+export const searchOf = (text: string | undefined): { search?: string } => {
+  const search = text?.trim() ?? "";
+  return search === "" ? {} : { search };
+};
+
 const count = (description: string, example: number) =>
   Type.Integer({ description, examples: [example] });
 

@@ -3,6 +3,7 @@
 // extension is needed: not every server has pgvector.
 import { stemmer } from "stemmer";
 import { LIMITS } from "#core/limits.ts";
+import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/message-search.ts";
 import type { SearchCommands, SearchIndex } from "#storage/search.ts";
 import { together, type Sql } from "#storage/sql.ts";
 import { termsOf, wordsOf } from "#storage/words.ts";
@@ -148,6 +149,11 @@ function createVectors(sql: Sql) {
 export function createSearchIndex(sql: Sql): SearchIndex {
   const byWords = sql.prepare<object, { id: number }>(BY_WORDS);
   const vectorsOf = createVectors(sql);
+  const byMessage = sql.prepare<object, { id: number }>(`
+    SELECT DISTINCT conversation_id AS id FROM (
+      SELECT conversation_id FROM message_index WHERE words @@ CAST(@match AS tsquery)
+      ORDER BY message_id DESC LIMIT (@rows + 0)
+    ) AS hit`);
   return {
     words: async (knowledgebaseId, query, rows) => {
       const wanted = termsOf(query).flatMap(({ word, isPrefix }) => {
@@ -173,6 +179,13 @@ export function createSearchIndex(sql: Sql): SearchIndex {
         .slice(0, rows)
         .map(({ id }) => id);
     },
+    conversations: async (accountId, query, rows) => {
+      const terms = plainTerms(query);
+      if (terms.length === 0) return [];
+      const all = terms.map(({ word, isPrefix }) => `${quoted(word)}${isPrefix ? ":*" : ""}`);
+      const match = [quoted(accountScope(accountId)), ...all].join(" & ");
+      return (await byMessage.all({ match, rows })).map(({ id }) => id);
+    },
   };
 }
 
@@ -194,6 +207,36 @@ export function createSearchCommands(sql: Sql): SearchCommands {
     forget: async (documentId) => {
       await remove.run({ documentId });
     },
+    ...createMessageIndex(sql),
   };
 }
 
+function createMessageIndex(
+  sql: Sql,
+): Pick<SearchCommands, "isMissing" | "indexMessages" | "clearMessages" | "transactions"> {
+  const insert = sql.prepare(`
+    INSERT INTO message_index (message_id, conversation_id, words)
+    SELECT id, conversation_id, CAST(words AS tsvector) FROM unnest(
+      CAST(@ids AS BIGINT[]), CAST(@conversations AS BIGINT[]), CAST(@words AS TEXT[])
+    ) AS entry (id, conversation_id, words)`);
+  const clear = sql.prepare("DELETE FROM message_index");
+  const transactions = sql.prepare<object, { own: number; oldest: number }>(`
+    SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) AS own,
+      CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS oldest`);
+  return {
+    isMissing: (id) => `NOT EXISTS (SELECT 1 FROM message_index i WHERE i.message_id = ${id})`,
+    indexMessages: async (messages) => {
+      if (messages.length === 0) return;
+      await insert.run({
+        ids: messages.map(({ id }) => id),
+        conversations: messages.map(({ conversationId }) => conversationId),
+        words: messages.map(({ accountId, text }) =>
+          [accountScope(accountId), ...plainWords(text)].map(quoted).join(" ")),
+      });
+    },
+    clearMessages: async () => {
+      await clear.run({});
+    },
+    transactions: async () => transactions.one({}),
+  };
+}

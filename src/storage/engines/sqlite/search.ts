@@ -1,4 +1,5 @@
 // The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
+import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/message-search.ts";
 import { bytesOf, type SearchCommands, type SearchIndex } from "#storage/search.ts";
 import type { Sql } from "#storage/sql.ts";
 import { indexable, termsOf } from "#storage/words.ts";
@@ -15,6 +16,14 @@ function matchOf(knowledgebaseId: number, query: string): string | null {
   return `scope : "${scopeOf(knowledgebaseId)}" AND {headings text} : (${either.join(" OR ")})`;
 }
 
+/** The same of messages, each word of which is asked for; null: no words. */
+function messageMatchOf(accountId: number, query: string): string | null {
+  const terms = plainTerms(query);
+  if (terms.length === 0) return null;
+  const all = terms.map(({ word, isPrefix }) => (isPrefix ? `"${word}"*` : `"${word}"`));
+  return [`"${accountScope(accountId)}"`, ...all].join(" AND ");
+}
+
 export function createSearchIndex(sql: Sql): SearchIndex {
   // The join on the knowledgebase is what keeps tenants apart; the scope token makes it fast.
   const byWords = sql.prepare<object, { id: number }>(`
@@ -29,6 +38,11 @@ export function createSearchIndex(sql: Sql): SearchIndex {
     WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model
       AND length(v.vector) = length(@vector) AND d.status = 'active'
     ORDER BY vec_distance_cosine(v.vector, @vector), c.id LIMIT @rows`);
+  const byMessage = sql.prepare<object, { id: number }>(`
+    SELECT DISTINCT m.conversation_id AS id FROM (
+      SELECT rowid FROM message_index WHERE message_index MATCH @match
+      ORDER BY rowid DESC LIMIT (@rows + 0)
+    ) AS hit JOIN messages m ON m.id = hit.rowid`);
   return {
     words: async (knowledgebaseId, query, rows) => {
       const match = matchOf(knowledgebaseId, query);
@@ -38,6 +52,11 @@ export function createSearchIndex(sql: Sql): SearchIndex {
     meaning: async (knowledgebaseId, { model, vector }, rows) => {
       const found = await byMeaning.all({ knowledgebaseId, model, vector: bytesOf(vector), rows });
       return found.map(({ id }) => id);
+    },
+    conversations: async (accountId, query, rows) => {
+      const match = messageMatchOf(accountId, query);
+      if (match === null) return [];
+      return (await byMessage.all({ match, rows })).map(({ id }) => id);
     },
   };
 }
@@ -61,5 +80,25 @@ export function createSearchCommands(sql: Sql): SearchCommands {
     forget: async (documentId) => {
       await remove.run({ documentId });
     },
+    ...createMessageIndex(sql),
+  };
+}
+
+function createMessageIndex(
+  sql: Sql,
+): Pick<SearchCommands, "isMissing" | "indexMessages" | "clearMessages" | "transactions"> {
+  const insert = sql.prepare("INSERT INTO message_index (rowid, words) VALUES (@id, @words)");
+  const clear = sql.prepare("INSERT INTO message_index (message_index) VALUES ('delete-all')");
+  return {
+    isMissing: () => "true",
+    indexMessages: async (messages) => {
+      for (const { id, accountId, text } of messages) {
+        await insert.run({ id, words: [accountScope(accountId), ...plainWords(text)].join(" ") });
+      }
+    },
+    clearMessages: async () => {
+      await clear.run({});
+    },
+    transactions: () => Promise.resolve(null),
   };
 }

@@ -1,0 +1,25 @@
+-- The words of messages, for the inbox's search. They are put in after the commit of a message, batch
+-- by batch, and so are those from before this table was there. Every message up to `settled` is in;
+-- of later ones a part. See storage/message-search.ts for the two others.
+CREATE TABLE message_index_state (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  settled  INTEGER NOT NULL,
+  seen     INTEGER,
+  horizon  INTEGER
+) STRICT;
+INSERT INTO message_index_state (id, settled) VALUES (1, 0);
+-- only sqlite
+-- Each entry has one token for its account, so that a search never leaves its own.
+CREATE VIRTUAL TABLE message_index USING fts5 (
+  words, content = '', contentless_delete = 1, detail = none,
+  tokenize = "unicode61 remove_diacritics 0 tokenchars ':'"
+);
+-- end
+-- only postgres
+CREATE TABLE message_index (
+  message_id       INTEGER  PRIMARY KEY,
+  conversation_id  INTEGER  NOT NULL,
+  words            tsvector NOT NULL
+);
+CREATE INDEX message_index_words ON message_index USING gin (words);
+-- end
