@@ -11,7 +11,7 @@ import type { BuiltInTool } from "./built-in-tools.ts";
 import { createCalcomKeys, type CalendarIntegration, type Place } from "./calcom-keys.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { withKeptOrigins } from "./origin-lists.ts";
-import { findErrors, invalid, modeDefaults, NUMBER_TAKEN, type References } from "./rules.ts";
+import { findErrors, firstChoices, invalid, modeDefaults, NUMBER_TAKEN, type References } from "./rules.ts";
 import {
   defaults, normalized, settingsOf, withNewerSettings, type AssistantSettings,
   type AssistantStatus, type AssistantType, type Field, type Given, type Mode, type Profile,
@@ -315,10 +315,11 @@ async function createAssistant(
   given: Given,
   schemaErrors: FieldErrors = {},
 ): Promise<Assistant> {
-  const { store, system } = options;
-  // Required, so what holds without it is no default.
-  const { initial_message: _, ...optional } = defaults();
-  const next = { ...optional, ...normalized(given) };
+  const { store, system, catalogs, references } = options;
+  const chosen = normalized(given);
+  const next = { ...defaults(), ...firstChoices(chosen, catalogs, references), ...chosen };
+  // What was sent and is wrong is judged once.
+  for (const field of Object.keys(schemaErrors)) delete next[field as Field];
   const profile = await judge(options, accountId, null, next, given, schemaErrors);
   const [uuid, now] = [system.uuid(), system.now()];
   const columns = columnsOf(profile);

@@ -98,8 +98,9 @@ function createRoute(options: AssistantRouteOptions): Route {
     path: "/user/assistant",
     summary: "Create an assistant",
     body: CreateBody,
-    description: "It is inactive until `status` says otherwise. Every setting has a default but "
-      + "those required.",
+    description: "A name and a prompt are enough. It is inactive until `status` says otherwise; "
+      + "where not sent it is inbound, a pipeline, in UTC, in the first language and voice of the "
+      + "lists, with the usual model.",
     responses: { 201: { description: "Created", schema: SavedSchema } },
     handle: async ({ caller, body }) => {
       const assistant = await assistants.create(caller.accountId, body, errorsOf(body));

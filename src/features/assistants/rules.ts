@@ -80,11 +80,29 @@ export function modeDefaults(
   };
 }
 
+/**
+ * What an assistant begins with where its creator did not choose: it answers, in the first language
+ * of the catalog, with the first voice that fits and the operator's usual model.
+ */
+export function firstChoices(
+  { mode = "pipeline", language_id: language }: Partial<Profile>,
+  catalogs: Catalogs, references: References,
+): Partial<Profile> {
+  const languageId = language ?? catalogs.languages()[0]?.id;
+  const [voice] = catalogs.voices({ mode, ...languageId && { language_id: languageId } });
+  return {
+    type: "inbound", mode, timezone: "UTC",
+    ...languageId && { language_id: languageId },
+    ...voice && { voice_id: voice.id },
+    ...mode === "pipeline"
+      ? { llm_model_id: references.defaultModel("llm") }
+      : { multimodal_model_id: references.defaultModel(mode) },
+  };
+}
+
 const requiredOnCreate: Rule = ({ assistantId, next }, fault) => {
   if (assistantId !== null) return;
-  const fields = [
-    "name", "voice_id", "language_id", "type", "mode", "timezone", "initial_message", "system_prompt",
-  ] as const;
+  const fields = ["name", "system_prompt", "voice_id"] as const;
   for (const field of fields) {
     if (next[field] === undefined) fault(field, `The ${spoken(field)} field is required.`);
   }

@@ -165,7 +165,8 @@ const SpendCap = Type.Number({
 });
 
 /** Must be sent on create; cannot be emptied later. */
-const REQUIRED = {
+/** Chosen by rules.ts where they are not sent; never taken away. */
+const CHOSEN = {
   voice_id: Id(about("The voice it speaks with: an `id` of `GET /user/assistants/voices`.", 1)),
   language_id: Id(about(
     "The language it speaks and understands: an `id` of `GET /user/assistants/languages`.", 1)),
@@ -173,6 +174,8 @@ const REQUIRED = {
     ...TimeZone("The timezone must be a valid time zone."),
     ...about("IANA time zone its dates and times are in.", "Europe/Berlin"),
   },
+};
+const REQUIRED = {
   system_prompt: NonBlank(LIMITS.promptCharsMax, about(
     "The instructions to the model: who it is, what it knows, what it may do. `{{name}}` is filled in.",
     "You answer the telephone of {{company}}. Be brief and friendly.")),
@@ -292,6 +295,8 @@ const CLEARABLE = {
 /** What the database itself must know: columns of the assistant, not part of the JSON. */
 const COLUMNS_REQUIRED = {
   name: NonBlank(NAME_CHARS_MAX, about("What it is called in lists and records.", "Front desk")),
+};
+const COLUMNS_CHOSEN = {
   type: oneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
   mode: oneOf(MODES, about(
     "How it talks: recogniser, language model and voice (pipeline), one speech model (multimodal), "
@@ -340,6 +345,7 @@ const InitialMessage = Type.String(INITIAL);
 
 /** What is stored as JSON; every member is there. */
 export const AssistantSettings = Type.Object({
+  ...CHOSEN,
   ...REQUIRED,
   initial_message: InitialMessage,
   ...DEFAULTED,
@@ -351,14 +357,18 @@ const OPTIONAL = optional(
   nullable({ ...DEFAULTED, ...COLUMNS_DEFAULTED, ...CLEARABLE, ...COLUMNS_CLEARABLE }));
 
 export const CreateBody = Type.Object(
-  { ...COLUMNS_REQUIRED, ...REQUIRED, initial_message: InitialMessage, ...OPTIONAL },
+  {
+    ...COLUMNS_REQUIRED,
+    ...REQUIRED,
+    ...optional({ ...COLUMNS_CHOSEN, ...CHOSEN, initial_message: InitialMessage }),
+    ...OPTIONAL,
+  },
   collectingErrors,
 );
 
 export const UpdateBody = Type.Object(
   {
-    ...optional(COLUMNS_REQUIRED),
-    ...optional(REQUIRED),
+    ...optional({ ...COLUMNS_REQUIRED, ...COLUMNS_CHOSEN, ...CHOSEN, ...REQUIRED }),
     ...optional(nullable({ initial_message: Type.String({ ...INITIAL, default: "" }) })),
     ...OPTIONAL,
   },
@@ -410,7 +420,7 @@ const DEFAULTS: Record<string, unknown> = {
 };
 const FIELDS: TProperties = UpdateBody.properties;
 
-/** Fresh copies of every default; what is required is not among them. */
+/** Fresh copies of every default; what is required or chosen is not among them. */
 export function defaults(): Partial<Profile> {
   return structuredClone(DEFAULTS) as Partial<Profile>;
 }

@@ -44,13 +44,7 @@ test("[AS1] creating without the required fields names every one of them", async
     message: "Validation failed",
     errors: {
       name: ["The name field is required."],
-      type: ["The type field is required."],
-      mode: ["The mode field is required."],
-      voice_id: ["The voice id field is required."],
-      language_id: ["The language id field is required."],
-      timezone: ["The timezone field is required."],
       system_prompt: ["The system prompt field is required."],
-      initial_message: ["The initial message field is required."],
     },
   });
   const blank = await server.call("POST", "/user/assistant", {
@@ -59,6 +53,30 @@ test("[AS1] creating without the required fields names every one of them", async
   assert.equal(blank.status, 422);
   assert.deepEqual(Object.keys(blank.body.errors).sort(), ["name", "system_prompt"]);
   assert.deepEqual((await server.call("GET", "/user/assistants")).body, []);
+});
+
+test("[AS203] a name and a prompt make an assistant that answers; what was not chosen fits together", async () => {
+  const { status, body } = await server.call("POST", "/user/assistant", {
+    body: { name: "Front desk", system_prompt: "Be brief." },
+  });
+  assert.equal(status, 201, JSON.stringify(body));
+  const made = await read(body.data.id);
+  assert.deepEqual(
+    [made.type, made.mode, made.timezone, made.language_id, made.initial_message, made.status],
+    ["inbound", "pipeline", "UTC", 1, "", "inactive"]);
+  const begun = await server.call("POST", "/conversations", { body: { assistant_id: made.uuid } });
+  assert.equal(begun.status, 200, JSON.stringify(begun.body));
+  const { body: languages } = await server.call("GET", "/user/assistants/languages");
+  for (const mode of ["pipeline", "multimodal", "dualplex"]) {
+    for (const { id: languageId } of languages as { id: number }[]) {
+      const one = await server.call("POST", "/user/assistant", {
+        body: { name: "One", system_prompt: "Be brief.", mode, language_id: languageId },
+      });
+      assert.equal(one.status, 201, `${mode} ${languageId}: ${JSON.stringify(one.body)}`);
+      await server.call("DELETE", `/user/assistant/${one.body.data.id}`);
+    }
+  }
+  await server.call("DELETE", `/user/assistant/${made.id}`);
 });
 
 test("[AS2] a new assistant is inactive and is answered with its ids", async () => {

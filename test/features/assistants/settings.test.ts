@@ -127,7 +127,7 @@ test("[AS12] each mode needs a model of its own type", async () => {
   assert.deepEqual(missing.body.errors, {
     llm_model_id: ["The llm model id field is required when mode is pipeline."],
   });
-  const multimodal = await create({ mode: "multimodal" });
+  const multimodal = await create({ mode: "multimodal", multimodal_model_id: null });
   assert.deepEqual(multimodal.body.errors, {
     multimodal_model_id: ["The multimodal model id field is required when mode is multimodal."],
   });
