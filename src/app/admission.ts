@@ -1,11 +1,16 @@
 // Composition root, who is let in: limits, tickets, sessions and origins, joined to what every
 // route of the API asks before it works. Used by app.ts.
+import type { Cluster } from "#cluster/cluster.ts";
+import { shareLimits } from "#cluster/limits.ts";
+import type { Wire } from "#cluster/wire.ts";
 import type { Accounts } from "#features/accounts/accounts.ts";
 import type { Tickets } from "#features/accounts/tickets.ts";
 import { createAccess, type Access } from "#features/conversations/access.ts";
 import { createFailedAuthentications } from "#core/failed-authentications.ts";
 import { LIMITS } from "#core/limits.ts";
-import { createRateLimiter, type RateLimit, type RateLimiter } from "#core/rate-limit.ts";
+import {
+  createRateLimiter, type RateLimit, type RateLimiter, type SharedRateLimiter,
+} from "#core/rate-limit.ts";
 import type { AppOptions, Features } from "./features.ts";
 import { tlsFilesOf } from "#config/config.ts";
 import { API_ROOT, type ApiOptions } from "#http/api.ts";
@@ -14,12 +19,12 @@ import type { Caller } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
 
-function createLimiters({ config, system }: AdmissionOptions) {
+function createLimiters({ config, system, log, nodes, wire }: AdmissionOptions) {
   if (!config.PARLEY_RATE_LIMITS) return null;
   const limiter = (...limits: [RateLimit, ...RateLimit[]]): RateLimiter =>
     createRateLimiter(limits, { system, keysMax: LIMITS.rateLimiterKeysMax });
   const minute = 60_000;
-  return {
+  const limiters = {
     key: limiter(
       { count: config.PARLEY_RATE_KEY_PER_MINUTE, windowMs: minute },
       { count: config.PARLEY_RATE_KEY_BURST, windowMs: 10_000 },
@@ -33,8 +38,12 @@ function createLimiters({ config, system }: AdmissionOptions) {
       { count: config.PARLEY_RATE_ADDRESS_PER_MINUTE, windowMs: minute },
       { count: config.PARLEY_RATE_ADDRESS_PER_HOUR, windowMs: 60 * minute },
     ),
-    typing: limiter({ count: LIMITS.typingPerMinuteMax, windowMs: minute }),
     send: limiter({ count: config.PARLEY_RATE_CONVERSATION_PER_MINUTE, windowMs: minute }),
+  };
+  return {
+    ...wire ? shareLimits({ cluster: nodes, wire, log }, limiters) : limiters,
+    // A frame is worth less than a question to another node.
+    typing: limiter({ count: LIMITS.typingPerMinuteMax, windowMs: minute }),
   };
 }
 
@@ -54,11 +63,14 @@ export interface Admission {
   access: Access;
   tickets: Pick<Tickets<Issued>, "issue">;
   /** Limits the replies suggested to operators; null where limits are off. */
-  generateReply: RateLimiter | null;
+  generateReply: SharedRateLimiter | null;
 }
 
 interface AdmissionOptions extends Omit<AppOptions, "models"> {
   storage: Pick<Storage, "events">;
+  nodes: Pick<Cluster, "nodeId" | "alive">;
+  /** Null: there are no other nodes. */
+  wire: Wire | null;
   features: Pick<
     Features,
     "accounts" | "sessions" | "assistants" | "conversations" | "metrics" | "newTickets"

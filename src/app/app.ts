@@ -66,7 +66,7 @@ export async function createApp(
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });
   const parts: Parts = {
-    ...options, storage, places, nodes, features, server, draining: () => isDraining,
+    ...options, storage, places, nodes, wire, features, server, draining: () => isDraining,
   };
   const mounted = mount(parts);
   const timers = startTimers(parts);

@@ -1,6 +1,7 @@
 // Composition root, the half below the wire: constructs every feature over the storage and joins
 // them. app.ts mounts them; the demo uses them without a socket.
 import type { Nodes } from "#cluster/nodes.ts";
+import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
@@ -84,9 +85,10 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
     mailer: createMailer(options),
-    newTickets: createTickets({
-      secret: system.randomBytes(32), used: createOwnUsedTickets(), system,
-    }),
+    // Where others take them they know what was used; else the end of the process ends them all.
+    newTickets: createTickets(wire
+      ? { secret, used: storage.usedTickets, system }
+      : { secret: system.randomBytes(32), used: createOwnUsedTickets(), system }),
     capabilities: createCapabilities({ speech, catalogs, modelCatalog, storage, system, log }),
   };
 }
@@ -133,7 +135,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
   });
   const inbox = createInbox({ store: storage.inbox, bus, system });
-  const streams: Streams = createStreams({ bus, system, log });
+  const streams = createStreams({ ...ground, countElsewhere: elsewhereOf(ground) });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = recordingsOf(ground);
@@ -160,6 +162,9 @@ export function createFeatures(options: AppOptions, served: Served) {
     conversations, handover, inbox, streams, calls, recordings, voice, ...campaigning, delivery,
   };
 }
+
+const elsewhereOf = ({ bus, nodes, wire, log }: ReturnType<typeof createGround>) =>
+  wire && countWatchers({ cluster: nodes, wire, log, count: (topic) => bus.listeners(topic) });
 
 const recordingsOf = (ground: ReturnType<typeof createGround>) => createRecordings({
   ...ground, folder: ground.scratch, format: ground.config.PARLEY_RECORDING_FORMAT,

@@ -1,6 +1,7 @@
 // Composition root, the half at the wire: which routes, sockets and pages there are, and what each
 // asks of the features. Called by app.ts.
 import type { Nodes } from "#cluster/nodes.ts";
+import type { Wire } from "#cluster/wire.ts";
 import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
 import { createStatements } from "#features/accounts/statements.ts";
@@ -51,6 +52,8 @@ import { iceServersOf } from "./webrtc.ts";
 
 /** What is below the wire, and the server above it. */
 export interface Parts extends AppOptions {
+  /** Null: there are no other nodes. */
+  wire: Wire | null;
   storage: Storage;
   places: FilePlaces;
   nodes: Nodes;

@@ -20,6 +20,7 @@ import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
+import { ticketCommands } from "./used-tickets.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 export function createCommands(sql: Sql, search: SearchCommands) {
@@ -41,6 +42,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
     ...sipTrunkCommands(sql),
+    ...ticketCommands(sql),
     ...toolCommands(sql),
     ...turnCommands(sql),
     ...webhookCommands(sql),

@@ -105,6 +105,7 @@ const LOCKS: Locks = {
   "sipTrunks.approve": numbers,
   "sipTrunks.create": numbers,
   "sipTrunks.update": numbers,
+  "tickets.use": account,
   "tools.create": ({ tool }) => account(tool),
   "tools.update": account,
   "tools.remove": account,

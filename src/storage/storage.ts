@@ -4,6 +4,7 @@ import type { NewNode, NodeStore } from "#cluster/nodes.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
 import type { OverviewStore } from "#features/accounts/overview.ts";
 import type { StatementStore } from "#features/accounts/statements.ts";
+import type { UsedTickets } from "#features/accounts/tickets.ts";
 import type { AssistantStore } from "#features/assistants/assistants.ts";
 import type { GroupStore } from "#features/assistants/groups.ts";
 import type { CallStore } from "#features/calls/records.ts";
@@ -32,6 +33,7 @@ export interface Storage {
   join(self: NewNode): Promise<number>;
   nodes: NodeStore;
   accounts: AccountStore;
+  usedTickets: UsedTickets;
   assistants: AssistantStore;
   folders: GroupStore;
   labels: GroupStore;

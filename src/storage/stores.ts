@@ -18,6 +18,7 @@ import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.t
 import { createTrimLog } from "./retention.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
+import { createUsedTickets } from "./used-tickets.ts";
 import { createWebhookStore } from "./webhooks.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Reader } from "./sql.ts";
@@ -40,6 +41,7 @@ export function storesOver(
     join: async (self) => (nodeId = await nodes.join(self)),
     nodes,
     accounts: createAccountStore(reader, writer),
+    usedTickets: createUsedTickets(writer),
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),
     phoneNumbers: createPhoneNumberStore(reader, writer),

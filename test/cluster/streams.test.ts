@@ -182,3 +182,18 @@ test("[WI54] without NATS watchers at other nodes have what is committed, and li
     until((frames) => frames.filter(isReply).length === 2)));
   for (const { leave } of watchers) leave();
 });
+
+test("[WI55] a stream's ticket opens one stream, at whichever node it is shown", { skip }, async () => {
+  const { key } = nodes.all[0]!;
+  const ticket = async (): Promise<string> => {
+    const { status, body } = await nodes.door.call("POST", "/user/stream-tickets", { key });
+    assert.equal(status, 201, JSON.stringify(body));
+    return body.ticket as string;
+  };
+  const shown = await ticket();
+  const streams = [...nodes.all, ...nodes.all].map((node) =>
+    follow(`${node.url}/api/user/stream?ticket=${shown}`));
+  const statuses = await Promise.all(streams.map(async ({ opened }) => (await opened).status));
+  assert.deepEqual(statuses.toSorted(), [200, 401, 401, 401, 401, 401]);
+  for (const { leave } of streams) leave();
+});

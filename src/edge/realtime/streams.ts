@@ -5,7 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
-import type { CommittedEvent } from "#events/events.ts";
+import type { CommittedEvent, Topic } from "#events/events.ts";
 import type { ByteStream, Reply, Socket } from "#http/exchange.ts";
 import { encodeSse, formatPosition, makeFrame, parsePosition, type Position } from "./frames.ts";
 import {
@@ -128,24 +128,30 @@ function startSocket(
 
 interface StreamsOptions {
   bus: EventBus;
+  /** Watchers at other nodes, once so many make a difference; null: there are none. */
+  countElsewhere: ((topic: Topic, most: number) => Promise<number>) | null;
   system: System;
   log: Logger;
 }
 
-export function createStreams({ bus, system, log }: StreamsOptions): Streams {
+export function createStreams(
+  { bus, countElsewhere, system, log }: StreamsOptions,
+): Streams {
   const open = new Map<Session, "sse" | "websocket">();
 
-  const hasRoom = ({ source, sessionsMax }: Parameters<Streams["assertRoom"]>[0]): boolean =>
-    bus.listeners(source.topic) < sessionsMax;
-  const assertRoom: Streams["assertRoom"] = (request) => {
-    if (!hasRoom(request)) {
+  const hasRoom = (
+    { source, sessionsMax }: Parameters<Streams["assertRoom"]>[0], elsewhere = 0,
+  ): boolean => bus.listeners(source.topic) + elsewhere < sessionsMax;
+  const assertRoom = (...args: Parameters<typeof hasRoom>): void => {
+    if (!hasRoom(...args)) {
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
     }
   };
   /** Nothing is read for a request that brings its first events along. */
   const begin = async (request: StreamRequest): Promise<Begun> => {
+    const { source, position, sessionsMax, backlog = [] } = request;
     assertRoom(request);
-    const { source, position, backlog = [] } = request;
+    if (countElsewhere) assertRoom(request, await countElsewhere(source.topic, sessionsMax));
     return {
       ...request,
       start: position && backlog.length > 0
@@ -172,7 +178,7 @@ export function createStreams({ bus, system, log }: StreamsOptions): Streams {
   };
 
   return {
-    assertRoom,
+    assertRoom: (request) => assertRoom(request),
     openSse: async (request) => {
       const begun = await begin(request);
       return {

@@ -11,16 +11,17 @@ export interface Tickets<Subject> {
   redeem(ticket: string): Promise<Subject | null>;
 }
 
-interface UsedTicket {
+export interface UsedTicket {
   accountId: number;
   ticket: string;
   expiresAt: Instant;
+  now: Instant;
 }
 
 /** Which tickets were redeemed. */
-interface UsedTickets {
+export interface UsedTickets {
   /** False: it was used before. Needs to be known until the ticket ends, not longer. */
-  use(ticket: UsedTicket & { now: Instant }): Promise<boolean>;
+  use(ticket: UsedTicket): Promise<boolean>;
 }
 
 /** Makes tickets of a purpose of their own: those of one open nothing of another. */

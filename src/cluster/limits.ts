@@ -1,0 +1,60 @@
+// Rate limits of all nodes together: one node holds the window of a key, by rendezvous hashing over
+// those that live, and the others ask it. Where it does not answer at once a node counts for
+// itself. What a limit protects is the server's time, never money. Used by app/admission.ts.
+import { hash } from "node:crypto";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { RateDecision, RateLimiter, SharedRateLimiter } from "#core/rate-limit.ts";
+import type { Cluster } from "./cluster.ts";
+import { createQuestions } from "./questions.ts";
+import { WireFault, type Wire } from "./wire.ts";
+
+interface ShareOptions {
+  cluster: Pick<Cluster, "nodeId" | "alive">;
+  wire: Wire;
+  log: Logger;
+}
+
+/** Asked of the node that holds a window. */
+type LimitFamily = {
+  take: { body: { limiter: string; key: string }; answer: RateDecision };
+};
+
+/** Who holds the window: the same node wherever it is asked, and most stay when one goes. */
+function holderOf(key: string, nodeIds: readonly number[]): number | null {
+  let best: { id: number; rank: string } | null = null;
+  for (const id of nodeIds) {
+    const rank = hash("sha1", `${id} ${key}`);
+    if (best === null || rank > best.rank) best = { id, rank };
+  }
+  return best?.id ?? null;
+}
+
+/** Each limiter has a name that is its own; those of other nodes are called alike. */
+export function shareLimits<Name extends string>(
+  { cluster: { nodeId, alive }, wire, log }: ShareOptions, limiters: Record<Name, RateLimiter>,
+): Record<Name, SharedRateLimiter> {
+  const questions = createQuestions<LimitFamily>({
+    of: "limit", waitMs: { take: LIMITS.askLimitMs }, wire, log,
+  });
+  const own = new Map<string, RateLimiter>(Object.entries<RateLimiter>(limiters));
+  questions.answer(String(nodeId), {
+    take: async ({ limiter, key }) => {
+      const known = own.get(limiter);
+      if (!known) throw new Error(`no limiter is called ${limiter}`);
+      return known.take(key);
+    },
+  });
+  const take = (name: string, limiter: RateLimiter, key: string) => {
+    const holder = holderOf(`${name} ${key}`, alive().map(({ id }) => id));
+    if (holder === null || holder === nodeId) return limiter.take(key);
+    return questions.ask(String(holder), "take", { limiter: name, key })
+      .catch((error: unknown): RateDecision => {
+        if (error instanceof WireFault) return limiter.take(key);
+        throw error;
+      });
+  };
+  const shared = [...own].map(([name, limiter]): [string, SharedRateLimiter] =>
+    [name, { take: (key) => take(name, limiter, key) }]);
+  return Object.fromEntries(shared) as Record<Name, SharedRateLimiter>;
+}
