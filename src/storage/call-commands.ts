@@ -6,13 +6,15 @@ import { isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
 import type {
   AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, TranscriptEntry,
 } from "#features/calls/records.ts";
-import { settled } from "#features/calls/transfers.ts";
+import {
+  legCarrierCost, legSeconds, senderOf, settled, type Transfer,
+} from "#features/calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
 import { callSweepCommands } from "./call-sweeps.ts";
-import { callTransferCommands } from "./call-transfers.ts";
+import { callTransferCommands, publishStep } from "./call-transfers.ts";
 import {
   CALL, callFromRow, IS_FINAL, IS_LIVE, type CallRow,
 } from "./calls.ts";
@@ -33,7 +35,7 @@ const BILLED_SECONDS_MIN = 30;
 export const reference = (callId: number): string => `call:${callId}`;
 
 /** The price of so many seconds of talk, rounded up to the micro-dollar. */
-const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
+export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
   Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
 
 export function callCommands(sql: Sql) {
@@ -43,7 +45,7 @@ export function callCommands(sql: Sql) {
     "calls.create": createCreate(sql, rows),
     "calls.change": createChange(sql, rows),
     "calls.setVariables": createSetVariables(sql),
-    ...callTransferCommands(sql),
+    ...callTransferCommands(sql, rows),
     "calls.addTranscript": createAddTranscript(sql, rows),
     "calls.end": end,
     "calls.finish": createFinish(sql, rows),
@@ -272,18 +274,19 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
     RETURNING entries AS number, event_sequence AS sequence`);
   const insert = sql.prepare(`
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted,
-      function_calls)
-    VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls)`);
+      function_calls, transfer)
+    VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls,
+      @transfer)`);
   return async (
     { accountId, callId, nodeId, entry, now }: AsNode<Args<"addTranscript">>,
   ): Promise<CommittedEvent[]> => {
     const drawn = await draw.get({ accountId, callId, nodeId, now });
     if (!drawn) return [];
     const { number, sequence } = drawn;
-    const { functionCalls, interrupted } = entry;
+    const { functionCalls, interrupted, transfer = null } = entry;
     const [, accountSequence] = await together(
       insert.run({
-        ...entry, callId, number, interrupted: interrupted ? 1 : 0,
+        ...entry, transfer, callId, number, interrupted: interrupted ? 1 : 0,
         functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
       }),
       rows.nextAccountSequence(accountId, 1),
@@ -301,15 +304,16 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
 
 const bodyOf = (entry: TranscriptEntry) => ({
   number: entry.number,
-  sender: entry.speaker === "assistant" ? "bot" as const : "human" as const,
+  sender: senderOf(entry),
   text: entry.text,
   start_ms: entry.startMs,
   end_ms: entry.endMs,
   interrupted: entry.interrupted,
   ...(entry.functionCalls.length > 0 ? { function_calls: entry.functionCalls } : {}),
+  ...(entry.transfer === undefined ? {} : { transfer: entry.transfer }),
 });
 
-/** What the account owes for its talk, by how it ended. */
+/** What the account owes for one leg, by how the call ended. */
 function owedOf(
   charge: Charge,
   { lastedMicros, seconds, perMinute }: {
@@ -323,6 +327,15 @@ function owedOf(
 }
 
 export type EndCall = ReturnType<typeof createEnd>;
+
+/** Each leg to a colleague that was answered is billed like a call that was placed. */
+const owedForLegs = (charge: Charge, transfers: readonly Transfer[], perMinute: Micros): Micros =>
+  transfers.reduce((sum, one) => {
+    const { leg, finishedAt } = one;
+    if (!leg || leg.answeredAt === null || finishedAt === null) return sum;
+    const lastedMicros = finishedAt - leg.answeredAt;
+    return sum + owedOf(charge, { lastedMicros, seconds: legSeconds(one), perMinute });
+  }, 0);
 
 function createEnd(sql: Sql, rows: CallRows) {
   const prices = sql.prepare<object, { ours: Micros; carriers: Micros }>(`
@@ -341,8 +354,15 @@ function createEnd(sql: Sql, rows: CallRows) {
     const endedAt = Math.max(args.endedAt ?? now, call.answeredAt);
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
     const { ours: perMinute, carriers } = await prices.get({ callId }) ?? { ours: 0, carriers: 0 };
-    const owed = owedOf(
-      args.charge ?? "full", { lastedMicros: endedAt - call.answeredAt, seconds, perMinute });
+    const { charge = "full" } = args;
+    const transfers = settled(call.transfers, { ...args, endedAt });
+    const owed = owedOf(charge, { lastedMicros: endedAt - call.answeredAt, seconds, perMinute })
+      + owedForLegs(charge, transfers, perMinute);
+    const steps: CommittedEvent[] = [];
+    for (const [at, one] of transfers.entries()) {
+      if (!one.leg || one === call.transfers[at]) continue;
+      steps.push(await publishStep(rows, call, at + 1, one, now));
+    }
     const posted = owed > 0
       ? await rows.ledger.post({
           accountId: call.accountId, reference: reference(callId), kind: "call", amountMicros: owed, now,
@@ -352,15 +372,17 @@ function createEnd(sql: Sql, rows: CallRows) {
     await settle.run({
       callId, seconds, finalStatus, endedAt,
       // Carriers bill whole minutes.
-      carrierCostMicros: Math.ceil(seconds / 60) * carriers,
+      carrierCostMicros: transfers.reduce(
+        (sum, one) => sum + legCarrierCost(one), Math.ceil(seconds / 60) * carriers),
       totalMicros: posted ? -posted.amountMicros : 0,
       turns: JSON.stringify(args.turns),
       quality: args.quality ? JSON.stringify(args.quality) : null,
-      transfers: JSON.stringify(settled(call.transfers, { ...args, endedAt })),
+      transfers: JSON.stringify(transfers),
       hasRecording: args.hasRecording ? 1 : 0,
     });
     const to = finalStatus === "failed" ? "failed" : "ended";
     const events = [
+      ...steps,
       ...(posted?.events ?? []),
       await rows.change(call, {
         to, answeredBy: null, reason, failureReason: args.failureReason ?? null, now,

@@ -57,6 +57,7 @@ interface EntryRow {
   end_ms: number;
   interrupted: number;
   function_calls: string | null;
+  transfer: number | null;
 }
 
 export const CALL = `SELECT c.*, a.uuid AS assistant_uuid, a.name AS assistant_name,
@@ -113,6 +114,7 @@ const entryFromRow = (row: EntryRow): TranscriptEntry => ({
   functionCalls: row.function_calls === null
     ? []
     : (JSON.parse(row.function_calls) as FunctionCall[]),
+  ...(row.transfer === null ? {} : { transfer: row.transfer }),
 });
 
 const isAmong = (wanted: (status: CallStatus) => boolean): string =>
@@ -209,6 +211,8 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
     change: (args) => writer.write("calls.change", args),
     setVariables: (args) => writer.write("calls.setVariables", args),
     addTransfer: (args) => writer.write("calls.addTransfer", args),
+    beginTransfer: (args) => writer.write("calls.beginTransfer", args),
+    stepTransfer: (args) => writer.write("calls.stepTransfer", args),
     failTransfer: (args) => writer.write("calls.failTransfer", args),
     addTranscript: (args) => writer.write("calls.addTranscript", args),
     end: (args) => writer.write("calls.end", args),

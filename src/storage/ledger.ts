@@ -32,6 +32,8 @@ interface Ledger {
   charge(account: AccountRow, entry: Entry, paidFor: AppendPaid): Awaitable<Posted>;
   /** `hold` with a row of its own; false when the free balance is too low. */
   reserve(args: Reservation): Awaitable<boolean>;
+  /** More under a reservation that is open; false when the free balance is too low. */
+  extend(args: Omit<Reservation, "now">): Awaitable<boolean>;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
    * open under the reference.
@@ -93,6 +95,9 @@ function prepareLedger(sql: Sql) {
     insertReservation: sql.prepare(`
       INSERT INTO reservations (reference, account_id, amount_micros, created_at)
       VALUES (@reference, @accountId, @amountMicros, @now)`),
+    extendReservation: sql.prepare(`
+      UPDATE reservations SET amount_micros = amount_micros + @amountMicros
+      WHERE reference = @reference AND account_id = @accountId`),
     takeReservation: sql.prepare<object, { amount_micros: Micros }>(`
       DELETE FROM reservations WHERE reference = @reference AND account_id = @accountId
       RETURNING amount_micros`),
@@ -156,7 +161,8 @@ function createEntryWriter(sql: Sql, { insertEntry, updateAccount }: LedgerState
 
 export function createLedger(sql: Sql): Ledger {
   const statements = prepareLedger(sql);
-  const { hold, insertReservation, takeReservation, unhold, readAccount } = statements;
+  const { hold, insertReservation, extendReservation, takeReservation } = statements;
+  const { unhold, readAccount } = statements;
   const write = createEntryWriter(sql, statements);
   const isHeld = ({ changes }: { changes: number }): boolean => changes > 0;
   return {
@@ -170,6 +176,12 @@ export function createLedger(sql: Sql): Ledger {
     reserve: ({ accountId, amountMicros, reference, now }) =>
       chain(hold.run({ accountId, amountMicros, events: 0 }), (held) => isHeld(held)
         && chain(insertReservation.run({ reference, accountId, amountMicros, now }), () => true)),
+    extend: ({ accountId, amountMicros, reference }) =>
+      chain(hold.run({ accountId, amountMicros, events: 0 }), (held) => isHeld(held)
+        && chain(extendReservation.run({ reference, accountId, amountMicros }), (extended) => {
+          if (extended.changes === 0) throw new Error(`nothing is reserved for ${reference}`);
+          return true;
+        })),
     post: ({ accountId, reference, kind, amountMicros: wanted, paidFor, now }) => {
       const found = together(
         takeReservation.get({ accountId, reference }), readAccount.get({ accountId }));

@@ -36,6 +36,8 @@ const LOCKS: Locks = {
   "calls.setVariables": account,
   "calls.addTransfer": account,
   "calls.failTransfer": account,
+  "calls.beginTransfer": account,
+  "calls.stepTransfer": account,
   "calls.addTranscript": account,
   "calls.end": account,
   "calls.finish": account,

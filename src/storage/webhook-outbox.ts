@@ -180,8 +180,9 @@ function createCallEnded(
   const find = sql.prepare<object, CallRow & { lead_id: number | null; settings: string }>(
     CALL.replace("SELECT c.*,", "SELECT c.*, a.settings,") + " WHERE c.id = @callId");
   const lines = sql.prepare<object, {
-    speaker: "assistant" | "customer"; text: string; start_ms: number;
-  }>("SELECT speaker, text, start_ms FROM call_entries WHERE call_id = @callId ORDER BY number");
+    speaker: "assistant" | "customer"; text: string; start_ms: number; transfer: number | null;
+  }>(`SELECT speaker, text, start_ms, transfer FROM call_entries WHERE call_id = @callId
+    ORDER BY number`);
   const leadOf = createLeadFacts(sql);
   return async (event, now) => {
     const row = await find.get({ callId: event.callId });
@@ -198,7 +199,8 @@ function createCallEnded(
       ...call,
       finishedAt: now,
       lines: (await lines.all({ callId: call.id }))
-        .map(({ start_ms: startMs, ...line }) => ({ ...line, startMs })),
+        .map(({ start_ms: startMs, transfer, ...line }) =>
+          ({ ...line, startMs, ...(transfer === null ? {} : { transfer }) })),
       ...await leadOf(row.lead_id),
     });
     const recordingFile = settings.include_recording_in_webhook ? call.recordingFile : null;

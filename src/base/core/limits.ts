@@ -10,6 +10,10 @@ export const LIMITS = {
   recogniserHintsMax: 100,
   /** Transfers a call's record keeps, the newest. */
   callTransfersMax: 50,
+  /** Times a call's colleagues are called. */
+  warmTransfersMax: 5,
+  /** The longest caller and colleague talk, where the money lasts. */
+  warmTalkS: 2 * 60 * 60,
   // Edge
   bodyBytesMax: 256 * 1024,
   jsonDepthMax: 32,

@@ -97,6 +97,8 @@ export type CommittedData =
       duration: number; carrier_cost: number; total_cost: number;
       evaluation: Record<string, unknown>; evaluation_error: string | null; has_recording: boolean;
     }
+  /** A step of a warm transfer. */
+  | { type: "call_transfer_changed"; call_id: number; transfer: TransferBody }
   | { type: "call_deleted"; call_id: number }
   | {
       type: "lead_status_changed"; lead_id: number;
@@ -129,9 +131,22 @@ export type CampaignReason =
   | "requested" | "balance_too_low" | "assistant_unavailable" | "no_leads" | "carrier_failures"
   | "deleted";
 
+interface TransferBody {
+  /** Its place among the call's transfers. */
+  id: number;
+  to: string;
+  stage: string;
+  /** Null: it is not over. */
+  outcome: string | null;
+  failure_reason: string | null;
+  at: string;
+}
+
 interface TranscriptBody {
   number: number;
-  sender: "bot" | "human";
+  sender: "bot" | "human" | "colleague";
+  /** The transfer on whose leg it was said. */
+  transfer?: number;
   text: string;
   start_ms: number;
   end_ms: number;

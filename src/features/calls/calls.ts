@@ -3,6 +3,7 @@
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -11,7 +12,8 @@ import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard
 import type { Recordings } from "./recordings.ts";
 import type { CallStatus } from "./status.ts";
 import type {
-  AnsweredBy, Call, CallFilter, CallRef, CallStore, CallType, EndReason, Hearing, TranscriptEntry,
+  AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallFilter, CallRef, CallStore, CallType,
+  EndReason, Hearing, TranscriptEntry,
 } from "./records.ts";
 import type { Transfer } from "./transfers.ts";
 
@@ -120,6 +122,29 @@ function createBegin(options: CallsOptions) {
 const named = ({ id, accountId }: CallRef) => ({ callId: id, accountId });
 type Named = keyof ReturnType<typeof named>;
 
+/** Warm transfers, from the money they may cost to what becomes of them. */
+function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
+  return {
+    beginTransfer: async (
+      call: CallRef,
+      asked: Pick<BeginTransfer, "type" | "to" | "carrierMicrosPerMinute" | "isRecorded">,
+    ): Promise<BeginTransferOutcome> => {
+      const secondsMax = LIMITS.warmTalkS;
+      const outcome = await store.beginTransfer({
+        ...named(call), ...asked, dialling, secondsMax, now: system.now(),
+      });
+      if (outcome.kind !== "over") bus.publishCommitted(outcome.events);
+      return outcome;
+    },
+    stepTransfer: async (
+      call: CallRef, step: Omit<Parameters<CallStore["stepTransfer"]>[0], Named | "now">,
+    ): Promise<void> => {
+      const now = system.now();
+      bus.publishCommitted(await store.stepTransfer({ ...named(call), ...step, now }));
+    },
+  };
+}
+
 /** What is kept of a call and published in no event. */
 function createNotes({ store, system }: CallsOptions) {
   return {
@@ -145,6 +170,7 @@ export function createCalls(options: CallsOptions) {
     ...createReads(store),
     begin: createBegin(options),
     ...createNotes(options),
+    ...createWarmTransfers(options),
     terms: (assistant: Assistant): Promise<CallTerms> => termsOf(options, assistant),
     secondsFor: (micros: Micros): number => secondsFor(micros, options.priceMicrosPerMinute),
     /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */

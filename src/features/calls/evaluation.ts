@@ -7,6 +7,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
 import type { TranscriptEntry } from "./records.ts";
+import { nameOf } from "./transfers.ts";
 
 interface Evaluation {
   values: Record<string, unknown>;
@@ -21,7 +22,7 @@ interface EvaluateOptions {
 }
 
 /** One utterance, or one message of a chat. */
-type Said = Pick<TranscriptEntry, "speaker" | "text">;
+type Said = Pick<TranscriptEntry, "speaker" | "text" | "transfer">;
 export type Evaluate = (
   assistant: Assistant, entries: readonly Said[], signal?: AbortSignal,
 ) => Promise<Evaluation>;
@@ -36,7 +37,7 @@ const NONE: Evaluation = { values: {}, error: null };
 export const transcriptText = (entries: readonly Said[]): string =>
   entries
     .filter(({ text }) => text !== "")
-    .map(({ speaker, text }) => `${speaker === "assistant" ? "AI" : "Customer"}: ${text}`)
+    .map((line) => `${nameOf(line)}: ${line.text}`)
     .join("\n");
 
 export function createEvaluate(options: EvaluateOptions): Evaluate {

@@ -8,7 +8,8 @@ import type { DialRules } from "#features/phone-numbers/dial-guard.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Charge } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./status.ts";
-import type { Transfer } from "./transfers.ts";
+import type { LineTransfer, Transfer } from "./transfers.ts";
+import type { TransferOutcome, WarmStage } from "./warm-stages.ts";
 
 export const CALL_TYPES = ["inbound", "outbound", "web"] as const;
 export type CallType = (typeof CALL_TYPES)[number];
@@ -93,6 +94,11 @@ export interface TranscriptEntry {
   /** The customer spoke over it: `text` holds only what was played. */
   interrupted: boolean;
   functionCalls: FunctionCall[];
+  /**
+   * The number of the warm transfer on whose leg it was said: by the assistant to the colleague, or
+   * by the colleague, who has the customer's place there. Absent: between assistant and customer.
+   */
+  transfer?: number;
 }
 
 /** How long each stage of one reply took, in milliseconds since the customer stopped speaking. */
@@ -139,6 +145,31 @@ export type CreateCallOutcome =
   | { kind: "barred"; reason: string }
   /** The number of an outbound call is on the account's do-not-call list. */
   | { kind: "blocked" };
+
+export interface BeginTransfer {
+  accountId: number;
+  callId: number;
+  type: LineTransfer;
+  to: string;
+  /** What the carrier charges for a minute of the leg. */
+  carrierMicrosPerMinute: Micros;
+  isRecorded: boolean;
+  dialling: DialRules;
+  /** The longest the two may talk. */
+  secondsMax: number;
+  now: Instant;
+}
+
+export type BeginTransferOutcome =
+  /** `secondsMax`: how long what is set aside lasts for both legs. */
+  | {
+      kind: "begun"; number: number; secondsMax: number; recordingFile: string | null;
+      events: CommittedEvent[];
+    }
+  /** Why not, as a sentence; it is on the call's record. */
+  | { kind: "refused"; reason: string; events: CommittedEvent[] }
+  /** It talks no more. */
+  | { kind: "over" };
 
 type DeleteCallOutcome =
   | { kind: "deleted"; recordingFile: string | null; events: CommittedEvent[] }
@@ -208,6 +239,19 @@ export interface CallStore {
     accountId: number; callId: number; variables: Record<string, string>;
   }): Promise<void>;
   addTransfer(args: { accountId: number; callId: number; transfer: Transfer }): Promise<void>;
+  /** The beginning of a warm transfer: what two legs may cost is set aside. */
+  beginTransfer(args: BeginTransfer): Promise<BeginTransferOutcome>;
+  /** One step of a warm transfer; no events where the table of warm-stages.ts has none. */
+  stepTransfer(args: {
+    accountId: number;
+    callId: number;
+    /** Its place among the call's transfers, counted from 1. */
+    number: number;
+    stage: WarmStage;
+    outcome: TransferOutcome | null;
+    failureReason: string | null;
+    now: Instant;
+  }): Promise<CommittedEvent[]>;
   /** The newest transfer to a line has failed; done also after the end of the call. */
   failTransfer(args: {
     accountId: number; callId: number; failureReason: string; now: Instant;

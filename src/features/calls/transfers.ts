@@ -2,8 +2,10 @@
 // records and webhooks show them. Pure. The schema is in wire.ts, because the writer's thread uses
 // this file and loads no schemas.
 import { LIMITS } from "#core/limits.ts";
+import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
-import type { EndReason } from "./records.ts";
+import type { EndReason, TranscriptEntry } from "./records.ts";
+import { mayStep, WHY_NOT_TAKEN, type TransferOutcome, type WarmStage } from "./warm-stages.ts";
 
 export const TRANSFER_TYPES = [
   "call_transfer", "warm_call_transfer", "assistant_transfer",
@@ -12,6 +14,16 @@ type TransferType = (typeof TRANSFER_TYPES)[number];
 export type LineTransfer = Exclude<TransferType, "assistant_transfer">;
 
 export const TRANSFER_STATUSES = ["in-progress", "completed", "failed"] as const;
+
+/** The leg to the colleague of a warm transfer. */
+interface WarmLeg {
+  stage: WarmStage;
+  /** Null: nobody has answered. */
+  answeredAt: Instant | null;
+  carrierMicrosPerMinute: Micros;
+  /** File name; null: it is not recorded. */
+  recordingFile: string | null;
+}
 
 export interface Transfer {
   type: TransferType;
@@ -25,6 +37,10 @@ export interface Transfer {
   createdAt: Instant;
   /** Null: still in progress. */
   finishedAt: Instant | null;
+  /** Absent: as the status says. */
+  outcome?: TransferOutcome | null;
+  /** Absent: the carrier hands the caller on, or another assistant takes over. */
+  leg?: WarmLeg;
 }
 
 export const NOBODY_TOOK_IT = "Nobody took the call.";
@@ -36,20 +52,55 @@ const failed = (transfer: Transfer, failureReason: string, now: Instant): Transf
 
 /** Whoever asks again is still here, so what was asked for before has come to nothing. */
 export const withTransfer = (transfers: Transfers, added: Transfer): Transfer[] => {
-  const before = transfers.map((one) => one.status === "in-progress"
+  const before = transfers.map((one) => one.status === "in-progress" && !one.leg
     ? failed(one, "Another transfer was asked for before this one was made.", added.createdAt)
     : one);
-  return [...before, added].slice(-LIMITS.callTransfersMax);
+  // Those with a leg of their own are billed at the end of the call; there are few of them.
+  const isFull = before.length >= LIMITS.callTransfersMax;
+  const dropped = isFull ? before.findIndex(({ leg }) => !leg) : -1;
+  return [...before.filter((_, at) => at !== dropped), added];
 };
 
 /** The newest that left the call for a line has failed, also where the carrier reports it late. */
 export function withFailure(
   transfers: Transfers, failureReason: string, now: Instant,
 ): Transfer[] {
-  const at = transfers.findLastIndex(({ type }) => type !== "assistant_transfer");
+  const at = transfers.findLastIndex(({ type, leg }) => type !== "assistant_transfer" && !leg);
   return transfers.map((one, index) =>
     index === at && one.status !== "failed" ? failed(one, failureReason, now) : one);
 }
+
+/** A step of the one with that number (its place, from 1); null: there is none from where it is. */
+export function stepped(
+  transfers: Transfers, number: number,
+  { stage, outcome, failureReason, now }: {
+    stage: WarmStage; outcome: TransferOutcome | null; failureReason: string | null; now: Instant;
+  },
+): Transfer[] | null {
+  const before = transfers[number - 1];
+  if (!before?.leg || !mayStep(before.leg.stage, stage)) return null;
+  const leg = {
+    ...before.leg, stage, answeredAt: stage === "briefing" ? now : before.leg.answeredAt,
+  };
+  const isTaken = outcome === "completed";
+  const after: Transfer = stage === "over"
+    ? {
+        ...before, leg, outcome, status: isTaken ? "completed" : "failed", finishedAt: now,
+        failureReason: isTaken ? null : failureReason,
+      }
+    : { ...before, leg };
+  return transfers.with(number - 1, after);
+}
+
+/** How long the leg of one lasted, by the second begun; 0: nobody answered. */
+export function legSeconds({ leg, finishedAt }: Transfer): number {
+  if (!leg || leg.answeredAt === null || finishedAt === null) return 0;
+  return Math.max(0, Math.ceil((finishedAt - leg.answeredAt) / 1_000_000));
+}
+
+/** What its carrier charges for that: whole minutes. */
+export const legCarrierCost = (transfer: Transfer): Micros =>
+  Math.ceil(legSeconds(transfer) / 60) * (transfer.leg?.carrierMicrosPerMinute ?? 0);
 
 /** The call is over: what was in progress has an outcome. */
 export const settled = (
@@ -60,23 +111,88 @@ export const settled = (
 ): Transfer[] =>
   transfers.map((one) => {
     if (one.status !== "in-progress") return one;
+    if (one.leg) return settledLeg(one, one.leg, { failureReason: failureReason ?? null, endedAt });
     if (reason === "transferred") return { ...one, status: "completed", finishedAt: endedAt };
     return failed(one, failureReason ?? "The call ended before the transfer was made.", endedAt);
   });
 
-/** As `TransferSchema` has it. */
-export const wireTransfers = (transfers: Transfers) =>
+function settledLeg(
+  transfer: Transfer, last: WarmLeg,
+  { failureReason, endedAt }: { failureReason: string | null; endedAt: Instant },
+): Transfer {
+  const leg = { ...last, stage: "over" } as const;
+  // A call that a crash ended is known to have lasted until its last beat, which may be earlier.
+  const finishedAt = Math.max(endedAt, leg.answeredAt ?? 0);
+  if (last.stage === "connected") {
+    return { ...transfer, leg, status: "completed", outcome: "completed", finishedAt };
+  }
+  return {
+    ...failed(transfer, failureReason ?? WHY_NOT_TAKEN.caller_left, finishedAt), leg,
+    outcome: failureReason === null ? "caller_left" : "failed",
+  };
+}
+
+/** Null: it is in progress. */
+const outcomeOf = ({ status, outcome }: Transfer): TransferOutcome | null => {
+  if (outcome) return outcome;
+  return status === "in-progress" ? null : status;
+};
+
+/** Who says a line, for programs: on the leg of a warm transfer the other side is the colleague. */
+export const senderOf = (
+  { speaker, transfer }: Pick<TranscriptEntry, "speaker" | "transfer">,
+): "bot" | "human" | "colleague" => {
+  if (speaker === "assistant") return "bot";
+  return transfer === undefined ? "human" : "colleague";
+};
+
+/** The same for people. */
+export const nameOf = ({ speaker, transfer }: Pick<TranscriptEntry, "speaker" | "transfer">): string => {
+  if (transfer === undefined) return speaker === "assistant" ? "AI" : "Customer";
+  return speaker === "assistant" ? "AI (to the colleague)" : "Colleague";
+};
+
+export type TransferLine = Pick<TranscriptEntry, "speaker" | "text" | "startMs">
+  & Partial<Pick<TranscriptEntry, "transfer">>;
+
+/** What was said on the leg to the colleague; `answeredAt`: the call's. */
+function talkOf(lines: readonly TransferLine[], number: number, answeredAt: Instant) {
+  const own = lines.filter(({ transfer, text }) => transfer === number && text !== "");
+  return {
+    transcript: own.length === 0 ? null : own.map(({ speaker, text, startMs }) => ({
+      text,
+      type: "transcript" as const,
+      sender: speaker === "assistant" ? "bot" as const : "human" as const,
+      timestamp: Math.round(answeredAt / 1000 + startMs) / 1000,
+    })),
+    formatted_transcript: own.map(({ speaker, text }) =>
+      `${speaker === "assistant" ? "AI" : "Colleague"}: ${text}`).join("\n"),
+  };
+}
+
+/** As `TransferSchema` has it; `lines`: the call's transcript. */
+export const wireTransfers = (
+  transfers: Transfers, lines: readonly TransferLine[], answeredAt: Instant | null,
+) =>
   transfers.map((transfer, index) => ({
     id: index + 1,
     type: transfer.type,
+    kind: transfer.leg ? "warm" as const : "cold" as const,
     status: transfer.status,
+    outcome: outcomeOf(transfer),
+    stage: transfer.leg?.stage ?? null,
     failure_reason: transfer.failureReason,
+    to: transfer.to,
     transfer_to: transfer.to,
     assistant_id: transfer.assistantUuid,
-    duration: 0,
-    carrier_cost: 0,
-    transcript: null,
-    formatted_transcript: "",
+    duration: legSeconds(transfer),
+    carrier_cost: dollarsFromMicros(legCarrierCost(transfer)),
+    ...talkOf(lines, index + 1, answeredAt ?? transfer.createdAt),
+    started_at: isoMicros(transfer.createdAt),
+    ended_at: isoOrNull(transfer.finishedAt),
     created_at: isoMicros(transfer.createdAt),
-    finished_at: transfer.finishedAt === null ? null : isoMicros(transfer.finishedAt),
+    finished_at: isoOrNull(transfer.finishedAt),
   }));
+
+const isoOrNull = (instant: Instant | null): string | null =>
+  instant === null ? null : isoMicros(instant);

@@ -9,7 +9,10 @@ import { transcriptText } from "./evaluation.ts";
 import { QualitySchema } from "./quality-wire.ts";
 import { wireQuality } from "./quality.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
-import { TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers } from "./transfers.ts";
+import {
+  senderOf, TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers,
+} from "./transfers.ts";
+import { TRANSFER_OUTCOMES, WARM_STAGES } from "./warm-stages.ts";
 
 const Free = (description: string, example: object) =>
   Type.Record(Type.String(), Type.Unknown(), about(description, example));
@@ -24,34 +27,57 @@ const LatencySchema = Type.Object({
   heard_ms: Stage("Until the caller heard it", 820),
 }, named("TurnLatency", "What one reply waited for since the caller stopped speaking."));
 
+const LegEntrySchema = Type.Object({
+  text: Type.String(about("What was said.", "I have a caller for you.")),
+  type: Type.Literal("transcript", about("Always transcript.")),
+  sender: Type.Union(
+    [Type.Literal("bot"), Type.Literal("human")], about("Who said it; human: the colleague.")),
+  timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_860.25)),
+}, named("LegEntry", "One thing that was said on the leg to a colleague."));
+
 const TransferSchema = Type.Object({
   id: Type.Integer(about("Its place among the call's transfers, counted from 1.", 1)),
   type: Type.Union(TRANSFER_TYPES.map((one) => Type.Literal(one)), about(
     "The function that asked for it.", "call_transfer")),
+  kind: Type.Union([Type.Literal("cold"), Type.Literal("warm")], about(
+    "`warm`: the colleague was called by this server, briefed and connected here.", "warm")),
   status: Type.Union(TRANSFER_STATUSES.map((one) => Type.Literal(one)), about(
-    "`completed`: the carrier took the caller on, or the other assistant took over; whether somebody "
-      + "picked up is known only where the carrier reports it.", "completed")),
+    "`completed`: a colleague took the caller, the carrier took the caller on, or the other assistant "
+      + "took over; whether somebody picked up is known of a cold one only where the carrier reports it.",
+    "completed")),
+  outcome: Nullable(Type.Union(TRANSFER_OUTCOMES.map((one) => Type.Literal(one))), about(
+    "What became of it; null: it is in progress.", "completed")),
+  stage: Nullable(Type.Union(WARM_STAGES.map((one) => Type.Literal(one))), about(
+    "How far a warm one is; null: it is a cold one.", "over")),
   failure_reason: Nullable(Type.String(), about(
     "Why it failed; null: it did not.", "The far end answered 603.")),
+  to: Type.String(about("The same as `transfer_to`.", "+15550111")),
   transfer_to: Type.String(about(
     "Telephone number or SIP address; the name of an assistant.", "+15550111")),
   assistant_id: Nullable(Type.String(), about(
     "The uuid of the assistant it went to; null: to a line.", null)),
   duration: Type.Integer(about(
-    "Always 0: the talk that follows is between the carrier's lines.", 0)),
-  carrier_cost: Type.Number(about("Always 0: the talk that follows is on the carrier's bill.", 0)),
+    "Seconds from the colleague's answer to the end of that leg; 0 for a cold one, whose talk is "
+      + "between the carrier's lines.", 30)),
+  carrier_cost: Type.Number(about(
+    "What the carrier charges for that leg, in USD; part of the call's.", 0.01)),
   transcript: Nullable(
-    Type.Array(Type.String()), about("Always null: nothing of the talk is heard here.", null)),
-  formatted_transcript: Type.String(about("Always empty, for the same reason.", "")),
+    Type.Array(LegEntrySchema), about("What was said on that leg; null: nothing, or a cold one.")),
+  formatted_transcript: Type.String(about("The same, line by line.", "AI: I have a caller for you.")),
+  started_at: Type.String(about("The same as `created_at`.", "2026-03-02T10:01:00.000000Z")),
+  ended_at: Nullable(Type.String(), about("The same as `finished_at`.", "2026-03-02T10:01:14.000000Z")),
   created_at: Type.String(about("When it was asked for.", "2026-03-02T10:01:00.000000Z")),
   finished_at: Nullable(Type.String(), about(
-    "When its outcome was known; null: it is in progress.", "2026-03-02T10:01:14.000000Z")),
+    "When its outcome was known, of a warm one when its leg ended; null: it is in progress.",
+    "2026-03-02T10:01:14.000000Z")),
 }, named("Transfer", "A transfer that was tried."));
 
 export const EntrySchema = Type.Object({
   text: Type.String(about("What was said.", "Hello, how can I help?")),
   type: Type.Literal("transcript", about("Always transcript.")),
-  sender: Type.Union([Type.Literal("bot"), Type.Literal("human")], about("Who said it.")),
+  sender: Type.Union(
+    [Type.Literal("bot"), Type.Literal("human"), Type.Literal("colleague")],
+    about("Who said it; colleague: who was called by a warm transfer.")),
   timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_800.25)),
   number: Type.Integer(about("Its place in the call, counted from 1.", 1)),
   start_ms: Type.Integer(about("When it began, in milliseconds since the call was answered.", 250)),
@@ -59,6 +85,9 @@ export const EntrySchema = Type.Object({
   interrupted: Type.Boolean(about("Whether the caller interrupted it.", false)),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
     "Functions the model called for it; left out where it called none."))),
+  transfer: Type.Optional(Type.Integer(about(
+    "The `id` of the warm transfer on whose leg it was said, by the assistant to the colleague or by "
+      + "the colleague; left out between assistant and caller.", 1))),
 }, named("TranscriptEntry", "One thing that was said on a call."));
 export const CallSchema = Type.Object({
   id: Type.Integer(about("The call's number.", 12)),
@@ -116,13 +145,14 @@ function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchem
   return {
     text: entry.text,
     type: "transcript",
-    sender: entry.speaker === "assistant" ? "bot" : "human",
+    sender: senderOf(entry),
     timestamp: Math.round((answeredS + entry.startMs / 1000) * 1000) / 1000,
     number: entry.number,
     start_ms: entry.startMs,
     end_ms: entry.endMs,
     interrupted: entry.interrupted,
     ...(entry.functionCalls.length > 0 ? { function_calls: entry.functionCalls } : {}),
+    ...(entry.transfer === undefined ? {} : { transfer: entry.transfer }),
   };
 }
 
@@ -155,7 +185,7 @@ export function wireCall(
     hearing: call.hearing,
     warnings: [...call.warnings],
     recording_url: recordingUrl,
-    transfers: wireTransfers(call.transfers),
+    transfers: wireTransfers(call.transfers, entries, call.answeredAt),
     latency: call.turns.map((turn) => ({
       endpoint_ms: turn.endpointMs,
       final_transcript_ms: turn.finalTranscriptMs,

@@ -1,6 +1,8 @@
 // What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
 import { wireQuality } from "#features/calls/quality.ts";
-import { wireTransfers, type Transfer } from "#features/calls/transfers.ts";
+import {
+  nameOf, senderOf, wireTransfers, type Transfer, type TransferLine,
+} from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
@@ -23,7 +25,7 @@ interface PostCallFacts {
   finishedAt: Instant;
   transfers: readonly Transfer[];
   quality: LegQuality | null;
-  lines: { speaker: "assistant" | "customer"; text: string; startMs: number }[];
+  lines: TransferLine[];
   lead: Record<string, unknown> | null;
   campaign: Record<string, unknown> | null;
 }
@@ -47,21 +49,23 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
     failure_reason: call.failureReason,
     extracted_variables: call.evaluation,
     input_variables: call.variables,
-    transcript: spoken.map(({ speaker, text, startMs }) => ({
-      text,
+    transcript: spoken.map((line) => ({
+      text: line.text,
       type: "transcript",
-      sender: speaker === "assistant" ? "bot" : "human",
-      timestamp: Math.round((answeredS + startMs / 1000) * 1000) / 1000,
+      sender: senderOf(line),
+      timestamp: Math.round((answeredS + line.startMs / 1000) * 1000) / 1000,
+      ...(line.transfer === undefined ? {} : { transfer: line.transfer }),
     })),
     formatted_transcript: formatted(
-      spoken.map(({ speaker, text }) =>
-        ({ speaker: speaker === "assistant" ? "AI" : "Customer", text }))),
+      spoken.map((line) => ({ speaker: nameOf(line), text: line.text }))),
     created_at: isoMicros(call.createdAt),
     finished_at: isoMicros(call.finishedAt),
     lead: call.lead && { ...call.lead, campaign: call.campaign },
     campaign: call.campaign,
     ...(call.quality ? { quality: wireQuality(call.quality) } : {}),
-    ...(call.transfers.length > 0 ? { transfers: wireTransfers(call.transfers) } : {}),
+    ...(call.transfers.length > 0 ? {
+      transfers: wireTransfers(call.transfers, spoken, call.answeredAt),
+    } : {}),
   };
 }
 

@@ -153,9 +153,12 @@ void suite("at the same time", { concurrency: true }, () => {
         { type: "call_transfer", description: "", phone_number: "+15550166" },
       ],
     }));
-    const talkless = { duration: 0, carrier_cost: 0, transcript: null, formatted_transcript: "" };
+    const empty = { transcript: null, formatted_transcript: "" };
+    const talkless = { ...empty, duration: 0, carrier_cost: 0, kind: "cold", stage: null };
     const tried = call.transfers as Record<string, unknown>[];
-    assert.deepEqual(tried.map(({ created_at: _asked, finished_at: _done, ...one }) => one), [
+    assert.deepEqual(tried.map((
+      { created_at: _asked, finished_at: _done, started_at: _begun, ended_at: _over, ...one },
+    ) => one), [
       {
         id: 1, type: "call_transfer", status: "failed", transfer_to: "+19005550199", assistant_id: null,
         failure_reason: "Premium-rate phone numbers cannot be called.", ...talkless,
@@ -168,7 +171,7 @@ void suite("at the same time", { concurrency: true }, () => {
         id: 3, type: "call_transfer", status: "completed", transfer_to: "+15550166",
         assistant_id: null, failure_reason: null, ...talkless,
       },
-    ]);
+    ].map((one) => ({ ...one, outcome: one.status, to: one.transfer_to })));
     for (const { created_at: asked, finished_at: done } of tried) {
       assert.match(String(asked), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
       assert.ok(String(asked) <= String(done));
