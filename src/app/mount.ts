@@ -1,5 +1,6 @@
 // Composition root, the half at the wire: which routes, sockets and pages there are, and what each
 // asks of the features. Called by app.ts.
+import { join } from "node:path";
 import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createOverview } from "#features/accounts/overview.ts";
@@ -22,6 +23,7 @@ import { recordRoutes } from "#features/conversations/record-routes.ts";
 import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
 import { widgetRoutes } from "#features/conversations/widget-routes.ts";
+import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
 import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
 import { leadRoutes } from "#features/leads/routes.ts";
 import { phoneNumberRoutes } from "#features/phone-numbers/routes.ts";
@@ -32,6 +34,7 @@ import { mountMcp } from "#gateways/mcp/routes.ts";
 import { renderOpenAiFault } from "#gateways/openai/chat-completions.ts";
 import { protocolRoutes } from "#gateways/routes.ts";
 import { createTurnStreams } from "#gateways/turn-stream.ts";
+import { programFile } from "#core/program.ts";
 import { VERSION } from "#core/version.ts";
 import { API_ROOT, identify, mountApi } from "#http/api.ts";
 import { renderFault } from "#http/errors.ts";
@@ -158,7 +161,7 @@ function serveResources({ features, system }: Parts): Served {
 
 /** Text conversations, in this API's words and in those of other systems' clients. */
 function serveConversations(
-  { features, system, log }: Parts, { api, access, generateReply }: Admission,
+  { config, features, system, log }: Parts, { api, access, generateReply }: Admission,
 ): Served {
   const { accounts, assistants, bus, catalogs, conversations, handover, inbox, streams, voice } =
     features;
@@ -177,6 +180,9 @@ function serveConversations(
     ...widgetRoutes({
       access, system, findAssistantByUuid, whyCannotTalk: voice.whyCannotTalk,
       languageOf: ({ settings }) => catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
+      texts: loadWidgetTexts([
+        programFile("data/widget-texts"), join(config.PARLEY_DATA_DIR, "widget-texts"),
+      ]),
     }),
     ...recordRoutes({ conversations }),
     ...accountConversationRoutes({

@@ -18,7 +18,8 @@ interface Source {
 const DASHBOARD: Source = { entry: "dashboard/main.tsx", format: "esm" };
 const SOURCES = {
   "widget.js": { entry: "widget/main.ts", format: "iife" },
-  // What the widget loads when somebody calls.
+  // What the widget loads when somebody opens it, and when somebody calls.
+  "widget-chat.js": { entry: "widget/chat.ts", format: "esm" },
   "widget-call.js": { entry: "widget/call.ts", format: "esm" },
   "dashboard.js": DASHBOARD,
   "dashboard.css": DASHBOARD,

@@ -35,6 +35,7 @@ export function mountBundles(server: HttpServer): void {
     }
   };
   serve("widget.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget.js", "/embed.js"]);
+  serve("widget-chat.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget-chat.js"]);
   serve("widget-call.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget-call.js"]);
   serve("dashboard.js", JAVASCRIPT, PAGE_HEADERS, ["/dashboard/dashboard.js"]);
   serve("dashboard.css", STYLES, PAGE_HEADERS, ["/dashboard/dashboard.css"]);

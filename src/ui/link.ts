@@ -25,6 +25,8 @@ const compile = (file: string): string => transform(readFileSync(file, "utf8"), 
   transforms: /\.tsx?$/.test(file) ? ["typescript", "jsx", "imports"] : ["imports"],
   jsxRuntime: "automatic", jsxImportSource: "preact", production: true,
   disableESTransforms: true,
+  // What is imported by its address while the page runs is no module of this script.
+  preserveDynamicImport: true,
 }).code;
 
 /** Each module once, what it imports before it, as stylesheets have to be. */

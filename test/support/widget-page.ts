@@ -14,6 +14,7 @@ export interface HostPage {
   /** Attributes of the script tag, `src` aside; `dir` of the page; which of the two names. */
   attributes: Record<string, string>;
   dir?: "ltr" | "rtl";
+  lang?: string;
   script?: "widget.js" | "embed.js" | null;
   /** Beside or instead of the strict policy. */
   headers?: Record<string, string>;
@@ -29,12 +30,12 @@ export interface Host {
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 
-function html({ attributes, dir = "ltr", script = "widget.js" }: HostPage, widget: string): string {
+function html({ attributes, dir = "ltr", lang = "en", script = "widget.js" }: HostPage, widget: string): string {
   const given = Object.entries(attributes).map(([name, value]) => ` ${name}="${escaped(value)}"`);
   const tag = script === null
     ? ""
     : `<script async src="${widget}/${script}"${given.join("")}></script>`;
-  return `<!doctype html><html lang="en" dir="${dir}"><head><meta charset="utf-8">
+  return `<!doctype html><html lang="${lang}" dir="${dir}"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Harbour Bikes</title>
 <link rel="icon" href="data:,"></head><body><main><h1>Harbour Bikes</h1>
 <p>We repair and rent bicycles of all kinds. <a href="#more">More</a></p></main>${tag}</body></html>`;

@@ -15,6 +15,7 @@ import {
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
 import { DeskSettings } from "./desk-settings.ts";
+import { WidgetLanguage } from "./widget-settings.ts";
 
 const NAME_CHARS_MAX = 255;
 const IDS_MAX = 100;
@@ -138,6 +139,7 @@ const WidgetSettings = Type.Object(
         + `(${LIMITS.widgetRememberDays} where it is left out); 0: each tab keeps its own`,
       examples: [7],
     })),
+    ...WidgetLanguage,
   },
   { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
 );

@@ -14,6 +14,7 @@ import { originFault } from "#http/api.ts";
 import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "./access.ts";
+import type { WidgetTexts } from "./widget-texts.ts";
 
 interface WidgetRouteOptions {
   access: Access;
@@ -22,6 +23,7 @@ interface WidgetRouteOptions {
   whyCannotTalk(assistant: Assistant, words: "typed" | null): string | null;
   /** ISO 639-1. */
   languageOf(assistant: Assistant): string;
+  texts: WidgetTexts;
   system: System;
 }
 
@@ -46,6 +48,17 @@ const SETTINGS = Type.Object({
   }),
   person: Type.Boolean(about("Whether visitors can ask for a person.")),
   language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
+  texts: Type.Record(Type.String(), Type.String(), about(
+    "The widget's words, by name.", { send: "Send" })),
+  texts_language: Type.String(about("The language they are in.", "en")),
+});
+
+const LANGUAGE_CHARS_MAX = 35;
+const Language = (description: string) =>
+  Type.Optional(Type.String({ maxLength: LANGUAGE_CHARS_MAX, ...about(description, "pt-BR") }));
+const QUERY = Type.Object({
+  language: Language("The language the page asks for before all others."),
+  page: Language("The page's own, or the browser's; taken where the settings name none."),
 });
 
 export function widgetRoutes(options: WidgetRouteOptions): Route[] {
@@ -54,26 +67,32 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
     method: "GET",
     path: "/widget/{uuid}",
     params: { uuid: Uuid("The assistant's `uuid`.") },
+    query: QUERY,
     tag: "Conversations",
     summary: "Read how an assistant's chat widget looks and begins",
     errorShape: "conversation",
     notFound: "Assistant not found",
     responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
-    handle: async ({ uuid, http }) => {
+    handle: async ({ uuid, query, http }) => {
       const assistant = await options.findAssistantByUuid(uuid);
       if (!assistant) throw new Fault(404, "Assistant not found");
       if (!access.originAllowed(assistant, http)) throw originFault();
       const { initial_message: initial, widget_settings: widget } = assistant.settings;
+      const { language: fixed, texts: own = {}, ...look } = widget;
+      const spoken = options.languageOf(assistant);
+      const words = options.texts.choose([query.language, fixed, query.page, spoken], own);
       const variables = allVariables(personaOf(assistant), {}, system.now());
       return json(200, {
         status: true,
         name: assistant.name,
-        widget_settings: { remember_days: LIMITS.widgetRememberDays, ...widget },
+        widget_settings: { remember_days: LIMITS.widgetRememberDays, ...look },
         initial_message: fillTemplate(initial, variables),
         calls: whyCannotTalk(assistant, "typed") === null,
         hears: whyCannotTalk(assistant, null) === null,
         person: assistant.settings.desk.visitor_may_ask === true,
-        language: options.languageOf(assistant),
+        language: spoken,
+        texts: words.texts,
+        texts_language: words.language,
       });
     },
   })];

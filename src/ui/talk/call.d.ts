@@ -49,6 +49,7 @@ export interface Call {
 }
 
 export const STATES: Record<string, string>;
+export const PROBLEMS: Record<string, string>;
 export const REASONS: Record<string, string>;
 export const HEARINGS: Record<Hearing, string>;
 export function hearingOf(settings: { hears?: boolean }): Hearing;

@@ -41,7 +41,22 @@ export const HEARINGS = {
   browser: "In this call your browser understands what you say. It may send it to the browser's maker.",
   typed: "Neither the server nor your browser understands speech here. You type, and hear the answers.",
 };
-const DEAF = "Your browser's speech recognition does not work here. You can type instead.";
+/** Why there is no call, or what is wrong with one; the chat widget has them in other languages. */
+export const PROBLEMS = {
+  deaf: "Your browser's speech recognition does not work here. You can type instead.",
+  forbidden: "The call could not be started on this page.",
+  refused: "The server refused the call.",
+  insecure: "Browsers give the microphone only to pages served over https or localhost.",
+  no_microphone: "No microphone was found.",
+  microphone_taken: "The microphone is used by another program or does not work.",
+  microphone_refused:
+    "The microphone may not be used. Allow it in the browser's settings and try again.",
+  page_left: "The call ended when the page was left.",
+  not_started: "The call could not be started.",
+  microphone_silenced: "This device has silenced the microphone.",
+  sound_paused: "This device has paused the sound.",
+  sound_lost: "Some of what was said could not be played.",
+};
 
 /** Who will hear a call, as far as it is known before; `settings` are the widget's. */
 export const hearingOf = (settings) =>
@@ -56,8 +71,6 @@ class CallError extends Error {
   }
 }
 
-const FORBIDDEN = "The call could not be started on this page.";
-
 async function post(url, body, signal) {
   const response = await fetch(url, {
     method: "POST",
@@ -67,25 +80,22 @@ async function post(url, body, signal) {
   });
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  throw new CallError(answer.error ?? answer.message ?? "The server refused the call.");
+  throw new CallError(answer.error ?? answer.message ?? PROBLEMS.refused);
 }
 
 async function openMicrophone(signal) {
   if (!window.isSecureContext || !navigator.mediaDevices) {
-    throw new CallError(
-      "Browsers give the microphone only to pages served over https or localhost.", "forbidden");
+    throw new CallError(PROBLEMS.insecure, "forbidden");
   }
   let microphone;
   try {
     microphone = await navigator.mediaDevices.getUserMedia(MICROPHONE);
   } catch (error) {
-    if (error.name === "NotFoundError") throw new CallError("No microphone was found.");
+    if (error.name === "NotFoundError") throw new CallError(PROBLEMS.no_microphone);
     if (error.name === "NotReadableError") {
-      throw new CallError("The microphone is used by another program or does not work.");
+      throw new CallError(PROBLEMS.microphone_taken);
     }
-    throw new CallError(
-      "The microphone may not be used. Allow it in the browser's settings and try again.",
-      "microphone");
+    throw new CallError(PROBLEMS.microphone_refused, "microphone");
   }
   const free = () => microphone.getTracks().forEach((track) => track.stop());
   signal.addEventListener("abort", free);
@@ -116,10 +126,10 @@ export function startCall(assistant, handlers, given = {}) {
     isMuted: false, microphone: null, socket: null, peer: null, offers: 0,
   };
   window.addEventListener("pagehide", () =>
-    finish("The call ended when the page was left."), { signal });
+    finish(PROBLEMS.page_left), { signal });
   connect(call).catch((error) => error instanceof CallError
     ? finish(error.message, error.cause)
-    : finish("The call could not be started."));
+    : finish(PROBLEMS.not_started));
   return {
     hangUp: () => finish(""),
     mute: (on) => {
@@ -159,7 +169,7 @@ async function connect(call) {
   const { context, signal, origin } = call;
   // Before the microphone: nobody is asked for it where a page's policy allows no call.
   await context.audioWorklet?.addModule(`${origin}/talk/worklet.js`).catch(() => {
-    throw new CallError(FORBIDDEN, "forbidden");
+    throw new CallError(PROBLEMS.forbidden, "forbidden");
   });
   signal.throwIfAborted();
   if (call.hearing !== "typed") {
@@ -184,8 +194,8 @@ async function connect(call) {
 function watchSound({ context, microphone, signal, finish, handlers }) {
   const track = microphone?.getAudioTracks()[0];
   const publish = () => {
-    if (track?.muted) return handlers.notice("This device has silenced the microphone.");
-    handlers.notice(context.state === "running" ? "" : "This device has paused the sound.");
+    if (track?.muted) return handlers.notice(PROBLEMS.microphone_silenced);
+    handlers.notice(context.state === "running" ? "" : PROBLEMS.sound_paused);
   };
   context.addEventListener("statechange", publish, { signal });
   if (!track) return;
@@ -213,7 +223,7 @@ function hearHere(call) {
       if (!call.isMuted) send(call.socket, { type: "words", text, final: isFinal });
     },
     failed: () => {
-      handlers.notice(DEAF);
+      handlers.notice(PROBLEMS.deaf);
       handlers.typed();
     },
   });
@@ -275,7 +285,7 @@ function talk(call) {
   playback.port.onmessage = ({ data: { kind, ...counts } }) => {
     if (kind === "cleared") send(socket, { type: "cleared", ...counts });
     if (kind === "heard") send(socket, { type: "mark", ...counts });
-    if (kind === "lost") handlers.notice("Some of what was said could not be played.");
+    if (kind === "lost") handlers.notice(PROBLEMS.sound_lost);
     if (kind === "drained") finish("");
   };
   socket.binaryType = "arraybuffer";

@@ -14,6 +14,9 @@ export interface Settings {
   /** False: calls are heard by the browser, or not at all. */
   hears: boolean;
   language: string;
+  /** The widget's words, and the language they are in. */
+  texts: Record<string, string>;
+  texts_language: string;
   /** Visitors can ask for a person. */
   person: boolean;
 }
@@ -43,7 +46,8 @@ export class Refusal extends Error {
 
 export interface Api {
   origin: string;
-  settings(assistant: string): Promise<Settings>;
+  /** In the language the tag names, else in that of the settings, the page or the browser. */
+  settings(of: { assistant: string; language?: string }): Promise<Settings>;
   create(assistant: string, variables: Record<string, string>): Promise<string>;
   /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
   send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
@@ -71,8 +75,12 @@ export function createApi(origin: string): Api {
   const root = `${api}/conversations`;
   return {
     origin,
-    settings: async (assistant) =>
-      (await (await ask(`${api}/widget/${encodeURIComponent(assistant)}`)).json()) as Settings,
+    settings: async ({ assistant, language }) => {
+      const page = document.documentElement.lang || navigator.language;
+      const query = new URLSearchParams({ page, ...(language ? { language } : {}) });
+      const url = `${api}/widget/${encodeURIComponent(assistant)}?${query.toString()}`;
+      return (await (await ask(url)).json()) as Settings;
+    },
     create: async (assistant, variables) => {
       const response = await ask(root, post({ assistant_id: assistant, variables }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;

@@ -2,13 +2,15 @@
 // own that calling.ts loads when somebody calls, so that nobody else waits for it.
 /// <reference lib="dom" />
 import {
-  hearingOf, HEARINGS, REASONS, startCall, STATES, type CallMessage, type Cause,
+  hearingOf, PROBLEMS, REASONS, startCall, STATES, type CallMessage, type Cause,
 } from "#ui/talk/call.js";
 import type { Settings } from "./api.ts";
 import { icon, make } from "./elements.ts";
+import type { Say } from "./texts.ts";
 
 interface CallOptions {
   shadow: ShadowRoot;
+  say: Say;
   context: AudioContext;
   origin: string;
   assistant: string;
@@ -48,18 +50,25 @@ function dress(shadow: ShadowRoot): CSSStyleSheet {
   return sheet;
 }
 
-function createBar() {
-  const words = make("span");
+/** In the visitor's language; what the server says itself stays as it is. */
+function translated(text: string, say: Say): string {
+  const key = Object.keys(PROBLEMS).find((name) => PROBLEMS[name] === text);
+  return key === undefined ? text : say(`call_${key}`);
+}
+
+function createBar(say: Say) {
+  const text = make("span");
   const trouble = make("p", { class: "trouble", role: "alert", hidden: "" });
-  const mute = make("button", { type: "button", "aria-pressed": "false", "aria-label": "Mute" });
-  const end = make("button", { type: "button", class: "end", "aria-label": "Hang up" }, icon(HANG_UP));
-  const element = make("div", { class: "in-call", role: "group", "aria-label": "Call" }, trouble,
-    make("p", { class: "state", role: "status" }, make("span", { class: "dot" }), words), mute, end);
+  const mute = make("button", { type: "button", "aria-pressed": "false", "aria-label": say("mute") });
+  const end = make("button", { type: "button", class: "end", "aria-label": say("hang_up") }, icon(HANG_UP));
+  const element = make("div", { class: "in-call", role: "group", "aria-label": say("call_bar") }, trouble,
+    make("p", { class: "state", role: "status" }, make("span", { class: "dot" }), text), mute, end);
   let state = "connecting";
   let isMuted = false;
   const draw = (): void => {
     element.dataset.state = state;
-    words.textContent = (STATES[state] ?? state) + (isMuted ? " (you are muted)" : "");
+    const words = STATES[state] === undefined ? state : say(`call_${state}`);
+    text.textContent = isMuted ? say("call_muted", { state: words }) : words;
     mute.ariaPressed = String(isMuted);
     mute.replaceChildren(icon(isMuted ? STRUCK : MICROPHONE));
   };
@@ -79,23 +88,23 @@ function createBar() {
       draw();
       return isMuted;
     },
-    trouble: (text: string): void => {
-      trouble.textContent = text;
-      trouble.hidden = text === "";
+    trouble: (problem: string): void => {
+      trouble.textContent = translated(problem, say);
+      trouble.hidden = problem === "";
     },
   };
 }
 
 /** Starts the call; what it returns is to be shown until `over`. */
 export function openCall(options: CallOptions): HTMLElement {
-  const { shadow, assistant, context, origin, conversation, settings } = options;
-  const bar = createBar();
+  const { shadow, say, assistant, context, origin, conversation, settings } = options;
+  const bar = createBar(say);
   const sheet = dress(shadow);
   let reason = "";
   const receive = (message: CallMessage): void => {
     switch (message.type) {
       case "ready":
-        if (message.hearing === "browser") bar.trouble(HEARINGS.browser);
+        if (message.hearing === "browser") bar.trouble(say("call_browser_hears"));
         return bar.show("listening");
       case "state":
         return bar.show(message.state ?? "");
@@ -105,7 +114,7 @@ export function openCall(options: CallOptions): HTMLElement {
       case "error":
         return bar.trouble(message.error ?? "");
       case "end":
-        reason = REASONS[message.reason ?? ""] ?? "";
+        reason = REASONS[message.reason ?? ""] ? say(`call_${message.reason ?? ""}`) : "";
     }
   };
   const call = startCall(assistant, {
@@ -113,12 +122,12 @@ export function openCall(options: CallOptions): HTMLElement {
     notice: bar.trouble,
     typed: () => {
       // The chat itself is there to type in.
-      reason = "Your browser's speech recognition does not work here. You can write instead.";
+      reason = say("call_write");
       call.hangUp();
     },
     closed: (problem, cause) => {
       shadow.adoptedStyleSheets = shadow.adoptedStyleSheets.filter((one) => one !== sheet);
-      options.over(problem || reason, cause);
+      options.over(translated(problem, say) || reason, cause);
     },
   }, {
     context, origin, conversation,

@@ -5,6 +5,7 @@ import type { openCall } from "./call.ts";
 import type { Options } from "./options.ts";
 import type { Session, State } from "./session.ts";
 import { heard, hungUp, renewed } from "./store.ts";
+import type { Say } from "./texts.ts";
 
 export interface CallState {
   isLive: boolean;
@@ -35,19 +36,17 @@ export const noCall = (): CallState =>
 export const windowOf = ({ origin, assistant }: Options): string =>
   `${origin}/talk/${encodeURIComponent(assistant)}`;
 
-const FORBIDDEN = "Calls do not work inside this page. This one opens in a new window.";
-const UNREACHED = "The call could not be started. Please check the connection.";
-
 interface Parts {
   state: State;
   session: Session;
   options: Options;
+  say: Say;
   shadow: ShadowRoot;
   /** Shows the call's own controls, and takes them away again. */
   place(bar: HTMLElement | null): void;
 }
 
-export function createCalling({ state, session, options, shadow, place }: Parts): () => void {
+export function createCalling({ state, session, options, say, shadow, place }: Parts): () => void {
   const publish = (call: Partial<CallState>): void => {
     state.call = { ...state.call, ...call };
     state.set(state.talk);
@@ -56,8 +55,8 @@ export function createCalling({ state, session, options, shadow, place }: Parts)
     // Browsers that stop it have the link beside the words.
     if (!state.isOffline) window.open(windowOf(options), "_blank", "noopener");
     publish(state.isOffline
-      ? { isLive: false, problem: UNREACHED }
-      : { isLive: false, problem: FORBIDDEN, offersWindow: true, isForbidden: true });
+      ? { isLive: false, problem: say("call_unreached") }
+      : { isLive: false, problem: say("call_forbidden_here"), offersWindow: true, isForbidden: true });
   };
   const conversation = async (): Promise<string> => {
     if (state.talk.hasEnded) {
@@ -69,7 +68,7 @@ export function createCalling({ state, session, options, shadow, place }: Parts)
     return state.talk.conversation;
   };
   const open = (call: typeof openCall, context: AudioContext): void => place(call({
-    shadow, context, conversation, origin: options.origin, assistant: options.assistant,
+    shadow, say, context, conversation, origin: options.origin, assistant: options.assistant,
     settings: state.talk.settings,
     heard: (by, text, isFinal) => state.set(heard(state.talk, by, text, isFinal)),
     over: (problem, cause) => {

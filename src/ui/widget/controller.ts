@@ -5,7 +5,8 @@ import type { Options } from "./options.ts";
 import { createSession, type Session, type State } from "./session.ts";
 import { createMemory } from "./memory.ts";
 import { abandoned, isAnswering, openTurn, renewed, type Talk } from "./store.ts";
-import { createView, type Actions, type View } from "./view.ts";
+import { createShell, type Actions, type View } from "./shell.ts";
+import { createSay } from "./texts.ts";
 
 /** `crypto.randomUUID` exists on pages served over https only. */
 function newKey(): string {
@@ -135,14 +136,15 @@ export function startWidget(shadow: ShadowRoot, options: Options, api: Api): voi
     if (state.talk.isOpen) void session.begin();
   });
   const session = createSession(state, options, api);
+  const say = createSay(() => state.talk.settings?.texts);
   const actions = createActions(state, session, api, () => {
     draw();
     view.focus();
   });
   const call = createCalling({
-    state, session, options, shadow, place: (bar) => view.placeCall(bar),
+    state, session, options, say, shadow, place: (bar) => view.placeCall(bar),
   });
-  const view: View = createView(shadow, options, { ...actions, call });
+  const view: View = createShell({ shadow, options, say, actions: { ...actions, call } });
 
   addEventListener("online", () => {
     if (state.talk.isUnreached) void session.deliver();
@@ -157,7 +159,7 @@ export function startWidget(shadow: ShadowRoot, options: Options, api: Api): voi
     draw();
     session.resume();
   }
-  api.settings(options.assistant).then((settings) => {
+  api.settings(options).then((settings) => {
     const opens = !wasKept && options.opensItself;
     state.set({ ...state.talk, settings, isOpen: state.talk.isOpen || opens });
     if (!wasKept) session.resume();

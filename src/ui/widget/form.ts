@@ -1,6 +1,7 @@
 // The questions before a conversation: their answers become its variables.
 import { make } from "./elements.ts";
 import type { Field, Options } from "./options.ts";
+import type { Say } from "./texts.ts";
 
 const ANSWER_CHARS_MAX = "500";
 const AUTOFILL = { email: "email", tel: "tel", text: "on", textarea: "off" } as const;
@@ -16,20 +17,29 @@ function control({ name, type, required }: Field): HTMLInputElement | HTMLTextAr
 }
 
 export function createForm(
-  { fields, formTitle, formText }: Options, submit: (variables: Record<string, string>) => void,
-): { element: HTMLFormElement } {
-  const controls = fields.map((field) => ({ field, control: control(field) }));
-  const element = make("form", { class: "ask" },
-    make("h3", { dir: "auto" }, formTitle ?? "Before we start"),
+  { fields, formTitle, formText }: Options, say: Say,
+  submit: (variables: Record<string, string>) => void,
+): { element: HTMLFormElement; label(): void } {
+  const controls = fields.map((field) => ({ field, control: control(field), words: make("span") }));
+  const title = make("h3", { dir: "auto" });
+  const start = make("button", { class: "main" });
+  const element = make("form", { class: "ask" }, title,
     ...(formText === undefined ? [] : [make("p", { dir: "auto" }, formText)]),
-    ...controls.map((entry) => make("label", {},
-      `${entry.field.label}${entry.field.required ? "" : " (optional)"}`, entry.control)),
-    make("button", { class: "main" }, "Start the chat"));
+    ...controls.map((entry) => make("label", {}, entry.words, entry.control)), start);
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     submit(Object.fromEntries(controls
       .map((entry) => [entry.field.name, entry.control.value.trim()] as const)
       .filter(([, value]) => value !== "")));
   });
-  return { element };
+  return {
+    element,
+    label: () => {
+      title.textContent = formTitle ?? say("form_title");
+      start.textContent = say("start");
+      for (const { field: { label, required }, words } of controls) {
+        words.textContent = required ? label : say("optional", { label });
+      }
+    },
+  };
 }

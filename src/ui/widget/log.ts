@@ -4,6 +4,7 @@ import type { Announcer } from "./announce.ts";
 import { make } from "./elements.ts";
 import { renderMarkdown } from "./markdown.ts";
 import type { Item, Talk } from "./store.ts";
+import type { Say } from "./texts.ts";
 
 /** Nearer than this to the end counts as the end. */
 const END_PX = 40;
@@ -17,38 +18,40 @@ const spoken = (name: string): string => name.replaceAll(/[_-]+/g, " ");
 const speakerOf = (item: Item): string => (item.role === "spoken" ? item.by : item.role);
 const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFinal;
 
-function fill(element: HTMLElement, item: Item): void {
-  if (item.role === "note") return element.replaceChildren(item.text);
+function fill(element: HTMLElement, item: Item, say: Say): void {
+  if (item.role === "note") return element.replaceChildren(say(item.key, { name: item.name ?? "" }));
   const isUser = speakerOf(item) === "user";
   const author = item.role === "assistant" ? item.author : undefined;
   const who = author === undefined
-    ? make("span", { class: "quiet" }, isUser ? "You: " : "Assistant: ")
+    ? make("span", { class: "quiet" }, `${say(isUser ? "you" : "assistant")}: `)
     : make("b", {}, author);
   if (item.role === "user" && item.isLost) {
-    return element.replaceChildren(who, item.text, remark("Not sent"));
+    return element.replaceChildren(who, item.text, remark(say("not_sent")));
   }
   if (item.role !== "assistant") return element.replaceChildren(who, item.text);
   const atWork = [...new Set(Object.values(item.tools))];
-  const remarks = atWork.map((name) => remark(`Using ${spoken(name)}…`, true));
+  const remarks = atWork.map((name) => remark(say("using", { name: spoken(name) }), true));
   if (item.turn !== null && item.text === "" && atWork.length === 0) {
-    remarks.push(remark("Writing…", true));
+    remarks.push(remark(say("writing"), true));
   }
-  if (item.wasStopped) remarks.push(remark("Stopped"));
-  element.replaceChildren(who, ...renderMarkdown(item.text), ...remarks);
+  if (item.wasStopped) remarks.push(remark(say("stopped")));
+  element.replaceChildren(who, ...renderMarkdown(item.text, item.turn === null, say), ...remarks);
 }
 
 interface Log {
   element: HTMLElement;
   draw(talk: Talk): void;
+  /** In words of another language. */
+  label(): void;
 }
 
 /** The reply that has not begun to arrive. */
 const WAITING: Item = { role: "assistant", text: "", turn: 0, wasStopped: false, tools: {} };
 
-export function createLog(announcer: Announcer): Log {
+export function createLog(announcer: Announcer, say: Say): Log {
   const element = make("div", {
     // Read as a log, but announced by the region of its own, which gets sentences.
-    class: "log", role: "log", "aria-live": "off", "aria-label": "Messages", tabindex: "0",
+    class: "log", role: "log", "aria-live": "off", tabindex: "0",
   });
   const rows: { item: Item; element: HTMLElement }[] = [];
   /** Text of the last reply that was announced in part; null: none is under way. */
@@ -66,6 +69,10 @@ export function createLog(announcer: Announcer): Log {
   };
   return {
     element,
+    label: () => {
+      element.ariaLabel = say("log");
+      for (const row of rows) fill(row.element, row.item, say);
+    },
     draw: (talk) => {
       const last = talk.items.at(-1);
       const waits = talk.pending !== null && talk.problem === "" && last?.role === "user";
@@ -83,7 +90,7 @@ export function createLog(announcer: Announcer): Log {
         } else if (row.item === item) continue;
         row.item = item;
         row.element.className = `item ${speakerOf(item)}${isPartial(item) ? " partial" : ""}`;
-        fill(row.element, item);
+        fill(row.element, item, say);
       }
       if (isAtEnd || last?.role === "user") element.scrollTop = element.scrollHeight;
     },

@@ -1,130 +1,153 @@
-// Markdown of replies as DOM nodes: paragraphs, lists, code, bold, italic and links, and nothing
-// else. Text only ever becomes a text node, so markup in it is shown, never run.
+// Markdown of replies as DOM nodes. The library reads it (marked); each piece becomes one of a few
+// elements, text only ever a text node, so that markup in it is shown and never run. What was made
+// is sanitised once more before it is shown. A reply that is still being written is read as if its
+// last mark were closed (remend), so that half a link never flashes.
+import DOMPurify from "dompurify";
+import { Lexer, type MarkedToken, type Token, type Tokens } from "marked";
+import remend from "remend";
+import { make } from "./elements.ts";
+import type { Say } from "./texts.ts";
 
-const PROTOCOLS = new Set(["http:", "https:", "mailto:"]);
-/** Bold in a link in a list is as deep as sensible text goes. */
-const DEPTH_MAX = 4;
+const PROTOCOLS = new Set(["http:", "https:", "mailto:", "tel:"]);
+/** Longer texts are shown as they are: marks nested by the thousand take long to read. */
+const TEXT_CHARS_MAX = 30_000;
+/** The same of one paragraph. */
+const INLINE_CHARS_MAX = 2000;
+/** A list in a quote in a list is as deep as sensible text goes. */
+const DEPTH_MAX = 12;
 
-// No alternative repeats what contains a repetition: no text takes long.
-const INLINE = new RegExp([
-  "`(?<code>[^`\\n]+)`",
-  "\\*\\*(?=\\S)(?<bold>[^\\n]+?)\\*\\*",
-  "(?<![\\p{L}\\p{N}_])__(?=\\S)(?<strong>[^\\n]+?)__(?![\\p{L}\\p{N}_])",
-  "\\*(?=[^\\s*])(?<italic>[^*\\n]+)\\*",
-  "(?<![\\p{L}\\p{N}_])_(?=[^\\s_])(?<slanted>[^_\\n]+)_(?![\\p{L}\\p{N}_])",
-  "!?\\[(?<label>[^[\\]\\n]+)\\]\\((?<target>[^()\\s]+)\\)",
-  "(?<address>https?:\\/\\/[^\\s<>\"'`*]+)",
-  "\\\\(?<escaped>[\\\\`*_[\\]()#+.!-])",
-].join("|"), "gu");
+const FENCE = {
+  IN_PLACE: true,
+  ALLOWED_TAGS: [
+    "div", "p", "br", "a", "strong", "em", "s", "code", "pre", "ul", "ol", "li", "blockquote", "hr",
+    "table", "thead", "tbody", "tr", "th", "td",
+  ],
+  ALLOWED_ATTR: ["href", "rel", "target", "start", "dir", "role", "tabindex", "aria-label", "scope"],
+  // Their values are judged as addresses otherwise.
+  ADD_URI_SAFE_ATTR: ["rel", "target", "start", "tabindex", "dir", "scope"],
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto|tel):/i,
+  // Nothing is parsed here, so pages that allow no policy of their own need to allow none.
+  TRUSTED_TYPES_POLICY: {
+    createHTML: (html: string) => html, createScriptURL: (url: string) => url,
+  } as unknown as TrustedTypePolicyLike,
+};
+type TrustedTypePolicyLike = NonNullable<
+  NonNullable<Parameters<typeof DOMPurify.sanitize>[1]>["TRUSTED_TYPES_POLICY"]>;
 
-function element(name: string, ...children: (Node | string)[]): HTMLElement {
-  const made = document.createElement(name);
-  made.append(...children);
-  return made;
-}
+type Nodes = (Node | string)[];
 
-function safeAddress(text: string): string | null {
-  if (!URL.canParse(text)) return null;
+/** What the library wrote as markup in a text that is no HTML. */
+const ENTITIES: Record<string, string> =
+  { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" };
+const unescaped = (text: string): string =>
+  text.replaceAll(/&(amp|lt|gt|quot|#39|nbsp);/g, (whole, name: string) => ENTITIES[name] ?? whole);
+
+function link(address: string, children: Nodes): Nodes {
+  const text = unescaped(address);
+  if (!URL.canParse(text)) return children;
   const { protocol, href } = new URL(text);
-  return PROTOCOLS.has(protocol) ? href : null;
+  if (!PROTOCOLS.has(protocol)) return children;
+  return [make("a", { href, target: "_blank", rel: "noopener noreferrer" }, ...children)];
 }
 
-function link(address: string, children: (Node | string)[]): (Node | string)[] {
-  const href = safeAddress(address);
-  if (href === null) return children;
-  const anchor = element("a", ...children) as HTMLAnchorElement;
-  anchor.href = href;
-  anchor.target = "_blank";
-  anchor.rel = "noopener noreferrer";
-  return [anchor];
+function inline(tokens: Token[] | undefined, depth: number): Nodes {
+  if (depth > DEPTH_MAX) return (tokens ?? []).map(({ raw }) => raw);
+  const within = (token: { tokens?: Token[] }): Nodes => inline(token.tokens, depth + 1);
+  return (tokens ?? []).flatMap((given): Nodes => {
+    const token = given as MarkedToken;
+    switch (token.type) {
+      case "text": return token.tokens ? within(token) : [unescaped(token.text)];
+      case "escape": return [unescaped(token.text)];
+      case "strong": return [make("strong", {}, ...within(token))];
+      case "em": return [make("em", {}, ...within(token))];
+      case "del": return [make("s", {}, ...within(token))];
+      case "codespan": return [make("code", {}, token.text)];
+      case "br": return [make("br")];
+      case "link": return link(token.href, within(token));
+      // A picture could tell somebody else who reads it: it is a link to press.
+      case "image": return link(token.href, [token.text || token.href]);
+      default: return [token.raw];
+    }
+  });
 }
 
-function inline(text: string, depth = 0): (Node | string)[] {
-  if (depth >= DEPTH_MAX) return [text];
-  const nodes: (Node | string)[] = [];
-  let from = 0;
-  for (const match of text.matchAll(INLINE)) {
-    nodes.push(text.slice(from, match.index));
-    from = match.index + match[0].length;
-    const { code, bold, strong, italic, slanted, label, target, address, escaped } =
-      match.groups ?? {};
-    const heavy = bold ?? strong;
-    const light = italic ?? slanted;
-    if (code !== undefined) nodes.push(element("code", code));
-    else if (heavy !== undefined) nodes.push(element("strong", ...inline(heavy, depth + 1)));
-    else if (light !== undefined) nodes.push(element("em", ...inline(light, depth + 1)));
-    else if (label !== undefined) {
-      // A link in a link is no link.
-      nodes.push(...link(target ?? "", inline(label, DEPTH_MAX)));
-    } else if (address !== undefined) {
-      const bare = address.replace(/[.,;:!?)\]]+$/, "");
-      nodes.push(...link(bare, [bare]), address.slice(bare.length));
-    } else nodes.push(escaped ?? "");
+const box = (say: Say, name: "code" | "table"): Record<string, string> =>
+  // It scrolls sideways, also by keyboard.
+  ({ tabindex: "0", role: "group", "aria-label": say(name) });
+
+function table({ header, rows }: Tokens.Table, say: Say): HTMLElement {
+  const cell = (name: "th" | "td", { tokens }: Tokens.TableCell): HTMLElement =>
+    make(name, { dir: "auto", ...(name === "th" ? { scope: "col" } : {}) }, ...inline(tokens, 0));
+  return make("div", box(say, "table"), make("table", {},
+    make("thead", {}, make("tr", {}, ...header.map((one) => cell("th", one)))),
+    make("tbody", {}, ...rows.map((row) =>
+      make("tr", {}, ...row.map((one) => cell("td", one)))))));
+}
+
+/** As it was written. */
+const plain = (text: string): HTMLElement => make("p", {}, ...text.split("\n")
+  .flatMap((line, at): Nodes => (at === 0 ? [line] : [make("br"), line])));
+
+function blocks(tokens: Token[], say: Say, depth = 0): HTMLElement[] {
+  if (depth > DEPTH_MAX) return tokens.map(({ raw }) => plain(raw));
+  return tokens.flatMap((given): HTMLElement[] => {
+    const token = given as MarkedToken;
+    switch (token.type) {
+      case "space": case "def": return [];
+      case "hr": return [make("hr")];
+      case "code":
+        return [make("pre", box(say, "code"), make("code", {}, token.text))];
+      case "heading": return [make("p", {}, make("strong", {}, ...inline(token.tokens, 0)))];
+      case "blockquote":
+        return [make("blockquote", {}, ...blocks(token.tokens, say, depth + 1))];
+      case "list": return [list(token, say, depth)];
+      case "table": return [table(token, say)];
+      case "paragraph": case "text": return [make("p", {}, ...inline(token.tokens, 0))];
+      default: return [plain(token.raw.trim())];
+    }
+  });
+}
+
+function list({ ordered, start, items }: Tokens.List, say: Say, depth: number): HTMLElement {
+  return make(ordered ? "ol" : "ul", ordered ? { start: String(start) } : {}, ...items.map((item) => {
+    const box = item.task ? [item.checked ? "☑ " : "☐ "] : [];
+    return make("li", {}, ...box, ...item.tokens.flatMap((token): Nodes =>
+      // The words of an item stand beside its mark, not in a paragraph of their own.
+      token.type === "text" ? inline((token as Tokens.Text).tokens, 0)
+        : token.type === "checkbox" ? []
+        : blocks([token], say, depth + 1)));
+  }));
+}
+
+/** As the library does, but for paragraphs in which it would take long to find the marks. */
+function read(text: string): Token[] {
+  const lexer = new Lexer({ gfm: true, breaks: true });
+  lexer.blockTokens(text.replaceAll(/\r\n|\r/g, "\n"), lexer.tokens);
+  for (const { src, tokens } of lexer.inlineQueue) {
+    if (src.length <= INLINE_CHARS_MAX) lexer.inlineTokens(src, tokens);
+    else tokens.push({ type: "text", raw: src, text: src } as Token);
   }
-  nodes.push(text.slice(from));
-  return nodes.filter((node) => node !== "");
+  return lexer.tokens;
 }
 
-const FENCE = /^\s{0,3}```/;
-const BULLET = /^\s{0,6}[-*+]\s+(.*)$/;
-const NUMBERED = /^\s{0,6}(\d{1,9})[.)]\s+(.*)$/;
-const HEADING = /^#{1,6}\s+(.*)$/;
-
-function lines(texts: string[]): (Node | string)[] {
-  return texts.flatMap((text, at) => (at === 0 ? inline(text) : [element("br"), ...inline(text)]));
-}
-
-/** It scrolls sideways, also by keyboard. */
-function code(text: string): HTMLElement {
-  const made = element("pre", element("code", text));
-  made.tabIndex = 0;
-  made.setAttribute("role", "group");
-  made.ariaLabel = "Code";
+export function renderMarkdown(text: string, isWhole: boolean, say: Say): HTMLElement[] {
+  const element = make("div");
+  if (text.length > TEXT_CHARS_MAX) element.append(plain(text));
+  else {
+    const whole = isWhole ? text
+      : remend(text, { linkMode: "text-only", katex: false, htmlTags: false });
+    try {
+      element.append(...blocks(read(whole), say));
+    } catch (error) {
+      // Quotes in quotes by the thousand are deeper than a program can go.
+      if (!(error instanceof RangeError)) throw error;
+      element.replaceChildren(plain(text));
+    }
+  }
+  DOMPurify.sanitize(element, FENCE);
+  const made = [...element.children] as HTMLElement[];
+  for (const one of made) one.dir = "auto";
   return made;
-}
-
-/** Takes the lines of one block off the front. */
-function block(rest: string[]): HTMLElement {
-  const first = rest.shift() ?? "";
-  if (FENCE.test(first)) {
-    const end = rest.findIndex((line) => FENCE.test(line));
-    // A reply still being written has not closed its fence yet.
-    const body = rest.splice(0, end < 0 ? rest.length : end + 1);
-    return code((end < 0 ? body : body.slice(0, -1)).join("\n"));
-  }
-  const heading = HEADING.exec(first)?.[1];
-  if (heading !== undefined) return element("p", element("strong", ...inline(heading)));
-  for (const [name, pattern] of [["ul", BULLET], ["ol", NUMBERED]] as const) {
-    const match = pattern.exec(first);
-    if (!match) continue;
-    const list = element(name, element("li", ...inline(match.at(-1) ?? "")));
-    if (list instanceof HTMLOListElement) list.start = Number(match[1]);
-    for (let next = pattern.exec(rest[0] ?? ""); next; next = pattern.exec(rest[0] ?? "")) {
-      rest.shift();
-      list.append(element("li", ...inline(next.at(-1) ?? "")));
-    }
-    return list;
-  }
-  const paragraph = [first];
-  const ends = [/^\s*$/, FENCE, HEADING, BULLET, NUMBERED];
-  while (rest[0] !== undefined && !ends.some((pattern) => pattern.test(rest[0] ?? ""))) {
-    paragraph.push(rest.shift() ?? "");
-  }
-  return element("p", ...lines(paragraph));
-}
-
-export function renderMarkdown(text: string): HTMLElement[] {
-  const rest = text.split(/\r?\n/);
-  const blocks: HTMLElement[] = [];
-  while (rest.length > 0) {
-    if ((rest[0] ?? "").trim() === "") rest.shift();
-    else {
-      const made = block(rest);
-      made.dir = "auto";
-      blocks.push(made);
-    }
-  }
-  return blocks;
 }
 
 /** What is read aloud: the words without their marks. */

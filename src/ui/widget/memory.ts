@@ -36,6 +36,13 @@ function tried<T>(work: () => T): T | null {
   }
 }
 
+/** Kept by the widget of before, which knew its own words and wrote notes as they were shown. */
+const readable = (talk: Talk): Talk => ({
+  ...talk,
+  settings: talk.settings?.texts ? talk.settings : null,
+  items: talk.items.filter((item) => item.role !== "note" || item.key),
+});
+
 const daysOf = ({ settings }: Talk): number => settings?.widget_settings.remember_days ?? DAYS;
 
 export function createMemory(name: string): Memory {
@@ -71,7 +78,7 @@ export function createMemory(name: string): Memory {
       const own = tried(() => JSON.parse(sessionStorage.getItem(name) ?? "null") as Talk | null);
       const talk = { ...EMPTY, ...own };
       // What is on its way to a conversation goes on there.
-      return (talk.pending && talk.conversation ? null : adopted(talk)) ?? talk;
+      return readable((talk.pending && talk.conversation ? null : adopted(talk)) ?? talk);
     },
     save: (talk, isShared) => {
       tried(() => sessionStorage.setItem(name, JSON.stringify(talk)));

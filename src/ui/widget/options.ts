@@ -14,6 +14,7 @@ export interface Options {
   position?: string;
   color?: string;
   theme?: string;
+  language?: string;
   title?: string;
   subtitle?: string;
   launcherText?: string;
@@ -64,6 +65,7 @@ export function readOptions(script: HTMLScriptElement): Options | null {
     position: given.position,
     color: given.color,
     theme: given.theme,
+    language: given.language,
     title: given.headerTitle,
     subtitle: given.headerSubtitle,
     launcherText: given.buttonMainText,

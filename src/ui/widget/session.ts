@@ -3,13 +3,11 @@
 import { Refusal, type Api } from "./api.ts";
 import type { CallState } from "./calling.ts";
 import type { Options } from "./options.ts";
-import { apply, FAILED, fromHistory, isStored, renewed, type Talk } from "./store.ts";
+import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
 
-const UNREACHED = "Your message could not be sent. Please check the connection.";
 /** Who types says so again while it goes on. */
 const TYPING_MS = 6000;
-const TOO_MANY = "The chat is busy just now. Please try again a little later.";
 
 /** The one place where the talk is kept; `set` stores and draws it. */
 export interface State {
@@ -37,7 +35,7 @@ export interface Session {
 
 function refuse(state: State, error: unknown): void {
   const isUnreached = !(error instanceof Refusal);
-  const problem = isUnreached ? UNREACHED : error.status === 429 ? TOO_MANY : FAILED;
+  const problem = isUnreached ? "unreached" : error.status === 429 ? "busy" : "failed";
   state.set({ ...state.talk, problem, isUnreached });
 }
 

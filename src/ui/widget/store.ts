@@ -3,6 +3,7 @@
 // (memory.ts keeps it).
 import type { Desk, Message, Settings } from "./api.ts";
 import type { Frame } from "./stream.ts";
+import type { TextKey } from "./texts.ts";
 
 export type Item =
   | {
@@ -25,7 +26,8 @@ export type Item =
     }
   /** Said in a call: no part of the conversation's own messages. */
   | { role: "spoken"; by: Speaker; text: string; isFinal: boolean }
-  | { role: "note"; text: string };
+  /** `name`: who comes or goes. */
+  | { role: "note"; key: TextKey; name?: string };
 
 type Speaker = "user" | "assistant";
 
@@ -38,7 +40,7 @@ export interface Talk extends Desk {
   /** Sent and not yet answered; every attempt has the same key, so it is charged once. */
   pending: { key: string; text: string } | null;
   /** Why `pending` is not being answered; empty while it is. */
-  problem: string;
+  problem: TextKey | "";
   /** The problem may go away with the network. */
   isUnreached: boolean;
   hasEnded: boolean;
@@ -125,19 +127,17 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
 /** Who comes and goes is said where it happened. */
 function passOn(talk: Talk, { desk = "assistant", holder }: Frame): Talk {
   const person = holder?.name ?? null;
-  const text = person ? `${person} joined the chat.`
-    : talk.person ? `${talk.person} left. The assistant answers.` : "";
-  const items: Item[] = text === "" ? talk.items : [...talk.items, { role: "note", text }];
+  const name = person ?? talk.person;
+  const items: Item[] = name === null ? talk.items
+    : [...talk.items, { role: "note", key: person ? "joined" : "left", name }];
   return { ...talk, items, desk, person };
 }
-
-/** Why it failed concerns the account, not the person who asked. */
-export const FAILED = "Sorry, that could not be answered just now.";
 
 function fail(talk: Talk, { reason }: Frame): Talk {
   const items = talk.items.filter((item) => !isOpenReply(item));
   if (reason === "stopped") return { ...talk, items, pending: null, problem: "" };
-  const problem = talk.pending === null ? "" : FAILED;
+  // Why it failed concerns the account, not the person who asked.
+  const problem = talk.pending === null ? "" : "failed";
   return { ...talk, items, problem, isUnreached: false };
 }
 
@@ -212,5 +212,5 @@ export function hungUp(talk: Talk): Talk {
   if (talk.items.at(-1)?.role !== "spoken") return talk;
   const items = talk.items.map((item): Item =>
     item.role === "spoken" ? { ...item, isFinal: true } : item);
-  return { ...talk, items: [...items, { role: "note", text: "The call has ended." }] };
+  return { ...talk, items: [...items, { role: "note", key: "call_ended" }] };
 }

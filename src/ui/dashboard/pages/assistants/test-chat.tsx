@@ -2,7 +2,7 @@
 // did, and the variables it is given.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { firstChars, unitsOf } from "#ui/characters.ts";
-import { renderMarkdown } from "#ui/widget/markdown.ts";
+import type { renderMarkdown } from "#ui/widget/chat.ts";
 import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
@@ -83,6 +83,12 @@ function Log({ chat, start }: { chat: Chat; start(): Promise<void> }) {
   );
 }
 
+async function rendered(text: string): Promise<HTMLElement[]> {
+  const address = new URL("/widget-chat.js", location.href).href;
+  const chat = await import(address) as { renderMarkdown: typeof renderMarkdown };
+  return chat.renderMarkdown(text, true, (name) => (name === "code" ? "Code" : "Table"));
+}
+
 const Dots = () => <span class="assistants-dots" role="img" aria-label="Writing"><i /><i /><i /></span>;
 
 function Said({ line }: { line: Line }) {
@@ -99,10 +105,18 @@ function Said({ line }: { line: Line }) {
   );
 }
 
-/** Only ever text nodes and a few harmless elements. */
+/** As the widget shows it, by the widget's own code, which is loaded when there is something. */
 function Markdown({ text }: { text: string }) {
   const place = useRef<HTMLDivElement>(null);
-  useEffect(() => place.current?.replaceChildren(...renderMarkdown(text)), [text]);
+  useEffect(() => {
+    let isWanted = true;
+    rendered(text).then((blocks) => {
+      if (isWanted) place.current?.replaceChildren(...blocks);
+    }, () => place.current?.replaceChildren(text));
+    return () => {
+      isWanted = false;
+    };
+  }, [text]);
   return <div class="assistants-markdown" ref={place} />;
 }
 

@@ -15,6 +15,11 @@ const POSITIONS = [
 /** The server's, where the assistant does not say. */
 const REMEMBER_DAYS = 7;
 const THEMES = ["modern", "light", "dark"];
+const LANGUAGES: [code: string, name: string][] = [
+  ["", "As the page"], ["ar", "Arabic"], ["zh", "Chinese"], ["nl", "Dutch"], ["en", "English"],
+  ["fr", "French"], ["de", "German"], ["he", "Hebrew"], ["it", "Italian"], ["ja", "Japanese"],
+  ["pl", "Polish"], ["pt", "Portuguese"], ["ru", "Russian"], ["es", "Spanish"], ["tr", "Turkish"],
+];
 
 function Summary() {
   const { widget_settings, allowed_origins } = useDraft().values;
@@ -54,6 +59,13 @@ function Body() {
           options={POSITIONS.map((value) => ({ value, label: words(value) }))}
           onInput={(value) => change({ position: value as NonNullable<Widget["position"]> })}
         />
+        <LanguageField
+          value={widget.language ?? ""} error={errors["widget_settings.language"]}
+          onInput={(language) => {
+            const { language: _, ...others } = widget;
+            set("widget_settings", language === "" ? others : { ...others, language });
+          }}
+        />
       </div>
       <NumberField
         label="Days a visitor’s browser remembers the conversation" min={0} max={365} step={1}
@@ -77,6 +89,19 @@ function Body() {
       <ScriptTag uuid={record.uuid} />
       <p><a href={`#/assistants/${record.id}/embed`}>More of the tag, and try it</a></p>
     </>
+  );
+}
+
+function LanguageField({ value, error, onInput }: {
+  value: string; error: string | undefined; onInput(value: string): void;
+}) {
+  // A language that was added to the server by a file.
+  const known = LANGUAGES.some(([code]) => code === value) ? [] : [[value, value] as const];
+  return (
+    <SelectField
+      label="Language" value={value} error={error} onInput={onInput}
+      options={[...LANGUAGES, ...known].map(([code, label]) => ({ value: code, label }))}
+    />
   );
 }
 

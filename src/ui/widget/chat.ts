@@ -1,74 +1,47 @@
-// What is seen and pressed: the launcher, the panel with its log, notices and the message box.
-// Draws what it receives and passes on what people do; knows neither server nor storage.
+// The panel of the chat: the log, notices and the message box, and what is said and asked in it. A
+// bundle of its own that shell.ts loads when somebody opens the chat, so that nobody else waits for
+// it. Draws what it receives and passes on what people do; knows neither server nor storage.
+/// <reference lib="dom" />
 import { firstChars, unitsOf } from "#ui/characters.ts";
 import { createAnnouncer } from "./announce.ts";
-import { canBeHeard, windowOf, type CallState } from "./calling.ts";
-import { palette } from "./colour.ts";
+import { canBeHeard, windowOf } from "./calling.ts";
 import { icon, ICONS, make } from "./elements.ts";
 import { createForm } from "./form.ts";
 import { createLog } from "./log.ts";
-import { readPosition, type Options } from "./options.ts";
-import { isAnswering, type Talk } from "./store.ts";
+import { PANEL_STYLES } from "./panel-styles.ts";
+import type { Options } from "./options.ts";
+import type { Actions, ShellParts, Shown, View } from "./shell.ts";
+import { isAnswering } from "./store.ts";
+import type { Say } from "./texts.ts";
 
-export interface Actions {
-  open(): void;
-  close(): void;
-  send(text: string): void;
-  stop(): void;
-  retry(): void;
-  askForPerson(): void;
-  renew(): void;
-  draft(text: string): void;
-  answerForm(variables: Record<string, string>): void;
-  call(): void;
-}
+export { renderMarkdown } from "./markdown.ts";
 
-/** What there is to draw. */
-interface Shown {
-  talk: Talk;
-  isOffline: boolean;
-  unread: number;
-  typingUntil: number;
-  call: CallState;
-}
-
-export interface View {
-  draw(shown: Shown): void;
-  /** Puts a call's controls in place of the message box; null: takes them away. */
-  placeCall(bar: HTMLElement | null): void;
-  /** Puts the focus where one types, or back to where one came from. */
-  focus(): void;
-}
+export type Panel = View;
 
 const MESSAGE_CHARS_MAX = 2000;
+
+const button = (attributes: Record<string, string> = {}, ...children: (Node | string)[]) =>
+  make("button", { type: "button", ...attributes }, ...children);
 
 function createParts(options: Options) {
   const title = make("h2", { id: "title", dir: "auto" });
   const subtitle = make("p", { dir: "auto" }, options.subtitle ?? "");
-  const callWords = (words: string): HTMLElement => options.callText === undefined
-    ? make("span", { class: "quiet" }, words)
-    : make("span", {}, options.callText);
+  const callWords = (): HTMLElement => options.callText === undefined
+    ? make("span", { class: "quiet" }) : make("span", {}, options.callText);
   const elsewhere = { target: "_blank", rel: "noopener", href: windowOf(options) };
-  const call = make("button", { class: "call", type: "button" },
-    icon(ICONS.call), callWords("Start a call"));
-  const callWindow = make("a", { class: "call", ...elsewhere },
-    icon(ICONS.call), callWords("Start a call (opens a new window)"));
-  const close = make("button", { type: "button", "aria-label": "Close the chat" }, icon(ICONS.close));
+  const call = button({ class: "call" }, icon(ICONS.call), callWords());
+  const callWindow = make("a", { class: "call", ...elsewhere }, icon(ICONS.call), callWords());
+  const close = button({}, icon(ICONS.close));
   const box = make("textarea", {
-    rows: "1", maxlength: String(unitsOf(MESSAGE_CHARS_MAX)), placeholder: "Your message…", dir: "auto",
-    "aria-label": "Your message", enterkeyhint: "send",
+    rows: "1", maxlength: String(unitsOf(MESSAGE_CHARS_MAX)), dir: "auto", enterkeyhint: "send",
   });
-  const send = make("button", { class: "main", "aria-label": "Send" }, icon(ICONS.send, true));
-  const stop = make("button", { class: "main", type: "button", "aria-label": "Stop the reply" },
-    icon(ICONS.stop));
+  const send = make("button", { class: "main" }, icon(ICONS.send, true));
+  const stop = button({ class: "main" }, icon(ICONS.stop));
   const answering = make("p", { role: "status" });
-  const person = make("button", { type: "button" }, "Talk to a person");
+  const [person, retry, renew] = [button(), button(), button()];
   const words = make("p");
-  const retry = make("button", { type: "button" }, "Try again");
-  const renew = make("button", { type: "button" }, "New conversation");
-  const openWindow = make("a", elsewhere, "Call in a new window");
+  const openWindow = make("a", elsewhere);
   return {
-    launcher: make("button", { class: "launcher", type: "button", "aria-haspopup": "dialog" }),
     panel: make("dialog", { class: "panel", "aria-labelledby": "title" }),
     header: make("header", {}, make("div", {}, title, subtitle), call, callWindow, close),
     desk: make("div", { class: "notice desk" }, answering, person),
@@ -82,6 +55,23 @@ function createParts(options: Options) {
 
 type Parts = ReturnType<typeof createParts>;
 
+/** What is written on everything, in the visitor's language. */
+function label(parts: Parts, options: Options, say: Say, { talk }: Shown): void {
+  const name = talk.settings?.name ?? "";
+  parts.title.textContent = options.title ?? name;
+  parts.subtitle.hidden = options.subtitle === undefined;
+  parts.close.ariaLabel = say("close");
+  parts.box.ariaLabel = say("box");
+  parts.box.placeholder = say("box_placeholder");
+  parts.send.ariaLabel = say("send");
+  parts.stop.ariaLabel = say("stop");
+  for (const key of ["person", "retry", "renew"] as const) parts[key].textContent = say(key);
+  parts.openWindow.textContent = say("open_window");
+  if (options.callText !== undefined) return;
+  parts.call.lastChild?.replaceWith(make("span", { class: "quiet" }, say("call")));
+  parts.callWindow.lastChild?.replaceWith(make("span", { class: "quiet" }, say("call_window")));
+}
+
 /** Keys and clicks. */
 function listen(parts: Parts, actions: Actions): void {
   const { box, panel, say } = parts;
@@ -91,7 +81,6 @@ function listen(parts: Parts, actions: Actions): void {
     box.value = "";
     box.focus();
   };
-  parts.launcher.addEventListener("click", actions.open);
   parts.close.addEventListener("click", actions.close);
   parts.call.addEventListener("click", actions.call);
   parts.retry.addEventListener("click", () => {
@@ -137,42 +126,12 @@ function followKeyboard(root: HTMLElement): void {
     root.style.setProperty("--height", `${Math.round(viewport.height)}px`));
 }
 
-function fillLauncher(
-  { launcher }: Parts, options: Options, name: string, isCalling: boolean,
-): void {
-  const { launcherText: text, launcherSubtext: more } = options;
-  launcher.replaceChildren(icon(isCalling ? ICONS.call : ICONS.chat));
-  launcher.classList.toggle("calling", isCalling);
-  launcher.ariaLabel = isCalling ? "Back to the call" : text ? null : `Chat with ${name}`;
-  if (text === undefined || isCalling) return;
-  launcher.append(make("span", { dir: "auto" }, text, ...(more ? [make("small", {}, more)] : [])));
-}
-
-/** What the assistant's settings and the page's attributes decide. */
-function dress(root: HTMLElement, parts: Parts, options: Options, { talk, call }: Shown): void {
-  const { name = "", widget_settings: widget = {} } = talk.settings ?? {};
-  const theme = options.theme ?? widget.theme;
-  const isDark = theme === "dark"
-    || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-  const colours = palette(options.color ?? widget.color ?? "", isDark);
-  for (const [property, value] of Object.entries(colours)) root.style.setProperty(property, value);
-  root.style.colorScheme = isDark ? "dark" : "light";
-  const { x, y } = readPosition(options.position, widget.position);
-  Object.assign(root.dataset, { x, y });
-  root.hidden = false;
-  root.dir = getComputedStyle(document.documentElement).direction;
-  parts.title.textContent = options.title ?? name;
-  parts.subtitle.hidden = options.subtitle === undefined;
-  fillLauncher(parts, options, name, call.isLive);
-}
-
-function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
+function drawNotice(parts: Parts, say: Say, { talk, isOffline, call }: Shown): void {
   const { notice, words, retry, renew } = parts;
-  const problem = talk.problem || call.problem;
+  const problem = talk.problem === "" ? call.problem : say(talk.problem);
   const isBad = problem !== "";
   const text = isBad ? problem
-    : talk.hasEnded ? "This conversation has ended."
-    : isOffline ? "No connection. The chat goes on as soon as it is back." : "";
+    : talk.hasEnded ? say("ended") : isOffline ? say("offline") : "";
   if (words.textContent !== text) words.textContent = text;
   notice.classList.toggle("bad", isBad);
   notice.hidden = text === "";
@@ -182,61 +141,56 @@ function drawNotice(parts: Parts, { talk, isOffline, call }: Shown): void {
   renew.hidden = !talk.hasEnded && (talk.problem === "" || talk.isUnreached);
 }
 
-function drawUnread({ launcher }: Parts, { unread }: Shown): void {
-  launcher.classList.toggle("unread", unread > 0);
-  launcher.dataset.unread = String(unread);
-  launcher.ariaDescription = unread > 0 ? `${unread} new` : null;
-}
-
 /** Who answers, or how to ask for a person. */
 function drawDesk(
-  { answering, desk: bar, person }: Parts, { talk, typingUntil }: Shown, isHidden: boolean,
+  { answering, desk: bar, person }: Parts, say: Say, { talk, typingUntil }: Shown,
+  isHidden: boolean,
 ): void {
   const { desk = "assistant", person: name, settings } = talk;
-  const text = desk === "waiting" ? "A person has been asked to join."
-    : name ? `${name} is ${Date.now() < typingUntil ? "typing…" : "answering."}` : "";
+  const text = desk === "waiting" ? say("waiting")
+    : name ? say(Date.now() < typingUntil ? "typing" : "answering", { name }) : "";
   if (answering.textContent !== text) answering.textContent = text;
   person.hidden = desk !== "assistant" || settings?.person !== true;
   bar.hidden = isHidden || (text === "" && person.hidden);
 }
 
-export function createView(shadow: ShadowRoot, options: Options, actions: Actions): View {
+/** Puts the panel into the root; what it needs of styles comes with it. */
+export function openPanel({ shadow, root, options, actions, say }: ShellParts & {
+  root: HTMLElement;
+}): Panel {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(PANEL_STYLES);
+  shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const parts = createParts(options);
-  const { launcher, panel, box } = parts;
-  // Seen once it is known how it looks.
-  const root = make("div", { class: "root", hidden: "" }, launcher, panel);
-  const log = createLog(createAnnouncer(parts.region));
-  const form = createForm(options, actions.answerForm);
+  const { panel, box } = parts;
+  const log = createLog(createAnnouncer(parts.region), say);
+  const form = createForm(options, say, actions.answerForm);
   panel.append(parts.header, log.element, form.element, parts.desk, parts.notice, parts.say,
     parts.region);
-  shadow.append(root);
+  root.append(panel);
   listen(parts, actions);
   followKeyboard(root);
-  let dressed: Talk["settings"] = null;
+  let labelled: Shown["talk"]["settings"] = null;
   let last: Shown | null = null;
-  let wasCalling = false;
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    if (last) dress(root, parts, options, last);
-  });
+  let bar: HTMLElement | null = null;
 
   const show = (isOpen: boolean): void => {
     if (isOpen === panel.open) return;
-    launcher.hidden = isOpen;
     if (!isOpen) panel.close();
     // It covers all of a small screen, so nothing behind it may be reached.
     else if (matchMedia("(max-width: 480px)").matches) panel.showModal();
     else panel.show();
   };
-  let bar: HTMLElement | null = null;
-  const view: View = {
+  const view: Panel = {
     draw: (shown) => {
       const { talk, call } = shown;
-      if (talk.settings !== dressed || call.isLive !== wasCalling) {
-        dress(root, parts, options, shown);
+      if (talk.settings !== labelled) {
+        label(parts, options, say, shown);
+        form.label();
+        log.label();
       }
+      labelled = talk.settings;
       if (last === null) box.value = talk.draft;
-      dressed = talk.settings;
-      wasCalling = call.isLive;
       last = { ...shown };
       const asks = options.fields.length > 0 && talk.variables === null;
       const isBusy = isAnswering(talk);
@@ -251,9 +205,8 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
       // What was not reached is sent by itself, before anything else.
       parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
       parts.stop.hidden = !isBusy;
-      drawUnread(parts, shown);
-      drawDesk(parts, shown, asks || talk.hasEnded);
-      drawNotice(parts, shown);
+      drawDesk(parts, say, shown, asks || talk.hasEnded);
+      drawNotice(parts, say, shown);
       show(talk.isOpen);
       log.draw(talk);
     },
@@ -266,7 +219,7 @@ export function createView(shadow: ShadowRoot, options: Options, actions: Action
       if (isHere) view.focus();
     },
     focus: () => {
-      if (!panel.open) return launcher.focus();
+      if (!panel.open) return;
       if (bar) return bar.querySelector<HTMLElement>(".end")?.focus();
       const first = form.element.hidden ? box : form.element.querySelector("input, textarea");
       if (first instanceof HTMLElement) first.focus();

@@ -1,0 +1,101 @@
+// The panel's stylesheet, adopted beside the launcher's (styles.ts) when the chat is opened.
+
+const FRAME = `
+.panel {
+  padding: 0; border: 1px solid var(--edge); border-radius: 18px; overflow: hidden;
+  width: min(400px, 100vw - 2 * var(--gap)); height: min(640px, 100dvh - 2 * var(--gap));
+  max-width: none; max-height: none; background: var(--card); color: var(--ink);
+  box-shadow: 0 12px 48px rgb(0 0 0 / 0.28);
+}
+.panel[open] { display: flex; flex-direction: column; }
+@media (max-width: 480px) {
+  .panel.panel {
+    inset: 0; translate: none; width: 100%; height: var(--height, 100dvh); border: 0;
+    border-radius: 0;
+  }
+}
+header {
+  display: flex; align-items: center; gap: 4px; padding: 10px 8px; padding-inline-start: 18px;
+  background: var(--accent); color: var(--on-accent); border-bottom: 1px solid var(--line);
+}
+header div { flex: 1; min-width: 0; }
+h2, header p { margin: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+h2 { font-size: 17px; line-height: 1.3; font-weight: 650; }
+header p { font-size: 14px; }
+header .call { color: inherit; font-size: 15px; font-weight: 600; }
+`;
+
+const TALK = `
+.log {
+  flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: 16px;
+  display: flex; flex-direction: column; gap: 10px; outline-offset: -4px !important;
+}
+.log > :first-child { margin-top: auto; }
+.item { max-width: 86%; padding: 9px 14px; border-radius: 16px; overflow-wrap: anywhere; }
+.item.user {
+  align-self: flex-end; background: var(--accent); color: var(--on-accent);
+  border: 1px solid var(--edge); border-end-end-radius: 4px; white-space: pre-wrap;
+}
+.item.partial { font-style: italic; }
+.item.note { align-self: center; padding: 0; color: var(--soft); font-size: 14px; }
+.item.assistant { align-self: flex-start; background: var(--paper); border-end-start-radius: 4px; }
+.item > * { margin: 0; }
+.item > * + * { margin-top: 8px; }
+.item > .quiet { margin: -1px; }
+.item > .quiet + * { margin-top: 0; }
+.item ul, .item ol { padding-inline-start: 22px; }
+.item a { color: var(--strong); text-decoration: underline; }
+.item code { font: 14px/1.45 ui-monospace, Consolas, monospace; }
+.item pre { overflow-x: auto; white-space: pre; overflow-wrap: normal; }
+.item .remark { color: var(--soft); font-size: 14px; }
+.item.user .remark { color: inherit; font-style: italic; }
+.remark.busy::before {
+  content: ""; display: inline-block; width: 8px; height: 8px; margin-inline-end: 8px;
+  border-radius: 50%; background: var(--strong);
+}
+@media (prefers-reduced-motion: no-preference) {
+  .remark.busy::before { animation: breathe 1.2s ease-in-out infinite alternate; }
+  .panel[open] { animation: rise 0.16s ease-out; }
+}
+@keyframes breathe { from { opacity: 0.3; } }
+@keyframes rise { from { opacity: 0; } }
+.notice {
+  display: flex; align-items: center; flex-wrap: wrap; gap: 4px 10px; padding: 8px 16px;
+  border-top: 1px solid var(--line); font-size: 15px;
+}
+.desk { border-top: 0; border-bottom: 1px solid var(--line); order: -1; }
+header { order: -2; }
+.item > b { display: block; font-size: 14px; }
+.notice p { flex: 1; min-width: 140px; margin: 0; }
+.notice.bad p { color: var(--danger); flex-basis: 100%; }
+.notice button, .notice a { border: 1px solid var(--strong); color: var(--strong); font-weight: 600; }
+form.say {
+  display: flex; align-items: flex-end; gap: 8px; padding: 10px; border-top: 1px solid var(--line);
+  padding-bottom: max(10px, env(safe-area-inset-bottom));
+}
+textarea, input {
+  width: 100%; min-height: 44px; padding: 9px 12px; border: 1px solid var(--edge);
+  border-radius: 12px; background: var(--card);
+}
+textarea { max-height: 132px; resize: none; field-sizing: content; flex: 1; }
+::placeholder { color: var(--soft); opacity: 1; }
+header [aria-disabled="true"] { opacity: 0.55; cursor: default; }
+.main { background: var(--strong); color: var(--on-strong); font-weight: 600; }
+.main[aria-disabled="true"] { opacity: 0.55; cursor: default; }
+form.ask { flex: 1; overflow-y: auto; padding: 18px; display: grid; gap: 14px; align-content: start; }
+form.ask h3, form.ask p { margin: 0; }
+form.ask h3 { font-size: 18px; }
+form.ask textarea { min-height: 92px; }
+form.ask label { display: grid; gap: 4px; font-weight: 600; }
+form.ask input, form.ask textarea { font-weight: 400; }
+@media (forced-colors: active) { .item { border: 1px solid; } }
+.item blockquote { padding-inline-start: 12px; border-inline-start: 3px solid var(--edge); }
+.item blockquote > * { margin: 0; }
+.item hr { width: 100%; border: 0; border-top: 1px solid var(--line); }
+.item div { overflow-x: auto; }
+.item table { border-collapse: collapse; font-size: 15px; }
+.item th, .item td { padding: 4px 10px; border: 1px solid var(--edge); text-align: start; }
+.item pre { padding: 8px 10px; border-radius: 8px; background: var(--card); }
+`;
+
+export const PANEL_STYLES = FRAME + TALK;

@@ -1,0 +1,165 @@
+// What a page shows of the chat before somebody opens it: the launcher with its badge. The panel is
+// a bundle of its own (chat.ts) that is loaded when it is first wanted, so that a page waits for
+// little. Draws what it receives and passes on what people do.
+import type { openPanel, Panel } from "./chat.ts";
+import type { CallState } from "./calling.ts";
+import { palette } from "./colour.ts";
+import { icon, ICONS, make } from "./elements.ts";
+import { readPosition, type Options } from "./options.ts";
+import type { Talk } from "./store.ts";
+import type { Say } from "./texts.ts";
+
+export interface Actions {
+  open(): void;
+  close(): void;
+  send(text: string): void;
+  stop(): void;
+  retry(): void;
+  askForPerson(): void;
+  renew(): void;
+  draft(text: string): void;
+  answerForm(variables: Record<string, string>): void;
+  call(): void;
+}
+
+/** What there is to draw. */
+export interface Shown {
+  talk: Talk;
+  isOffline: boolean;
+  unread: number;
+  typingUntil: number;
+  call: CallState;
+}
+
+export interface View {
+  draw(shown: Shown): void;
+  /** Puts a call's controls in place of the message box; null: takes them away. */
+  placeCall(bar: HTMLElement | null): void;
+  /** Puts the focus where one types, or back to where one came from. */
+  focus(): void;
+}
+
+export interface ShellParts {
+  shadow: ShadowRoot;
+  options: Options;
+  actions: Actions;
+  say: Say;
+}
+
+const DARK = "(prefers-color-scheme: dark)";
+
+function createLauncher({ options, actions, say }: ShellParts) {
+  const launcher = make("button", { class: "launcher", type: "button", "aria-haspopup": "dialog" });
+  launcher.addEventListener("click", actions.open);
+  return {
+    launcher,
+    fill: ({ talk, call: { isLive } }: Shown): void => {
+      const { launcherText: text, launcherSubtext: more } = options;
+      launcher.replaceChildren(icon(isLive ? ICONS.call : ICONS.chat));
+      launcher.classList.toggle("calling", isLive);
+      launcher.ariaLabel = isLive ? say("back_to_call")
+        : text ? null : say("chat_with", { name: talk.settings?.name ?? "" });
+      if (text === undefined || isLive) return;
+      launcher.append(make("span", { dir: "auto" }, text, ...(more ? [make("small", {}, more)] : [])));
+    },
+    count: (unread: number): void => {
+      launcher.classList.toggle("unread", unread > 0);
+      launcher.dataset.unread = String(unread);
+      launcher.ariaDescription = unread > 0 ? say("unread", { count: unread }) : null;
+    },
+  };
+}
+
+/** What the assistant's settings and the page's attributes decide. */
+function dress(root: HTMLElement, { options, say }: ShellParts, { talk }: Shown): void {
+  const { widget_settings: widget = {}, texts_language: language = "" } = talk.settings ?? {};
+  const theme = options.theme ?? widget.theme;
+  const isDark = theme === "dark" || (theme !== "light" && matchMedia(DARK).matches);
+  const colours = palette(options.color ?? widget.color ?? "", isDark);
+  for (const [property, value] of Object.entries(colours)) root.style.setProperty(property, value);
+  root.style.colorScheme = isDark ? "dark" : "light";
+  const { x, y } = readPosition(options.position, widget.position);
+  Object.assign(root.dataset, { x, y });
+  root.hidden = false;
+  root.lang = language;
+  root.dir = say("direction") === "rtl"
+    ? "rtl" : getComputedStyle(document.documentElement).direction;
+}
+
+/** Loads the panel's bundle; a failed load is tried again under another address. */
+function createLoader(origin: string) {
+  let tries = 0;
+  let loading: Promise<typeof openPanel> | null = null;
+  return (): Promise<typeof openPanel> => {
+    const address = `${origin}/widget-chat.js${tries > 0 ? `?try=${tries}` : ""}`;
+    loading ??= import(address).then((chat: { openPanel: typeof openPanel }) => chat.openPanel);
+    loading.catch(() => {
+      tries += 1;
+      loading = null;
+    });
+    return loading;
+  };
+}
+
+export function createShell(parts: ShellParts): View {
+  const { shadow, options, actions, say } = parts;
+  const { launcher, fill, count } = createLauncher(parts);
+  // Seen once it is known how it looks.
+  const root = make("div", { class: "root", hidden: "" }, launcher);
+  shadow.append(root);
+  const load = createLoader(options.origin);
+  for (const sign of ["pointerenter", "focus", "touchstart"]) {
+    launcher.addEventListener(sign, () => void load().catch(() => undefined), { passive: true });
+  }
+  let panel: Panel | null = null;
+  let isLoading = false;
+  let wantsFocus = false;
+  let bar: HTMLElement | null = null;
+  let dressed: Talk["settings"] = null;
+  let last: Shown | null = null;
+  matchMedia(DARK).addEventListener("change", () => {
+    if (last) dress(root, parts, last);
+  });
+
+  const place = (open: typeof openPanel): void => {
+    panel ??= open({ ...parts, root });
+    if (bar) panel.placeCall(bar);
+    if (last) draw(last);
+    if (wantsFocus) panel.focus();
+  };
+  const bring = (): void => {
+    isLoading = true;
+    load().then(place, () => {
+      actions.close();
+      launcher.ariaDescription = launcher.title = say("unreached");
+    }).finally(() => {
+      isLoading = false;
+    });
+  };
+  const draw = (shown: Shown): void => {
+    const { talk, call } = shown;
+    if (talk.settings !== dressed || call.isLive !== last?.call.isLive) {
+      dress(root, parts, shown);
+      fill(shown);
+    }
+    dressed = talk.settings;
+    last = { ...shown };
+    count(shown.unread);
+    launcher.ariaBusy = String(talk.isOpen && panel === null);
+    launcher.hidden = talk.isOpen && panel !== null;
+    if (panel) panel.draw(shown);
+    else if (talk.isOpen && !isLoading) bring();
+  };
+  return {
+    draw,
+    placeCall: (next) => {
+      bar = next;
+      panel?.placeCall(next);
+    },
+    focus: () => {
+      wantsFocus = last?.talk.isOpen === true;
+      if (!wantsFocus) launcher.focus();
+      else panel?.focus();
+    },
+  };
+}

@@ -1,0 +1,24 @@
+// The words of the widget. The server sends those of the visitor's language with the settings
+// (data/widget-texts), the assistant's own in place of the shipped ones; nothing is built in.
+
+/** A test holds that every language has each of them. */
+export type TextKey =
+  /** `ltr` or `rtl`. */
+  | "direction"
+  | "chat_with" | "unread" | "back_to_call" | "close" | "box" | "box_placeholder" | "send" | "stop"
+  | "person" | "retry" | "renew" | "ended" | "offline" | "waiting" | "typing" | "answering"
+  | "joined" | "left" | "you" | "assistant" | "not_sent" | "using" | "writing" | "stopped" | "log"
+  | "code" | "table" | "form_title" | "optional" | "start" | "unreached" | "busy" | "failed"
+  | "call" | "call_window" | "open_window" | "call_ended" | "call_forbidden_here" | "call_unreached"
+  | "call_bar" | "call_muted" | "call_write" | "call_browser_hears"
+  /** What a call is doing and what is wrong with it, by the names of talk/call.js. */
+  | `call_${string}`
+  | "mute" | "hang_up";
+
+/** `{name}` in a text is filled with the value of that name. */
+export type Say = (key: TextKey, values?: Record<string, string | number>) => string;
+
+export function createSay(texts: () => Record<string, string> | undefined): Say {
+  return (key, values = {}) => (texts()?.[key] ?? key)
+    .replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+}
