@@ -25,6 +25,7 @@ import { conversationSocket } from "#features/conversations/socket.ts";
 import { widgetRoutes } from "#features/conversations/widget-routes.ts";
 import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
 import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
+import { searchRoutes } from "#features/knowledgebases/search-routes.ts";
 import { leadRoutes } from "#features/leads/routes.ts";
 import { phoneNumberRoutes } from "#features/phone-numbers/routes.ts";
 import { toolRoutes } from "#features/tools/routes.ts";
@@ -145,6 +146,7 @@ function serveResources({ features, system }: Parts): Served {
     ...toolRoutes(features.tools, features.tryTool),
     ...phoneNumberRoutes(features.phoneNumbers),
     ...knowledgebaseRoutes(knowledge),
+    ...searchRoutes(knowledge),
     ...leadRoutes({ leads: features.leads, uploadsDir: knowledge.uploadsDir }),
     ...campaignRoutes({
       campaigns, callers,

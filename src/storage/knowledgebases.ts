@@ -7,16 +7,15 @@ import type {
   KnowledgebaseStatus,
   KnowledgebaseStore,
   NewDocument,
-  Passage,
 } from "#features/knowledgebases/knowledgebases.ts";
-import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createDetacher } from "./assistants.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
+import { createPassages } from "./passages.ts";
 import { bytesOf, type IndexedChunk, type SearchCommands, type SearchIndex } from "./search.ts";
-import { together, type Reader, type Sql, type Statement } from "./sql.ts";
+import type { Reader, Sql, Statement } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 interface KnowledgebaseRow {
@@ -310,66 +309,6 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { touch, publish }: Docu
       await touch(row);
       return [await publish({ ...row, ...result }, now)];
     },
-  };
-}
-
-interface PassageRow {
-  document_id: number;
-  document: string;
-  position: number;
-  headings: string;
-  page: number | null;
-  url: string | null;
-  text: string;
-}
-
-function passageFromRow(row: PassageRow): Passage {
-  return {
-    documentId: row.document_id,
-    document: row.document,
-    chunk: row.position,
-    headings: JSON.parse(row.headings) as string[],
-    page: row.page,
-    url: row.url,
-    text: row.text,
-  };
-}
-
-const PASSAGE = `SELECT c.id, c.document_id, d.name AS document, c.position, c.headings, c.page, c.url,
-  c.text FROM chunks c JOIN documents d ON d.id = c.document_id`;
-/** Reciprocal rank fusion: keeps the first of one ranking from outweighing both. */
-const FUSION_K = 60;
-
-/** Ids in the order of both rankings together. */
-function fused(rankings: number[][]): number[] {
-  const scores = new Map<number, number>();
-  for (const ids of rankings) {
-    ids.forEach((id, index) => {
-      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION_K + index + 1));
-    });
-  }
-  return [...scores].sort((one, other) => other[1] - one[1]).map(([id]) => id);
-}
-
-function createPassages(
-  reader: Reader, index: SearchIndex,
-): Pick<KnowledgebaseStore, "search" | "passages"> {
-  const one = reader.prepare<object, PassageRow>(`${PASSAGE} WHERE c.id = @id`);
-  const passages = reader.prepare<object, PassageRow>(`${PASSAGE}
-    WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
-    ORDER BY c.document_id, c.position LIMIT @rows`);
-  return {
-    search: async (knowledgebaseId, query, rows, meaning) => {
-      const rankings = await Promise.all([
-        index.words(knowledgebaseId, query, LIMITS.rankingRows),
-        meaning ? index.meaning(knowledgebaseId, meaning, LIMITS.rankingRows) : [],
-      ]);
-      const ids = fused(rankings).slice(0, rows);
-      const found = await together(...ids.map((id) => one.get({ id })));
-      return found.filter((row) => row !== undefined).map(passageFromRow);
-    },
-    passages: async (knowledgebaseId, rows) =>
-      (await passages.all({ knowledgebaseId, rows })).map(passageFromRow),
   };
 }
 

@@ -2,12 +2,18 @@
 // per engine. Called by knowledgebases.ts, inbox.ts and message-search.ts.
 import type { Meaning } from "#features/knowledgebases/knowledgebases.ts";
 
+/** A chunk that was found; scores of one ranking compare with each other alone. */
+export interface Hit {
+  id: number;
+  score: number;
+}
+
 /** Rankings within one knowledgebase, of passages whose document is active. */
 export interface SearchIndex {
-  /** Ids of chunks that have words of the query, best first. Takes any text. */
-  words(knowledgebaseId: number, query: string, rows: number): Promise<number[]>;
-  /** Ids of chunks with a vector of the same model, nearest first. */
-  meaning(knowledgebaseId: number, meaning: Meaning, rows: number): Promise<number[]>;
+  /** Chunks that have words of the query, best first, with their BM25. Takes any text. */
+  words(knowledgebaseId: number, query: string, rows: number): Promise<Hit[]>;
+  /** Chunks with a vector of the same model, nearest first, with their cosine. */
+  meaning(knowledgebaseId: number, meaning: Meaning, rows: number): Promise<Hit[]>;
   /**
    * Ids of the account's conversations with a message that has every word of the query, among its
    * newest `rows` such messages. Takes any text; without a word in it nothing is found.

@@ -105,6 +105,8 @@ export const LIMITS = {
   chunksPerWrite: 100,
   documentsAtOnceMax: 3,
   passagesPerSearchMax: 4,
+  /** What an owner who tries a search gets to see. */
+  passagesTriedMax: 10,
   searchTermsMax: 32,
   /** A knowledgebase up to this size is put into the prompt as a whole. */
   passagesInPromptMax: 40,

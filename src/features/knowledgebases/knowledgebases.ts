@@ -62,6 +62,21 @@ export interface Passage {
   text: string;
 }
 
+/** Its place in one ranking, from 1, and what that ranking made of it. */
+interface Ranking {
+  place: number;
+  score: number;
+}
+
+export interface FoundPassage extends Passage {
+  /** From 0 to 1: how near it is to being the first of every ranking. */
+  score: number;
+  /** Ranked by BM25; null: it has no word of the query. */
+  words: Ranking | null;
+  /** Ranked by the cosine; null: the query has no vector, or it is not among the nearest. */
+  meaning: Ranking | null;
+}
+
 /** The query as a vector of the model. */
 export interface Meaning {
   model: string;
@@ -144,7 +159,7 @@ export interface KnowledgebaseStore {
    */
   search(
     knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
-  ): Promise<Passage[]>;
+  ): Promise<FoundPassage[]>;
   /** Every passage in order, at most `rows`. */
   passages(knowledgebaseId: number, rows: number): Promise<Passage[]>;
 }
@@ -173,7 +188,7 @@ export interface Knowledgebases {
 
 const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
 
-const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
+export const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
 export const documentNotFound = (): Fault => new Fault(404, "Document not found.");
 
 interface KnowledgebasesOptions {

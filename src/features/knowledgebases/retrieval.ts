@@ -7,7 +7,7 @@ import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import { estimateTokens } from "#engine/history.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
-import type { KnowledgebaseStore, Meaning, Passage } from "./knowledgebases.ts";
+import type { FoundPassage, KnowledgebaseStore, Meaning, Passage } from "./knowledgebases.ts";
 
 const SEARCH: ModelFunction = {
   name: "search_knowledgebase",
@@ -30,11 +30,20 @@ interface Reader {
   };
 }
 
-interface Retrieval {
+interface Tried {
+  /** The first `passagesPerSearchMax` are what an assistant gets. */
+  found: FoundPassage[];
+  /** False: by words alone. */
+  isByMeaning: boolean;
+}
+
+export interface Retrieval {
   /** What `search_knowledgebase` answers. */
   search(
     accountId: number, knowledgebaseId: number, query: string,
   ): Promise<Record<string, unknown>>;
+  /** What the owner gets to see of the same search: more of it, with scores. Null: no such base. */
+  trySearch(accountId: number, knowledgebaseId: number, query: string): Promise<Tried | null>;
   /** The search, for a reader whose model is to ask for it. */
   functionsOf(turn: { assistant: Reader }): FunctionSource;
   /**
@@ -86,6 +95,12 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
   const find = async (knowledgebaseId: number, query: string): Promise<Passage[]> =>
     store.search(
       knowledgebaseId, query, LIMITS.passagesPerSearchMax, await meaningOf(query));
+  const trySearch: Retrieval["trySearch"] = async (accountId, knowledgebaseId, query) => {
+    if (!await store.find(accountId, knowledgebaseId)) return null;
+    const meaning = await meaningOf(query);
+    const found = await store.search(knowledgebaseId, query, LIMITS.passagesTriedMax, meaning);
+    return { found, isByMeaning: meaning !== null };
+  };
   const search: Retrieval["search"] = async (accountId, knowledgebaseId, query) => {
     const knowledgebase = await store.find(accountId, knowledgebaseId);
     if (!knowledgebase) return { error: "The knowledgebase is gone." };
@@ -98,6 +113,7 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
   };
   return {
     search,
+    trySearch,
     functionsOf: ({ assistant: { accountId, settings } }) => {
       const { knowledgebase_id: id, knowledgebase_mode: mode } = settings;
       if (id === null || mode === "prompt") return NO_FUNCTIONS;

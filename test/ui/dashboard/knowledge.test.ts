@@ -179,3 +179,45 @@ test("[DB64] a website is added by its address or page by page; assistants that 
       [["The reference", "website"], [`${server.url}/`, "website"]]);
   });
 });
+
+test("[DB360] a question is tried on the page, and assistants are given the knowledgebase there", { skip }, async () => {
+  const id = await newKnowledgebase("Harbour");
+  const other = await newKnowledgebase("Elsewhere");
+  const { id: assistantId } = await newAssistant(server, {
+    name: "Harbour master", knowledgebase_id: other, knowledgebase_mode: "function_call",
+  }) as { id: number };
+  const usedBy = async (): Promise<number | null> => {
+    const { body } = await server.call("GET", `/user/assistant/${assistantId}`);
+    return (body.data ?? body).knowledgebase_id as number | null;
+  };
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/knowledgebases/${id}`);
+    await page.getByText("No documents yet").waitFor();
+    assert.equal(await page.getByLabel("Question").count(), 0);
+    await page.getByLabel("Drop files here").setInputFiles([
+      textFile("ferries.txt", `# Ferries\n\nThe ferry to the island leaves at ten. ${LONG}`),
+    ]);
+    await rowOf(page, "ferries.txt").getByText("Active").waitFor();
+    const question = page.getByLabel("Question");
+    await question.fill("When does the ferry leave?");
+    await question.press("Enter");
+    const found = page.locator(".knowledge-found li");
+    await found.getByText("The ferry to the island leaves at ten.").waitFor();
+    await found.getByText("Given", { exact: true }).waitFor();
+    await found.getByText(/^score 100 %, words \d/).waitFor();
+    await look();
+    await question.fill("zeppelins");
+    await question.press("Enter");
+    await page.getByText("Nothing is found for that").waitFor();
+    await page.getByLabel("Give it to an assistant").selectOption({ label: "Harbour master" });
+    await page.getByText("It takes the place of the one it uses now.").waitFor();
+    await look();
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByRole("link", { name: "Harbour master" }).waitFor();
+    assert.equal(await usedBy(), id);
+    await look();
+    await page.getByRole("button", { name: "Take it away from Harbour master" }).click();
+    await page.getByText("No assistant uses it.").waitFor();
+    assert.equal(await usedBy(), null);
+  });
+});

@@ -4,7 +4,7 @@
 import { stemmer } from "stemmer";
 import { LIMITS } from "#core/limits.ts";
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/message-search.ts";
-import type { SearchCommands, SearchIndex } from "#storage/search.ts";
+import type { Hit, SearchCommands, SearchIndex } from "#storage/search.ts";
 import { together, type Sql } from "#storage/sql.ts";
 import { termsOf, wordsOf } from "#storage/words.ts";
 
@@ -74,11 +74,11 @@ const BY_WORDS = `
     SELECT number, greatest(ln((entries - hits + 0.5) / (hits + 0.5)), 0.000001) AS weight
     FROM (SELECT number, count(*) AS hits FROM counted GROUP BY number) AS found, size
   )
-  SELECT chunk_id AS id FROM counted JOIN weighed USING (number) CROSS JOIN size
-  GROUP BY chunk_id
-  ORDER BY sum(weighed.weight * counted.times * (${K1} + 1)
-      / (counted.times + ${K1} * (1 - ${B} + ${B} * counted.length / size.length))) DESC, chunk_id
-  LIMIT @rows`;
+  SELECT chunk_id AS id, CAST(sum(weighed.weight * counted.times * (${K1} + 1)
+      / (counted.times + ${K1} * (1 - ${B} + ${B} * counted.length / size.length)))
+    AS DOUBLE PRECISION) AS score
+  FROM counted JOIN weighed USING (number) CROSS JOIN size
+  GROUP BY chunk_id ORDER BY score DESC, chunk_id LIMIT @rows`;
 
 interface Kept {
   version: number;
@@ -147,7 +147,7 @@ function createVectors(sql: Sql) {
 }
 
 export function createSearchIndex(sql: Sql): SearchIndex {
-  const byWords = sql.prepare<object, { id: number }>(BY_WORDS);
+  const byWords = sql.prepare<object, Hit>(BY_WORDS);
   const vectorsOf = createVectors(sql);
   const byMessage = sql.prepare<object, { id: number }>(`
     SELECT DISTINCT conversation_id AS id FROM (
@@ -162,11 +162,10 @@ export function createSearchIndex(sql: Sql): SearchIndex {
       });
       if (wanted.length === 0) return [];
       const either = wanted.map(({ stem, prefix }) => `${quoted(stem)}${prefix ? ":*" : ""}`);
-      const found = await byWords.all({
+      return byWords.all({
         knowledgebaseId, rows, match: `${quoted(scopeOf(knowledgebaseId))} & (${either.join(" | ")})`,
         stems: wanted.map(({ stem }) => stem), prefixes: wanted.map(({ prefix }) => prefix),
       });
-      return found.map(({ id }) => id);
     },
     meaning: async (knowledgebaseId, { model, vector }, rows) => {
       const kept = await vectorsOf(knowledgebaseId, model);
@@ -174,10 +173,9 @@ export function createSearchIndex(sql: Sql): SearchIndex {
       return kept.ids
         .map((id, index) => ({ id, near: kept.vectors[index] }))
         .filter(({ near }) => near?.length === vector.length)
-        .map(({ id, near }) => ({ id, cosine: cosine(near as Float32Array, vector) }))
-        .sort((one, other) => other.cosine - one.cosine || one.id - other.id)
-        .slice(0, rows)
-        .map(({ id }) => id);
+        .map(({ id, near }) => ({ id, score: cosine(near as Float32Array, vector) }))
+        .sort((one, other) => other.score - one.score || one.id - other.id)
+        .slice(0, rows);
     },
     conversations: async (accountId, query, rows) => {
       const terms = plainTerms(query);

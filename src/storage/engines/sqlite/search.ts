@@ -1,6 +1,6 @@
 // The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/message-search.ts";
-import { bytesOf, type SearchCommands, type SearchIndex } from "#storage/search.ts";
+import { bytesOf, type Hit, type SearchCommands, type SearchIndex } from "#storage/search.ts";
 import type { Sql } from "#storage/sql.ts";
 import { indexable, termsOf } from "#storage/words.ts";
 
@@ -26,18 +26,18 @@ function messageMatchOf(accountId: number, query: string): string | null {
 
 export function createSearchIndex(sql: Sql): SearchIndex {
   // The join on the knowledgebase is what keeps tenants apart; the scope token makes it fast.
-  const byWords = sql.prepare<object, { id: number }>(`
-    SELECT c.id FROM chunk_index i
+  const byWords = sql.prepare<object, Hit>(`
+    SELECT c.id, -bm25(chunk_index, 0.0, 2.0, 1.0) AS score FROM chunk_index i
     JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
     WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
       AND d.status = 'active'
-    ORDER BY bm25(chunk_index, 0.0, 2.0, 1.0), c.id LIMIT @rows`);
-  const byMeaning = sql.prepare<object, { id: number }>(`
-    SELECT c.id FROM chunk_vectors v
+    ORDER BY score DESC, c.id LIMIT @rows`);
+  const byMeaning = sql.prepare<object, Hit>(`
+    SELECT c.id, 1 - vec_distance_cosine(v.vector, @vector) AS score FROM chunk_vectors v
     JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
     WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model
       AND length(v.vector) = length(@vector) AND d.status = 'active'
-    ORDER BY vec_distance_cosine(v.vector, @vector), c.id LIMIT @rows`);
+    ORDER BY score DESC, c.id LIMIT @rows`);
   const byMessage = sql.prepare<object, { id: number }>(`
     SELECT DISTINCT m.conversation_id AS id FROM (
       SELECT rowid FROM message_index WHERE message_index MATCH @match
@@ -47,12 +47,10 @@ export function createSearchIndex(sql: Sql): SearchIndex {
     words: async (knowledgebaseId, query, rows) => {
       const match = matchOf(knowledgebaseId, query);
       if (match === null) return [];
-      return (await byWords.all({ match, knowledgebaseId, rows })).map(({ id }) => id);
+      return byWords.all({ match, knowledgebaseId, rows });
     },
-    meaning: async (knowledgebaseId, { model, vector }, rows) => {
-      const found = await byMeaning.all({ knowledgebaseId, model, vector: bytesOf(vector), rows });
-      return found.map(({ id }) => id);
-    },
+    meaning: async (knowledgebaseId, { model, vector }, rows) =>
+      byMeaning.all({ knowledgebaseId, model, vector: bytesOf(vector), rows }),
     conversations: async (accountId, query, rows) => {
       const match = messageMatchOf(accountId, query);
       if (match === null) return [];

@@ -2,7 +2,6 @@
 import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "#ui/dashboard/page.ts";
-import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
@@ -10,8 +9,10 @@ import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Documents } from "./documents.tsx";
 import { NameDialog } from "./name-form.tsx";
+import { TrySearch } from "./search.tsx";
 import { CHANGES, type Knowledgebase } from "./types.ts";
 import { Uploads } from "./uploads.tsx";
+import { Users } from "./users.tsx";
 import { WebsiteDialog } from "./website.tsx";
 import "./knowledge.css";
 
@@ -63,38 +64,12 @@ function Opened({ knowledgebase, onChange }: {
       <Card title="Documents" class="flush">
         <Documents knowledgebaseId={id} documents={documents} onChange={changed} />
       </Card>
-      <Users knowledgebaseId={id} />
+      {knowledgebase.documents_count > 0 && <TrySearch knowledgebaseId={id} />}
+      <Users knowledgebaseId={id} onChange={onChange} />
       {isAdding && (
         <WebsiteDialog knowledgebaseId={id} onDone={changed} onClose={() => setAdding(false)} />
       )}
     </>
-  );
-}
-
-function Users({ knowledgebaseId }: { knowledgebaseId: number }) {
-  const assistants = useAssistants();
-  return (
-    <Card title="Used by">
-      <Loaded data={assistants}>
-        {(all) => {
-          const users = all.filter((one) => one.knowledgebase_id === knowledgebaseId);
-          if (users.length === 0) {
-            return (
-              <p class="soft">
-                No assistant uses it. <a href="#/assistants">Choose it in an assistant’s settings.</a>
-              </p>
-            );
-          }
-          return (
-            <ul class="knowledge-users">
-              {users.map(({ id, name }) => (
-                <li key={id}><a href={`#/assistants/${id}`}>{name}</a></li>
-              ))}
-            </ul>
-          );
-        }}
-      </Loaded>
-    </Card>
   );
 }
 

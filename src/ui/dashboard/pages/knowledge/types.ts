@@ -8,3 +8,6 @@ export type Knowledgebase = Data<"/user/knowledgebases">;
 export type Document = Data<"/user/knowledgebases/{id}/documents">;
 
 export const CHANGES = ["document_status_changed"];
+
+export type Found = paths["/user/knowledgebases/{id}/search"]["post"]["responses"][200]["content"][
+  "application/json"]["data"]["results"][number];

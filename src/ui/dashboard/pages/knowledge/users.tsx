@@ -1,0 +1,79 @@
+// The assistants that look things up in a knowledgebase: who they are, one more, one less.
+import { useState } from "preact/hooks";
+import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
+
+export function Users({ knowledgebaseId, onChange }: {
+  knowledgebaseId: number; onChange(): void;
+}) {
+  const api = useApi();
+  const toasts = useToasts();
+  const assistants = useAssistants({ freshMs: 0 });
+  const { isBusy, run } = useWork(toasts.fail);
+  const give = (assistant: Assistant, to: number | null): void => run(async () => {
+    await unwrap(api.PATCH("/user/assistant/{id}", {
+      params: { path: { id: assistant.id } }, body: { knowledgebase_id: to },
+    }));
+    toasts.notify(to === null ? `${assistant.name} no longer uses it` : `${assistant.name} uses it`);
+    assistants.reload();
+    onChange();
+  });
+  return (
+    <Card title="Used by">
+      <Loaded data={assistants}>
+        {(all) => {
+          const users = all.filter((one) => one.knowledgebase_id === knowledgebaseId);
+          const others = all.filter((one) => one.knowledgebase_id !== knowledgebaseId);
+          return (
+            <>
+              {users.length === 0 && <p class="soft">No assistant uses it.</p>}
+              <ul class="knowledge-users">
+                {users.map((one) => (
+                  <li key={one.id}>
+                    <a href={`#/assistants/${one.id}`}>{one.name}</a>
+                    <Button
+                      kind="quiet" icon="close" label={`Take it away from ${one.name}`}
+                      disabled={isBusy} onClick={() => give(one, null)}
+                    />
+                  </li>
+                ))}
+              </ul>
+              {others.length > 0 && (
+                <Choose
+                  others={others} isBusy={isBusy} onChoose={(one) => give(one, knowledgebaseId)}
+                />
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </Card>
+  );
+}
+
+function Choose({ others, isBusy, onChoose }: {
+  others: Assistant[]; isBusy: boolean; onChoose(assistant: Assistant): void;
+}) {
+  const [chosen, setChosen] = useState("");
+  const assistant = others.find(({ id }) => String(id) === chosen);
+  return (
+    <div class="knowledge-give">
+      <SelectField
+        label="Give it to an assistant" value={assistant ? chosen : ""} onInput={setChosen}
+        options={[
+          { value: "", label: "Choose an assistant" },
+          ...others.map(({ id, name }) => ({ value: String(id), label: name })),
+        ]}
+        {...(assistant?.knowledgebase_id ? { hint: "It takes the place of the one it uses now." } : {})}
+      />
+      <Button
+        disabled={!assistant} isBusy={isBusy} onClick={() => assistant && onChoose(assistant)}
+      >
+        Add
+      </Button>
+    </div>
+  );
+}

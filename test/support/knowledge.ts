@@ -1,0 +1,29 @@
+// A knowledgebase over the wire, as tests make and fill one.
+import { accountEvent, type AccountEvent } from "./account-events.ts";
+import type { TestServer } from "./server.ts";
+
+export async function newKnowledgebase(on: TestServer, key = on.key): Promise<number> {
+  const { body } = await on.call("POST", "/user/knowledgebases", { key, body: { name: "Manual" } });
+  return body.data.id as number;
+}
+
+/** Uploads a file and gives the document's id. */
+export async function uploadFile(
+  on: TestServer, knowledgebaseId: number, content: string | Buffer,
+  { name = "Notes", type = "txt", key = on.key }: { name?: string; type?: string; key?: string | null } = {},
+): Promise<number> {
+  const form = new FormData();
+  form.set("name", name);
+  form.set("type", type);
+  form.set("file", new Blob([new Uint8Array(Buffer.from(content))]), `file.${type}`);
+  const response = await fetch(`${on.url}/api/user/knowledgebases/${knowledgebaseId}/documents`, {
+    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
+  });
+  const { data } = await response.json() as { data: { id: number } };
+  return data.id;
+}
+
+/** What the account's stream says of the document, once it is read. */
+export const whenRead = (on: TestServer, documentId: number, key = on.key): Promise<AccountEvent> =>
+  accountEvent({ url: on.url, key }, ({ type, document_id: id, status }) =>
+    type === "document_status_changed" && id === documentId && status !== "processing");
