@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
 import { maintenanceCommands } from "./cli/maintenance.ts";
+import { moveCommand } from "./cli/move.ts";
 import { numberCommands } from "./cli/numbers.ts";
 import { searchCommands } from "./cli/search.ts";
 import { settingsCommand } from "./cli/settings.ts";
@@ -14,7 +15,7 @@ import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
 
 const COMMANDS: Command[] = [
-  ...accountCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands,
+  ...accountCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands, moveCommand,
   settingsCommand,
 ];
 

@@ -18,6 +18,8 @@ interface FilesOptions {
 
 /** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
 export const KEPT = ["documents", "recordings"] as const;
+/** Notes of files that are to be removed. */
+const REMOVALS = "removals";
 /** Recordings of calls in progress, and those that wait for their place. */
 export const SCRATCH = "scratch";
 
@@ -69,7 +71,7 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   }
   return {
     files, local, scratch, uploadsDir,
-    removals: createRemovals({ files, folder: join(dataDir, "removals"), log }),
+    removals: createRemovals({ files, folder: join(dataDir, REMOVALS), log }),
     takeAlong: async () => {
       if (!isLocal) for (const folder of KEPT) await takeFolder(files, dataDir, folder, log);
     },
@@ -77,11 +79,39 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   };
 }
 
+interface Kept {
+  copied: number;
+  /** Files that are where they were. */
+  left: number;
+  /** Where the copies are; null: PARLEY_FILES_URL names no other place. */
+  place: string | null;
+}
+
+/** Copies what lies in the data folder to the place that PARLEY_FILES_URL names. */
+export async function copyKept(options: FilesOptions): Promise<Kept> {
+  const dataDir = options.config.PARLEY_DATA_DIR;
+  const removed = new Set(namesIn(join(dataDir, REMOVALS)).map(decodeURIComponent));
+  const names = KEPT.flatMap((folder) =>
+    namesIn(join(dataDir, folder)).map((name) => `${folder}/${name}`));
+  if (isDataFolder(options.config)) return { copied: 0, left: names.length, place: null };
+  const files = await openPlace(options);
+  try {
+    // Nothing comes along that its owner has had removed.
+    const wanted = names.filter((name) => !removed.has(name));
+    for (const name of wanted) await files.put(name, join(dataDir, name));
+    return { copied: wanted.length, left: 0, place: files.place };
+  } finally {
+    await files.close();
+  }
+}
+
+const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+
 async function takeFolder(
   files: Files, dataDir: string, folder: string, log: Logger,
 ): Promise<void> {
   const from = join(dataDir, folder);
-  const names = existsSync(from) ? readdirSync(from) : [];
+  const names = namesIn(from);
   for (const name of names) {
     await files.put(`${folder}/${name}`, join(from, name));
     await rm(join(from, name));

@@ -2,7 +2,6 @@
 // the generated secret, documents that are not read yet, recordings; the last two only where
 // PARLEY_FILES_URL names no other place. Made while the server runs, put back while it does not. A
 // list of its contents is its last entry, so that an archive that was cut off is known as such.
-import { createHmac } from "node:crypto";
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync,
   openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, writeFileSync,
@@ -11,7 +10,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
 import { KEPT, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
-import { findSecret } from "#core/secrets.ts";
+import { findSecret, secretMark } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, lockBackups } from "#storage/engines/sqlite/database.ts";
 import {
@@ -34,9 +33,6 @@ interface Contents {
   /** Path to size in bytes. */
   files: Record<string, number>;
 }
-
-const markOf = (secret: string): string =>
-  createHmac("sha256", secret).update("parley backup").digest("base64url");
 
 /** A folder on the data folder's own disk, empty, and gone when `work` has ended. */
 async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
@@ -106,7 +102,7 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
     if (holdsSecret) writeFileSync(join(folder, SECRET), `${secret}\n`, { mode: 0o600 });
     const files = sizesIn(folder);
     const contents: Contents = {
-      format: FORMAT, secret_mark: secret === null ? null : markOf(secret), files,
+      format: FORMAT, secret_mark: secret === null ? null : secretMark(secret, "parley backup"), files,
     };
     writeFileSync(join(folder, CONTENTS), JSON.stringify(contents));
     mkdirSync(dirname(resolve(target)), { recursive: true });
@@ -167,7 +163,7 @@ const REPLACED = [...FOLDERS, SECRET];
 
 function assertSecret(folder: string, configured: string | null, mark: string | null): void {
   if (mark === null) return;
-  if (configured !== null && markOf(configured) !== mark) {
+  if (configured !== null && secretMark(configured, "parley backup") !== mark) {
     throw new Error("PARLEY_SECRET is not the secret this backup was made under: what is sealed "
       + "in it would not open. Set that one, or unset it where the backup holds its own.");
   }

@@ -2,6 +2,7 @@
 // of one engine alone (`-- only sqlite` … `-- end`). Read by engines/*.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { MisconfiguredStart } from "#core/faults.ts";
 import { programFile } from "#core/program.ts";
 import type { Sql } from "./sql.ts";
 
@@ -33,7 +34,7 @@ export function shippedMigrations(engine: Sql["engine"]): Migration[] {
 /** Refuses a database that a newer program made. */
 export function refuseNewer(version: number, newest: number): void {
   if (version > newest) {
-    throw new Error(
+    throw new MisconfiguredStart(
       `the database has schema ${version}, newer than the ${newest} this program knows: use a newer Parley`,
     );
   }

@@ -240,6 +240,13 @@ export const LIMITS = {
   databaseBatchCommands: 64,
   /** How often what the database asks to be tried again is. */
   databaseTries: 10,
+  /** Farther off the database's a machine's clock may not be. */
+  clockOffMsMax: MINUTE_MS,
+  /** Rows, and characters of them, that a move has in memory. */
+  moveRowsMax: 1000,
+  moveCharsMax: 4 * 1024 * 1024,
+  /** Longest one statement of a move may take: foreign keys are looked at once, at its end. */
+  moveStatementMs: 6 * 60 * MINUTE_MS,
   /** Kept vectors of the knowledgebases searched last. */
   databaseVectorBytes: 256 * 1024 * 1024,
   /** Accounts a sweep has commands under way for. */

@@ -1,6 +1,6 @@
 // Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a
 // value copied from one row to another does not open. Also finds or makes that key.
-import { createCipheriv, createDecipheriv, createHash } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, createHmac } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { System } from "./system.ts";
@@ -37,6 +37,10 @@ export function loadSecret(configured: string | null, dataDir: string, system: S
   writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
   return secret;
 }
+
+/** Recognises a secret, without containing it; another one for each purpose. */
+export const secretMark = (secret: string, purpose: "parley backup" | "parley database"): string =>
+  createHmac("sha256", secret).update(purpose).digest("base64url");
 
 export function createSecretBox(secret: string, system: System): SecretBox {
   const key = createHash("sha256").update(secret).digest();

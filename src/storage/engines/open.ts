@@ -1,10 +1,38 @@
 // Opens the storage that the settings name: a file in the data folder, or the database of
 // PARLEY_DATABASE_URL, whose engine is loaded only then. Called by serve.ts, the command line and
 // tests.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Config } from "#config/config.ts";
+import { MisconfiguredStart } from "#core/faults.ts";
+import { loadSecret, secretMark } from "#core/secrets.ts";
+import { createSystem } from "#core/system.ts";
 import type { Storage } from "#storage/storage.ts";
+import type { Shared } from "./postgres/facts.ts";
 import { openStorage } from "./sqlite/storage.ts";
 import { startThreadWriter } from "./sqlite/writer.ts";
+
+/** In the data folder, beside the file, since its contents were moved to a database server. */
+const MOVED = "moved.json";
+
+/** A file whose contents go on elsewhere would begin a second history of the same money. */
+function refuseMoved(dataDir: string): void {
+  const path = join(dataDir, MOVED);
+  if (!existsSync(path)) return;
+  const { at } = JSON.parse(readFileSync(path, "utf8")) as { at: string };
+  throw new MisconfiguredStart(`the database of ${dataDir} was moved to PostgreSQL at ${at}: set`
+    + ` PARLEY_DATABASE_URL to it; without ${path} the file goes on as it was then`);
+}
+
+export const noteMoved = (dataDir: string, at: string): void =>
+  writeFileSync(join(dataDir, MOVED), `${JSON.stringify({ at })}\n`, { flush: true });
+
+/** What all nodes of a database have in common; only a server is one. */
+const sharedOf = (config: Config): Shared => ({
+  secretMark: secretMark(
+    loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, createSystem()), "parley database"),
+  cluster: config.PARLEY_CLUSTER,
+});
 
 /** `inline`: for one piece of work, without a thread of its own. */
 export async function openConfigured(
@@ -14,8 +42,12 @@ export async function openConfigured(
   const writesMax = config.PARLEY_WRITES_MAX;
   if (url !== null) {
     const { openPostgres } = await import("./postgres/storage.ts");
-    return openPostgres({ url, writesMax, isSmall: writing === "inline" });
+    return openPostgres({
+      url, writesMax,
+      ...writing === "inline" ? { isSmall: true } : { shared: sharedOf(config) },
+    });
   }
+  refuseMoved(dataDir);
   return openStorage(
     dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax));
 }

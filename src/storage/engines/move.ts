@@ -1,0 +1,94 @@
+// Takes a database file along into an empty PostgreSQL: every row, the search index anew, the ids
+// that come next; compared at the end, and there as a whole or not at all. Called by cli/move.ts.
+import type { System } from "#core/system.ts";
+import { auditLedger } from "#storage/audit.ts";
+import type { LedgerReader } from "#storage/ledger.ts";
+import { openArrival, type Arrival } from "./postgres/arriving.ts";
+import { openDeparture, type Departure } from "./sqlite/leaving.ts";
+
+export interface Moved {
+  tables: { table: string; rows: number }[];
+  accounts: number;
+  /** How many the ledger has. */
+  entries: number;
+}
+
+interface MoveOptions {
+  /** Its lock is the caller's. */
+  dataDir: string;
+  url: string;
+  secretMark: string | null;
+  system: System;
+  /** Copies what lies beside the database, once the move may go on. */
+  takeFiles(): Promise<void>;
+}
+
+interface Books {
+  accounts: string[];
+  audit: Awaited<ReturnType<typeof auditLedger>>;
+}
+
+/** Every balance, with the hash of the entries it comes from, and what is wrong with any. */
+async function booksOf(ledger: LedgerReader): Promise<Books> {
+  const accounts: string[] = [];
+  await ledger.audit((totals, _entries, openMicros) => {
+    accounts.push(JSON.stringify({ ...totals, openMicros }));
+    return Promise.resolve();
+  });
+  return { accounts, audit: await auditLedger(ledger) };
+}
+
+async function takeRows(from: Departure, to: Arrival, system: System): Promise<void> {
+  for (const table of from.tables) {
+    const columns = from.columns(table);
+    for (const rows of from.rows(table)) await to.take(table, columns, rows);
+  }
+  for (const chunks of from.chunks()) await to.index(chunks);
+  for (const table of from.tables) await to.continueAfter(table, from.highestId(table));
+  await to.buryNodes(system.now());
+}
+
+/** Rejects where the two are not equal, or the books are wrong. */
+async function compare(from: Departure, to: Arrival, books: Books): Promise<Moved> {
+  const tables: Moved["tables"] = [];
+  for (const table of from.tables) {
+    const [rows, arrived] = [from.count(table), await to.count(table)];
+    if (rows !== arrived) {
+      throw new Error(`${rows} rows of ${table} left and ${arrived} arrived: nothing was moved`);
+    }
+    tables.push({ table, rows });
+  }
+  const arrived = await booksOf(to.ledger);
+  const different = books.accounts.find((account, index) => account !== arrived.accounts[index]);
+  if (different !== undefined || books.accounts.length !== arrived.accounts.length) {
+    throw new Error(`a balance is not what it was (${different ?? "one more"}): nothing was moved`);
+  }
+  const { accounts, entries, problems } = arrived.audit;
+  if (problems.length > 0) throw new Error(`the ledger did not arrive: ${problems.join("; ")}`);
+  return { tables, accounts, entries };
+}
+
+export async function moveDatabase(options: MoveOptions): Promise<Moved> {
+  const { dataDir, url, secretMark, system, takeFiles } = options;
+  const from = openDeparture(dataDir);
+  try {
+    const books = await booksOf(from.ledger);
+    const { problems } = books.audit;
+    if (problems.length > 0) {
+      throw new Error(`the ledger is not right, and is not moved: ${problems.join("; ")}`);
+    }
+    const to = await openArrival(url, system);
+    try {
+      await takeFiles();
+      await to.begin();
+      await takeRows(from, to, system);
+      const moved = await compare(from, to, books);
+      await to.commit(secretMark);
+      return moved;
+    } finally {
+      await to.close();
+    }
+  } finally {
+    from.close();
+  }
+}

@@ -1,0 +1,101 @@
+// The PostgreSQL that a URL leads to, before anything is stored in it: whether it will do, what
+// keeps a start from it, its schema. Used by storage.ts and by a move (arriving.ts).
+import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { System } from "#core/system.ts";
+import { problemOfFacts, type Shared } from "./facts.ts";
+import { migrate } from "./migrations.ts";
+import { openSession, type Session } from "./session.ts";
+
+interface Prepared {
+  url: string;
+  system: System;
+  /** Where the URL stands, as an operator knows it. */
+  named: string;
+  /** What the nodes of a database have to agree on; null: it is asked for by no node. */
+  shared: Shared | null;
+  /** Tests of what is stored, not of what survives, run on a server that waits for no disk. */
+  mayForget: boolean;
+}
+
+const VERSION_MIN = 150_000;
+/** What a commit that is answered cannot do without. */
+const DURABLE = ["fsync", "full_page_writes", "synchronous_commit"];
+
+interface ServerRow {
+  version: number;
+  encoding: string;
+  pid: number;
+  is_standby: number;
+}
+
+/** What is wrong with the server, as one sentence; null: it will do. */
+export async function problemOfServer(
+  session: Session, { named, system, mayForget }: Omit<Prepared, "url" | "shared">,
+): Promise<string | null> {
+  const { sql } = session;
+  const server = await sql.prepare<object, ServerRow>(`
+    SELECT CAST(current_setting('server_version_num') AS BIGINT) AS version,
+      current_setting('server_encoding') AS encoding, pg_backend_pid() AS pid,
+      pg_is_in_recovery() AS is_standby`).one({});
+  if (server.version < VERSION_MIN) return `${named} leads to a PostgreSQL older than 15`;
+  if (server.encoding !== "UTF8") {
+    return `the database of ${named} has the encoding ${server.encoding}; it must be UTF8`;
+  }
+  if (server.is_standby === 1) return `${named} leads to a standby, which takes no changes`;
+  if (server.pid !== session.processId()) {
+    return `${named} leads to a pooler; it must lead to PostgreSQL itself`;
+  }
+  const offMs = await clockOffMs(session, system);
+  if (Math.abs(offMs) > LIMITS.clockOffMsMax) {
+    return `this machine's clock is ${Math.round(Math.abs(offMs) / 1000)} s ${offMs > 0 ? "ahead of" : "behind"}`
+      + ` that of the database of ${named}: set both by one time server`;
+  }
+  if (mayForget) return null;
+  const off = await sql.prepare<object, { name: string }>(`
+    SELECT name FROM pg_settings WHERE ${sql.dialect.among("name", "@names")} AND setting = 'off'
+    ORDER BY name`).get({ names: DURABLE });
+  return off
+    ? `the PostgreSQL of ${named} has ${off.name} off: a commit it answers could be lost`
+    : null;
+}
+
+/** How far this machine's clock is ahead, at least: half of the way there and back may be on it. */
+async function clockOffMs({ sql }: Session, system: System): Promise<number> {
+  const before = system.now();
+  const { now } = await sql.prepare<object, { now: number }>(
+    `SELECT ${sql.dialect.clock} AS now`).one({});
+  const after = system.now();
+  if (before > now) return (before - now) / 1000;
+  return after < now ? (after - now) / 1000 : 0;
+}
+
+export async function openServer(
+  { url, system, named }: Pick<Prepared, "url" | "system" | "named">, statementMs: number,
+): Promise<Session> {
+  try {
+    return await openSession({
+      url, purpose: "start", statementMs, idleMs: LIMITS.databaseReportMs, system,
+    });
+  } catch (error) {
+    throw new MisconfiguredStart(
+      `the database of ${named} is out of reach: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Rejects with a StartFailure whose message is for the operator. */
+export async function prepareDatabase(options: Prepared): Promise<void> {
+  const session = await openServer(options, LIMITS.databaseAnswerMs);
+  try {
+    const problem = await problemOfServer(session, options);
+    if (problem !== null) throw new MisconfiguredStart(problem);
+    await migrate(session);
+    const other = await problemOfFacts(session.sql, options);
+    if (other !== null) throw new MisconfiguredStart(other);
+  } catch (error) {
+    if (error instanceof StartFailure) throw error;
+    throw new StartFailure((error as Error).message, { cause: error });
+  } finally {
+    await session.close();
+  }
+}

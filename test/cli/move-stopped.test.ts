@@ -1,0 +1,154 @@
+// A move into PostgreSQL that is refused, or killed on the way: all of it has happened or nothing.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import Database from "better-sqlite3";
+import pg from "pg";
+import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { askUntil } from "#support/asking.ts";
+import { withoutPostgres } from "#support/engines.ts";
+import { copied, liveIn, SECRET, type LivedFolder } from "#support/lived-folder.ts";
+import { CLI, parley } from "#support/process.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { testDataDir } from "#support/server.ts";
+import { virginDatabase, type VirginDatabase } from "#support/virgin-database.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+
+const skip = withoutPostgres;
+const model = await startScriptedModel();
+const receiver = await startWebhookReceiver();
+const cleanups: (() => unknown)[] = [];
+after(async () => {
+  for (const cleanup of cleanups) await cleanup();
+  await receiver.close();
+  await model.close();
+});
+function newDir(): string {
+  const dir = testDataDir();
+  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+async function newDatabase(name: string): Promise<VirginDatabase> {
+  const database = await virginDatabase(name);
+  cleanups.push(database.drop);
+  return database;
+}
+const lived = skip === false ? await liveIn(newDir(), model, receiver.url) : null;
+const newFolder = (): LivedFolder => copied(lived!, newDir());
+
+const move = (dataDir: string, { url }: { url: string }, more: Record<string, string> = {}) =>
+  parley(dataDir, ["move", "--to", url, "--json"], { PARLEY_SECRET: SECRET, ...more });
+
+test("[CL87] a move is refused in one sentence: a server that runs, a database in use, an older file", { skip }, async () => {
+  const { dataDir } = newFolder();
+  const database = await newDatabase("refusals");
+  const said = async (dir: string, url = database.url): Promise<string> => {
+    const { code, err } = await move(dir, { url });
+    assert.notEqual(code, 0);
+    assert.match(err, /^parley: [^\n]+\n$/);
+    return err;
+  };
+  const lock = new Database(join(dataDir, "server.lock"));
+  lock.exec("BEGIN EXCLUSIVE");
+  assert.match(await said(dataDir), /a server runs on the data folder: stop it first/);
+  lock.close();
+  assert.match(await said(newDir()), /there is no database in/);
+  assert.match(await said(dataDir, "mysql://x/y"), /--to must be a URL such as postgres:/);
+  assert.match(await said(dataDir, "postgres://u:hidden@127.0.0.1:1/x"), /--to is out of reach/);
+  const file = new Database(databasePath(dataDir));
+  const version = file.pragma("user_version", { simple: true }) as number;
+  file.pragma(`user_version = ${version - 1}`);
+  assert.match(await said(dataDir), /has schema \d+, this program needs \d+: start the server once/);
+  file.pragma(`user_version = ${version + 1}`);
+  assert.match(await said(dataDir), /newer than the \d+ this program knows/);
+  file.pragma(`user_version = ${version}`);
+  file.close();
+  await database.query("CREATE TABLE theirs (id INTEGER)");
+  assert.match(await said(dataDir), /the database is not empty: it has the table theirs/);
+  await database.query("DROP TABLE theirs");
+  const created = await parley(newDir(), ["account", "create", "--name", "A"], {
+    PARLEY_DATABASE_URL: database.url,
+  });
+  assert.equal(created.code, 0, created.err);
+  assert.match(await said(dataDir), /the database is not empty: its table accounts has rows/);
+  await database.query("UPDATE schema_version SET version = 9999");
+  assert.match(await said(dataDir), /the database has schema 9999, newer than/);
+  assert.ok(!existsSync(join(dataDir, "moved.json")), "the folder goes on");
+});
+
+/** A table of the database that nothing is written to until it is let go. */
+async function holdTable(database: VirginDatabase, table: string) {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("BEGIN");
+  await client.query(`LOCK TABLE ${table} IN SHARE MODE`);
+  return {
+    /** Resolves once a move waits for it. */
+    waited: () => askUntil(
+      () => database.query(`SELECT 1 FROM pg_locks
+        WHERE NOT granted AND relation = CAST('${table}' AS regclass)`),
+      (rows) => rows.length > 0),
+    letGo: async () => {
+      await client.query("ROLLBACK");
+      await client.end();
+    },
+  };
+}
+
+test("[CL88] killed in the middle, a move leaves nothing a server starts on, and a second one does it", { skip }, async () => {
+  const { dataDir, accountId } = newFolder();
+  const database = await newDatabase("killed");
+  // Makes the schema.
+  assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
+  const held = await holdTable(database, "turns");
+  const child = execFile(process.execPath, [CLI, "move", "--to", database.url], {
+    env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: SECRET },
+  });
+  const exited = once(child, "exit");
+  await held.waited();
+  child.kill("SIGKILL");
+  await exited;
+  await held.letGo();
+  const begun = await parley(newDir(), ["serve"], {
+    PARLEY_DATABASE_URL: database.url, PARLEY_SECRET: SECRET, PARLEY_PORT: "0",
+    PARLEY_LOG_LEVEL: "silent",
+  });
+  assert.equal(begun.code, 78);
+  assert.match(begun.err, /^parley: a move into the database of PARLEY_DATABASE_URL began at \S+ and has not ended: let it end, or run parley move again\n$/);
+  const listed = await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url });
+  assert.equal(listed.code, 1, "nor does a command go on with it");
+  assert.equal((await database.query("SELECT 1 FROM accounts")).length, 0);
+  const second = await askUntil(
+    () => move(dataDir, database), ({ err }) => !err.includes("another move"));
+  assert.equal(second.code, 0, second.err);
+  assert.equal((await database.query(`SELECT 1 FROM accounts WHERE id = ${accountId}`)).length, 1);
+  const third = await move(dataDir, database);
+  assert.match(third.err, /a move into this database has ended at \S+: everything is there/);
+});
+
+test("[CL88] killed at any moment, a move has happened or has not", { skip }, async () => {
+  const { dataDir } = newFolder();
+  const startedMs = performance.now();
+  const whole = await move(dataDir, await newDatabase("whole"));
+  assert.equal(whole.code, 0, whole.err);
+  const tookMs = performance.now() - startedMs;
+  for (const share of [0.6, 0.8, 0.95]) {
+    const database = await newDatabase(`any ${share}`);
+    const child = execFile(process.execPath, [CLI, "move", "--to", database.url], {
+      env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: SECRET },
+    });
+    const exited = once(child, "exit");
+    const timer = setTimeout(() => child.kill("SIGKILL"), tookMs * share);
+    await exited;
+    clearTimeout(timer);
+    const again = await askUntil(
+      () => move(dataDir, database), ({ err }) => !err.includes("another move"));
+    if (again.code !== 0) assert.match(again.err, /has ended at/);
+    assert.equal((await database.query("SELECT 1 FROM accounts")).length, 1);
+    const books = await parley(newDir(), ["ledger", "verify"], { PARLEY_DATABASE_URL: database.url });
+    assert.equal(books.code, 0, books.out + books.err);
+  }
+});
