@@ -147,6 +147,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     forAll(LIMITS.retentionSweepMs, "recording retention", () =>
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     forAll(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
+    every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
     forAll(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
     every(LIMITS.filesRetryMs, "files that wait", () =>
       Promise.all([features.recordings.retry(), places.removals.retry()])),
@@ -172,6 +173,7 @@ async function start(
   const url = config.PARLEY_PUBLIC_URL
     ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, port);
   const sip = await features.voice.listen();
+  await features.phoneNumbers.sipTrunks.look();
   mounted.connectCarriers();
   await features.knowledge.processor.start();
   features.dialler.start();
@@ -189,8 +191,8 @@ async function stop(
 ): Promise<void> {
   server.stopListening();
   timers.cancel();
-  await nodes.drain();
-  await features.dialler.close();
+  await Promise.all([nodes.drain(), features.dialler.close()]);
+  if (!storage.failure()) await features.phoneNumbers.sipTrunks.leave();
   await Promise.all([
     features.conversations.drain(config.PARLEY_DRAIN_SECONDS * 1000), features.voice.close(),
   ]);

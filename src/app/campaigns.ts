@@ -1,5 +1,6 @@
 // Composition root, the part about leads and campaigns: joins them to assistants, numbers and
 // calls. Called by features.ts.
+import type { Wire } from "#cluster/wire.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import type { Calling } from "#features/calls/calling.ts";
 import type { Calls } from "#features/calls/calls.ts";
@@ -11,11 +12,18 @@ import type { Logger } from "#core/logger.ts";
 import type { Plan } from "#core/price-lists.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
+import type { SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
 import { createLeads } from "#features/leads/leads.ts";
 import type { Storage } from "#storage/storage.ts";
 
+/** Says that there may be somebody to call. */
+const QUEUES = "queues";
+
 interface CampaigningOptions {
   storage: Storage;
+  /** Null: there are no other nodes. */
+  wire: Wire | null;
+  phoneNumbers: { sipTrunks: Pick<SipTrunks, "placedBy"> };
   bus: EventBus;
   system: System;
   log: Logger;
@@ -26,7 +34,7 @@ interface CampaigningOptions {
 }
 
 export function createCampaigning(options: CampaigningOptions) {
-  const { storage, bus, system, log, planOf, assistants, calls, voice } = options;
+  const { storage, wire, bus, system, log, planOf, assistants, calls, voice } = options;
   const store = storage.campaigns;
   const callers = createCallers({
     findAssistant: assistants.find,
@@ -35,6 +43,8 @@ export function createCampaigning(options: CampaigningOptions) {
   });
   const dialler = createDialler({
     ...callers, store, bus, system, log,
+    isPlacedElsewhere: async (accountId, number) =>
+      await options.phoneNumbers.sipTrunks.placedBy(accountId, number) !== null,
     terms: calls.terms,
     secondsFor: calls.secondsFor,
     hold: async (assistant, number) => voice.calling.hold(
@@ -42,17 +52,23 @@ export function createCampaigning(options: CampaigningOptions) {
     dial: (call, assistant, secondsMax) => voice.calling.dial(call, assistant, secondsMax),
     giveUp: (call, reason) => calls.change(call, "failed", { reason }),
   });
+  /** Every node dials. */
+  const wakeAll = (): void => {
+    dialler.wake();
+    wire?.publish(QUEUES, new Uint8Array());
+  };
+  wire?.subscribe(QUEUES, () => dialler.wake());
   return {
     dialler,
     callers,
     leads: createLeads({
-      store: storage.leads, bus, system, onQueueChange: () => dialler.wake(),
+      store: storage.leads, bus, system, onQueueChange: wakeAll,
     }),
     campaigns: createCampaigns({
       store, bus, system, callers,
       terms: calls.terms,
       campaignsMax: async (accountId) => (await planOf(accountId)).campaigns,
-      onChange: () => dialler.wake(),
+      onChange: wakeAll,
     }),
   };
 }

@@ -152,7 +152,9 @@ export function createFeatures(options: AppOptions, served: Served) {
     observeEager: metrics.observeEager,
   });
   showGauges({ metrics, streams, conversations, voice, nodes, storage });
-  const campaigning = createCampaigning({ ...ground, planOf, assistants, calls, voice });
+  const campaigning = createCampaigning({
+    ...ground, planOf, assistants, calls, voice, phoneNumbers,
+  });
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,

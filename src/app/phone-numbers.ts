@@ -2,6 +2,7 @@
 // sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
 // features.ts; app.ts runs the sweep.
 import type { Cluster } from "#cluster/cluster.ts";
+import type { Wire } from "#cluster/wire.ts";
 import { hostedPaths } from "#features/calls/hosted/hosted.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
@@ -71,9 +72,15 @@ export function createNumbers(options: NumbersOptions) {
   };
 }
 
+/** Says that trunks have changed. */
+const TRUNKS = "trunks";
+
 interface TelephonyOptions extends NumbersOptions {
+  nodes: Pick<Cluster, "holds" | "nodeId" | "alive">;
+  /** Null: there are no other nodes. */
+  wire: Wire | null;
   config: NumbersOptions["config"] & Pick<
-    Config, "PARLEY_ALLOW_PRIVATE_NETWORKS" | "PARLEY_SIP_TRUNKS_MAX"
+    Config, "PARLEY_ALLOW_PRIVATE_NETWORKS" | "PARLEY_SIP_PORT" | "PARLEY_SIP_TRUNKS_MAX"
   >;
   box: SecretBox;
   storage: NumbersOptions["storage"] & Pick<Storage, "sipTrunks">;
@@ -81,13 +88,19 @@ interface TelephonyOptions extends NumbersOptions {
 
 /** Numbers of every type, and where calls to them go. */
 export function createTelephony(options: TelephonyOptions) {
-  const { config, storage, box, system, log } = options;
+  const { config, storage, box, system, log, nodes, wire } = options;
   const bought = createNumbers(options);
   const { allows } = createAddressPolicy(config.PARLEY_ALLOW_PRIVATE_NETWORKS);
   const sipTrunks = createSipTrunks({
     store: storage.sipTrunks, box, system, log, mayReach: allows,
     trunksMax: config.PARLEY_SIP_TRUNKS_MAX,
+    nodes: wire && {
+      ...nodes, hasSip: config.PARLEY_SIP_PORT !== null,
+      announce: () => wire.publish(TRUNKS, new Uint8Array()),
+    },
   });
+  wire?.subscribe(TRUNKS, () => void sipTrunks.look().catch((error: unknown) =>
+    log.error({ err: error }, "the SIP trunks could not be looked at")));
   bought.numbers.onRemoved(sipTrunks.removed);
   const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });
   return { ...bought, sipTrunks, routeInbound };

@@ -107,6 +107,8 @@ const LOCKS: Locks = {
   "sipTrunks.approve": numbers,
   "sipTrunks.create": numbers,
   "sipTrunks.update": numbers,
+  "sipTrunks.take": numbers,
+  "sipTrunks.giveBack": numbers,
   "tickets.use": account,
   "tools.create": ({ tool }) => account(tool),
   "tools.update": account,

@@ -5,6 +5,7 @@ import type {
   CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
 } from "#features/phone-numbers/sip-trunks.ts";
 import type { Instant } from "#core/system.ts";
+import { isFree, type AsNode } from "./nodes.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -31,6 +32,7 @@ interface SipTrunkRow {
   inbound_trunk_id: string;
   outbound_trunk_id: string;
   updated_at: number;
+  owner_id: number | null;
 }
 
 function trunkFromRow(row: SipTrunkRow): StoredSipTrunk {
@@ -58,10 +60,11 @@ function trunkFromRow(row: SipTrunkRow): StoredSipTrunk {
     inboundTrunkId: row.inbound_trunk_id,
     outboundTrunkId: row.outbound_trunk_id,
     updatedAt: row.updated_at,
+    ownerId: row.owner_id,
   };
 }
 
-const columnsOf = (trunk: Omit<StoredSipTrunk, "id">) => ({
+const columnsOf = (trunk: Omit<StoredSipTrunk, "id" | "ownerId">) => ({
   ...trunk,
   allowedNetworks: trunk.allowedNetworks === null ? null : JSON.stringify(trunk.allowedNetworks),
   outboundProxy: trunk.outboundProxy ? 1 : 0,
@@ -72,7 +75,8 @@ const columnsOf = (trunk: Omit<StoredSipTrunk, "id">) => ({
 const TRUNK = `SELECT n.id, n.account_id, n.phone_number, n.nickname, n.country_code, n.created_at,
     t.uuid, t.trunk_type, t.username, t.password, t.address, t.port, t.transport, t.calling_format,
     t.inbound_auth, t.allowed_networks, t.outbound_proxy, t.require_srtp, t.codecs,
-    t.inbound_trunk_id, t.outbound_trunk_id, t.updated_at
+    t.inbound_trunk_id, t.outbound_trunk_id, t.updated_at,
+    (SELECT nodes.id FROM nodes WHERE nodes.id = t.node_id AND nodes.state <> 'gone') AS owner_id
   FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id`;
 
 export function sipTrunkCommands(sql: Sql) {
@@ -108,14 +112,14 @@ export function sipTrunkCommands(sql: Sql) {
     `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
   const others = sql.prepare<object, SipTrunkRow>(`${TRUNK} WHERE n.account_id <> @accountId`);
   const approval = createApprovals(sql);
-  const isClaimed = async (trunk: Omit<StoredSipTrunk, "id">): Promise<boolean> =>
+  const isClaimed = async (trunk: Omit<StoredSipTrunk, "id" | "ownerId">): Promise<boolean> =>
     await approval.of(trunk.phoneNumber) !== trunk.accountId
     && (await others.all({ accountId: trunk.accountId }))
       .some((row) => collide(trunkFromRow(row), trunk));
   return {
     "sipTrunks.approve": approval.set,
     "sipTrunks.create": async (
-      { trunk, trunksMax }: { trunk: Omit<StoredSipTrunk, "id">; trunksMax: number },
+      { trunk, trunksMax }: { trunk: Omit<StoredSipTrunk, "id" | "ownerId">; trunksMax: number },
     ): Promise<CreateTrunkOutcome> => {
       const columns = columnsOf(trunk);
       if (await same.get(columns)) return { kind: "exists" };
@@ -123,7 +127,7 @@ export function sipTrunkCommands(sql: Sql) {
       if (((await count.get(columns))?.count ?? 0) >= trunksMax) return { kind: "too_many" };
       const id = await insertNumber.insert(columns);
       await insert.run({ ...columns, id });
-      return { kind: "created", trunk: { ...trunk, id } };
+      return { kind: "created", trunk: { ...trunk, id, ownerId: null } };
     },
     "sipTrunks.update": async (
       trunk: StoredSipTrunk,
@@ -138,6 +142,25 @@ export function sipTrunkCommands(sql: Sql) {
       if ((await changeNumber.run(columns)).changes === 0) return "not_found";
       await change.run(columns);
       return "updated";
+    },
+    ...ownerCommands(sql),
+  };
+}
+
+/** Which node is registered for a trunk. */
+function ownerCommands(sql: Sql) {
+  const take = sql.prepare(`
+    UPDATE sip_trunks SET node_id = @nodeId
+    WHERE phone_number_id = @id AND ${isFree("sip_trunks.node_id")}`);
+  const giveBack = sql.prepare("UPDATE sip_trunks SET node_id = NULL WHERE node_id = @nodeId");
+  return {
+    "sipTrunks.take": async ({ ids, nodeId }: AsNode<{ ids: number[] }>): Promise<number> => {
+      let taken = 0;
+      for (const id of ids) taken += (await take.run({ id, nodeId })).changes;
+      return taken;
+    },
+    "sipTrunks.giveBack": async ({ nodeId }: AsNode<object>): Promise<void> => {
+      await giveBack.run({ nodeId });
     },
   };
 }
@@ -187,6 +210,8 @@ export function createSipTrunkStore(reader: Reader, writer: Writer): SipTrunkSto
     },
     list: async (accountId) => (await list.all({ accountId })).map(trunkFromRow),
     all: async () => (await all.all({})).map(trunkFromRow),
+    take: (ids) => writer.write("sipTrunks.take", { ids }),
+    giveBack: () => writer.write("sipTrunks.giveBack", {}),
     approve: (args) => writer.write("sipTrunks.approve", args),
     approvedAccount: async (phoneNumber) =>
       (await approval.get({ phoneNumber }))?.account_id ?? null,

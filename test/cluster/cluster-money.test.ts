@@ -27,7 +27,8 @@ before(async () => {
   if (skip) return;
   nodes = await startNodeProcesses({
     count: 3, cuts: CUTS_OF_100,
-    env: { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" },
+    env: () => (
+      { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" }),
   });
 });
 after(async () => {

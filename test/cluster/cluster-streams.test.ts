@@ -25,7 +25,8 @@ const model = await startScriptedModel({ record: false });
 model.script(() => REPLY);
 let nodes: NodeProcesses;
 before(async () => {
-  if (!skip) nodes = await startNodeProcesses({ count: 3, env: { PARLEY_MODEL_URL: model.url } });
+  if (skip) return;
+  nodes = await startNodeProcesses({ count: 3, env: () => ({ PARLEY_MODEL_URL: model.url }) });
 });
 after(async () => {
   if (!skip) await nodes.close();

@@ -269,6 +269,32 @@ test("[ND18] an order of a number is one node's, until it is gone or has answere
   assert.deepEqual(await money(), [2 * PRICE, 0]);
 });
 
+test("[ND20] a trunk is one node's until that is gone or gives it back", async () => {
+  const { one, two, accountId, bury } = await createWorld();
+  const trunkOf = async (number: string): Promise<number> => {
+    const made = await one.sipTrunks.create({
+      accountId, uuid: system.uuid(), trunkType: "number", phoneNumber: number, nickname: null,
+      countryCode: "US", username: "u", sealedPassword: "", address: "sip.example.com", port: null,
+      transport: "udp", callingFormat: "e164", inboundAuth: "auth", allowedNetworks: null,
+      requireSrtp: false, codecs: ["pcmu"], outboundProxy: false, inboundTrunkId: number,
+      outboundTrunkId: number, createdAt: system.now(), updatedAt: system.now(),
+    }, 9);
+    assert.ok(made.kind === "created");
+    return made.trunk.id;
+  };
+  const ids = [await trunkOf("+14155550190"), await trunkOf("+14155550191")];
+  const owners = async () => (await two.sipTrunks.list(accountId)).map(({ ownerId }) => ownerId);
+  assert.deepEqual(await owners(), [null, null]);
+  assert.deepEqual(
+    [await one.sipTrunks.take(ids), await two.sipTrunks.take(ids)], [2, 0]);
+  await one.sipTrunks.giveBack();
+  assert.deepEqual([await two.sipTrunks.take(ids.slice(1)), await one.sipTrunks.take(ids)], [1, 1]);
+  assert.deepEqual(await owners(), [one.nodeId(), two.nodeId()]);
+  await bury();
+  assert.deepEqual(await owners(), [null, two.nodeId()]);
+  assert.equal(await two.sipTrunks.take(ids), 1);
+});
+
 test("[ND19] a lease is one living node's; rows of nodes that are long gone are removed and their ids never given again", async () => {
   const { one, two, bury } = await createWorld();
   assert.deepEqual(await Promise.all([one, two].map(({ nodes }) => nodes.takeLease("clock"))),

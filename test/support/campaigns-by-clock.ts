@@ -134,6 +134,7 @@ export async function createWorld(options: WorldOptions) {
       terms: calls.terms,
       hold: () => Promise.resolve(options.hasRoom?.() ?? true ? () => undefined : null),
       secondsFor: calls.secondsFor,
+      isPlacedElsewhere: () => Promise.resolve(false),
       numbersOf: async ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
       giveUp: (call, reason) => calls.change(call, "failed", { reason }),
     });

@@ -24,6 +24,8 @@ export interface NodeProcesses {
   ask<Answer>(method: string, path: string, asked?: {
     body?: object; key?: string; idempotencyKey?: string;
   }): Promise<Answer>;
+  /** SIGKILLs the node of that place among those that live. */
+  kill(number: number): Promise<void>;
   /** SIGKILLs a node and starts another one. */
   replace(): Promise<void>;
   /** Ends a session of a node with the database. */
@@ -39,7 +41,8 @@ interface NodesOptions {
   count: number;
   /** How many of a hundred COMMITs lose their connection. */
   cuts?: number;
-  env?: Record<string, string>;
+  /** As settings of the node with that number, from 0. */
+  env?: (number: number) => Record<string, string>;
 }
 
 /** Answers that say: try again, here or elsewhere. */
@@ -52,7 +55,7 @@ const any = <T>(items: T[]): T => {
 };
 
 export async function startNodeProcesses(
-  { count, cuts = 0, env = {} }: NodesOptions,
+  { count, cuts = 0, env = () => ({}) }: NodesOptions,
 ): Promise<NodeProcesses> {
   const root = testDataDir();
   const files = join(root, "files");
@@ -61,14 +64,16 @@ export async function startNodeProcesses(
   const proxy = await startCuttingProxy(database.port, cuts);
   const urlAt = (port: number): string =>
     `postgres://parley@127.0.0.1:${port}/${database.name}?sslmode=disable`;
-  let folders = 0;
+  let started = 0;
   const start = (): Promise<Running> => {
-    const folder = join(root, `node${folders += 1}`);
+    const number = started;
+    started += 1;
+    const folder = join(root, `node${number}`);
     mkdirSync(folder);
     return startProcess(folder, {
       PARLEY_DATABASE_URL: urlAt(proxy.port), PARLEY_NATS_URL: nats.url,
       PARLEY_FILES_URL: `file://${files}`, PARLEY_LOG_LEVEL: "info",
-      PARLEY_SECRET: "the same at every node, and long enough", ...env,
+      PARLEY_SECRET: "the same at every node, and long enough", ...env(number),
     });
   };
   const first = await start();
@@ -79,15 +84,22 @@ export async function startNodeProcesses(
     runCli(root, args, { PARLEY_DATABASE_URL: urlAt(database.port) });
   cli(["balance", "add", "--account", "1", "--amount", "10000"]);
   const door = (): string => any(living).url;
+  const kill = async (dying: Running): Promise<void> => {
+    living.splice(living.indexOf(dying), 1);
+    const gone = once(dying.process, "exit");
+    dying.process.kill("SIGKILL");
+    await gone;
+  };
   return {
     database, nats, key, assistant, door, cli,
     ask: (method, path, asked = {}) => askAnywhere(door, method, path, asked),
+    kill: (number) => {
+      const dying = living[number];
+      assert.ok(dying, `there is no node ${number}`);
+      return kill(dying);
+    },
     replace: async () => {
-      const dying = any(living);
-      living.splice(living.indexOf(dying), 1);
-      const gone = once(dying.process, "exit");
-      dying.process.kill("SIGKILL");
-      await gone;
+      await kill(any(living));
       living.push(await start());
     },
     endSession: async () => void await database.query(`

@@ -21,7 +21,7 @@ import { createReceived } from "./received.ts";
 export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100", username: "alice", password: "s3cret",
   address: "sip.example.com", port: null, transport: "udp", inboundAuth: "ip",
-  allowedNetworks: ["127.0.0.1"], outboundProxy: false, requireSrtp: false, codecs: ["pcmu", "pcma"],
+  allowedNetworks: ["127.0.0.1"], registerS: null, outboundProxy: false, requireSrtp: false, codecs: ["pcmu", "pcma"],
   ...changes,
 });
 

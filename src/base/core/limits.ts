@@ -215,6 +215,8 @@ export const LIMITS = {
   numberSweepRowsMax: 200,
   numberImportMax: 100_000,
   sipTrunksMax: 100,
+  /** How often a node looks for trunks that nobody is registered for, or others have changed. */
+  trunkLookMs: 5 * SECOND_MS,
   /** Addresses and networks that may call in over one trunk. */
   sipNetworksMax: 50,
 

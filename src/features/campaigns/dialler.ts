@@ -22,6 +22,8 @@ interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   /** A place for a call to begin, until it is dialled; null: the server has none. */
   hold(assistant: Assistant, number: string | null): Promise<(() => void) | null>;
   secondsFor(reservedMicros: Micros): number;
+  /** Another node places the calls of that number. */
+  isPlacedElsewhere(accountId: number, phoneNumber: string): Promise<boolean>;
   /** Called once at most for every claim, after it is durable. */
   dial(call: Call, assistant: Assistant, secondsMax: number): Promise<void>;
   /** Ends a call that was claimed and will not be dialled. */
@@ -171,7 +173,11 @@ async function claimOne(
     bus.publishCommitted(events);
     return { kind: "over", events };
   }
-  const numbers = await options.numbersOf(campaign, assistant);
+  const all = await options.numbersOf(campaign, assistant);
+  const elsewhere = await Promise.all(
+    all.map((number) => options.isPlacedElsewhere(accountId, number)));
+  const numbers = all.filter((_, index) => !elsewhere[index]);
+  if (all.length > 0 && numbers.length === 0) return { kind: "idle", until: null };
   const leave = await options.hold(assistant, numbers[0] ?? null);
   if (!leave) return { kind: "idle", until: system.now() + LIMITS.capacityRetryS * 1_000_000 };
   try {

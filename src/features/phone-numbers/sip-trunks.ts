@@ -10,6 +10,7 @@ import type { CallingFormat } from "./dialled.ts";
 import {
   findErrors, settled, type InboundAuth, type Transport, type TrunkType,
 } from "./sip-rules.ts";
+import { createTrunkOwners, type TrunkNodes } from "./trunk-owners.ts";
 
 export interface SipTrunkFields {
   trunkType: TrunkType;
@@ -59,6 +60,8 @@ export type SipTrunkRecord = Omit<SipTrunk, "password">;
 export interface StoredSipTrunk extends SipTrunkRecord {
   uuid: string;
   sealedPassword: string;
+  /** The node that is registered for it; null: none that lives. */
+  ownerId: number | null;
 }
 
 export type CreateTrunkOutcome =
@@ -71,7 +74,7 @@ export type CreateTrunkOutcome =
 
 /** Each write is one transaction, of number and trunk together. */
 export interface SipTrunkStore {
-  create(trunk: Omit<StoredSipTrunk, "id">, trunksMax: number): Promise<CreateTrunkOutcome>;
+  create(trunk: Omit<StoredSipTrunk, "id" | "ownerId">, trunksMax: number): Promise<CreateTrunkOutcome>;
   update(trunk: StoredSipTrunk): Promise<"updated" | "exists" | "claimed" | "not_found">;
   /** Says whose the number is, in place of whoever's it was; false: there is no such account. */
   approve(args: { phoneNumber: string; accountId: number; now: Instant }): Promise<boolean>;
@@ -82,6 +85,10 @@ export interface SipTrunkStore {
   list(accountId: number): Promise<StoredSipTrunk[]>;
   /** The trunks of all accounts, oldest first. */
   all(): Promise<StoredSipTrunk[]>;
+  /** This node is registered for those that are free of them; resolves to how many. */
+  take(ids: number[]): Promise<number>;
+  /** This node is registered for none any more. */
+  giveBack(): Promise<void>;
 }
 
 export interface SipTrunks {
@@ -105,19 +112,31 @@ export interface SipTrunks {
   /** The trunks of all accounts, oldest first, without secrets; kept in memory. */
   all(): Promise<readonly SipTrunkRecord[]>;
   approvedAccount: SipTrunkStore["approvedAccount"];
+  /**
+   * The other node that places the calls of a number: telephone systems take those of an extension
+   * from whoever is registered. Null: whichever has the call.
+   */
+  placedBy(accountId: number, phoneNumber: string | null): Promise<number | null>;
+  /** Sees what other nodes have changed, and registers this node for what is its share. */
+  look(): Promise<void>;
+  /** Leaves its registrations to other nodes. Idempotent. */
+  leave(): Promise<void>;
   carrier: SipTrunkPort;
 }
+
+/** `registerS`: for how long this node asks the registrar to know it; null: another node does. */
+type ActiveTrunk = SipTrunk & { registerS: number | null };
 
 /** For the carrier and nobody else: it sees passwords, which it neither logs nor sends on. */
 interface SipTrunkPort {
   /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
-  listActive(): Promise<SipTrunk[]>;
+  listActive(): Promise<ActiveTrunk[]>;
   findByNumberId(id: number): Promise<SipTrunk | null>;
   /**
-   * The handler receives a trunk's id after each commit that changed it, or deleted it; it never
+   * The handler receives the ids of trunks after a commit that changed or deleted them; it never
    * rejects, and whoever made the change waits for it.
    */
-  onChange(handler: (id: number) => Promise<void>): () => void;
+  onChange(handler: (ids: number[]) => Promise<void>): () => void;
   /**
    * Whether the server may send to the IP address. Asked again about every address a trunk's name
    * resolves to, and about literal ones before each use: what is allowed may have changed since.
@@ -133,6 +152,8 @@ interface SipTrunkOptions {
   mayReach(address: string): boolean;
   /** Most that one account may have. */
   trunksMax: number;
+  /** Null: no other node serves them. */
+  nodes: TrunkNodes | null;
 }
 
 const notFound = (): Fault => new Fault(404, "SIP trunk not found.");
@@ -150,7 +171,7 @@ const refusal = (errors: FieldErrors): Fault =>
   new Fault(422, "The given data was invalid.", { errors });
 
 const withoutSecrets = (
-  { uuid: _uuid, sealedPassword: _sealed, ...trunk }: StoredSipTrunk,
+  { uuid: _uuid, sealedPassword: _sealed, ownerId: _owner, ...trunk }: StoredSipTrunk,
 ): SipTrunkRecord => trunk;
 
 /** What a trunk's password is bound to. */
@@ -162,17 +183,19 @@ function createVault(box: SecretBox) {
   return {
     seal: (accountId: number, uuid: string, password: string): string =>
       box.seal(password, passwordPlace(accountId, uuid)),
-    open: ({ uuid, sealedPassword, ...trunk }: StoredSipTrunk): SipTrunk =>
+    open: ({ uuid, sealedPassword, ownerId: _, ...trunk }: StoredSipTrunk): SipTrunk =>
       ({ ...trunk, password: box.open(sealedPassword, passwordPlace(trunk.accountId, uuid)) }),
   };
 }
 
 /** The trunks of all accounts, kept in memory until one changes, and the carrier's view of them. */
 function createRoster(
-  { store, log, mayReach }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
+  { store, log, mayReach, nodes, system }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
 ) {
-  const handlers = new Set<(id: number) => Promise<void>>();
+  const handlers = new Set<(ids: number[]) => Promise<void>>();
+  const owners = createTrunkOwners(store, nodes, system);
   let known: Promise<StoredSipTrunk[]> | null = null;
+  let changes = 0;
   const all = (): Promise<StoredSipTrunk[]> => {
     if (known) return known;
     const asked = store.all();
@@ -182,9 +205,9 @@ function createRoster(
     });
     return asked;
   };
-  const opened = (stored: StoredSipTrunk): SipTrunk | null => {
+  const opened = (stored: StoredSipTrunk): ActiveTrunk | null => {
     try {
-      return vault.open(stored);
+      return { ...vault.open(stored), registerS: owners.registerS(stored) };
     } catch (error) {
       log.error({ err: error, phone_number_id: stored.id },
         "the password of a SIP trunk cannot be opened: was PARLEY_SECRET changed?");
@@ -203,19 +226,45 @@ function createRoster(
     },
     mayReach,
   };
+  const tell = async (ids: number[]): Promise<void> =>
+    void await Promise.all([...handlers].map((handler) => handler(ids)));
   /** Resolves once everybody has seen the change; never rejects. */
   const changed = async (id: number): Promise<void> => {
     // What is being read may be from before: who asks from now on has it read anew.
     known = null;
-    await Promise.all([...handlers].map((handler) => handler(id)));
+    changes += 1;
+    await tell([id]);
+    nodes?.announce();
+    look().catch((error: unknown) => log.error({ err: error }, "the SIP trunks cannot be looked at"));
   };
-  return { all, changed, carrier };
+  const look = async (): Promise<void> => {
+    if (!nodes) return;
+    const before = known === null ? [] : await known;
+    const at = changes;
+    const found = await owners.look();
+    const ids = differing(before, found);
+    // A change made meanwhile has everything read anew.
+    if (ids.length === 0 || changes !== at) return;
+    known = Promise.resolve(found);
+    await tell(ids);
+  };
+  const leave = (): Promise<void> =>
+    owners.leave(async () => tell((await all()).map(({ id }) => id)));
+  return { all, changed, look, leave, carrier };
+}
+
+/** The ids of those that are not the same in both. */
+function differing(one: StoredSipTrunk[], other: StoredSipTrunk[]): number[] {
+  const texts = new Map(one.map((trunk) => [trunk.id, JSON.stringify(trunk)]));
+  const changed = other.filter((trunk) => texts.get(trunk.id) !== JSON.stringify(trunk));
+  const kept = new Set(other.map(({ id }) => id));
+  return [...changed, ...one.filter(({ id }) => !kept.has(id))].map(({ id }) => id);
 }
 
 export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
   const { store, box, system, log, mayReach, trunksMax } = options;
   const vault = createVault(box);
-  const { all, changed, carrier } = createRoster(options, vault);
+  const { all, changed, look, leave, carrier } = createRoster(options, vault);
   const find = async (accountId: number, id: number): Promise<StoredSipTrunk> => {
     const stored = await store.find(accountId, id);
     if (!stored) throw notFound();
@@ -264,6 +313,13 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
     removed: changed,
     all,
     approvedAccount: store.approvedAccount,
+    placedBy: async (accountId, phoneNumber) => {
+      const owner = (await all()).find((trunk) => trunk.trunkType === "extension"
+        && trunk.accountId === accountId && trunk.phoneNumber === phoneNumber)?.ownerId ?? null;
+      return owner === options.nodes?.nodeId ? null : owner;
+    },
+    look,
+    leave,
     carrier,
   };
 }

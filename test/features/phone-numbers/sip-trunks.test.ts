@@ -21,7 +21,7 @@ const { carrier } = server.app.features.phoneNumbers.sipTrunks;
 /** Runs it with what the carrier is told meanwhile. */
 async function toldDuring(work: () => Promise<unknown>): Promise<number[]> {
   const told: number[] = [];
-  const stop = carrier.onChange(async (id) => void told.push(id));
+  const stop = carrier.onChange(async (ids) => void told.push(...ids));
   await work();
   stop();
   return told;
@@ -311,7 +311,7 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   const first = await startTestServer({ dataDir, env });
   const port = first.app.features.phoneNumbers.sipTrunks.carrier;
   const told: number[] = [];
-  port.onChange(async (id) => void told.push(id));
+  port.onChange(async (ids) => void told.push(...ids));
   const other = await first.newAccount();
   const post = async (key: string) => {
     const { body } = await first.call("POST", TRUNKS, { key, body: trunkBody() });

@@ -20,7 +20,7 @@ import { createManualSystem } from "#support/manual-clock.ts";
 const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   id: 1, accountId: 1, trunkType: "number", phoneNumber: "+14155550100",
   username: "alice", password: "s3cret", address: "sip.example.com", port: null, transport: "udp", inboundAuth: "auth",
-  allowedNetworks: null, outboundProxy: false, requireSrtp: false, codecs: ["pcmu", "pcma"],
+  allowedNetworks: null, registerS: 300, outboundProxy: false, requireSrtp: false, codecs: ["pcmu", "pcma"],
   ...changes,
 });
 

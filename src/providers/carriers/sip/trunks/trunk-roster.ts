@@ -43,7 +43,6 @@ interface Entry {
   isGone: boolean;
 }
 
-const EXPIRES_S = 300;
 /** How long what DNS said is believed. */
 const RESOLVED_MS = 60_000;
 /** Until a name that could not be resolved, or whose address is silent, is looked up again. */
@@ -68,7 +67,7 @@ export function identityOf(
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
   trunk.phoneNumber, trunk.username, trunk.password, trunk.address, trunk.port, trunk.transport,
   trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy, trunk.requireSrtp,
-  trunk.codecs,
+  trunk.codecs, trunk.registerS,
 ]);
 
 /** In the Contact we register: tells by which trunk a call comes. */
@@ -124,7 +123,7 @@ export class TrunkRoster {
         registration: null, isTaken: false, retry: null, isGone: false,
       };
       this.#entries.set(trunk.id, entry);
-      if (trunk.inboundAuth !== "auth") continue;
+      if (trunk.inboundAuth !== "auth" || trunk.registerS === null) continue;
       // Not before its former self has taken leave: that would undo the new registration.
       void (leaving.get(trunk.id) ?? Promise.resolve()).then(() => this.#register(entry));
     }
@@ -264,7 +263,7 @@ export class TrunkRoster {
       aor: `sip:${user}@${domain}`,
       contactUser: contactUserOf(trunk),
       credentials: { username: user, password: trunk.password },
-      expiresS: EXPIRES_S,
+      expiresS: trunk.registerS ?? 0,
     }, (state) => {
       if (entry.isGone) return;
       log.info({ trunk_id: trunk.id, state }, "registration of a SIP trunk");

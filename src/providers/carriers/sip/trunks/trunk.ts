@@ -31,6 +31,8 @@ export interface TrunkSetup {
   requireSrtp: boolean;
   /** At least one, best first: those offered and taken. */
   codecs: readonly SipCodec[];
+  /** Seconds for which we ask the registrar to know us; null: others are registered for us. */
+  registerS: number | null;
   /** `address` is a proxy before the telephone system; URIs keep the domain of `username`. */
   outboundProxy: boolean;
 }

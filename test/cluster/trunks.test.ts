@@ -1,0 +1,131 @@
+// Who is registered for a SIP trunk: of two nodes, real processes, one; when it is killed, the
+// other.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import type { StoredSipTrunk } from "#features/phone-numbers/sip-trunks.ts";
+import { createTrunkOwners } from "#features/phone-numbers/trunk-owners.ts";
+import { askUntil } from "#support/asking.ts";
+import { withoutPostgres } from "#support/engines.ts";
+import { freePorts } from "#support/free-ports.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { withoutNats } from "#support/nats.ts";
+import { startNodeProcesses, type NodeProcesses } from "#support/node-processes.ts";
+import { createWire, responseText, type Wire } from "#support/sip-phones.ts";
+import { trunkBody, TRUNKS } from "#support/sip-trunks.ts";
+
+const skip = withoutPostgres || withoutNats;
+const NODES = 2;
+const TRUNK_COUNT = 4;
+/** One for each node, with its neighbour free. */
+const sipPort = await freePorts(NODES * 2);
+const portOf = (node: number): number => sipPort + node * 2;
+let nodes: NodeProcesses;
+let registrar: Wire;
+before(async () => {
+  if (skip) return;
+  registrar = await createWire();
+  nodes = await startNodeProcesses({
+    count: NODES,
+    env: (number) => ({
+      PARLEY_SIP_PORT: String(portOf(number)), PARLEY_SIP_HOST: "127.0.0.1",
+      PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8", PARLEY_SPEECH: "loopback",
+    }),
+  });
+});
+after(async () => {
+  if (skip) return;
+  await nodes.close();
+  await registrar.close();
+});
+
+interface Asked {
+  name: string;
+  port: number;
+  seconds: number;
+}
+
+/** Takes everybody in; what was asked, by the ports of the nodes that did. */
+function keepRegistering(): Asked[] {
+  const asked: Asked[] = [];
+  let answered = 0;
+  const timer = setInterval(() => {
+    for (const { message, port } of registrar.heard.events.slice(answered)) {
+      answered += 1;
+      if (message.kind !== "request" || message.method !== "REGISTER") continue;
+      const seconds = Number(message.headers.get("Expires"));
+      asked.push({ name: message.headers.get("To") ?? "", port, seconds });
+      const contact = `Contact: ${message.headers.get("Contact")};expires=${seconds}`;
+      registrar.say(port, responseText(message, 200, [contact]));
+    }
+  }, 5);
+  after(() => clearInterval(timer));
+  return asked;
+}
+
+test("[SC210] each trunk is registered by one node, for two minutes at a time; what a killed node had the other takes over", { skip }, async () => {
+  const asked = keepRegistering();
+  for (let count = 0; count < TRUNK_COUNT; count += 1) {
+    await nodes.ask("POST", TRUNKS, {
+      key: nodes.key,
+      body: trunkBody({ sip_address: "127.0.0.1", sip_port: registrar.peer.port }),
+    });
+  }
+  const namesAt = (port: number): string[] =>
+    [...new Set(asked.filter((one) => one.port === port).map(({ name }) => name))];
+  await askUntil(() => new Set(asked.map(({ name }) => name)).size, (size) => size === TRUNK_COUNT);
+  const [first, second] = [namesAt(portOf(0)), namesAt(portOf(1))];
+  assert.deepEqual(first.filter((name) => second.includes(name)), [], "nobody's twice");
+  assert.ok(asked.every(({ seconds }) => seconds === 120));
+
+  const [dying, other] = first.length > 0 ? [0, 1] : [1, 0];
+  await nodes.kill(dying);
+  await askUntil(() => namesAt(portOf(other)).length, (size) => size === TRUNK_COUNT);
+});
+
+test("[SC211] a free trunk goes to a node below its share at once, to any node after a while; one that leaves gives back what it had", async () => {
+  const system = createManualSystem();
+  const trunks = Array.from({ length: 4 }, (_, index) => (
+    { id: index + 1, inboundAuth: index === 3 ? "ip" : "auth", ownerId: null } as StoredSipTrunk));
+  const told: string[] = [];
+  const nodeOf = (nodeId: number, hasSip = true) => createTrunkOwners({
+    all: async () => trunks.map((trunk) => ({ ...trunk })),
+    take: async (ids) => {
+      const free = trunks.filter(({ id, ownerId }) => ids.includes(id) && ownerId === null);
+      for (const trunk of free) trunk.ownerId = nodeId;
+      return free.length;
+    },
+    giveBack: async () => {
+      for (const trunk of trunks) if (trunk.ownerId === nodeId) trunk.ownerId = null;
+    },
+  }, {
+    nodeId, hasSip, announce: () => void told.push(`${nodeId} announced`),
+    alive: () => [{ draining: false }, { draining: false }, { draining: true }],
+  }, system);
+  const owners = () => trunks.map(({ ownerId }) => ownerId);
+  const [one, two, deaf] = [nodeOf(1), nodeOf(2), nodeOf(3, false)];
+  await deaf.look();
+  assert.deepEqual(owners(), [null, null, null, null]);
+  const seen = await one.look();
+  assert.deepEqual(owners(), [1, 1, null, null], "its share of three is two");
+  assert.deepEqual(seen.map((trunk) => one.registerS(trunk)), [120, 120, null, null]);
+  await one.look();
+  assert.deepEqual(owners(), [1, 1, null, null]);
+  system.advance(LIMITS.trunkLookMs);
+  await one.look();
+  assert.deepEqual(owners(), [1, 1, 1, null], "nobody else took it");
+  const [registered] = trunks;
+  await one.leave(async () => {
+    told.push(`1 unregistered ${one.registerS(registered!)}`);
+  });
+  await two.look();
+  assert.deepEqual(owners(), [2, 2, null, null]);
+  assert.deepEqual(told, ["1 unregistered null", "1 announced"]);
+  await one.look();
+  assert.deepEqual(owners(), [2, 2, null, null], "it takes none any more");
+  const alone = createTrunkOwners({
+    all: async () => trunks, take: async () => 0, giveBack: async () => undefined,
+  }, null, system);
+  const times = (await alone.look()).map((trunk) => alone.registerS(trunk));
+  assert.deepEqual(times, [300, 300, 300, 300]);
+});
