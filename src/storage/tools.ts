@@ -1,6 +1,6 @@
 // Mid-call tools and the journal of their calls in SQLite.
 import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts";
-import type { StoredTool, ToolParameter, ToolStore } from "#features/tools/tools.ts";
+import type { StoredTool, ToolCall, ToolParameter, ToolStore } from "#features/tools/tools.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants.ts";
 import type { Reader, Sql } from "./sql.ts";
@@ -40,6 +40,23 @@ function toolFromRow(row: ToolRow): StoredTool {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
+}
+
+interface CallRow {
+  id: number;
+  state: "sent" | "done" | "unsent";
+  result: string | null;
+  created_at: number;
+  finished_at: number | null;
+}
+
+function callFromRow(row: CallRow): ToolCall {
+  const result = row.result === null
+    ? null : JSON.parse(row.result) as Record<string, unknown>;
+  // What failed says so under `error` (features/tools/invocation.ts), as an endpoint itself may.
+  const isFailure = row.state === "unsent" || (result !== null && typeof result.error === "string");
+  const state = row.state === "sent" || result === null ? "unknown" : isFailure ? "failed" : "answered";
+  return { id: row.id, state, result, createdAt: row.created_at, finishedAt: row.finished_at };
 }
 
 const columnsOf = (tool: Omit<StoredTool, "id">) => ({
@@ -128,6 +145,9 @@ export function createToolStore(reader: Reader, writer: Writer): ToolStore {
     "SELECT * FROM tools WHERE id = @toolId AND account_id = @accountId");
   const list = reader.prepare<object, ToolRow>(
     "SELECT * FROM tools WHERE account_id = @accountId ORDER BY id");
+  const calls = reader.prepare<object, CallRow>(`
+    SELECT id, state, result, created_at, finished_at FROM tool_calls
+    WHERE tool_id = @toolId AND +account_id = @accountId ORDER BY id DESC LIMIT @count`);
   return {
     create: (tool, toolsMax) => writer.write("tools.create", { tool, toolsMax }),
     update: (tool) => writer.write("tools.update", tool),
@@ -137,6 +157,8 @@ export function createToolStore(reader: Reader, writer: Writer): ToolStore {
       return row ? toolFromRow(row) : null;
     },
     list: async (accountId) => (await list.all({ accountId })).map(toolFromRow),
+    calls: async (accountId, toolId, count) =>
+      (await calls.all({ accountId, toolId, count })).map(callFromRow),
   };
 }
 

@@ -1,17 +1,21 @@
 // The wire of mid-call tools. Records travel unwrapped, changes under `data`, as the contract says.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, collectingErrors, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
 import { IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, seesSecrets, type Route } from "#http/route.ts";
-import { toolNotFound, type Tools } from "./tools.ts";
+import {
+  CALL_STATES, TOOL_CALLS_SHOWN, toolNotFound, unsavedTool, type Tools,
+} from "./tools.ts";
 import type { Trial, TryTool } from "./trials.ts";
 import {
-  assertValid, CreateBody, createMessage, fieldsOf, newFieldsOf, ToolSchema, UpdateBody, wireTool,
+  assertValid, CreateBody, createMessage, fieldsOf, newFieldsOf, oneOf, ToolSchema, UpdateBody,
+  wireTool,
 } from "./wire.ts";
 
-const TryBody = Type.Object({
+const TRIAL_FIELDS = {
   arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
     "What a model would fill in, by parameter.", { order_number: "4711" }))),
   variables: Type.Optional(Type.Record(
@@ -19,7 +23,9 @@ const TryBody = Type.Object({
       maxProperties: LIMITS.variablesMax,
       ...about("Values for `{{name}}`, by name.", { company: "Ada's Flower Shop" }),
     })),
-});
+};
+const TryBody = Type.Object(TRIAL_FIELDS);
+const TryNewBody = Type.Object({ ...CreateBody.properties, ...TRIAL_FIELDS }, collectingErrors);
 const HEADERS = { "content-type": "application/json" };
 const Headers = Type.Record(Type.String(), Type.String());
 const TrialSchema = Type.Object({
@@ -47,6 +53,16 @@ const TrialSchema = Type.Object({
   error: Nullable(Type.String(about(
     "Why it failed; null: it did not.", "The endpoint answered 500."))),
 }, named("ToolTrial", "What came of calling a tool's endpoint."));
+const CallSchema = Type.Object({
+  id: Type.Integer(about("Number of the call.", 7)),
+  state: oneOf(CALL_STATES, about(
+    "answered: the endpoint answered well; failed: it did not, or could not be reached; unknown: "
+    + "it was sent, and what came of it was lost or is not there yet.", "answered")),
+  result: Nullable(Type.Record(Type.String(), Type.Unknown(), about(
+    "What the model received.", { state: "shipped" }))),
+  duration_ms: Nullable(Type.Integer(about("How long it took, in milliseconds.", 182))),
+  created_at: Type.String(about("When it was made.", "2026-01-05T10:00:00.000000Z")),
+}, named("ToolCall", "A call an assistant made of a tool."));
 const SavedSchema = savedOf(ToolSchema);
 const params = { id: IdOf("tool", "GET /user/tools") };
 
@@ -54,7 +70,10 @@ const COMMON = { tag: "Tools", errorShape: "message", notFound: "Tool not found"
 const invalid = { 422: { description: "Fields at fault, or the plan's cap" } };
 
 export function toolRoutes(tools: Tools, tryTool: TryTool): Route[] {
-  return [...readRoutes(tools), ...writeRoutes(tools), tryRoute(tools, tryTool)];
+  return [
+    ...readRoutes(tools), ...writeRoutes(tools), callsRoute(tools), tryRoute(tools, tryTool),
+    tryNewRoute(tryTool),
+  ];
 }
 
 const wireTrial = (trial: Trial): Static<typeof TrialSchema> => ({
@@ -83,6 +102,51 @@ function tryRoute(tools: Tools, tryTool: TryTool): Route {
       const tool = await tools.find(caller.accountId, id);
       if (!tool) throw toolNotFound();
       return json(200, wireTrial(await tryTool(tool, body.arguments ?? {}, body.variables ?? {})));
+    },
+  });
+}
+
+function tryNewRoute(tryTool: TryTool): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/tools/try",
+    summary: "Try a tool before it is saved",
+    description: "Calls the endpoint as a turn would, with the fields that were sent. Nothing is kept.",
+    body: TryNewBody,
+    responses: {
+      200: { description: "What came of it, well or not", schema: TrialSchema },
+      422: { description: "Fields or arguments at fault; nothing was sent" },
+    },
+    handle: async ({ caller, body }) => {
+      assertValid(body, null, () => "Validation failed");
+      const { arguments: args = {}, variables = {}, ...fields } = body;
+      const tool = unsavedTool(caller.accountId, newFieldsOf(fields));
+      return json(200, wireTrial(await tryTool(tool, args, variables)));
+    },
+  });
+}
+
+function callsRoute(tools: Tools): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/tools/{id}/calls",
+    params,
+    summary: "List a tool's last calls",
+    description: `The last ${TOOL_CALLS_SHOWN} that assistants made, newest first, for as long as they `
+      + "are kept. Trials are not among them.",
+    responses: { 200: { description: "The calls", schema: listOf(CallSchema, "The calls.") } },
+    handle: async ({ caller, id }) => {
+      const calls = await tools.calls(caller.accountId, id);
+      return json(200, calls.map((call) => ({
+        id: call.id,
+        state: call.state,
+        result: call.result,
+        duration_ms: call.finishedAt === null
+          ? null : Math.round((call.finishedAt - call.createdAt) / 1000),
+        created_at: isoMicros(call.createdAt),
+      })));
     },
   });
 }

@@ -73,6 +73,20 @@ export interface StoredTool extends Omit<Tool, "headers" | "staticFields" | "isL
   sealedFields: string;
 }
 
+export const CALL_STATES = ["answered", "failed", "unknown"] as const;
+/** How many of its last calls are shown of a tool. */
+export const TOOL_CALLS_SHOWN = 20;
+
+/** A call that an assistant made. */
+export interface ToolCall {
+  id: number;
+  state: (typeof CALL_STATES)[number];
+  /** What the model received; null: nothing yet, or it was lost. */
+  result: Record<string, unknown> | null;
+  createdAt: Instant;
+  finishedAt: Instant | null;
+}
+
 export interface ToolStore {
   /** Null when the account has `toolsMax` already. */
   create(tool: Omit<StoredTool, "id">, toolsMax: number): Promise<StoredTool | null>;
@@ -83,6 +97,8 @@ export interface ToolStore {
   find(accountId: number, toolId: number): Promise<StoredTool | null>;
   /** Oldest first. */
   list(accountId: number): Promise<StoredTool[]>;
+  /** Newest first, for as long as the journal keeps them. */
+  calls(accountId: number, toolId: number, count: number): Promise<ToolCall[]>;
 }
 
 export interface Tools {
@@ -99,9 +115,15 @@ export interface Tools {
   /** What a model receives of the tool; opens no secret. */
   describe(accountId: number, toolId: number): Promise<ToolDescription | null>;
   list(accountId: number): Promise<Tool[]>;
+  /** The last of its calls, newest first. Fault 404 when the account has no such tool. */
+  calls(accountId: number, toolId: number): Promise<ToolCall[]>;
 }
 
 export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">;
+
+/** The tool of the fields, for a trial: it is in no database. */
+export const unsavedTool = (accountId: number, fields: ToolFields): Tool =>
+  ({ ...fields, id: 0, accountId, createdAt: 0, updatedAt: 0, isLocked: false });
 
 interface ToolsOptions {
   store: ToolStore;
@@ -155,6 +177,10 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
     },
     describe: (accountId, toolId) => store.find(accountId, toolId),
     list: async (accountId) => (await store.list(accountId)).map(secrets.opened),
+    calls: async (accountId, toolId) => {
+      if (!await store.find(accountId, toolId)) throw toolNotFound();
+      return store.calls(accountId, toolId, TOOL_CALLS_SHOWN);
+    },
   };
 }
 

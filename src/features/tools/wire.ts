@@ -28,7 +28,7 @@ const TIMEOUT_DEFAULT_S = 10;
 const NAME_RULE = "must contain only lowercase letters and underscores, and start with a letter.";
 const NAME_MESSAGE = `Tool name ${NAME_RULE}`;
 
-const oneOf = <T extends string>(values: readonly T[], options: object = {}) =>
+export const oneOf = <T extends string>(values: readonly T[], options: object = {}) =>
   Type.Union(values.map((value) => Type.Literal(value)), options);
 const emptyWhenNull = prepared((value) => (value === null ? [] : value));
 const NonBlank = (maxLength: number, options: object = {}) =>

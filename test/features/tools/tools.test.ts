@@ -281,6 +281,34 @@ test("[TL12] header values are nowhere in the database, the log of events or the
   assert.ok(model.requests.every((request) => !JSON.stringify(request).includes("canary")));
 });
 
+test("[TL141] the last calls of a tool are listed with their times and results, for its owner", async () => {
+  const { calls: [first] } = await turnWith({}, { item: "tube", count: 1 });
+  assert.deepEqual(first?.result, { ok: true });
+  const tools = await server.call("GET", "/user/tools");
+  const { id } = tools.body.at(-1) as { id: number };
+  const tool = await server.app.features.tools.find(server.accountId, id);
+  assert.ok(tool);
+  endpoint.answer((_, response) => response.writeHead(500).end());
+  for (let number = 0; number < 20; number += 1) {
+    await server.app.features.invokeTool(
+      tool, { item: "tube", count: number }, { scope: `test:${number}`, variables: {} });
+  }
+  const { status, body } = await server.call("GET", `/user/tools/${id}/calls`);
+  assert.equal(status, 200);
+  assert.equal(body.length, 20);
+  const [newest] = body;
+  assert.deepEqual(
+    [newest.state, newest.result],
+    ["failed", { error: "The tool's endpoint answered with status 500." }]);
+  assert.ok(Number.isInteger(newest.duration_ms) && !Number.isNaN(Date.parse(newest.created_at)));
+  const numbers = body.map(({ id: number }: { id: number }) => number);
+  assert.deepEqual(numbers, numbers.toSorted((a: number, b: number) => b - a));
+  const { body: mine } = await server.call("GET", `/user/tools/${(await newTool()).id}/calls`);
+  assert.deepEqual(mine, []);
+  const other = await server.newAccount();
+  assert.equal((await server.call("GET", `/user/tools/${id}/calls`, { key: other.key })).status, 404);
+});
+
 test("[TL13] calls are streamed as they begin and end", async () => {
   const { id } = await newTool();
   const assistant = await newAssistant(server, { tool_ids: [id] });

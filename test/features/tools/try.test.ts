@@ -82,6 +82,38 @@ test("[TL80] a trial sends what a turn would send, and shows it with its secrets
   assert.ok(!JSON.stringify(body).includes("canary"));
 });
 
+test("[TL140] a tool is tried before it is saved, under the same rules, and nothing is kept", async () => {
+  const { body: before } = await server.call("GET", "/user/tools");
+  const tried = (changes: object) => server.call("POST", "/user/tools/try", {
+    body: { ...toolBody(), arguments: ARGUMENTS, variables: { who: "Eva" }, ...changes },
+  });
+  const { status, body } = await tried({});
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.deepEqual([body.ok, body.result, body.request.headers.authorization], [true, { ok: true }, "***"]);
+  const [sent] = endpoint.requests;
+  assert.deepEqual([sent?.headers.authorization, sent?.headers["x-who"]], [SECRET, "Eva"]);
+  assert.deepEqual(JSON.parse(sent?.body ?? ""), { item: "tube", count: 2 });
+  const wrong: [changes: object, field: string][] = [
+    [{ name: "Not So" }, "name"], [{ endpoint: "ftp://x" }, "endpoint"],
+    [{ arguments: {} }, "arguments.item"], [{ headers: [{ name: "Host", value: "x" }] }, "headers.0.name"],
+  ];
+  for (const [changes, field] of wrong) {
+    const refused = await tried(changes);
+    assert.equal(refused.status, 422);
+    assert.ok(refused.body.errors[field], JSON.stringify(refused.body));
+  }
+  assert.equal((await tried({ endpoint: "http://10.0.0.1/x" })).body.error,
+    "The tool's endpoint may not be called.");
+  const reader = await server.app.features.accounts.createKey(
+    server.accountId, "reads", { scopes: ["read"] });
+  const readOnly = await server.call("POST", "/user/tools/try", {
+    body: { ...toolBody(), arguments: ARGUMENTS }, key: reader.token,
+  });
+  assert.equal(readOnly.status, 403);
+  assert.equal(endpoint.requests.length, 1);
+  assert.deepEqual((await server.call("GET", "/user/tools")).body, before);
+});
+
 test("[TL81] the result is the one a turn gets, for whatever the endpoint answers", async () => {
   const { tools, invokeTool } = server.app.features;
   const long = "x".repeat(LIMITS.functionResultCharsMax * 2);
