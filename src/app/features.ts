@@ -18,8 +18,10 @@ import { createRecordings } from "#features/calls/recordings.ts";
 import {
   createConversations, type ConversationOptions, type Conversations,
 } from "#features/conversations/conversations.ts";
+import { createCallbacks } from "#features/conversations/callbacks.ts";
 import { createHandover } from "#features/conversations/handover.ts";
 import { createInbox } from "#features/conversations/inbox.ts";
+import { createReading } from "#features/conversations/reading.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -135,6 +137,8 @@ export function createFeatures(options: AppOptions, served: Served) {
     messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
   });
   const inbox = createInbox({ store: storage.inbox, bus, system });
+  const callbacks = createCallbacks({ store: storage.callbacks, bus, system });
+  const reading = createReading({ store: storage.reading, bus, system });
   const streams = createStreams({ ...ground, countElsewhere: elsewhereOf(ground) });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
@@ -161,7 +165,8 @@ export function createFeatures(options: AppOptions, served: Served) {
     accounts, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, handover, inbox, streams, calls, recordings, voice, ...campaigning, delivery,
+    conversations, handover, inbox, callbacks, reading, streams, calls, recordings, voice,
+    ...campaigning, delivery,
   };
 }
 

@@ -17,6 +17,7 @@ import { callRoutes } from "#features/calls/routes.ts";
 import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
+import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
 import { inboxRoutes } from "#features/conversations/inbox-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
@@ -193,8 +194,12 @@ function serveConversations(
       findAssistant: assistants.find,
     }),
     ...inboxRoutes({ inbox, conversations, authorOf: accounts.authorOf }),
+    ...callbackRoutes({
+      callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,
+      system, authorOf: accounts.authorOf, findAssistant: (id) => assistants.findById(id),
+    }),
     ...deskRoutes({
-      handover, conversations, access,
+      handover, conversations, access, system,
       authorOf: accounts.authorOf,
       findAuthor: accounts.findAuthor,
       findAssistant: (id) => assistants.findById(id),

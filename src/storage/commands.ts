@@ -3,6 +3,7 @@ import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
 import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
+import { callbackCommands } from "./callbacks.ts";
 import { campaignCommands } from "./campaign-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import { evaluationCommands } from "./conversation-evaluations.ts";
@@ -16,6 +17,7 @@ import { messageSearchCommands } from "./message-search.ts";
 import { nodeCommands } from "./nodes.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
+import { readingCommands } from "./reading.ts";
 import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
 import { toolCommands } from "./tools.ts";
@@ -28,6 +30,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...accountCommands(sql),
     ...assistantCommands(sql),
     ...calendarCommands(sql),
+    ...callbackCommands(sql),
     ...callCommands(sql),
     ...campaignCommands(sql),
     ...conversationCommands(sql),
@@ -41,6 +44,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...messageSearchCommands(sql, search),
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
+    ...readingCommands(sql),
     ...sipTrunkCommands(sql),
     ...ticketCommands(sql),
     ...toolCommands(sql),

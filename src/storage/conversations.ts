@@ -204,10 +204,41 @@ function createTurnReads(
   };
 }
 
+function createLists(
+  reader: Reader, writer: Writer, search: SearchIndex,
+): Pick<ConversationStore, "summary" | "list"> {
+  const found = createFound(reader, writer, search);
+  const summaries = SUMMARIES();
+  const summary = reader.prepare<object, SummaryRow>(`
+    ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
+  const list = reader.prepare<object, SummaryRow>(`
+    ${summaries}
+    WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
+      AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
+      AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
+      AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
+      AND ${found.condition}
+    ORDER BY c.id DESC LIMIT (@rows + 0)`);
+  return {
+    summary: async (accountId, uuid) => {
+      const row = await summary.get({ accountId, uuid });
+      return row ? summaryFromRow(row) : null;
+    },
+    list: async (accountId, filter: ConversationFilter, before, rows) => (await list.all({
+      accountId,
+      before,
+      rows,
+      type: filter.type ?? null,
+      assistantId: filter.assistantId ?? null,
+      externalIdentifier: filter.externalIdentifier ?? null,
+      ...await found.parameters(accountId, filter.search ?? null),
+    })).map(summaryFromRow),
+  };
+}
+
 export function createConversationStore(
   reader: Reader, writer: Writer, search: SearchIndex,
 ): ConversationStore {
-  const found = createFound(reader, writer, search);
   const find = reader.prepare<object, ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
   const history = reader.prepare<object, MessageRow>(
@@ -221,17 +252,6 @@ export function createConversationStore(
   const ends = reader.prepare<object, { state: string }>(`
     SELECT state FROM turns WHERE conversation_id = @conversationId AND state <> 'open'
     ORDER BY id DESC LIMIT (@rows + 0)`);
-  const summaries = SUMMARIES();
-  const summary = reader.prepare<object, SummaryRow>(`
-    ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
-  const list = reader.prepare<object, SummaryRow>(`
-    ${summaries}
-    WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
-      AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
-      AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
-      AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
-      AND ${found.condition}
-    ORDER BY c.id DESC LIMIT (@rows + 0)`);
 
   return {
     create: (args) => writer.write("conversations.create", args),
@@ -255,22 +275,7 @@ export function createConversationStore(
         error: row.error ?? "",
         failedAt: row.finished_at ?? 0,
       })),
-    summary: async (accountId, uuid) => {
-      const row = await summary.get({ accountId, uuid });
-      return row ? summaryFromRow(row) : null;
-    },
-    list: async (accountId, filter: ConversationFilter, before, rows) =>
-      (await list
-        .all({
-          accountId,
-          before,
-          rows,
-          type: filter.type ?? null,
-          assistantId: filter.assistantId ?? null,
-          externalIdentifier: filter.externalIdentifier ?? null,
-          ...await found.parameters(accountId, filter.search ?? null),
-        }))
-        .map(summaryFromRow),
+    ...createLists(reader, writer, search),
     ...createTurnReads(reader),
     beginTurn: (args) => writer.write("turns.begin", args),
     completeTurn: (args) => writer.write("turns.complete", args),

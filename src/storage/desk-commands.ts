@@ -50,7 +50,8 @@ export function createDeskMove(sql: Sql): (args: MoveDesk) => Promise<MoveOutcom
     WHERE id = @id`);
   const reopen = sql.prepare("UPDATE conversations SET state = 'open' WHERE id = @id");
 
-  return async ({ accountId, uuid, move, by, reason, holder: wished, note: text, now }) => {
+  return async (args) => {
+    const { accountId, uuid, move, by, reason, holder: wished, note: text, away, now } = args;
     const row = await find({ accountId, uuid });
     if (!row) return { kind: "not_found" };
     const before = deskFromRow(row);
@@ -70,6 +71,7 @@ export function createDeskMove(sql: Sql): (args: MoveDesk) => Promise<MoveOutcom
       if (!isOver && move !== "end") await reopen.run({ id: row.id });
       events.push(await append(conversation, {
         type: "desk_changed", conversation_id: uuid, desk: state, by, reason, holder,
+        ...state === "waiting" ? { away: away ?? null } : {},
       }, now));
       const answers = assistantAnswers(state);
       if (answers !== assistantAnswers(before.state)) {
@@ -91,10 +93,10 @@ export function createAsk(sql: Sql) {
   const moveDesk = createDeskMove(sql);
   return async (
     { accountId, uuid }: { accountId: number; uuid: string },
-    { by, reason, note }: AsksForPerson, now: Instant,
+    { by, reason, note, away = null }: AsksForPerson, now: Instant,
   ): Promise<CommittedEvent[]> => {
     const moved = await moveDesk({
-      accountId, uuid, move: "ask", by: { role: by }, reason, holder: null, note, now,
+      accountId, uuid, move: "ask", by: { role: by }, reason, holder: null, note, away, now,
     });
     return moved.kind === "moved" ? moved.events : [];
   };

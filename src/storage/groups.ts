@@ -108,6 +108,9 @@ export function groupCommands(sql: Sql) {
   const unlabel = sql.prepare(`
     DELETE FROM assistant_labels WHERE label_id IN (
       SELECT id FROM labels WHERE id = @groupId AND account_id = @accountId)`);
+  const unlabelConversations = sql.prepare(`
+    DELETE FROM conversation_labels WHERE label_id IN (
+      SELECT id FROM labels WHERE id = @groupId AND account_id = @accountId)`);
   return {
     "folders.create": folders.create,
     "folders.update": folders.update,
@@ -120,6 +123,7 @@ export function groupCommands(sql: Sql) {
     "labels.remove": async (args: RemoveArgs): Promise<boolean> => {
       await touchLabelled.run(args);
       await unlabel.run({ groupId: args.groupId, accountId: args.accountId });
+      await unlabelConversations.run({ groupId: args.groupId, accountId: args.accountId });
       return labels.remove(args.accountId, args.groupId);
     },
   };

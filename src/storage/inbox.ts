@@ -6,6 +6,7 @@ import type { Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import { SUMMARIES, summaryFromRow, type SummaryRow } from "./conversations.ts";
 import { createFound } from "./found.ts";
+import { createBeside, type Beside } from "./inbox-rows.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
@@ -16,6 +17,8 @@ interface Row extends SummaryRow {
   last_content: string | null;
   last_at: number | null;
   since: number;
+  person_read_at: number | null;
+  visitor_read_at: number | null;
 }
 
 const SINCE = `coalesce(CASE WHEN c.desk = 'assistant' THEN NULL ELSE c.desk_at END,
@@ -27,33 +30,53 @@ const OF_QUEUE: Record<Queue, string> = {
   all: "(c.state = 'open' OR CAST(@search AS TEXT) IS NOT NULL)",
 };
 
-function rowOf(row: Row): InboxRow {
-  const { last_role: role, last_content: content, last_at: at, last_author: author } = row;
+function rowOf(row: Row, beside: Beside, reader: string): InboxRow {
+  const { last_role: role, last_content: content, last_at: at, last_author: json } = row;
+  const author = json === null ? null : (JSON.parse(json) as Author);
   return {
     ...summaryFromRow(row),
+    ...beside,
     since: row.since,
+    isUnread: at !== null && at > (row.person_read_at ?? -1) && author?.id !== reader,
+    visitorReadAt: row.visitor_read_at,
     last: role === null || content === null || at === null
       ? null
       : { role: author === null ? role : "operator", content, at },
   };
 }
 
+const FILTERED = `(CAST(@labelId AS BIGINT) IS NULL OR EXISTS (SELECT 1 FROM conversation_labels l
+    WHERE l.conversation_id = c.id AND l.label_id = @labelId))
+  AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
+  AND (CAST(@callbacks AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM callbacks k
+    WHERE k.conversation_id = c.id AND k.done_at IS NULL))
+  AND (CAST(@unread AS BIGINT) = 0 OR m.created_at > coalesce(r.read_at, -1))`;
+
 function createPage(reader: Reader, writer: Writer, search: SearchIndex): InboxStore["page"] {
   const found = createFound(reader, writer, search);
   const prepare = (queue: Queue) => reader.prepare<object, Row>(`
     ${SUMMARIES(`m.role AS last_role, m.author AS last_author, m.content AS last_content,
-      m.created_at AS last_at, ${SINCE} AS since`)}
+      m.created_at AS last_at, ${SINCE} AS since, r.read_at AS person_read_at,
+      c.visitor_read_at`)}
+    LEFT JOIN conversation_reads r ON r.conversation_id = c.id AND r.person = @holderId
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
     WHERE c.account_id = +@accountId AND ${OF_QUEUE[queue]}
-      AND ${found.condition}
+      AND ${found.condition} AND ${FILTERED}
       AND (CAST(@since AS BIGINT) IS NULL OR ${SINCE} > @since
         OR (${SINCE} = @since AND c.id > @id))
     ORDER BY since, c.id LIMIT (@rows + 0)`);
   const pages = { waiting: prepare("waiting"), mine: prepare("mine"), all: prepare("all") };
-  return async ({ queue, search: text, after, ...query }: InboxQuery) => (await pages[queue].all({
-    ...query, ...await found.parameters(query.accountId, text),
-    since: after?.since ?? null, id: after?.id ?? 0,
-  })).map(rowOf);
+  const beside = createBeside(reader);
+  return async ({ queue, search: text, after, filter, ...query }: InboxQuery) => {
+    const rows = await pages[queue].all({
+      ...query, ...await found.parameters(query.accountId, text),
+      since: after?.since ?? null, id: after?.id ?? 0,
+      labelId: filter.labelId ?? null, assistantId: filter.assistantId ?? null,
+      callbacks: filter.hasCallback === true ? 1 : 0, unread: filter.isUnread === true ? 1 : 0,
+    });
+    const besideOf = await beside(rows.map(({ id }) => id));
+    return rows.map((row) => rowOf(row, besideOf(row.id), query.holderId));
+  };
 }
 
 export function createInboxStore(
@@ -79,6 +102,7 @@ export function createInboxStore(
     counts: async (accountId, holderId) =>
       await counts.get({ accountId, holderId }) ?? { waiting: 0, mine: 0, all: 0 },
     notes: async (conversationId) => (await notes.all({ conversationId })).map(noteFromRow),
+    label: (args) => writer.write("desk.label", args),
     addNote: (args) => writer.write("desk.note", args),
     cannedReplies: async (accountId) => (await canned.all({ accountId })).map(cannedFromRow),
     saveCannedReply: (args) => writer.write("cannedReplies.save", args),

@@ -1,5 +1,6 @@
 // Search in messages: what is stored is put into the engine's index after its commit, so that a
-// message costs no more to write. Called by the inbox's store, by its sweep and by the command line.
+// message costs no more to write. Used by the engines' search.ts; its
+// commands by the inbox's store.
 import type { IndexedMessage, SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
 import { indexable } from "./words.ts";

@@ -10,6 +10,8 @@ import type { GroupStore } from "#features/assistants/groups.ts";
 import type { CallStore } from "#features/calls/records.ts";
 import type { CalendarStore } from "#features/calendar/calendar.ts";
 import type { CampaignStore } from "#features/campaigns/campaigns.ts";
+import type { CallbackStore } from "#features/conversations/callbacks.ts";
+import type { ReadingStore } from "#features/conversations/reading.ts";
 import type { ConversationStore, DeskStore } from "#features/conversations/records.ts";
 import type { InboxStore } from "#features/conversations/inbox.ts";
 import type { StorageFailure } from "#core/faults.ts";
@@ -49,6 +51,8 @@ export interface Storage {
   campaigns: CampaignStore;
   conversations: ConversationStore;
   desk: DeskStore;
+  callbacks: CallbackStore;
+  reading: ReadingStore;
   inbox: InboxStore;
   webhooks: WebhookStore;
   evaluations: EvaluationStore;

@@ -3,6 +3,7 @@ import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
 import { createCalendarStore } from "./calendar.ts";
 import { createCallStore } from "./calls.ts";
+import { createCallbackStore } from "./callbacks.ts";
 import { createCampaignStore } from "./campaigns.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
@@ -15,6 +16,7 @@ import { createLedgerReader, createStatementStore } from "./ledger.ts";
 import { createNodeStore, NOBODY } from "./nodes.ts";
 import { createOverviewStore } from "./overview.ts";
 import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
+import { createReadingStore } from "./reading.ts";
 import { createTrimLog } from "./retention.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
@@ -56,6 +58,8 @@ export function storesOver(
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer, search),
     desk: createDeskStore(writer),
+    callbacks: createCallbackStore(reader, writer),
+    reading: createReadingStore(writer),
     inbox: createInboxStore(reader, writer, search),
     webhooks: createWebhookStore(reader, writer),
     evaluations: createEvaluationStore(reader, writer),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import type { Queue } from "#features/conversations/inbox.ts";
+import type { InboxFilter, Queue } from "#features/conversations/inbox.ts";
 import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 
@@ -25,8 +25,9 @@ for (const engine of ENGINES) {
       turnId, own, { asks: { by: "assistant", reason: "asked", note: "Refund" } });
     assert.deepEqual(typesOf(asked),
       ["message_added", "balance_changed", "desk_changed", "note_added"]);
-    const rows = (queue: Queue, search: string | null = null) =>
-      storage.inbox.page({ accountId, queue, search, holderId: ana.id, after: null, rows: 9 });
+    const rows = (queue: Queue, search: string | null = null) => storage.inbox.page({
+      accountId, queue, search, holderId: ana.id, filter: {}, after: null, rows: 9,
+    });
     const [row] = await rows("waiting");
     assert.deepEqual([row?.uuid, row?.desk.reason, row?.last?.content, row?.since],
       [uuid, "asked", "At nine.", now]);
@@ -35,7 +36,7 @@ for (const engine of ENGINES) {
     }
     const next = { since: row?.since ?? 0, id: row?.id ?? 0 };
     assert.deepEqual(await storage.inbox.page(
-      { accountId, queue: "all", search: null, holderId: ana.id, after: next, rows: 9 }), []);
+      { accountId, queue: "all", search: null, holderId: ana.id, filter: {}, after: next, rows: 9 }), []);
     const say = (text: string) => storage.desk.say({
       accountId, uuid, author: ana, text, idempotencyKey: "k", messagesMax: 9, now,
     });
@@ -68,5 +69,59 @@ for (const engine of ENGINES) {
     assert.deepEqual(kept.map(({ text }) => text), ["10 to 4"]);
     assert.equal(await storage.inbox.removeCannedReply({ accountId, id: saved.reply.id }), true);
     assert.equal(await storage.inbox.removeCannedReply({ accountId, id: saved.reply.id }), false);
+  });
+
+  test(`[DK26] ${engine.name}: callbacks, reads and labels are the same on every engine`, {
+    skip: engine.skip ?? false,
+  }, async (context) => {
+    const place = testDataDir();
+    const storage = await engine.open(place);
+    context.after(async () => {
+      await storage.close();
+      rmSync(place, { recursive: true, force: true });
+    });
+    const world = createWorld(storage);
+    const own = await world.newConversation(PRICE);
+    const { accountId, uuid } = own;
+    const foreign = (await world.newConversation(0)).accountId;
+    const ana = { id: "key:1", name: "Ana" };
+    const now = system.now();
+    const wish = { name: "Bo", phone: "123", email: null, wish: null, time: null, away: null, now };
+    const first = await storage.callbacks.request({ accountId, uuid, ...wish });
+    assert.deepEqual(typesOf(first?.events ?? []), ["callback_requested", "desk_changed"]);
+    const again = await storage.callbacks.request({ accountId, uuid, ...wish, name: "Bob" });
+    assert.deepEqual(typesOf(again?.events ?? []), ["callback_requested"]);
+    assert.deepEqual([again?.callback.id, again?.callback.name], [first?.callback.id, "Bob"]);
+    assert.equal(await storage.callbacks.request({ accountId: foreign, uuid, ...wish }), null);
+    const label = await storage.labels.create({ accountId, name: "Refunds", color: "teal" });
+    assert.ok(label.kind === "saved");
+    const labelIds = [label.group.id];
+    const set = { accountId, uuid, labelIds };
+    assert.equal(await storage.inbox.label({ ...set, accountId: foreign }), "not_found");
+    assert.equal(await storage.inbox.label({ ...set, labelIds: [99] }), "no_such_label");
+    assert.equal(await storage.inbox.label(set), "labelled");
+    const page = (filter: InboxFilter) => storage.inbox.page({
+      accountId, queue: "all", search: null, holderId: ana.id, filter, after: null, rows: 9,
+    });
+    await world.begin(own);
+    const [row] = await page({ labelId: labelIds[0], hasCallback: true, isUnread: true });
+    assert.deepEqual([row?.labels, row?.callback, row?.isUnread], [
+      [{ id: labelIds[0], name: "Refunds", color: "teal" }], again?.callback, true,
+    ]);
+    const read = (author: typeof ana | null) =>
+      storage.reading.read({ accountId, uuid, author, now });
+    assert.deepEqual(await read(null), [], "no person has written");
+    assert.deepEqual(typesOf(await read(ana) ?? []), ["conversation_read"]);
+    assert.deepEqual(await read(ana), []);
+    assert.equal(await storage.reading.read({ accountId: foreign, uuid, author: ana, now }), null);
+    assert.deepEqual(await page({ isUnread: true }), []);
+    const finish = { accountId, uuid, author: ana, now };
+    assert.equal(await storage.callbacks.finish({ ...finish, accountId: foreign }), null);
+    assert.equal((await storage.callbacks.finish(finish))?.callback.doneAt, now);
+    assert.equal(await storage.callbacks.finish(finish), null);
+    assert.equal((await storage.callbacks.list(own.id)).length, 1);
+    assert.equal(await storage.labels.remove({ accountId, groupId: labelIds[0] ?? 0, now }), true);
+    const left = (await page({})).map(({ labels, callback }) => [labels, callback]);
+    assert.deepEqual(left, [[[], null]]);
   });
 }

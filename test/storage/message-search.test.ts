@@ -52,8 +52,10 @@ for (const engine of ENGINES) {
     const stored = await createWorld(storage).begin(conversation, { text });
     assert.equal(stored.kind, "stored");
   };
-  const found = async (storage: Storage, accountId: number, search: string) => (await storage.inbox.page({
-    accountId, queue: "all", search, holderId: "", after: null, rows: 100,
+  const found = async (
+    storage: Storage, accountId: number, search: string,
+  ): Promise<string[]> => (await storage.inbox.page({
+    accountId, queue: "all", search, holderId: "", filter: {}, after: null, rows: 100,
   })).map(({ uuid }) => uuid).toSorted();
 
   test(`[DK19] ${engine.name}: what is typed finds the same messages on every engine, and is never an error`, {
@@ -88,7 +90,8 @@ for (const engine of ENGINES) {
     await Promise.all([1, 2, 3, 4, 5].map((number) =>
       written(storage, conversation, `number ${number}`)));
     const index = (rows: number) => storage.inbox.indexMessages(rows);
-    assert.deepEqual([await index(2), await index(2), await index(2), await index(2)], [2, 2, 1, 0]);
+    const batches = [await index(2), await index(2), await index(2), await index(2)];
+    assert.deepEqual(batches, [2, 2, 1, 0]);
     await written(storage, conversation, "number 6");
     assert.deepEqual([await index(9), await index(9), await index(9)], [1, 0, 0]);
     assert.deepEqual(await found(storage, conversation.accountId, "6"), [conversation.uuid]);

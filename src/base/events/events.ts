@@ -30,8 +30,28 @@ export type DeskActor =
   | ({ role: "operator" } & Author);
 
 export type DeskReason =
-  | "asked" | "tool_failures" | "unanswered" | "words" | "taken_over" | "assigned" | "handed_back"
-  | "ended";
+  | "asked" | "tool_failures" | "unanswered" | "words" | "callback" | "taken_over" | "assigned"
+  | "handed_back" | "ended";
+
+/** What somebody who asks for a person outside office hours is told. */
+export interface Away {
+  message: string;
+  /** Null: on none of the days that are looked at. */
+  opens_at: string | null;
+  /** The visitor may leave how to be reached. */
+  callback: boolean;
+}
+
+export interface CallbackBody {
+  id: number;
+  name: string;
+  phone: string | null;
+  email: string | null;
+  wish: string | null;
+  time: string | null;
+  created_at: string;
+  done_at: string | null;
+}
 
 export interface MessageBody {
   role: "user" | "assistant" | "operator";
@@ -73,6 +93,17 @@ export type CommittedData =
       reason: DeskReason;
       /** The person who has it now. */
       holder: Author | null;
+      /** With `waiting`, outside office hours. */
+      away?: Away | null;
+    }
+  /** In both streams: everything written before was read. */
+  | {
+      type: "conversation_read"; conversation_id: string; read_at: string;
+      by: { role: "visitor" } | ({ role: "operator" } & Author);
+    }
+  /** In the account's stream alone: how to reach somebody. */
+  | {
+      type: "callback_requested" | "callback_done"; conversation_id: string; callback: CallbackBody;
     }
   /** In the account's stream alone, like the note itself. */
   | {

@@ -1,6 +1,6 @@
 // When an assistant lets a person be asked for. One member of its settings (settings.ts).
 import { Type } from "@sinclair/typebox";
-import { about, Nullable } from "#core/schema.ts";
+import { about, Nullable, TimeZone, withMessage } from "#core/schema.ts";
 
 const FAILURES_MAX = 10;
 const WORDS_MAX = 50;
@@ -13,6 +13,46 @@ const After = (description: string) => Type.Optional(Nullable(
 const Flag = (description: string) =>
   Type.Optional(Type.Boolean({ default: false, ...about(description) }));
 
+const HOLIDAYS_MAX = 100;
+const PERIODS_MAX = 10;
+const AWAY_CHARS_MAX = 500;
+const DAYS = [
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+] as const;
+
+const Time = (description: string, example: string) => Type.String({
+  pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
+  ...about(description, example), ...withMessage("The time must be HH:MM."),
+});
+const Periods = (day: string) => Type.Optional(Type.Array(Type.Object({
+  from: Time("When they come.", "09:00"),
+  to: Time("When they go; 24:00: at the end of the day.", "17:00"),
+}), { maxItems: PERIODS_MAX, ...about(`When people are there on a ${day}; left out: never.`) }));
+const hoursOf = <Day extends string>(days: readonly Day[]) => Type.Object(
+  Object.fromEntries(days.map((day) => [day, Periods(day)])) as Record<
+    Day, ReturnType<typeof Periods>>,
+  about("When people are there, by weekday.", { monday: [{ from: "09:00", to: "17:00" }] }));
+
+const OfficeHours = Type.Object({
+  time_zone: Type.Optional(Nullable({
+    ...TimeZone("The time zone must be a valid time zone."),
+    ...about("IANA time zone of the hours; null: the assistant's.", "Europe/Berlin"),
+  })),
+  hours: hoursOf(DAYS),
+  holidays: Type.Optional(Type.Array(Type.String({
+    pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$",
+    ...withMessage("The holiday must be a date such as 2026-12-25."),
+  }), {
+    maxItems: HOLIDAYS_MAX, default: [],
+    ...about("Days on which nobody is there, whatever the weekday.", ["2026-12-25"]),
+  })),
+  message: Type.Optional(Type.String({
+    maxLength: AWAY_CHARS_MAX, default: "",
+    ...about("What who asks for a person outside of them reads.", "We are back on Monday."),
+  })),
+  callback: Flag("Whether visitors can then leave how to be reached."),
+}, about("When people are there to answer."));
+
 export const DeskSettings = Type.Object({
   visitor_may_ask: Flag("Whether visitors can ask for a person."),
   assistant_may_ask: Flag(
@@ -21,6 +61,9 @@ export const DeskSettings = Type.Object({
     "A person is asked for after this many function calls in a row have failed; null: never."),
   after_unanswered: After(
     "A person is asked for after this many replies in a row have failed; null: never."),
+  office_hours: Type.Optional(Nullable(OfficeHours, {
+    default: null, ...about("When people are there to answer; null: nobody has said."),
+  })),
   words: Type.Optional(Type.Array(Type.String({ pattern: "\\S", maxLength: WORD_CHARS_MAX }), {
     maxItems: WORDS_MAX, default: [],
     ...about("A person is asked for when a visitor's message has one of these words.",

@@ -127,6 +127,18 @@ export function readLocal(text: string, timeZone: string): Instant | null {
   return zone === undefined ? instantOf(ms, timeZone) : ms * 1000;
 }
 
+/** When it is open on the day, earliest first. */
+export function openPeriods(date: string, hours: WorkingHours, timeZone: string): Period[] {
+  const midnight = Date.parse(`${date}T00:00:00Z`);
+  const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
+  const at = (time: string): Instant => {
+    const wall = midnight + minutesOf(time) * 60_000;
+    return instantOf(wall, timeZone) ?? byOffsetAt(wall - DAY_MS, wall, timeZone);
+  };
+  return (hours[weekday] ?? []).map(({ from, to }) => ({ start: at(from), end: at(to) }))
+    .filter(({ start, end }) => end > start).toSorted((one, other) => one.start - other.start);
+}
+
 /** Every slot that begins on the day, free or not. */
 export function slotsOfDay(date: string, rules: SlotRules): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);

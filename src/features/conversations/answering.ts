@@ -16,6 +16,7 @@ import type { FailureClass } from "#events/events.ts";
 import { asModelReads, deskInstructions } from "./desk-context.ts";
 import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
+import { awayOf } from "./office-hours.ts";
 import type {
   Conversation, ConversationStore, FailureCause, Given, Message, TurnResult,
 } from "./records.ts";
@@ -148,8 +149,9 @@ async function gather(
       ? read
       : [asHistory({ role: "user", content: unstored.text }), ...read]);
   const desk = conversation.desk.state;
-  const request = requestFunction(context, desk, (note) => {
-    replyOf().asksForPerson = { by: "assistant", reason: "asked", note };
+  const away = awayOf(assistant, system.now());
+  const request = requestFunction(context, { desk, away }, (note) => {
+    replyOf().asksForPerson = { by: "assistant", reason: "asked", note, away };
   });
   const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
   return {
@@ -157,7 +159,7 @@ async function gather(
     functions: joinFunctions([...functions, endFunction(context), request]),
     persona,
     variables: context.variables,
-    instructions: given?.system ?? deskInstructions(desk, stored),
+    instructions: given?.system ?? deskInstructions(desk, stored, away),
     historyNewestFirst: history,
     temperature: given?.temperature ?? Number(assistant.settings.llm_temperature),
     tokensMax: given?.tokensMax ?? null,

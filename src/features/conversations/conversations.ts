@@ -257,7 +257,7 @@ async function completeTurn(
   const { turnId, endsConversation: ends } = live;
   try {
     const asks = live.asksForPerson
-      ?? await askedByEnd(store, assistant, conversation, result);
+      ?? await askedByEnd(store, assistant, conversation, result, system.now());
     const common = { turnId, conversation, asks, now: system.now() };
     bus.publishCommitted(result.kind === "completed"
       ? await store.completeTurn({

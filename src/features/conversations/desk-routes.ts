@@ -5,7 +5,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, type System } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import { IDEMPOTENCY_KEY, Moment, Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -14,8 +14,9 @@ import { readIdempotencyKey } from "#http/validation.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Desk } from "./desk.ts";
-import { AuthorSchema, deskItem, DeskSchema, DeskState } from "./desk-wire.ts";
+import { AuthorSchema, AwaySchema, deskItem, DeskSchema, DeskState } from "./desk-wire.ts";
 import type { Handover } from "./handover.ts";
+import { awayOf } from "./office-hours.ts";
 import type { Message } from "./records.ts";
 import { MESSAGE_FIELD } from "./routes.ts";
 
@@ -24,6 +25,7 @@ interface DeskRouteOptions {
   conversations: Pick<Conversations, "get">;
   findAssistant(assistantId: number): Promise<Assistant | null>;
   access: Access;
+  system: System;
   /** Who the caller is to those who read what he writes. */
   authorOf(caller: Caller): Promise<Author>;
   /** Null: the account has nobody like that. */
@@ -93,7 +95,9 @@ function moveRoute({ authorOf }: DeskRouteOptions, { action, summary, descriptio
   });
 }
 
-function askRoute({ handover, authorOf }: DeskRouteOptions): Route {
+function askRoute(
+  { handover, authorOf, conversations, findAssistant, system }: DeskRouteOptions,
+): Route {
   return keyRoute({
     ...OF_CONVERSATION,
     method: "POST",
@@ -104,8 +108,11 @@ function askRoute({ handover, authorOf }: DeskRouteOptions): Route {
     responses: { 200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND },
     handle: async ({ caller, uuid, body }) => {
       const by = { role: "operator", ...await authorOf(caller) } as const;
+      const { assistantId } = await conversations.get(uuid);
+      const assistant = await findAssistant(assistantId);
       return json(200, deskItem(await handover.ask({
         accountId: caller.accountId, uuid, by, reason: "asked", note: noteOf(body.reason),
+        away: assistant && awayOf(assistant, system.now()),
       })));
     },
   });
@@ -233,7 +240,7 @@ function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOp
 }
 
 function visitorAskRoute(options: DeskRouteOptions): Route {
-  const { handover, conversations, findAssistant, access } = options;
+  const { handover, conversations, findAssistant, access, system } = options;
   return publicRoute({
     method: "POST",
     path: "/conversations/{uuid}/request-human",
@@ -247,6 +254,7 @@ function visitorAskRoute(options: DeskRouteOptions): Route {
         description: "Who has it now",
         schema: Type.Object({
           status: Type.Literal(true, about("Always true: it was done.")), desk: DeskState,
+          away: AwaySchema,
         }),
       },
       403: { description: "The assistant does not allow it, or this page's origin may not" },
@@ -260,9 +268,10 @@ function visitorAskRoute(options: DeskRouteOptions): Route {
       if (assistant?.settings.desk.visitor_may_ask !== true) {
         throw new Fault(403, "Nobody can be asked for here.");
       }
+      const away = awayOf(assistant, system.now());
       const { state } = await handover.ask(
-        { accountId, uuid, by: { role: "visitor" }, reason: "asked", note: null });
-      return json(200, { status: true, desk: state });
+        { accountId, uuid, by: { role: "visitor" }, reason: "asked", note: null, away });
+      return json(200, { status: true, desk: state, away: state === "waiting" ? away : null });
     },
   });
 }

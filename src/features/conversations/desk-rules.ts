@@ -1,7 +1,9 @@
 // When an assistant's own settings ask for a person: words of the visitor, functions that fail one
 // after the other, replies that do. conversations.ts stores the asking with its cause.
 import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Instant } from "#core/system.ts";
 import type { FunctionCall } from "#events/events.ts";
+import { awayOf } from "./office-hours.ts";
 import type { AsksForPerson, Conversation, ConversationStore, TurnResult } from "./records.ts";
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
@@ -9,15 +11,17 @@ const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const spaced = (text: string): string =>
   ` ${[...text.toLowerCase().matchAll(WORD)].map(([word]) => word).join(" ")} `;
 
-const byRule = (reason: AsksForPerson["reason"]): AsksForPerson =>
-  ({ by: "rule", reason, note: null });
+const byRule = (assistant: Assistant, reason: AsksForPerson["reason"], now: Instant): AsksForPerson =>
+  ({ by: "rule", reason, note: null, away: awayOf(assistant, now) });
 
 /** Null: nothing in it asks for a person. */
-export function askedByWords({ settings }: Assistant, text: string): AsksForPerson | null {
-  const words = (settings.desk.words ?? []).map(spaced).filter((word) => word.trim() !== "");
+export function askedByWords(
+  assistant: Assistant, text: string, now: Instant,
+): AsksForPerson | null {
+  const words = (assistant.settings.desk.words ?? []).map(spaced).filter((word) => word.trim() !== "");
   if (words.length === 0) return null;
   const said = spaced(text);
-  return words.some((word) => said.includes(word)) ? byRule("words") : null;
+  return words.some((word) => said.includes(word)) ? byRule(assistant, "words", now) : null;
 }
 
 const hasFailed = ({ result }: FunctionCall): boolean => result.error !== undefined;
@@ -25,14 +29,17 @@ const hasFailed = ({ result }: FunctionCall): boolean => result.error !== undefi
 /** What the end of a turn means, together with the turns before it. Null: nothing. */
 export async function askedByEnd(
   store: Pick<ConversationStore, "recent" | "failedInARow">,
-  { settings: { desk } }: Assistant,
+  assistant: Assistant,
   { id }: Pick<Conversation, "id">,
   result: TurnResult,
+  now: Instant,
 ): Promise<AsksForPerson | null> {
+  const { desk } = assistant.settings;
   const unanswered = desk.after_unanswered ?? null;
   if (result.kind === "failed") {
     if (result.reason !== "failed" || unanswered === null) return null;
-    return await store.failedInARow(id, unanswered) + 1 >= unanswered ? byRule("unanswered") : null;
+    return await store.failedInARow(id, unanswered) + 1 >= unanswered
+      ? byRule(assistant, "unanswered", now) : null;
   }
   const failures = desk.after_tool_failures ?? null;
   if (failures === null || !result.functionCalls.some(hasFailed)) return null;
@@ -41,5 +48,5 @@ export async function askedByEnd(
     result.functionCalls, ...earlier.map(({ functionCalls }) => functionCalls),
   ].flatMap((calls) => calls.toReversed()).slice(0, failures);
   return newestFirst.length === failures && newestFirst.every(hasFailed)
-    ? byRule("tool_failures") : null;
+    ? byRule(assistant, "tool_failures", now) : null;
 }

@@ -1,6 +1,6 @@
 // Who has a conversation, as one table of legal changes. Pure; asked by the storage inside the
 // transaction of a change. The use cases around it are in handover.ts.
-import type { Author, DeskActor, DeskReason, DeskState } from "#events/events.ts";
+import type { Author, Away, DeskActor, DeskReason, DeskState } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";
 
 export interface Desk {
@@ -64,5 +64,7 @@ export interface MoveDesk {
   holder: Author | null;
   /** For the account's eyes, beside it; null: none. */
   note: string | null;
+  /** With `ask`: nobody is there now; null: somebody is, or nobody has said when. */
+  away?: Away | null;
   now: Instant;
 }

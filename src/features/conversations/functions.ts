@@ -3,8 +3,9 @@
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
-import type { DeskState } from "#events/events.ts";
+import type { Away, DeskState } from "#events/events.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
+import { sayAway } from "./desk-context.ts";
 
 /** Ends the conversation once the reply is stored; it opens again with the next message. */
 export function endFunction({ assistant, endConversation }: TurnContext): FunctionSource {
@@ -30,7 +31,8 @@ const read = (value: unknown): string => (typeof value === "string" ? value.trim
 
 /** Asks for a person once the reply is stored; offered while the assistant alone has it. */
 export function requestFunction(
-  { assistant }: Pick<TurnContext, "assistant">, desk: DeskState, ask: (note: string) => void,
+  { assistant }: Pick<TurnContext, "assistant">,
+  { desk, away }: { desk: DeskState; away: Away | null }, ask: (note: string) => void,
 ): FunctionSource {
   if (assistant.settings.desk.assistant_may_ask !== true || desk !== "assistant") return NO_FUNCTIONS;
   return {
@@ -52,7 +54,9 @@ export function requestFunction(
     call: ({ arguments: { reason, summary } }) => {
       const note = [read(reason), read(summary)].filter((part) => part !== "").join("\n");
       ask(wholeStart(note, LIMITS.noteCharsMax));
-      return Promise.resolve({ asked: true });
+      return Promise.resolve(away === null
+        ? { asked: true }
+        : { asked: true, nobody_is_there_now: true, ...away, tell_the_visitor: sayAway(away) });
     },
   };
 }

@@ -5,7 +5,7 @@ import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import {
-  conversationTopic, type Author, type CommittedEvent, type DeskActor, type DeskReason,
+  conversationTopic, type Author, type Away, type CommittedEvent, type DeskActor, type DeskReason,
 } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Desk, DeskMove } from "./desk.ts";
@@ -32,6 +32,7 @@ export interface Handover {
   /** Asks for a person; where one has it already, nothing changes. */
   ask(args: {
     accountId: number; uuid: string; by: DeskActor; reason: DeskReason; note: string | null;
+    away?: Away | null;
   }): Promise<Desk>;
   /** Throws Fault 409 where somebody else has it. */
   takeOver(place: Place): Promise<Desk>;
@@ -53,6 +54,25 @@ export interface Handover {
 
 const held = ({ name }: Author): Fault => new Fault(409, `${name} has this conversation.`);
 
+function createMove({ store, bus, system }: HandoverOptions) {
+  return async (
+    { accountId, uuid }: Pick<Place, "accountId" | "uuid">,
+    kind: DeskMove,
+    rest: {
+      by: DeskActor; reason: DeskReason; holder?: Author | null; note?: string | null;
+      away?: Away | null | undefined;
+    },
+  ): Promise<Desk> => {
+    const { by, reason, holder = null, note = null, away = null } = rest;
+    const outcome = await store.moveDesk(
+      { accountId, uuid, move: kind, by, reason, holder, note, away, now: system.now() });
+    if (outcome.kind === "not_found") throw notFound();
+    if (outcome.kind === "held") throw held(outcome.holder);
+    bus.publishCommitted(outcome.events);
+    return outcome.desk;
+  };
+}
+
 export function createHandover(options: HandoverOptions): Handover {
   const { store, conversations, bus, system } = options;
   const find = async (accountId: number, uuid: string): Promise<Conversation> => {
@@ -60,19 +80,7 @@ export function createHandover(options: HandoverOptions): Handover {
     if (conversation.accountId !== accountId) throw notFound();
     return conversation;
   };
-  const move = async (
-    { accountId, uuid }: Pick<Place, "accountId" | "uuid">,
-    kind: DeskMove,
-    rest: { by: DeskActor; reason: DeskReason; holder?: Author | null; note?: string | null },
-  ): Promise<Desk> => {
-    const { by, reason, holder = null, note = null } = rest;
-    const outcome = await store.moveDesk(
-      { accountId, uuid, move: kind, by, reason, holder, note, now: system.now() });
-    if (outcome.kind === "not_found") throw notFound();
-    if (outcome.kind === "held") throw held(outcome.holder);
-    bus.publishCommitted(outcome.events);
-    return outcome.desk;
-  };
+  const move = createMove(options);
   const operator = (author: Author): DeskActor => ({ role: "operator", ...author });
 
   /** From the change on the assistant is silent. */
@@ -97,7 +105,8 @@ export function createHandover(options: HandoverOptions): Handover {
     move(place, "hand_back", { by: operator(author), reason: "handed_back" });
 
   return {
-    ask: ({ by, reason, note, ...place }) => move(place, "ask", { by, reason, note }),
+    ask: ({ by, reason, note, away, ...place }) =>
+      move(place, "ask", { by, reason, note, away }),
     takeOver: (place) => takeOver(place),
     handBack,
     say: createSay(options, takeOver),

@@ -13,6 +13,8 @@ import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { SUMMARY } from "./account-routes.ts";
 import type { Conversations } from "./conversations.ts";
+import { CallbackSchema } from "./callback-routes.ts";
+import { callbackItem } from "./callbacks.ts";
 import { AuthorSchema } from "./desk-wire.ts";
 import { QUEUES, type CannedReply, type Inbox, type InboxRow, type Note } from "./inbox.ts";
 import { SearchField, searchOf, summaryItem } from "./wire.ts";
@@ -30,6 +32,10 @@ const ASKED = Type.Object({
     ...about("waiting: for a person. mine: those you have. all: every open conversation."),
   })),
   search: SearchField,
+  label_id: Type.Optional(Type.Integer(about("Only those with this label.", 1))),
+  assistant_id: Type.Optional(Type.Integer(about("Only those with this assistant: its `id`.", 1))),
+  callback: Type.Optional(Type.Boolean(about("True: only those with an open callback."))),
+  unread: Type.Optional(Type.Boolean(about("True: only those with what you have not read."))),
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
   })),
@@ -44,6 +50,15 @@ const ROW = Type.Object({
     content: Type.String(about("The text.", "Is anybody there?")),
     created_at: PlainMoment("When it was stored, in UTC."),
   }), about("What was written last; null: nothing.")),
+  unread: Type.Boolean(about("Whether somebody else has written since you read it.")),
+  visitor_read_at: Nullable(Moment("Until when the visitor has read, in UTC."), about(
+    "Null: nobody knows.")),
+  labels: listOf(Type.Object({
+    id: Type.Integer(about("The label's number.", 1)),
+    name: Type.String(about("What it is called.", "Refunds")),
+    color: Nullable(Type.String(about("Its colour; null: none.", "teal"))),
+  }, named("ConversationLabel", "A label of the account.")), "By name."),
+  callback: Nullable(CallbackSchema, about("The one that is open; null: none is.")),
 }, named("InboxConversation", "A conversation as the inbox shows it."));
 const NOTE = Type.Object({
   id: Type.Integer(about("The note's number.", 1)),
@@ -76,6 +91,10 @@ const rowItem = (row: InboxRow) => ({
   last_message: row.last && {
     role: row.last.role, content: row.last.content, created_at: plainSeconds(row.last.at),
   },
+  unread: row.isUnread,
+  visitor_read_at: row.visitorReadAt === null ? null : isoMicros(row.visitorReadAt),
+  labels: row.labels,
+  callback: row.callback && callbackItem(row.callback),
 });
 
 const encodeCursor = ({ since, id }: InboxRow): string =>
@@ -122,7 +141,12 @@ function listRoute({ inbox, authorOf }: InboxRouteOptions): Route {
       const [rows, counts] = await Promise.all([
         inbox.page({
           accountId, holderId: me.id, queue: query.queue ?? "waiting",
-          search: searchOf(query.search).search ?? null, after: decodeCursor(query.cursor), rows: perPage + 1,
+          search: searchOf(query.search).search ?? null,
+          filter: {
+            labelId: query.label_id, assistantId: query.assistant_id,
+            hasCallback: query.callback, isUnread: query.unread,
+          },
+          after: decodeCursor(query.cursor), rows: perPage + 1,
         }),
         inbox.counts(accountId, me.id),
       ]);

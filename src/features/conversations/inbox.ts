@@ -1,10 +1,11 @@
 // The inbox: what people at the desk have before them, in queues, with notes and the answers they
 // have ready. Records → store port → factory. What they do with a conversation is handover.ts's.
-import { Fault } from "#core/faults.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
+import type { Callback } from "./callbacks.ts";
 import type { ConversationSummary } from "./records.ts";
 
 export const QUEUES = ["waiting", "mine", "all"] as const;
@@ -15,6 +16,28 @@ export interface InboxRow extends ConversationSummary {
   last: { role: "user" | "assistant" | "operator"; content: string; at: Instant } | null;
   /** Since when it stands in its queue. */
   since: Instant;
+  /** Somebody else has written since whoever asks has read it. */
+  isUnread: boolean;
+  /** Until when the visitor has read; null: nobody knows. */
+  visitorReadAt: Instant | null;
+  labels: InboxLabel[];
+  /** The one that is open; null: none is. */
+  callback: Callback | null;
+}
+
+export interface InboxLabel {
+  id: number;
+  name: string;
+  color: string | null;
+}
+
+/** Members left out: whatever they are. */
+export interface InboxFilter {
+  labelId?: number | undefined;
+  assistantId?: number | undefined;
+  /** Only those with an open callback. */
+  hasCallback?: boolean | undefined;
+  isUnread?: boolean | undefined;
 }
 
 export interface InboxQuery {
@@ -24,6 +47,7 @@ export interface InboxQuery {
   holderId: string;
   /** In messages and identifiers; null: whatever is in them. */
   search: string | null;
+  filter: InboxFilter;
   /** The last row of the page before; null: from the oldest. */
   after: { since: Instant; id: number } | null;
   rows: number;
@@ -60,6 +84,10 @@ export interface InboxStore {
   indexMessages(rows: number): Promise<number>;
   /** No message is found by its words until it is indexed again. */
   forgetIndex(): Promise<void>;
+  /** All of them anew. */
+  label(args: {
+    accountId: number; uuid: string; labelIds: number[];
+  }): Promise<"labelled" | "not_found" | "no_such_label">;
   /** Oldest first. */
   notes(conversationId: number): Promise<Note[]>;
   /** Null: the account has no such conversation. */
@@ -105,6 +133,13 @@ export function createInbox({ store, bus, system }: InboxOptions) {
   return {
     page: store.page,
     counts: store.counts,
+    label: async (accountId: number, uuid: string, labelIds: number[]): Promise<void> => {
+      const outcome = await store.label({ accountId, uuid, labelIds });
+      if (outcome === "not_found") throw new Fault(404, "Conversation not found");
+      if (outcome === "no_such_label") {
+        throw fieldFault("label_ids", "The selected label ids are invalid.");
+      }
+    },
     notes: store.notes,
     addNote: async (
       accountId: number, uuid: string, author: Author, text: string,

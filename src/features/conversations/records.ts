@@ -2,7 +2,7 @@
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type {
-  Author, CommittedEvent, DeskReason, FailureClass, FunctionCall, Refused, ReplyFailure,
+  Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Refused, ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 import type { Desk, MoveDesk } from "./desk.ts";
@@ -121,6 +121,7 @@ export interface AsksForPerson {
   reason: DeskReason;
   /** For whoever comes; null: none. */
   note: string | null;
+  away?: Away | null;
 }
 
 export type BeginOutcome =

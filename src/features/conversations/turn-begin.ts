@@ -52,7 +52,7 @@ async function askAndStore(
     dailyCapMicros: dailyCapOf(assistant, limits.dailyCapMicros),
     messagesMax: limits.messagesMax,
   };
-  const asks = askedByWords(assistant, turn.text);
+  const asks = askedByWords(assistant, turn.text, now);
   // First of the two: it reads the history before the question can be in it.
   const asking = turns.ask({
     ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,

@@ -14,6 +14,8 @@ import { originFault } from "#http/api.ts";
 import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "./access.ts";
+import { AwaySchema } from "./desk-wire.ts";
+import { awayOf } from "./office-hours.ts";
 import type { WidgetTexts } from "./widget-texts.ts";
 
 interface WidgetRouteOptions {
@@ -47,6 +49,7 @@ const SETTINGS = Type.Object({
     examples: [true],
   }),
   person: Type.Boolean(about("Whether visitors can ask for a person.")),
+  away: AwaySchema,
   language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
   texts: Type.Record(Type.String(), Type.String(), about(
     "The widget's words, by name.", { send: "Send" })),
@@ -90,6 +93,7 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
         calls: whyCannotTalk(assistant, "typed") === null,
         hears: whyCannotTalk(assistant, null) === null,
         person: assistant.settings.desk.visitor_may_ask === true,
+        away: awayOf(assistant, system.now()),
         language: spoken,
         texts: words.texts,
         texts_language: words.language,

@@ -186,7 +186,7 @@ test("[DK6] the visitor asks for a person where the assistant allows it, and it 
   assert.deepEqual([refused.status, refused.body.status], [403, false]);
   const { ana, uuid } = await fresh({ desk: { visitor_may_ask: true } });
   const asked = await server.call("POST", `/conversations/${uuid}/request-human`);
-  assert.deepEqual([asked.status, asked.body], [200, { status: true, desk: "waiting" }]);
+  assert.deepEqual([asked.status, asked.body], [200, { status: true, desk: "waiting", away: null }]);
   let prompt = "";
   model.script((body) => {
     prompt = String(body.messages[0]?.content);

@@ -1,0 +1,67 @@
+// Callbacks: a visitor who does not wait says how to be reached, and the conversation waits in the
+// inbox until somebody has. Records → store port → factory. Called by callback-routes.ts.
+import { Fault } from "#core/faults.ts";
+import { isoMicros, type Instant, type System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Author, Away, CallbackBody, CommittedEvent } from "#events/events.ts";
+
+/** What the visitor gives; one of `phone` and `email` is there. */
+export interface CallbackWish {
+  name: string;
+  phone: string | null;
+  email: string | null;
+  wish: string | null;
+  time: string | null;
+}
+
+export interface Callback extends CallbackWish {
+  id: number;
+  createdAt: Instant;
+  doneAt: Instant | null;
+}
+
+/** Each method is one transaction; writes resolve once they are durable. */
+export interface CallbackStore {
+  /** Takes the place of the one that is open; the conversation waits. Null: there is none such. */
+  request(args: CallbackWish & {
+    accountId: number; uuid: string; away: Away | null; now: Instant;
+  }): Promise<{ callback: Callback; events: CommittedEvent[] } | null>;
+  /** Null: the account has no such conversation, or none is open there. */
+  finish(args: {
+    accountId: number; uuid: string; author: Author; now: Instant;
+  }): Promise<{ callback: Callback; events: CommittedEvent[] } | null>;
+  /** Newest first. */
+  list(conversationId: number): Promise<Callback[]>;
+}
+
+export const callbackItem = (
+  { id, name, phone, email, wish, time, createdAt, doneAt }: Callback,
+): CallbackBody => ({
+  id, name, phone, email, wish, time, created_at: isoMicros(createdAt),
+  done_at: doneAt === null ? null : isoMicros(doneAt),
+});
+
+export type Callbacks = ReturnType<typeof createCallbacks>;
+
+export function createCallbacks(
+  { store, bus, system }: { store: CallbackStore; bus: EventBus; system: System },
+) {
+  const published = (
+    outcome: { callback: Callback; events: CommittedEvent[] } | null, missing: string,
+  ): Callback => {
+    if (!outcome) throw new Fault(404, missing);
+    bus.publishCommitted(outcome.events);
+    return outcome.callback;
+  };
+  return {
+    request: async (
+      place: { accountId: number; uuid: string; away: Away | null }, wish: CallbackWish,
+    ): Promise<Callback> => published(
+      await store.request({ ...place, ...wish, now: system.now() }), "Conversation not found"),
+    finish: async (
+      place: { accountId: number; uuid: string; author: Author },
+    ): Promise<Callback> => published(
+      await store.finish({ ...place, now: system.now() }), "Callback not found"),
+    list: store.list,
+  };
+}

@@ -1,0 +1,38 @@
+// Whether people are there to answer, by the office hours of an assistant. Pure; asked wherever a
+// person may be asked for.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { dateOf, openPeriods } from "#features/calendar/slots.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+import type { Away } from "#events/events.ts";
+
+/** Openings are looked for so far ahead. */
+const DAYS_MAX = 60;
+const DAY_MS = 86_400_000;
+
+const dayAfter = (date: string, days: number): string =>
+  new Date(Date.parse(`${date}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
+
+/** Null: people are there, or nobody has said when they are. */
+export function awayOf({ settings }: Assistant, now: Instant): Away | null {
+  const office = settings.desk.office_hours ?? null;
+  if (office === null) return null;
+  const zone = office.time_zone ?? settings.timezone;
+  const holidays = new Set(office.holidays ?? []);
+  const today = dateOf(now, zone);
+  for (let days = 0; days <= DAYS_MAX; days += 1) {
+    const date = dayAfter(today, days);
+    if (holidays.has(date)) continue;
+    for (const { start, end } of openPeriods(date, office.hours, zone)) {
+      if (end <= now) continue;
+      return start <= now ? null : awayUntil(office, start);
+    }
+  }
+  return awayUntil(office, null);
+}
+
+const awayUntil = (
+  { message, callback }: { message?: string; callback?: boolean }, opensAt: Instant | null,
+): Away => ({
+  message: message ?? "", opens_at: opensAt === null ? null : isoMicros(opensAt),
+  callback: callback === true,
+});

@@ -1,0 +1,217 @@
+// Office hours, callbacks, read positions and labels, through the real server.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { awayOf } from "#features/conversations/office-hours.ts";
+import type { AssistantSettings } from "#features/assistants/settings.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" },
+});
+const stored = await openBeside(server.dataDir);
+after(async () => {
+  await stored.close();
+  await server.close();
+  await model.close();
+});
+
+const EVER = [{ from: "00:00", to: "24:00" }];
+const ALWAYS = Object.fromEntries([
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+].map((day) => [day, EVER]));
+const CLOSED = { time_zone: "Europe/Berlin", hours: {}, message: "Back on Monday.", callback: true };
+
+async function fresh(officeHours: object | null) {
+  const account = await server.newAccount();
+  const { token: ana } = await server.app.features.accounts.createKey(account.accountId, "Ana");
+  const assistant = await newAssistant(server, {
+    desk: { visitor_may_ask: true, assistant_may_ask: true, office_hours: officeHours },
+  }, account.key);
+  const uuid = await newConversation(server, assistant.uuid);
+  const inbox = async (query: string) =>
+    (await server.call("GET", `/user/inbox?${query}`, { key: ana })).body;
+  return { ...account, ana, assistant, uuid, inbox };
+}
+
+const newest = async (accountId: number, type: string): Promise<Record<string, unknown> | null> => {
+  const events = await stored.events.ofAccount(accountId, 0, 1000);
+  const found = events.findLast((event) => event.type === type);
+  return found ? JSON.parse(found.json) as Record<string, unknown> : null;
+};
+
+test("[DK21] office hours are wall clocks of their zone, on every day but holidays, also when clocks change", () => {
+  const hours = { friday: [{ from: "13:00", to: "17:00" }, { from: "09:00", to: "12:00" }], sunday: EVER };
+  const assistant = (office: object | null) => ({
+    settings: { timezone: "UTC", desk: { office_hours: office } } as unknown as AssistantSettings,
+  }) as Assistant;
+  const at = (iso: string, office: object | null) =>
+    awayOf(assistant(office), Date.parse(iso) * 1000);
+  const berlin = { time_zone: "Europe/Berlin", hours, holidays: ["2026-11-27"] };
+  const opens = (iso: string) => at(iso, berlin)?.opens_at ?? null;
+  assert.equal(at("2026-11-20T03:00:00Z", null), null, "nobody has said");
+  assert.equal(opens("2026-11-20T07:59:59Z"), "2026-11-20T08:00:00.000000Z");
+  assert.equal(opens("2026-11-20T08:00:00Z"), null, "open from the first moment");
+  assert.equal(opens("2026-11-20T11:00:00Z"), "2026-11-20T12:00:00.000000Z", "noon");
+  assert.equal(opens("2026-11-20T15:59:59Z"), null);
+  assert.equal(opens("2026-11-20T16:00:00Z"), "2026-11-21T23:00:00.000000Z", "Sunday's midnight");
+  assert.equal(opens("2026-11-22T23:30:00Z"), "2026-11-28T23:00:00.000000Z", "not on the holiday");
+  assert.equal(opens("2026-06-19T06:59:00Z"), "2026-06-19T07:00:00.000000Z", "in summer");
+  assert.equal(opens("2026-10-25T22:59:00Z"), null, "a Sunday of 25 hours");
+  assert.deepEqual(at("2026-11-20T03:00:00Z", CLOSED),
+    { message: "Back on Monday.", opens_at: null, callback: true });
+  assert.equal(at("2026-11-20T08:30:00Z", { hours })?.opens_at, "2026-11-20T09:00:00.000000Z",
+    "without a zone the assistant's");
+});
+
+test("[DK22] who asks for a person outside office hours waits, and is told so wherever he asks", async () => {
+  const { uuid, accountId, assistant, ana } = await fresh(CLOSED);
+  const away = { message: "Back on Monday.", opens_at: null, callback: true };
+  assert.deepEqual((await server.call("GET", `/widget/${assistant.uuid}`)).body.away, away);
+  const asked = await server.call("POST", `/conversations/${uuid}/request-human`);
+  assert.deepEqual(asked.body, { status: true, desk: "waiting", away });
+  assert.deepEqual((await newest(accountId, "desk_changed"))?.away, away);
+  const other = await newConversation(server, assistant.uuid);
+  let told = "";
+  model.script((body) => {
+    told = JSON.stringify(body.messages);
+    const args = JSON.stringify({ reason: "angry", summary: "late order" });
+    return body.messages.at(-1)?.role === "user"
+      ? {
+          tokens: [], finishReason: "tool_calls",
+          toolCalls: [{ id: "c1", name: "request_human", arguments: args }],
+        }
+      : { tokens: ["Somebody will call."] };
+  });
+  await server.call("POST", `/conversations/${other}/messages`, { body: { message: "A person!" } });
+  model.script(null);
+  assert.deepEqual((await newest(accountId, "desk_changed"))?.away, away);
+  assert.match(told, /Nobody of the team is there now/);
+  assert.match(told, /Back on Monday/);
+  const open = await fresh({ hours: ALWAYS });
+  assert.deepEqual((await server.call("POST", `/conversations/${open.uuid}/request-human`)).body,
+    { status: true, desk: "waiting", away: null });
+  for (const wrong of [
+    { hours: { monday: [{ from: "9", to: "17:00" }] } }, { hours: {}, time_zone: "Nowhere" },
+    { hours: {}, holidays: ["2026-13-01"] },
+  ]) {
+    const refused = await server.call("PUT", `/user/assistant/${assistant.id}`, {
+      key: ana, body: { desk: { office_hours: wrong } },
+    });
+    assert.equal(refused.status, 422, JSON.stringify(wrong));
+  }
+});
+
+test("[DK23] a callback: an item of the inbox and a webhook, none of it in the visitor's stream, open until it is done", async () => {
+  const receiver = await startWebhookReceiver();
+  const { uuid, key, ana, inbox, assistant } = await fresh(CLOSED);
+  await server.call("POST", "/user/webhook-endpoints", {
+    key, body: { url: receiver.url, events: ["callback_requested", "callback_done"] },
+  });
+  const ask = (body: object, to = uuid) =>
+    server.call("POST", `/conversations/${to}/callback`, { body });
+  for (const [body, field] of [
+    [{ name: "Bo" }, "phone"], [{ name: " ", phone: "123456" }, "name"],
+    [{ name: "Bo", phone: "call me" }, "phone"], [{ name: "Bo", email: "bo" }, "email"],
+  ] as const) {
+    const refused = await ask(body);
+    assert.deepEqual([refused.status, Object.keys(refused.body.errors)], [422, [field]]);
+  }
+  const first = await ask({ name: "Bo", phone: "+49 30 1234" });
+  assert.equal(first.status, 201);
+  const again = await ask({ name: "Bo", email: "bo@example.com", wish: "My order", time: "after 5" });
+  const { callback } = again.body;
+  assert.deepEqual({ ...callback, created_at: "" }, {
+    id: first.body.callback.id, name: "Bo", phone: null, email: "bo@example.com",
+    wish: "My order", time: "after 5", created_at: "", done_at: null,
+  });
+  const [row] = (await inbox("queue=waiting&callback=true")).data;
+  assert.deepEqual([row.id, row.callback, row.desk_reason], [uuid, callback, "callback"]);
+  const stream = await stored.events.ofConversation(uuid, 0, 100);
+  assert.ok(!JSON.stringify(stream).includes("1234"), "strangers do not read it");
+  const done = await server.call("POST", `/user/conversations/${uuid}/callback/done`, { key: ana });
+  assert.equal(done.status, 200);
+  assert.notEqual(done.body.data.done_at, null);
+  const twice = await server.call("POST", `/user/conversations/${uuid}/callback/done`, { key: ana });
+  assert.equal(twice.status, 404);
+  assert.deepEqual((await inbox("queue=waiting&callback=true")).data, []);
+  const all = await server.call("GET", `/user/conversations/${uuid}/callbacks`, { key: ana });
+  assert.deepEqual(all.body.data, [done.body.data]);
+  const told = await receiver.until(3);
+  assert.deepEqual(told.map(({ body }) => body.type).toSorted(),
+    ["callback_done", "callback_requested", "callback_requested"]);
+  await receiver.close();
+  const stranger = await server.newAccount();
+  for (const [method, path] of [["GET", "callbacks"], ["POST", "callback/done"]] as const) {
+    const foreign = await server.call(
+      method, `/user/conversations/${uuid}/${path}`, { key: stranger.key });
+    assert.equal(foreign.status, 404);
+  }
+  await server.call("PUT", `/user/assistant/${assistant.id}`, {
+    key, body: { desk: { office_hours: { hours: {} } } },
+  });
+  assert.equal((await ask({ name: "Bo", phone: "123456" })).status, 403);
+});
+
+test("[DK24] what is read is an event of both streams, once per message, and what is not is unread", async () => {
+  const { uuid, ana, accountId, inbox } = await fresh(null);
+  const { token: ben } = await server.app.features.accounts.createKey(accountId, "Ben");
+  const count = async (): Promise<number> =>
+    (await stored.events.ofConversation(uuid, 0, 100))
+      .filter(({ type }) => type === "conversation_read").length;
+  const visitorReads = () => server.call("POST", `/conversations/${uuid}/read`);
+  const reads = (key: string) => server.call("POST", `/user/conversations/${uuid}/read`, { key });
+  assert.equal((await visitorReads()).status, 200);
+  assert.equal(await count(), 0, "no person has written");
+  assert.deepEqual((await inbox("queue=all&unread=true")).data.map(({ id }: { id: string }) => id), [uuid]);
+  await reads(ana);
+  await reads(ana);
+  assert.equal(await count(), 1);
+  assert.deepEqual((await inbox("queue=all&unread=true")).data, []);
+  await server.call("POST", `/user/conversations/${uuid}/messages`, {
+    key: ben, body: { message: "Ben is here" },
+  });
+  const [row] = (await inbox("queue=all")).data;
+  assert.deepEqual([row.unread, row.visitor_read_at], [true, null]);
+  await visitorReads();
+  await visitorReads();
+  assert.equal(await count(), 2);
+  const [, last] = (await stored.events.ofConversation(uuid, 0, 100))
+    .filter(({ type }) => type === "conversation_read");
+  const event = JSON.parse(last?.json ?? "{}") as { by: unknown; read_at: string };
+  assert.deepEqual(event.by, { role: "visitor" });
+  assert.equal((await inbox("queue=all")).data[0].visitor_read_at, event.read_at);
+  const stranger = await server.newAccount();
+  assert.equal((await reads(stranger.key)).status, 404);
+});
+
+test("[DK25] conversations have labels of the account, by which the inbox is filtered", async () => {
+  const { uuid, ana, key, inbox, assistant } = await fresh(null);
+  const other = await newConversation(server, assistant.uuid);
+  const label = async (name: string, owner = key): Promise<number> =>
+    (await server.call("POST", "/user/label", { key: owner, body: { name, color: "teal" } })).body.data.id;
+  const [refunds, urgent] = [await label("Refunds"), await label("Urgent")];
+  const set = (ids: number[], to = uuid) =>
+    server.call("PUT", `/user/conversations/${to}/labels`, { key: ana, body: { label_ids: ids } });
+  assert.equal((await set([urgent, refunds, urgent])).status, 200);
+  await set([urgent], other);
+  const ids = async (id: number): Promise<string[]> =>
+    (await inbox(`queue=all&label_id=${id}`)).data.map((row: { id: string }) => row.id);
+  assert.deepEqual(await ids(refunds), [uuid]);
+  assert.deepEqual((await ids(urgent)).toSorted(), [uuid, other].toSorted());
+  const [row] = (await inbox(`queue=all&label_id=${refunds}`)).data;
+  assert.deepEqual(row.labels, [
+    { id: refunds, name: "Refunds", color: "teal" }, { id: urgent, name: "Urgent", color: "teal" },
+  ]);
+  const stranger = await server.newAccount();
+  const foreign = await label("Theirs", stranger.key);
+  assert.equal((await set([foreign])).status, 422);
+  assert.equal((await server.call("DELETE", `/user/label/${refunds}`, { key })).status, 200);
+  assert.deepEqual((await inbox(`queue=all&assistant_id=${assistant.id}`)).data
+    .map(({ labels }: { labels: unknown[] }) => labels.length), [1, 1]);
+  await set([]);
+  assert.deepEqual(await ids(urgent), [other]);
+});
