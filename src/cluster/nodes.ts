@@ -131,13 +131,14 @@ export function createNodes(options: NodesOptions): Nodes {
     ].toSorted((one, other) => one.id - other.id),
     holds,
     onLost: (handler) => void handlers.push(handler),
-    hasClock: () => life.hasClock && holds(),
+    hasClock: () => life.hasClock && life.state === "live" && holds(),
     start: async (work) => {
       const look = createLook({ ...options, ...work }, life, lose);
       const rounds = createRound({ options, life, holds, lose, look });
       stopListening = options.wire?.subscribe(subjectOf(nodeId), (_, reply) => reply?.(EMPTY))
         ?? stopListening;
-      await look();
+      const now = await look.beat();
+      if (now !== null) await look.see(now);
       round = rounds;
       if (!isAlone) timer = system.every(LIMITS.nodeBeatMs, rounds.begin);
     },
@@ -172,47 +173,70 @@ const isFresh = ({ beatMs, beatAt }: Life, system: System): boolean =>
 
 type Round = ReturnType<typeof createRound>;
 
-/** One look at a time; whether this node still holds is asked at every one that is due. */
+/**
+ * One beat at a time, and one look at the others after it, which beats do not wait for: what a dead
+ * node left may be much. Whether this node still holds is asked at every one that is due.
+ */
 function createRound({ options, life, holds, lose, look }: {
-  options: NodesOptions; life: Life; holds(): boolean; lose(): void; look(): Promise<void>;
+  options: NodesOptions; life: Life; holds(): boolean; lose(): void; look: Look;
 }) {
-  let underWay: Promise<void> | null = null;
+  let beating: Promise<void> | null = null;
+  let seeing: Promise<void> | null = null;
+  const failed = (error: unknown): void => {
+    life.steadyMs = null;
+    life.wasAway = true;
+    options.log.warn({ err: error }, "the beat of this node could not be stored");
+  };
+  const beatAndSee = async (): Promise<void> => {
+    const now = await look.beat();
+    if (now === null) return;
+    seeing ??= look.see(now).catch(failed).finally(() => (seeing = null));
+  };
   return {
     begin: (): void => {
       if (life.isLost) return;
       if (!holds()) return lose();
-      underWay ??= look().catch((error: unknown) => {
-        life.steadyMs = null;
-        life.wasAway = true;
-        options.log.warn({ err: error }, "the beat of this node could not be stored");
-      }).finally(() => (underWay = null));
+      beating ??= beatAndSee().catch(failed).finally(() => (beating = null));
     },
-    settled: async (): Promise<void> => void await underWay,
+    settled: async (): Promise<void> => {
+      await beating;
+      await seeing;
+    },
   };
 }
 
-/** Beats, then sees to the others: gives up who is dead, takes up what they left. */
-function createLook(
-  options: NodesOptions & NodeWork, life: Life, lose: () => void,
-): () => Promise<void> {
+interface Look {
+  /** The database's time of it; null: this node was given up. */
+  beat(): Promise<Instant | null>;
+  /** Sees to the others: gives up who is dead, takes up what they left. */
+  see(now: Instant): Promise<void>;
+}
+
+function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => void): Look {
   const { nodeId, store, system } = options;
   const { isAlone } = store;
   const bury = createBurial(options, life);
-  return async () => {
-    const startedMs = system.monotonicMs();
-    const startedAt = system.now();
-    const now = await store.clock();
-    const { state } = life;
-    const leaseUntil = isAlone ? null : now + LIMITS.nodeLeaseMs * 1000;
-    if (!isAlone && !await store.beat({ leaseUntil, state, calls: options.calls(), now })) {
-      return lose();
-    }
-    Object.assign(life, { beatMs: startedMs, beatAt: startedAt });
-    life.steadyMs ??= startedMs;
-    life.others = (await store.list()).filter(({ id }) => id !== nodeId);
-    for (const other of life.others) await bury(other, now);
-    await takeUp(options, life, now);
-    life.hasClock = life.state === "live" && await hasLease(options, life, "clock");
+  return {
+    beat: async () => {
+      const startedMs = system.monotonicMs();
+      const startedAt = system.now();
+      const now = await store.clock();
+      const { state } = life;
+      const leaseUntil = isAlone ? null : now + LIMITS.nodeLeaseMs * 1000;
+      if (!isAlone && !await store.beat({ leaseUntil, state, calls: options.calls(), now })) {
+        lose();
+        return null;
+      }
+      Object.assign(life, { beatMs: startedMs, beatAt: startedAt });
+      life.steadyMs ??= startedMs;
+      return now;
+    },
+    see: async (now) => {
+      life.others = (await store.list()).filter(({ id }) => id !== nodeId);
+      for (const other of life.others) await bury(other, now);
+      await takeUp(options, life, now);
+      life.hasClock = life.state === "live" && await hasLease(options, life, "clock");
+    },
   };
 }
 

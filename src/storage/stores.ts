@@ -27,17 +27,21 @@ import type { Reader } from "./sql.ts";
 import type { Storage } from "./storage.ts";
 import { writingAs, type Writer } from "./writer.ts";
 
+type ClosableReader = Reader & { close(): Promise<void> };
+
 /**
  * `close` of the reader waits for reads under way; the writer's for what it was asked. What is
- * written here is written as one node: nobody, until the process joins.
+ * written here is written as one node: nobody, until the process joins. `beats`: a way of their own
+ * for the signs that this node lives, which wait for nothing else; null: there is but one.
  */
 export function storesOver(
-  reader: Reader & { close(): Promise<void> }, everybodys: Writer, search: SearchIndex,
-  joinedAs = NOBODY,
+  reader: ClosableReader, everybodys: Writer, search: SearchIndex, joinedAs = NOBODY,
+  beats: { reader: ClosableReader; writer: Writer } | null = null,
 ): Storage {
   let nodeId = joinedAs;
   const writer = writingAs(() => nodeId, everybodys);
-  const nodes = createNodeStore(reader, writer);
+  const nodes = createNodeStore(
+    beats?.reader ?? reader, beats ? writingAs(() => nodeId, beats.writer) : writer);
   return {
     nodeId: () => nodeId,
     join: async (self) => (nodeId = await nodes.join(self)),
@@ -72,6 +76,8 @@ export function storesOver(
     close: async () => {
       await reader.close();
       await writer.close();
+      await beats?.reader.close();
+      await beats?.writer.close();
     },
   };
 }

@@ -47,7 +47,9 @@ function createWorld() {
       },
     ])) as unknown as NodeStore;
 
-  const join = async ({ wire = wires.connect() as Wire | null, isAlone = false } = {}) => {
+  const join = async ({
+    wire = wires.connect() as Wire | null, isAlone = false, recovering = Promise.resolve(),
+  } = {}) => {
     const nodeId = await writer.write("nodes.join", {
       name: "n", url: `http://n${machines.length}`, protocol: 1, schemaVersion: 28, isAlone,
       now: time.now(), leaseUntil: isAlone ? null : time.now() + LEASE_MS * 1000,
@@ -65,6 +67,7 @@ function createWorld() {
       calls: () => 0,
       recover: async () => {
         machine.recoveries += 1;
+        await recovering;
         await storage.conversations.recover({ now: time.now() });
       },
     });
@@ -228,6 +231,23 @@ test("[ND9] what a node left is recovered until none of its writes can be under 
   assert.equal(three.recoveries, settled);
   const left = await three.storage.nodes.list();
   assert.deepEqual(idsOf(left), [three.nodes.nodeId]);
+});
+
+test("[ND21] a node that is long in taking up what others left beats meanwhile", async () => {
+  const world = createWorld();
+  const wire = world.wires.connect();
+  const dead = await world.join({ wire });
+  const { promise: recovering, resolve } = Promise.withResolvers<void>();
+  const two = await world.join({ recovering });
+  const three = await world.join({ recovering });
+  dead.isDead = true;
+  await wire.close();
+  await world.pass(120 * SECOND);
+  assert.deepEqual([two.lost, three.lost, two.nodes.holds()], [false, false, true]);
+  assert.deepEqual([two.recoveries, three.recoveries], [1, 1]);
+  resolve();
+  await world.pass(10 * SECOND);
+  assert.deepEqual(idsOf(three.nodes.alive()), [two.nodes.nodeId, three.nodes.nodeId]);
 });
 
 test("[ND10] one node by itself never beats; at its start every other is gone and recovered", async () => {

@@ -237,6 +237,8 @@ export const LIMITS = {
   databaseWriters: 3,
   databaseReaders: 4,
   databaseSnapshots: 2,
+  /** Signs of life that wait to be stored, and what else is said of nodes. */
+  beatWritesMax: 100,
   /** Accounts of one transaction, and commands of each. */
   databaseBatchAccounts: 32,
   databaseBatchCommands: 64,

@@ -2,6 +2,7 @@
 // and builds every store over it. Loaded by engines/open.ts, when a URL is set.
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
+import { NOBODY } from "#storage/nodes.ts";
 import type { Storage } from "#storage/storage.ts";
 import { storesOver } from "#storage/stores.ts";
 import type { Shared } from "./facts.ts";
@@ -38,5 +39,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Storage> {
   });
   const writers = isSmall ? 1 : LIMITS.databaseWriters;
   const writer = createWriter({ url, system }, reach, { writers, writesMax });
-  return storesOver(reader, writer, createSearchIndex(reader));
+  const beats = isSmall ? null : {
+    reader: createReader({ url, system }, reach, { singles: 1, snapshots: 0 }),
+    writer: createWriter({ url, system }, reach, { writers: 1, writesMax: LIMITS.beatWritesMax }),
+  };
+  return storesOver(reader, writer, createSearchIndex(reader), NOBODY, beats);
 }
