@@ -9,7 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 
-const [BIN = null] = globSync("/usr/lib/postgresql/*/bin/initdb").map((file) => dirname(file))
+/** Where its programs are; null: there is none. */
+export const [BIN = null] = globSync("/usr/lib/postgresql/*/bin/initdb").map((file) => dirname(file))
   .filter((bin) => Number(/postgresql\/(\d+)/.exec(bin)?.[1]) >= 15).toSorted().reverse();
 
 /** The `skip` of tests over PostgreSQL: false, or the sentence that says why. */

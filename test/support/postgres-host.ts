@@ -6,14 +6,10 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePorts } from "./free-ports.ts";
+import { asPostgres, giveToPostgres } from "./postgres-user.ts";
 
 const [folder = "", runPid = "", bin = "", kind = ""] = process.argv.slice(2);
 const data = join(folder, "data");
-
-/** PostgreSQL refuses to run as root. */
-const asUser = (command: string, args: string[]): [string, string[]] => (process.getuid?.() === 0
-  ? ["setpriv", ["--reuid=postgres", "--regid=postgres", "--clear-groups", "--", command, ...args]]
-  : [command, args]);
 
 const isRunning = (pid: number): boolean => {
   try {
@@ -30,8 +26,8 @@ const say = (name: string, what: object): void => {
 };
 
 async function run(): Promise<void> {
-  if (process.getuid?.() === 0) execFileSync("chown", ["postgres", folder]);
-  execFileSync(...asUser(join(bin, "initdb"), [
+  giveToPostgres(folder);
+  execFileSync(...asPostgres(join(bin, "initdb"), [
     "--pgdata", data, "--username", "parley", "--auth", "trust", "--encoding", "UTF8",
     "--locale", "C.UTF-8", ...(kind === "durable" ? [] : ["--no-sync"]),
   ]), { cwd: folder, stdio: "ignore" });
@@ -41,7 +37,7 @@ async function run(): Promise<void> {
     shared_buffers: "64MB", log_min_messages: "fatal", max_wal_size: "256MB",
     ...(kind === "durable" ? {} : { fsync: "off", full_page_writes: "off", synchronous_commit: "off" }),
   };
-  const server = spawn(...asUser(join(bin, "postgres"), [
+  const server = spawn(...asPostgres(join(bin, "postgres"), [
     "-D", data, ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
   ]), { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
   const ended = new Promise<void>((resolve) => server.once("exit", () => resolve()));

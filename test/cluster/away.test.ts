@@ -1,0 +1,71 @@
+// PostgreSQL goes away under a server and comes back: it says so meanwhile, and goes on by itself.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { askUntil } from "#support/asking.ts";
+import { withoutPostgres } from "#support/engines.ts";
+import { startOwnPostgres } from "#support/own-postgres.ts";
+import { parley } from "#support/process.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+
+const skip = withoutPostgres;
+
+test("[ND36] while PostgreSQL is away requests are refused in their own shape; afterwards nothing is lost or doubled", { skip }, async () => {
+  const own = await startOwnPostgres();
+  const model = await startScriptedModel();
+  const dataDir = testDataDir();
+  const server = await startTestServer({
+    dataDir, env: { PARLEY_DATABASE_URL: own.url, PARLEY_MODEL_URL: model.url },
+  });
+  after(async () => {
+    await server.close();
+    await model.close();
+    await own.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const { uuid: assistantUuid } = await newAssistant(server);
+  const uuid = await newConversation(server, assistantUuid);
+  model.script(() => ({ tokens: ["At ", "nine."] }));
+  const send = (key: string) => server.call("POST", `/conversations/${uuid}/messages`, {
+    body: { message: `When? ${key}` }, headers: { "Idempotency-Key": key },
+  });
+  const ready = () => fetch(`${server.url}/readyz`);
+  assert.equal((await send("before")).status, 200);
+  assert.equal((await ready()).status, 200);
+
+  await own.stop();
+  const away = await askUntil(ready, ({ status }) => status === 503);
+  assert.deepEqual(await away.json(), {
+    status: "unavailable", reason: "the database cannot be written",
+  });
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200, "it is not to be restarted");
+  const refused = await send("meanwhile");
+  assert.equal(refused.status, 503);
+  assert.deepEqual(Object.keys(refused.body as object).toSorted(), ["error", "status"]);
+  assert.equal(refused.body.status, false);
+  assert.ok(Number(refused.headers.get("retry-after")) >= 1);
+  const mine = await server.call("GET", "/user/me");
+  assert.equal(mine.status, 503);
+  assert.equal(typeof mine.body.message, "string");
+  assert.ok(Number(mine.headers.get("retry-after")) >= 1);
+
+  await own.start();
+  const back = await askUntil(ready, ({ status }) => status === 200);
+  assert.equal(back.status, 200);
+  const again = await askUntil(() => send("meanwhile"), ({ status }) => status !== 503);
+  assert.equal(again.status, 200, JSON.stringify(again.body));
+  const repeated = await send("meanwhile");
+  assert.deepEqual(repeated.body, again.body);
+  assert.equal((await send("before")).body.message, "At nine.");
+  assert.equal((await server.call("GET", "/user/me")).body.total_balance, 4.98);
+  const messages = await own.query<{ content: string }>(
+    "SELECT content FROM messages WHERE role = 'user' ORDER BY id");
+  assert.deepEqual(messages.map(({ content }) => content), ["When? before", "When? meanwhile"]);
+  const events = await own.query<{ sequence: string }>(
+    "SELECT sequence FROM events WHERE conversation_id IS NOT NULL ORDER BY 1");
+  assert.deepEqual(events.map(({ sequence }) => Number(sequence)),
+    events.map((_, index) => index + 1), "no number is missing");
+  const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });
+  assert.equal(books.out, "the ledger is right: 1 accounts, 3 ledger entries\n", books.err);
+});

@@ -1,0 +1,78 @@
+// A PostgreSQL of one test's own, which may be stopped, started again and set up wrongly.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { BIN } from "./engines.ts";
+import { freePorts } from "./free-ports.ts";
+import { asPostgres, giveToPostgres } from "./postgres-user.ts";
+
+export interface OwnPostgres {
+  /** Leads to the one database that is always there. */
+  url: string;
+  query<Row extends object>(text: string): Promise<Row[]>;
+  /** At once, as when its machine is restarted; what was committed is there afterwards. */
+  stop(): Promise<void>;
+  /** On the same port, with these settings beside. */
+  start(settings?: Record<string, string>): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startOwnPostgres(): Promise<OwnPostgres> {
+  const folder = mkdtempSync(join(tmpdir(), "parley-own-pg-"));
+  giveToPostgres(folder);
+  const data = join(folder, "data");
+  execFileSync(...asPostgres(join(BIN ?? "", "initdb"), [
+    "--pgdata", data, "--username", "parley", "--auth", "trust", "--encoding", "UTF8",
+    "--locale", "C.UTF-8", "--no-sync",
+  ]), { cwd: folder, stdio: "ignore" });
+  const port = await freePorts();
+  const url = `postgres://parley@127.0.0.1:${port}/postgres`;
+  let child: ChildProcess | null = null;
+  const query: OwnPostgres["query"] = async <Row extends object>(text: string) => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    try {
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const stop = async (): Promise<void> => {
+    const dying = child;
+    child = null;
+    if (!dying || dying.exitCode !== null) return;
+    const gone = once(dying, "exit");
+    dying.kill("SIGQUIT");
+    await gone;
+  };
+  const start = async (settings: Record<string, string> = {}): Promise<void> => {
+    const all = {
+      listen_addresses: "127.0.0.1", port: String(port), unix_socket_directories: folder,
+      shared_buffers: "32MB", log_min_messages: "fatal", ...settings,
+    };
+    child = spawn(...asPostgres(join(BIN ?? "", "postgres"), [
+      "-D", data, ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+    ]), { cwd: folder, stdio: "ignore" });
+    for (;;) {
+      try {
+        await query("SELECT 1");
+        return;
+      } catch (error) {
+        if (child.exitCode !== null) throw error;
+        await sleep(50);
+      }
+    }
+  };
+  await start();
+  return {
+    url, query, stop, start,
+    close: async () => {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
