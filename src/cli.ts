@@ -9,14 +9,15 @@ import { maintenanceCommands } from "./cli/maintenance.ts";
 import { moveCommand } from "./cli/move.ts";
 import { numberCommands } from "./cli/numbers.ts";
 import { searchCommands } from "./cli/search.ts";
+import { userCommands } from "./cli/users.ts";
 import { settingsCommand } from "./cli/settings.ts";
 import { describeSettings, EXIT_CONFIG, readConfig } from "./base/config/config.ts";
 import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
 
 const COMMANDS: Command[] = [
-  ...accountCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands, moveCommand,
-  settingsCommand,
+  ...accountCommands, ...userCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands,
+  moveCommand, settingsCommand,
 ];
 
 function usage(): string {

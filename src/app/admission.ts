@@ -4,6 +4,7 @@ import type { Cluster } from "#cluster/cluster.ts";
 import { shareLimits } from "#cluster/limits.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Accounts } from "#features/accounts/accounts.ts";
+import { SESSION_COOKIE } from "#features/accounts/auth-routes.ts";
 import type { Tickets } from "#features/accounts/tickets.ts";
 import { createAccess, type Access } from "#features/conversations/access.ts";
 import { createFailedAuthentications } from "#core/failed-authentications.ts";
@@ -14,10 +15,13 @@ import {
 import type { AppOptions, Features } from "./features.ts";
 import { tlsFilesOf } from "#config/config.ts";
 import { API_ROOT, type ApiOptions } from "#http/api.ts";
+import { readCookie } from "#http/cookies.ts";
 import { createOrigins } from "#http/origins.ts";
 import type { Caller } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
+import type { People } from "./people.ts";
+import { assertMay } from "./rights.ts";
 
 function createLimiters({ config, system, log, nodes, wire }: AdmissionOptions) {
   if (!config.PARLEY_RATE_LIMITS) return null;
@@ -48,10 +52,13 @@ function createLimiters({ config, system, log, nodes, wire }: AdmissionOptions) 
 }
 
 /** Who asked for a ticket. */
-type Issued = Pick<Caller, "accountId" | "keyId" | "session">;
+type Issued = Pick<Caller, "accountId" | "keyId" | "session" | "member">;
 
 /** As the key is now: a ticket dies with it. One that a session asked for only reads. */
-async function callerOfTicket(accounts: Accounts, issued: Issued | null): Promise<Caller | null> {
+async function callerOfTicket(
+  accounts: Accounts, people: People, issued: Issued | null,
+): Promise<Caller | null> {
+  if (issued?.member) return people.callerOf(issued.member.sessionId);
   const identity = await accounts.identityOf(issued?.keyId ?? 0);
   return identity && issued?.session
     ? { ...identity, scopes: identity.scopes.filter((scope) => scope === "read"), session: true }
@@ -62,6 +69,7 @@ export interface Admission {
   api: ApiOptions;
   access: Access;
   tickets: Pick<Tickets<Issued>, "issue">;
+  origins: ReturnType<typeof createOrigins>;
   /** Limits the replies suggested to operators; null where limits are off. */
   generateReply: SharedRateLimiter | null;
 }
@@ -73,7 +81,7 @@ interface AdmissionOptions extends Omit<AppOptions, "models"> {
   wire: Wire | null;
   features: Pick<
     Features,
-    "accounts" | "sessions" | "assistants" | "conversations" | "metrics" | "newTickets"
+    "accounts" | "people" | "sessions" | "assistants" | "conversations" | "metrics" | "newTickets"
   >;
   server: HttpServer;
   draining(): boolean;
@@ -82,7 +90,7 @@ interface AdmissionOptions extends Omit<AppOptions, "models"> {
 export function createAdmission(options: AdmissionOptions): Admission {
   const { config, log, system, storage, server, draining } = options;
   const {
-    accounts, sessions, assistants, conversations, metrics, newTickets,
+    accounts, people, sessions, assistants, conversations, metrics, newTickets,
   } = options.features;
   const limiters = createLimiters(options);
   const tickets = newTickets<Issued>("streams");
@@ -103,11 +111,18 @@ export function createAdmission(options: AdmissionOptions): Admission {
     log,
     system,
     authenticate: (token) => accounts.authenticate(token),
-    redeemTicket: async (ticket) => callerOfTicket(accounts, await tickets.redeem(ticket)),
+    redeemTicket: async (ticket) => callerOfTicket(accounts, people, await tickets.redeem(ticket)),
+    findMember: async (http) => {
+      const token = readCookie(http, SESSION_COOKIE, origins.isSecure(http));
+      return token === null ? null : people.memberOf(token);
+    },
+    isOwnPage: origins.isOwnPage,
+    assertMay,
     findSession: (token) => sessions.find(token),
     failures: createFailedAuthentications({ log, system, slows: config.PARLEY_RATE_LIMITS }),
-    takeRate: limiters && (({ keyId, session }) =>
-      (session ? limiters.dashboard : limiters.key).take(String(keyId))),
+    takeRate: limiters && (({ keyId, member, session }) =>
+      (session ? limiters.dashboard : limiters.key)
+        .take(member ? `user ${member.userId}` : String(keyId))),
     baseUrlOf: (http) => origins.of(http) + API_ROOT,
     observe: (method, route, status, seconds) => {
       metrics.request.observe({ method, route }, seconds);
@@ -121,5 +136,5 @@ export function createAdmission(options: AdmissionOptions): Admission {
     allowsPreflight: access.preflightAllowed,
     draining,
   };
-  return { api, access, tickets, generateReply: limiters?.generateReply ?? null };
+  return { api, access, tickets, origins, generateReply: limiters?.generateReply ?? null };
 }

@@ -68,7 +68,7 @@ export async function createApp(
   const parts: Parts = {
     ...options, storage, places, nodes, wire, features, server, draining: () => isDraining,
   };
-  const mounted = mount(parts);
+  const mounted = await mountOrClose(parts);
   const timers = startTimers(parts);
   const { events } = storage;
   const notices = createNotices({ bus: features.bus, events, wire, system, log });
@@ -89,6 +89,16 @@ export async function createApp(
       return (stopping ??= stop(parts, timers, notices).then(() => wire?.close()));
     },
   };
+}
+
+/** What has no right stops the process, and leaves nothing open that would keep it alive. */
+async function mountOrClose(parts: Parts): Promise<Mounted> {
+  try {
+    return mount(parts);
+  } catch (error) {
+    await parts.storage.close();
+    throw error;
+  }
 }
 
 const selfOf = ({ PARLEY_NODE_URL: url }: Config): NewNode =>
@@ -144,6 +154,9 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     forAll(LIMITS.retentionSweepMs, "event retention", () =>
       storage.trimLog(daysAgo(config.PARLEY_EVENT_RETENTION_DAYS), rows)),
+    forAll(LIMITS.retentionSweepMs, "audit retention", () =>
+      features.people.audit.trim(daysAgo(config.PARLEY_AUDIT_DAYS), rows)),
+    every(LIMITS.foreignCommitPollMs, "a look at who did what", features.people.audit.look),
     forAll(LIMITS.retentionSweepMs, "recording retention", () =>
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     forAll(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),

@@ -42,6 +42,7 @@ import type { FilePlaces } from "./files.ts";
 import type { HostedLines } from "./hosted-carriers.ts";
 import { createKnowledge } from "./knowledgebases.ts";
 import { createMailer } from "./mail.ts";
+import { createPeople } from "./people.ts";
 import { createTelephony } from "./phone-numbers.ts";
 import { createTooling } from "./tools.ts";
 import { createDelivery } from "./webhooks.ts";
@@ -101,7 +102,9 @@ export function createFeatures(options: AppOptions, served: Served) {
   const ground = createGround(options, served);
   const { config, log, system, storage, bus, box, catalogs, modelCatalog, capabilities } = ground;
   const metrics = createMetrics();
+  const streams = createStreams({ ...ground, countElsewhere: elsewhereOf(ground) });
   const accounts = createAccounts({ store: storage.accounts, system, bus });
+  const people = createPeople({ ...ground, accounts, onChange: streams.check });
   const planOf = async (id: number): Promise<Plan> =>
     catalogs.plan((await accounts.find(id))?.plan ?? "");
   const assistants = createAssistants({
@@ -139,7 +142,6 @@ export function createFeatures(options: AppOptions, served: Served) {
   const inbox = createInbox({ store: storage.inbox, bus, system });
   const callbacks = createCallbacks({ store: storage.callbacks, bus, system });
   const reading = createReading({ store: storage.reading, bus, system });
-  const streams = createStreams({ ...ground, countElsewhere: elsewhereOf(ground) });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = recordingsOf(ground);
@@ -162,7 +164,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
-    accounts, sessions: createSessions({ box, accounts, system }),
+    accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
     conversations, handover, inbox, callbacks, reading, streams, calls, recordings, voice,

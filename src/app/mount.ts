@@ -6,6 +6,9 @@ import type { Wire } from "#cluster/wire.ts";
 import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
 import { createStatements } from "#features/accounts/statements.ts";
+import { auditRoutes } from "#features/accounts/audit-routes.ts";
+import { authRoutes } from "#features/accounts/auth-routes.ts";
+import { memberRoutes } from "#features/accounts/member-routes.ts";
 import { groupRoutes } from "#features/assistants/group-routes.ts";
 import { lookupRoutes } from "#features/assistants/lookup-routes.ts";
 import { assistantRoutes } from "#features/assistants/routes.ts";
@@ -44,7 +47,7 @@ import type { HttpRequest, SocketRoute } from "#http/exchange.ts";
 import { mountFallback } from "#http/fallback.ts";
 import { buildOpenApi } from "#http/openapi.ts";
 import { mountPages } from "#http/pages.ts";
-import type { Route } from "#http/route.ts";
+import type { Caller, Route } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
 import { mountBundles } from "#ui/bundles.ts";
@@ -53,6 +56,8 @@ import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";
 import type { AppOptions, Features } from "./features.ts";
 import type { FilePlaces } from "./files.ts";
+import { noted } from "./noting.ts";
+import { assertRightsComplete, mayAnswer } from "./rights.ts";
 import { iceServersOf } from "./webrtc.ts";
 
 /** What is below the wire, and the server above it. */
@@ -88,7 +93,9 @@ export function mount(parts: Parts): Mounted {
     serveAccounts(parts, admission), serveResources(parts), serveConversations(parts, admission),
     serveWebhooks(parts), serveCalls(parts, admission),
   ];
-  const routes = served.flatMap((one) => one.routes);
+  const routes = served.flatMap((one) => one.routes)
+    .map((route) => noted(route, { people: features.people, log: parts.log }));
+  assertRightsComplete(routes);
   mountApi(api, routes);
   mountMcp({
     api, routes, version: VERSION, publicUrl: config.PARLEY_PUBLIC_URL,
@@ -121,18 +128,25 @@ function whyNotReady(storage: Storage, draining: () => boolean): string | null {
 }
 
 function serveAccounts(
-  { config, storage, features, system, log }: Parts, { api, tickets }: Admission,
+  { config, storage, features, system, log }: Parts, admission: Admission,
 ): Served {
-  const { accounts, sessions, streams } = features;
+  const { accounts, people, sessions, streams } = features;
+  const { api, tickets } = admission;
   const options = {
-    accounts, tickets, sessions, streams, log,
+    accounts, people, tickets, sessions, streams, log, system,
+    origins: admission.origins,
+    users: people.users, signIn: people.signIn, audit: people.audit, byOf: people.byOf,
     events: storage.events,
     overview: createOverview({ store: storage.overview, system }),
     statements: createStatements({ store: storage.statements, system }),
     identify: (http: HttpRequest) => identify(api, http, true),
     streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
   };
-  return { routes: accountRoutes(options), sockets: [accountSocket(options)] };
+  const routes = [
+    ...accountRoutes(options), ...memberRoutes(options), ...auditRoutes(options),
+    ...authRoutes({ ...options, failures: api.failures, box: features.box, oidc: people.oidc }),
+  ];
+  return { routes, sockets: [accountSocket(options)] };
 }
 
 /** What an account makes and looks up. */
@@ -166,7 +180,7 @@ function serveResources({ features, system }: Parts): Served {
 function serveConversations(
   { config, features, system, log }: Parts, { api, access, generateReply }: Admission,
 ): Served {
-  const { accounts, assistants, bus, catalogs, conversations, handover, inbox, streams, voice } =
+  const { assistants, bus, catalogs, conversations, handover, inbox, people, streams, voice } =
     features;
   const turnStreams = createTurnStreams({ bus, system, log });
   const uiMessages = createUiMessages(turnStreams);
@@ -190,18 +204,18 @@ function serveConversations(
     ...recordRoutes({ conversations }),
     ...accountConversationRoutes({
       conversations, handover, replyLimiter: generateReply,
-      authorOf: accounts.authorOf,
+      authorOf: people.authorOf,
       findAssistant: assistants.find,
     }),
-    ...inboxRoutes({ inbox, conversations, authorOf: accounts.authorOf }),
+    ...inboxRoutes({ inbox, conversations, authorOf: people.authorOf }),
     ...callbackRoutes({
       callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,
-      system, authorOf: accounts.authorOf, findAssistant: (id) => assistants.findById(id),
+      system, authorOf: people.authorOf, findAssistant: (id) => assistants.findById(id),
     }),
     ...deskRoutes({
       handover, conversations, access, system,
-      authorOf: accounts.authorOf,
-      findAuthor: accounts.findAuthor,
+      authorOf: people.authorOf,
+      findAuthor: people.findAuthor,
       findAssistant: (id) => assistants.findById(id),
     }),
   ];
@@ -217,7 +231,7 @@ function serveCalls(
   { config, features, storage, system, log }: Parts, { api, access }: Admission,
 ): Served {
   const {
-    accounts, assistants, calls, conversations, newTickets, recordings, streams, voice,
+    assistants, calls, conversations, newTickets, people, recordings, streams, voice,
   } = features;
   const { calling, isScript, whyCannotCall, whyCannotTalk } = voice;
   const recordingUrl = recordings.urlOf;
@@ -234,7 +248,8 @@ function serveCalls(
     baseUrlOf: api.baseUrlOf,
     identify: (http: HttpRequest) => identify(api, http, true),
     streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
-    isInForce: (keyId: number) => accounts.isInForce(keyId),
+    isInForce: people.isInForce,
+    mayAnswer: (caller: Caller) => mayAnswer(caller),
   };
   const routes = [
     ...web.routes,

@@ -1,7 +1,11 @@
 // Accounts and API keys in SQLite: commands for the writer, reads for the main thread.
 import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey, Trouble } from "#features/accounts/accounts.ts";
+import type { By } from "#features/accounts/audit.ts";
+import type { Role } from "#features/accounts/roles.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import { createNoteAudit } from "./audit-log.ts";
 import { createLedger } from "./ledger.ts";
 import type { Reader, Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
@@ -25,6 +29,8 @@ interface KeyRow {
   name: string;
   secret_hash: string;
   scopes: string;
+  role: Role;
+  made_by: string | null;
   expires_at: number | null;
   last_used_at: number | null;
   revoked_at: number | null;
@@ -33,7 +39,8 @@ interface KeyRow {
 
 const ACCOUNT = `id, name, email, plan, balance_micros, reserved_micros, created_at, trouble_at,
   trouble_reason, trouble_conversation`;
-const KEY = `id, account_id, name, secret_hash, scopes, expires_at, last_used_at, revoked_at, created_at`;
+const KEY = `id, account_id, name, secret_hash, scopes, role, made_by, expires_at, last_used_at,
+  revoked_at, created_at`;
 
 function accountFromRow(row: AccountRow): Account {
   return {
@@ -56,6 +63,8 @@ function keyFromRow(row: KeyRow): ApiKey {
     accountId: row.account_id,
     name: row.name,
     scopes: row.scopes.split(",") as Scope[],
+    role: row.role,
+    madeBy: row.made_by === null ? null : (JSON.parse(row.made_by) as Author),
     expiresAt: row.expires_at,
     lastUsedAt: row.last_used_at,
     revokedAt: row.revoked_at,
@@ -70,8 +79,10 @@ export function accountCommands(sql: Sql) {
     RETURNING ${ACCOUNT}`);
   const setPlan = sql.prepare("UPDATE accounts SET plan = @plan WHERE id = @accountId");
   const insertKey = sql.prepare<object, KeyRow>(`
-    INSERT INTO api_keys (account_id, name, secret_hash, scopes, expires_at, created_at)
-    VALUES (@accountId, @name, @secretHash, @scopes, @expiresAt, @now) RETURNING ${KEY}`);
+    INSERT INTO api_keys (account_id, name, secret_hash, scopes, role, made_by, expires_at, created_at)
+    VALUES (@accountId, @name, @secretHash, @scopes, @role, @madeBy, @expiresAt, @now)
+    RETURNING ${KEY}`);
+  const note = createNoteAudit(sql);
   const revoke = sql.prepare(`
     UPDATE api_keys SET revoked_at = @now
     WHERE id = @keyId AND account_id = @accountId AND revoked_at IS NULL`);
@@ -92,11 +103,25 @@ export function accountCommands(sql: Sql) {
     "accounts.setPlan": async (args: { accountId: number; plan: string }) =>
       (await setPlan.run(args)).changes > 0,
     "accounts.createKey": async (args: NewKey) => {
-      const row = await insertKey.one({ ...args, scopes: args.scopes.join(",") });
+      const { accountId, name, role, by, now } = args;
+      const { kind, ...author } = by.actor;
+      const scopes = args.scopes.join(",");
+      const madeBy = kind === "system" ? null : JSON.stringify(author);
+      const row = await insertKey.one({ ...args, scopes, madeBy });
+      const object = { type: "api_key", id: String(row.id) };
+      const details = { name, scopes, role };
+      await note({ accountId, now, note: { ...by, action: "api_key.create", object, details } });
       return keyFromRow(row);
     },
-    "accounts.revokeKey": async (args: { accountId: number; keyId: number; now: Instant }) =>
-      (await revoke.run(args)).changes > 0,
+    "accounts.revokeKey": async (
+      args: { accountId: number; keyId: number; by: By; now: Instant },
+    ) => {
+      if ((await revoke.run(args)).changes === 0) return false;
+      const { accountId, keyId, by, now } = args;
+      const object = { type: "api_key", id: String(keyId) };
+      await note({ accountId, now, note: { ...by, action: "api_key.revoke", object, details: {} } });
+      return true;
+    },
     "accounts.touchKeys": async (
       { accountId, uses }: { accountId: number; uses: { keyId: number; at: Instant }[] },
     ) => {

@@ -1,6 +1,7 @@
 // Every command the writer knows, by name. A feature's commands are named `<feature>.<use case>`.
 import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
+import { auditCommands } from "./audit-log.ts";
 import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
 import { callbackCommands } from "./callbacks.ts";
@@ -23,12 +24,14 @@ import type { Sql } from "./sql.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
 import { ticketCommands } from "./used-tickets.ts";
+import { userCommands } from "./user-commands.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 export function createCommands(sql: Sql, search: SearchCommands) {
   return {
     ...accountCommands(sql),
     ...assistantCommands(sql),
+    ...auditCommands(sql),
     ...calendarCommands(sql),
     ...callbackCommands(sql),
     ...callCommands(sql),
@@ -49,6 +52,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...ticketCommands(sql),
     ...toolCommands(sql),
     ...turnCommands(sql),
+    ...userCommands(sql),
     ...webhookCommands(sql),
   };
 }

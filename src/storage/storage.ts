@@ -1,7 +1,9 @@
 // The storage port: everything the rest of the program may ask of a store, whichever engine is
 // below. Each store is declared by the feature it serves; an engine (engines/) opens all at once.
 import type { NewNode, NodeStore } from "#cluster/nodes.ts";
+import type { AuditStore } from "#features/accounts/audit.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
+import type { UserStore } from "#features/accounts/users.ts";
 import type { OverviewStore } from "#features/accounts/overview.ts";
 import type { StatementStore } from "#features/accounts/statements.ts";
 import type { UsedTickets } from "#features/accounts/tickets.ts";
@@ -36,6 +38,8 @@ export interface Storage {
   nodes: NodeStore;
   accounts: AccountStore;
   usedTickets: UsedTickets;
+  users: UserStore;
+  audit: AuditStore;
   assistants: AssistantStore;
   folders: GroupStore;
   labels: GroupStore;

@@ -1,6 +1,7 @@
 // Every store of the port over what reads, writes and searches. Called by the engines.
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
+import { createAuditStore } from "./audit-log.ts";
 import { createCalendarStore } from "./calendar.ts";
 import { createCallStore } from "./calls.ts";
 import { createCallbackStore } from "./callbacks.ts";
@@ -21,6 +22,7 @@ import { createTrimLog } from "./retention.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
 import { createUsedTickets } from "./used-tickets.ts";
+import { createUserStore } from "./users.ts";
 import { createWebhookStore } from "./webhooks.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Reader } from "./sql.ts";
@@ -48,6 +50,8 @@ export function storesOver(
     nodes,
     accounts: createAccountStore(reader, writer),
     usedTickets: createUsedTickets(writer),
+    users: createUserStore(reader, writer),
+    audit: createAuditStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),
     phoneNumbers: createPhoneNumberStore(reader, writer),

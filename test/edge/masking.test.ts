@@ -135,6 +135,7 @@ async function newPossessions(): Promise<Places> {
 async function endOf(path: string): Promise<string> {
   const ends: Record<string, string> = {
     "/user/stream": `id: ${(await read("/user/events?limit=500")).next}\n`,
+    "/user/audit/stream": `id: ${(await read("/user/audit")).data[0].number}\n`,
     "/conversations/{uuid}/stream": "conversation_ended",
     "/user/calls/{id}/stream": "call_ended",
   };

@@ -25,5 +25,9 @@ export function contradictions(values: Readonly<Record<string, unknown>>): strin
     found.push(`PARLEY_NATS_URL joins nodes and ${carrier} brings calls that one of them has: set`
       + " PARLEY_NODE_URL to the address under which carriers reach this node alone");
   }
+  const domains = values.PARLEY_OIDC_DOMAINS as string[];
+  if (isSet("PARLEY_OIDC_DEFAULT_ROLE") && domains.length === 0) {
+    found.push("PARLEY_OIDC_DEFAULT_ROLE lets people in, which needs PARLEY_OIDC_DOMAINS");
+  }
   return found;
 }

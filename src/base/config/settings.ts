@@ -8,6 +8,7 @@ import {
 import { BOUNDS } from "./bounds.ts";
 import { FILE_SETTINGS } from "./files.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
+import { IDENTITY_SETTINGS } from "./identity.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
@@ -413,12 +414,14 @@ export const SETTINGS = {
     default: ["*"], description: "Origins whose pages may use assistants without allowed_origins of their own; * is any",
     parse: origins,
   }),
+  ...IDENTITY_SETTINGS,
   ...BOUNDS,
 } satisfies Record<string, Setting<never> | object>;
 
 /** A setting, and the one without which it is of no use. */
 export const NEEDS: [keyof typeof SETTINGS, keyof typeof SETTINGS][] = [
   ["PARLEY_NATS_URL", "PARLEY_DATABASE_URL"],
+  ["PARLEY_OIDC_DEFAULT_ROLE", "PARLEY_OIDC_ISSUER"],
 ];
 
 /** Settings that are of no use one without the other. */
@@ -426,6 +429,7 @@ export const TOGETHER: (keyof typeof SETTINGS)[][] = [
   ["PARLEY_AZURE_KEY", "PARLEY_AZURE_REGION"],
   ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
   ["PARLEY_SMTP_URL", "PARLEY_SMTP_FROM"],
+  ["PARLEY_OIDC_ISSUER", "PARLEY_OIDC_CLIENT_ID", "PARLEY_OIDC_CLIENT_SECRET"],
   ["PARLEY_S3_ACCESS_KEY", "PARLEY_S3_SECRET_KEY"],
   ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],
   ["PARLEY_TELNYX_API_KEY", "PARLEY_TELNYX_PUBLIC_KEY", "PARLEY_TELNYX_CONNECTION_ID"],

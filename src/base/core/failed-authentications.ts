@@ -8,7 +8,8 @@ import { addressKey } from "./networks.ts";
 import { createRateLimiter } from "./rate-limit.ts";
 import type { System } from "./system.ts";
 
-type CredentialKind = "api_key" | "stream_ticket" | "sip";
+type CredentialKind =
+  | "api_key" | "stream_ticket" | "sip" | "password" | "session" | "invitation" | "oidc";
 
 export interface FailedAuthentications {
   /** Counts and logs one; milliseconds to wait before the next, 0 within the allowance. */

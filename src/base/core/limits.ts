@@ -22,6 +22,10 @@ export const LIMITS = {
   rateLimiterKeysMax: 100_000,
   /** Wrong credentials from one address in a minute that are judged and logged one by one. */
   failedAuthenticationsMax: 10,
+  /** Passwords tried in a quarter of an hour: of one e-mail at one address, and of each alone. */
+  passwordTriesMax: 10,
+  passwordTriesOfEmailMax: 100,
+  passwordTriesOfAddressMax: 50,
   idempotencyKeyCharsMax: 255,
   metricsKeptMs: SECOND_MS,
   /** Reads of a key's dashboard sessions together, beside what the key itself may ask for. */

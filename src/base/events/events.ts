@@ -3,10 +3,13 @@
 
 import type { Instant } from "#core/system.ts";
 
-export type Topic = `conversation:${string}` | `call:${number}` | `account:${number}`;
+export type Topic =
+  | `conversation:${string}` | `call:${number}` | `account:${number}` | `audit:${number}`;
 
 export const conversationTopic = (uuid: string): Topic => `conversation:${uuid}`;
 export const callTopic = (callId: number): Topic => `call:${callId}`;
+/** Who did what in an account: a log of its own, with numbers of its own. */
+export const auditTopic = (accountId: number): Topic => `audit:${accountId}`;
 export const accountTopic = (accountId: number): Topic => `account:${accountId}`;
 
 export interface FunctionCall {
@@ -207,7 +210,7 @@ export interface CommittedEvent {
   callId: number | null;
   /** Sequence within the conversation or call; 0 when the event has neither. */
   sequence: number;
-  type: CommittedData["type"];
+  type: CommittedData["type"] | "audit_added";
   /** The event's members as JSON text, `type` included, `id` not. */
   json: string;
   createdAt: Instant;

@@ -8,7 +8,10 @@ const FieldErrors = Type.Record(Type.String(), Type.Array(Type.String()), about(
   "Every field at fault, dotted for nested ones, with what is wrong with it.",
   { name: ["The name field is required."] }));
 /** What any refusal may add to its text. */
+const MISSING = Type.Optional(Type.String(about(
+  "The right that is missing, where the caller's role does not have it.", "build")));
 const EXTRA = {
+  right: MISSING,
   errors: Type.Optional(FieldErrors),
   retry_after: Type.Optional(Type.Integer(
     about("Seconds after which the same request may succeed.", 30))),
@@ -16,6 +19,9 @@ const EXTRA = {
 const Code = Type.String(about("The reason for programs, where there is one.", "ASSISTANT_NOT_FOUND"));
 const Told = Type.String(about("What happened and what to do about it.", "Tool not found"));
 const Kind = Type.String(about("The kind of refusal, in a few words.", "Rate limit exceeded"));
+
+/** What refusals of a shape of their own add where a right is missing. */
+export const MISSING_RIGHT = { error: Type.Optional(Kind), right: MISSING };
 
 export const InvalidSchema = Type.Object({
   message: Type.String(about("The first fault in words.", "The name field is required.")),

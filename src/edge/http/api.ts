@@ -23,6 +23,12 @@ export interface ApiOptions {
   authenticate(token: string): Promise<Caller | null>;
   /** The caller a stream ticket was issued to; null for anything but a valid ticket. */
   redeemTicket(ticket: string): Promise<Caller | null>;
+  /** Who is signed in by the request's cookie; null where nobody is. */
+  findMember(http: HttpRequest): Promise<Caller | null>;
+  /** False for a request that a page of another site has sent. */
+  isOwnPage(http: HttpRequest): boolean;
+  /** Throws Fault 403, which names the right that the caller's role has not. */
+  assertMay(caller: Caller, route: KeyRoute): void;
   /** Who reads with the token of a dashboard session; null for any other token. */
   findSession(token: string): Promise<Caller | null>;
   failures: FailedAuthentications;
@@ -65,9 +71,10 @@ function unauthenticated(path: string): Fault {
 const scopeOf = (route: KeyRoute): "read" | "write" =>
   route.scope ?? (route.method === "GET" ? "read" : "write");
 
-function assertScope(caller: Caller, route: KeyRoute): void {
-  const needed = scopeOf(route);
-  if (caller.scopes.includes(needed)) return;
+function assertMay(options: ApiOptions, caller: Caller, route: KeyRoute): void {
+  options.assertMay(caller, route);
+  // A member's rights are the role's alone.
+  if (caller.member || caller.scopes.includes(scopeOf(route))) return;
   const message = "Your API key does not have permission for this resource";
   throw new Fault(403, message, { extra: { error: "Insufficient permissions", message } });
 }
@@ -131,7 +138,7 @@ const bodyOf = (http: HttpRequest): unknown =>
 function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {
   if (!route.upload || route.auth !== "key") return {};
   const admit = async (http: HttpRequest): Promise<void> =>
-    assertScope(await identify(options, http, false, path), route);
+    assertMay(options, await callerOf(options, route, http, path), route);
   return { upload: { ...route.upload, admit } };
 }
 
@@ -144,7 +151,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     return { ...reply, headers: { ...headers, ...reply.headers } };
   };
   const headersFor = (http: HttpRequest | null): HeaderMap =>
-    route.auth === "public" && http ? corsHeaders(http) : {};
+    route.auth === "public" && !route.ownPages && http ? corsHeaders(http) : {};
 
   const isPublic = route.auth === "public";
   if (isPublic) options.expect(route.method, path);
@@ -159,7 +166,10 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
       : null;
     onKnown();
     const target = readTarget(prepared, http);
-    if (route.auth === "public") await assertOrigin(options, target.uuid, http);
+    if (route.auth === "public") {
+      if (route.ownPages) assertOwnPage(options, http);
+      else await assertOrigin(options, target.uuid, http);
+    }
     const request: RouteRequest<unknown, unknown> = {
       ...target,
       query: prepared.query ? prepared.query(parseQuery(http.query)) : {},
@@ -204,22 +214,44 @@ async function authorize(
   http: HttpRequest,
   headers: HeaderMap,
 ): Promise<Caller> {
-  const session = scopeOf(route) === "read"
-    ? await options.findSession(bearerToken(http.headers.authorization) ?? "")
-    : null;
-  const caller = session ?? await identify(options, http, route.acceptsTicket ?? false, path);
+  const caller = await callerOf(options, route, http, path);
   const decision = await options.takeRate?.(caller);
   if (decision) {
     Object.assign(headers, rateHeaders(decision, options.system));
     if (!decision.allowed) throw rateLimitFault(decision.retryAfterMs, route.errorShape);
   }
-  assertScope(caller, route);
+  assertMay(options, caller, route);
   return caller;
+}
+
+/** A session of a key, a member's cookie, a key or a ticket; throws Fault 401 for none of them. */
+async function callerOf(
+  options: ApiOptions, route: KeyRoute, http: HttpRequest, path: string,
+): Promise<Caller> {
+  const isReading = scopeOf(route) === "read";
+  const session = isReading
+    ? await options.findSession(bearerToken(http.headers.authorization) ?? "")
+    : null;
+  if (session) return session;
+  const member = http.headers.authorization === undefined && options.isOwnPage(http)
+    ? await options.findMember(http)
+    : null;
+  if (!member) return identify(options, http, route.acceptsTicket ?? false, path);
+  if (route.method !== "GET") assertOwnPage(options, http);
+  return isReading ? { ...member, session: true } : member;
+}
+
+/** A browser may send the cookie where another site's page asks: that does nothing here. */
+function assertOwnPage(options: ApiOptions, http: HttpRequest): void {
+  if (options.isOwnPage(http)) return;
+  const message = "This did not come from a page of this server. Behind a proxy, set "
+    + "PARLEY_PUBLIC_URL to the address people use.";
+  throw new Fault(403, message, { extra: { error: "Foreign page", message } });
 }
 
 /** The bearer key's owner, or where allowed the ticket's; throws Fault 401, or 429 after many. */
 export async function identify(
-  options: Pick<ApiOptions, "authenticate" | "redeemTicket" | "failures">,
+  options: Pick<ApiOptions, "authenticate" | "redeemTicket" | "failures" | "isOwnPage">,
   http: HttpRequest,
   acceptsTicket: boolean,
   path = http.path,
@@ -229,7 +261,7 @@ export async function identify(
   const caller = token !== null
     ? await options.authenticate(token)
     : ticket === undefined ? null : await options.redeemTicket(ticket);
-  if (caller) return caller;
+  if (caller && !(caller.member && !options.isOwnPage(http))) return caller;
   if (token !== null || ticket !== undefined) {
     const kind = token === null ? "stream_ticket" : "api_key";
     const waitMs = options.failures.record(http.address, kind);
@@ -268,7 +300,7 @@ const PREFLIGHT_SECONDS = "600";
 
 /** Preflights of the public routes: an origin is named only where it may use what is asked for. */
 function mountPreflight(options: ApiOptions, routes: Route[]): void {
-  const isPublic = (route: Route): boolean => route.auth === "public";
+  const isPublic = (route: Route): boolean => route.auth === "public" && !route.ownPages;
   const pathsOf = (route: Route): string[] => [route.path, ...(route.aliases ?? [])];
   for (const path of new Set(routes.filter(isPublic).flatMap(pathsOf))) {
     const methods = routes.filter((route) => pathsOf(route).includes(path))

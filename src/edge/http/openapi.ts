@@ -28,8 +28,8 @@ const RETRY_AFTER = {
 /** What may refuse a route of its kind before its handler does. */
 const GENERAL: Record<number, string> = {
   400: "The request is not well formed, for example no JSON object.",
-  401: "No API key in force was sent.",
-  403: "The key lacks the scope, or this page's origin may not use the assistant.",
+  401: "No API key in force was sent, and nobody is signed in.",
+  403: "The key lacks the scope or the role the right, or this page's origin may not ask.",
   404: "What the path names does not exist, or belongs to somebody else.",
   413: "The request body is too large.",
   422: "Fields at fault, all of them.",
@@ -48,14 +48,15 @@ const hasFields = (schema: TObject | undefined): boolean =>
 function generalStatuses(route: Route): number[] {
   const hasPlace = route.path.includes("{");
   const isLimited = needsKey(route);
+  const isOwnPages = route.auth === "public" && route.ownPages === true;
   const found: [number, boolean][] = [
     [400, hasPlace || route.body !== undefined],
     [401, isLimited],
-    [403, isLimited || route.path.includes("{uuid}")],
+    [403, isLimited || isOwnPages || route.path.includes("{uuid}")],
     [404, hasPlace],
     [413, route.body !== undefined],
     [422, hasFields(route.query) || hasFields(route.body)],
-    [429, isLimited],
+    [429, isLimited || isOwnPages],
     [500, true],
     [503, true],
   ];
@@ -190,12 +191,13 @@ function responsesOf(
 
 function answerOf(printer: Printer, route: Route, status: number, answer: Answer): object {
   const { description, schema, contentType = JSON_TYPE, otherContentType, stream } = answer;
+  const others = [otherContentType ?? []].flat();
   const shown = schema
     ? printer.print(schema)
     : status >= 400 ? refusalOf(printer, route, status) : null;
   const content = {
     ...(shown ? contentOf(printer, contentType, shown) : {}),
-    ...(shown && otherContentType ? contentOf(printer, otherContentType, shown) : {}),
+    ...(shown ? Object.assign({}, ...others.map((type) => contentOf(printer, type, shown))) : {}),
     ...(stream ? contentOf(printer, STREAM_TYPE, printer.print(stream)) : {}),
   };
   const headers = status === 429 || status === 503 ? { headers: RETRY_AFTER } : {};

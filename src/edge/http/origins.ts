@@ -14,11 +14,22 @@ const HOST = /^[A-Za-z0-9.\-_[\]:]{1,255}$/;
 export function createOrigins(publicUrl: string | null, isTls: boolean) {
   const fixed = publicUrl === null ? null : publicUrl;
   const scheme = isTls ? "https" : "http";
+  const of = (http: HttpRequest): string => {
+    if (fixed !== null) return fixed;
+    const host = http.headers.host ?? "";
+    return `${http.forwardedScheme ?? scheme}://${HOST.test(host) ? host : "localhost"}`;
+  };
   return {
-    of: (http: HttpRequest): string => {
-      if (fixed !== null) return fixed;
-      const host = http.headers.host ?? "";
-      return `${http.forwardedScheme ?? scheme}://${HOST.test(host) ? host : "localhost"}`;
+    of,
+    isSecure: (http: HttpRequest): boolean => of(http).startsWith("https:"),
+    /**
+     * False where the browser says that a page of another site has sent the request. Browsers say
+     * so of every request that changes something; what says nothing is no browser.
+     */
+    isOwnPage: (http: HttpRequest): boolean => {
+      const { origin, "sec-fetch-site": site = "none" } = http.headers;
+      if (origin !== undefined && origin !== new URL(of(http)).origin) return false;
+      return site === "same-origin" || site === "none";
     },
   };
 }

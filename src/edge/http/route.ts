@@ -8,13 +8,18 @@ import type { Tag } from "./tags.ts";
 /** Who asks, as far as the edge needs to know. */
 export interface Caller {
   accountId: number;
+  /** 0: no key, but a member who is signed in. */
   keyId: number;
   scopes: readonly string[];
+  /** What the caller may do at most, whatever the scopes; which roles there are is accounts'. */
+  role: string;
+  /** Who is signed in, by which session. */
+  member?: { userId: number; sessionId: number };
   /** Reads with a dashboard session, which has a rate of its own. */
   session?: true;
 }
 
-/** Keys that only read see masks where secrets are. */
+/** Keys that only read, and members who do not build, see masks where secrets are. */
 export const seesSecrets = ({ scopes }: Caller): boolean => scopes.includes("write");
 
 /**
@@ -83,7 +88,7 @@ export interface Answer {
   /** Absent: JSON. */
   contentType?: string;
   /** What comes in its place on some servers. */
-  otherContentType?: string;
+  otherContentType?: string | string[];
   /** The same as a stream, for `Accept: text/event-stream`. */
   stream?: TSchema;
 }
@@ -103,6 +108,8 @@ interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TO
   auth: "public";
   /** The handler asks for the API key itself, as its protocol wants it; pages may call it too. */
   asksForKey?: true;
+  /** For the server's own pages: refused where another site's page asks, and no other is let in. */
+  ownPages?: true;
   handle(request: RouteRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
 }
 

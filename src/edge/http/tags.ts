@@ -3,6 +3,7 @@
 export const TAGS = {
   "Account": "Who you are, what was spent, and what happened in the last days.",
   "API keys": "Keys for programs: made, listed and revoked. A key is shown once.",
+  "Members": "People of the account: who may do what, how they sign in, and who did what.",
   "Streams": "What happens in the account, as it happens, as server-sent events that resume.",
   "Assistants": "Create, read, change and delete assistants and their webhooks.",
   "Assistant lookups": "What an assistant can be given: languages, models, voices, numbers.",

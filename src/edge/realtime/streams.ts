@@ -32,6 +32,8 @@ export interface Streams {
   /** Before the upgrade; the result is called with the socket. Throws Fault 429 like `openSse`. */
   openSocket(request: StreamRequest): Promise<(socket: Socket) => SocketSession>;
   assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
+  /** Closes what its watcher may not see any more; heartbeats do the same a little later. */
+  check(): void;
   /** Tells every client to come back. */
   closeAll(): void;
   /** Open sessions by transport, for metrics. */
@@ -191,6 +193,9 @@ export function createStreams(
     openSocket: async (request) => {
       const begun = await begin(request);
       return (socket) => startSocket(beginSession, begun, socket);
+    },
+    check: () => {
+      for (const session of [...open.keys()]) void session.check();
     },
     closeAll: () => {
       for (const session of [...open.keys()]) session.close("restart");

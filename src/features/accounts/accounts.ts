@@ -7,6 +7,8 @@ import { DEFAULT_PLAN } from "#core/price-lists.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent, Refused } from "#events/events.ts";
+import { BY_OPERATOR, publishNoted, type By } from "./audit.ts";
+import type { Role } from "./roles.ts";
 
 export interface Account {
   id: number;
@@ -35,6 +37,10 @@ export interface ApiKey {
   accountId: number;
   name: string;
   scopes: Scope[];
+  /** What it may do at most: the role of whoever made it, as it was then. */
+  role: Role;
+  /** Null: the command line, or not known. */
+  madeBy: Author | null;
   expiresAt: Instant | null;
   lastUsedAt: Instant | null;
   revokedAt: Instant | null;
@@ -74,7 +80,9 @@ export interface AccountStore {
   listKeys(accountId: number): Promise<ApiKey[]>;
   findKey(keyId: number): Promise<StoredKey | null>;
   /** False when the account has no such key in force. */
-  revokeKey(args: { accountId: number; keyId: number; now: Instant }): Promise<boolean>;
+  revokeKey(args: {
+    accountId: number; keyId: number; by: By; now: Instant;
+  }): Promise<boolean>;
   /** Records when keys were last used; keys that are gone are passed over. */
   touchKeys(uses: Iterable<KeyUse>): Promise<void>;
   /** Adds (or with a negative amount takes) money; one entry per reference, for ever. */
@@ -91,7 +99,9 @@ export interface NewKey {
   name: string;
   secretHash: string;
   scopes: Scope[];
+  role: Role;
   expiresAt: Instant | null;
+  by: By;
   now: Instant;
 }
 
@@ -100,6 +110,7 @@ export interface Identity {
   accountId: number;
   keyId: number;
   scopes: Scope[];
+  role: Role;
 }
 
 export interface Accounts {
@@ -112,10 +123,10 @@ export interface Accounts {
   createKey(
     accountId: number,
     name: string,
-    options?: { scopes?: Scope[]; expiresAt?: Instant | null },
+    options?: { scopes?: Scope[]; expiresAt?: Instant | null; role?: Role; by?: By },
   ): Promise<{ key: ApiKey; token: string }>;
   listKeys(accountId: number): Promise<ApiKey[]>;
-  revokeKey(accountId: number, keyId: number): Promise<boolean>;
+  revokeKey(accountId: number, keyId: number, by?: By): Promise<boolean>;
   /** Null for anything but the token of a key in force. */
   authenticate(token: string): Promise<Identity | null>;
   /** Null once the key is revoked or expired. */
@@ -154,12 +165,35 @@ function splitToken(token: string): { keyId: number; secret: string } | null {
   return match?.[1] && match[2] ? { keyId: Number(match[1]), secret: match[2] } : null;
 }
 
+const identity = ({ accountId, id: keyId, scopes, role }: ApiKey): Identity =>
+  ({ accountId, keyId, scopes, role });
+
 /** The key's label, where it has one, is who writes. */
 async function authorOf(
   store: AccountStore, { accountId, keyId }: Pick<Identity, "accountId" | "keyId">,
 ): Promise<Author> {
   const [key, account] = await Promise.all([store.findKey(keyId), store.findAccount(accountId)]);
   return { id: `key:${keyId}`, name: key?.name.trim() || (account?.name ?? "") };
+}
+
+function createNewKey({ store, system, bus }: {
+  store: AccountStore; system: System; bus: EventBus;
+}): Accounts["createKey"] {
+  return async (accountId, name, options = {}) => {
+    const secret = drawSecret(system);
+    const key = await store.createKey({
+      accountId,
+      name,
+      secretHash: hashSecret(secret),
+      scopes: options.scopes ?? [...ALL_SCOPES],
+      role: options.role ?? "owner",
+      expiresAt: options.expiresAt ?? null,
+      by: options.by ?? BY_OPERATOR,
+      now: system.now(),
+    });
+    publishNoted(bus, accountId);
+    return { key, token: `${key.id}|${secret}` };
+  };
 }
 
 export function createAccounts({ store, system, bus }: {
@@ -177,20 +211,13 @@ export function createAccounts({ store, system, bus }: {
     setPlan: (accountId, plan) => store.setPlan({ accountId, plan }),
     list: () => store.listAccounts(),
     find: (accountId) => store.findAccount(accountId),
-    createKey: async (accountId, name, options = {}) => {
-      const secret = drawSecret(system);
-      const key = await store.createKey({
-        accountId,
-        name,
-        secretHash: hashSecret(secret),
-        scopes: options.scopes ?? [...ALL_SCOPES],
-        expiresAt: options.expiresAt ?? null,
-        now: system.now(),
-      });
-      return { key, token: `${key.id}|${secret}` };
-    },
+    createKey: createNewKey({ store, system, bus }),
     listKeys: (accountId) => store.listKeys(accountId),
-    revokeKey: (accountId, keyId) => store.revokeKey({ accountId, keyId, now: system.now() }),
+    revokeKey: async (accountId, keyId, by = BY_OPERATOR) => {
+      const isRevoked = await store.revokeKey({ accountId, keyId, by, now: system.now() });
+      if (isRevoked) publishNoted(bus, accountId);
+      return isRevoked;
+    },
     authenticate: async (token) => {
       const parts = splitToken(token);
       const key = parts && await store.findKey(parts.keyId);
@@ -198,11 +225,11 @@ export function createAccounts({ store, system, bus }: {
       const given = Buffer.from(hashSecret(parts.secret), "hex");
       if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return null;
       uses.set(key.id, { accountId: key.accountId, keyId: key.id, at: system.now() });
-      return { accountId: key.accountId, keyId: key.id, scopes: key.scopes };
+      return identity(key);
     },
     identityOf: async (keyId) => {
       const key = await store.findKey(keyId);
-      return inForce(key) ? { accountId: key.accountId, keyId: key.id, scopes: key.scopes } : null;
+      return inForce(key) ? identity(key) : null;
     },
     authorOf: (identity) => authorOf(store, identity),
     findAuthor: async (accountId, id) => {

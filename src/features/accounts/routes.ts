@@ -5,7 +5,7 @@ import type { Logger } from "#core/logger.ts";
 import { about, Nullable } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
-import { accountTopic } from "#events/events.ts";
+import { accountTopic, type Author } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import {
   AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, MessageSchema, Moment, TICKET,
@@ -20,16 +20,27 @@ import {
 } from "#realtime/streams.ts";
 import { parsePosition } from "#realtime/frames.ts";
 import type { Accounts } from "./accounts.ts";
+import type { By } from "./audit.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import type { ReadOverview } from "./overview.ts";
 import { overviewRoutes } from "./overview-routes.ts";
+import { ROLE_RIGHTS, type Role } from "./roles.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Statements } from "./statements.ts";
 import type { Tickets } from "./tickets.ts";
+import type { Users } from "./users.ts";
 
 interface AccountRouteOptions {
   accounts: Accounts;
-  tickets: Pick<Tickets<Pick<Caller, "accountId" | "keyId" | "session">>, "issue">;
+  tickets: Pick<
+    Tickets<Pick<Caller, "accountId" | "keyId" | "member" | "session">>, "issue"
+  >;
+  people: {
+    isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
+    authorOf(caller: Caller): Promise<Author>;
+  };
+  users: Pick<Users, "find">;
+  byOf(caller: Caller, http: HttpRequest): Promise<By>;
   sessions: Sessions;
   events: EventLog;
   streams: Streams;
@@ -65,6 +76,10 @@ const Key = Type.Object({
   ...KEY,
   scopes: Type.Array(Type.String(), about(
     "`read` opens everything that only reads, `write` everything else.", ["read", "write"])),
+  made_by: Nullable(Type.Object({
+    id: Type.String(about("A member or another key.", "user:5")),
+    name: Type.String(about("The name of then.", "Ana")),
+  }, about("Who made it; null: the command line."))),
   expires_at: Nullable(Type.String(EXPIRES)),
   last_used_at: Nullable(Moment("When it was last used, within a minute; null: never.")),
 });
@@ -99,7 +114,31 @@ const TROUBLE = Type.Object({
   at: Type.String({ description: "When it was", examples: ["2026-05-04T12:30:00.000000Z"] }),
 }, about("The newest time a visitor was not answered; null: it never happened."));
 
-function meRoute({ accounts }: AccountRouteOptions): Route {
+const ME = {
+  role: Type.String(about(
+    "What the caller may do at most: owner, admin, builder, operator or viewer.", "owner")),
+  rights: Type.Array(Type.String(), about(
+    "The rights of that role; a key without the scope `write` only reads all the same.", ["view"])),
+  user: Nullable(Type.Object({
+    id: Type.Integer(about("The member's number.", 5)),
+    name: Type.String(about("The member's name, which visitors see too.", "Ana")),
+    email: Type.String(about("What the member signs in with.", "ana@example.org")),
+    has_password: Type.Boolean(about("Whether there is a password to change.")),
+  }, about("Who is signed in; null: the caller is a key."))),
+};
+
+async function callerItem({ users }: AccountRouteOptions, { accountId, role, member }: Caller) {
+  const user = member ? await users.find(accountId, member.userId) : null;
+  return {
+    role, rights: ROLE_RIGHTS[role as Role],
+    user: user && {
+      id: user.id, name: user.name, email: user.email, has_password: user.hasPassword,
+    },
+  };
+}
+
+function meRoute(options: AccountRouteOptions): Route {
+  const { accounts } = options;
   return keyRoute({
     method: "GET",
     path: "/user/me",
@@ -115,6 +154,7 @@ function meRoute({ accounts }: AccountRouteOptions): Route {
           total_balance: Type.Number(about(
             "What is left to spend, in USD, what is reserved for running calls included.", 4.97)),
           trouble: Nullable(TROUBLE),
+          ...ME,
         }),
       },
     },
@@ -130,6 +170,7 @@ function meRoute({ accounts }: AccountRouteOptions): Route {
           reason: trouble.reason, conversation_id: trouble.conversationUuid,
           at: isoMicros(trouble.at),
         },
+        ...await callerItem(options, caller),
       });
     },
   });
@@ -141,7 +182,7 @@ function keyRoutes(options: AccountRouteOptions): Route[] {
   return [createKeyRoute(options), listKeysRoute(options), revokeKeyRoute(options)];
 }
 
-function createKeyRoute({ accounts }: AccountRouteOptions): Route {
+function createKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
   return keyRoute({
     ...KEYS,
     method: "POST",
@@ -162,8 +203,10 @@ function createKeyRoute({ accounts }: AccountRouteOptions): Route {
         }),
       },
     },
-    handle: async ({ caller, body }) => {
+    handle: async ({ caller, body, http }) => {
       const { key, token } = await accounts.createKey(caller.accountId, body.name, {
+        role: caller.role as Role,
+        by: await byOf(caller, http),
         ...(body.scopes ? { scopes: body.scopes } : {}),
         expiresAt: readExpiry(body.expires_at),
       });
@@ -191,6 +234,7 @@ function listKeysRoute({ accounts }: AccountRouteOptions): Route {
           id: key.id,
           name: key.name,
           scopes: key.scopes,
+          made_by: key.madeBy,
           expires_at: isoOrNull(key.expiresAt),
           last_used_at: isoOrNull(key.lastUsedAt),
           created_at: isoMicros(key.createdAt),
@@ -199,7 +243,7 @@ function listKeysRoute({ accounts }: AccountRouteOptions): Route {
   });
 }
 
-function revokeKeyRoute({ accounts }: AccountRouteOptions): Route {
+function revokeKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
   return keyRoute({
     ...KEYS,
     method: "DELETE",
@@ -209,8 +253,8 @@ function revokeKeyRoute({ accounts }: AccountRouteOptions): Route {
     params: { id: IdOf("API key", "GET /user/api-keys") },
     notFound: "API key not found.",
     responses: { 200: { description: "Revoked", schema: MessageSchema } },
-    handle: async ({ caller, id }) => {
-      const revoked = await accounts.revokeKey(caller.accountId, id);
+    handle: async ({ caller, id, http }) => {
+      const revoked = await accounts.revokeKey(caller.accountId, id, await byOf(caller, http));
       if (!revoked) throw new Fault(404, "API key not found.");
       return json(200, { message: "API key deleted successfully." });
     },
@@ -249,10 +293,10 @@ function sessionRoute({ sessions }: AccountRouteOptions): Route {
 }
 
 function streamOf(
-  { events, accounts, streamsMax }: AccountRouteOptions,
+  { events, people, streamsMax }: AccountRouteOptions,
   caller: Caller,
 ): Pick<StreamRequest, "source" | "sessionsMax"> {
-  const { accountId, keyId } = caller;
+  const { accountId } = caller;
   return {
     sessionsMax: streamsMax,
     source: {
@@ -263,13 +307,13 @@ function streamOf(
       sequenceOf: (event) => event.accountSequence,
       live: () => null,
       // A revoked key sees nothing more, however long its stream has been open.
-      allowed: () => accounts.isInForce(keyId),
+      allowed: () => people.isInForce(caller),
     },
   };
 }
 
-const asked = ({ accountId, keyId, session }: Caller) =>
-  ({ accountId, keyId, ...session ? { session } : {} });
+const asked = ({ accountId, keyId, member, session }: Caller) =>
+  ({ accountId, keyId, ...member ? { member } : {}, ...session ? { session } : {} });
 
 function streamRoutes(options: AccountRouteOptions): Route[] {
   const { streams, tickets } = options;

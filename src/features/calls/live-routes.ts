@@ -31,7 +31,9 @@ interface LiveCallOptions {
   events: EventLog;
   recordingUrl: Recordings["urlOf"];
   /** False once the key is revoked. */
-  isInForce(keyId: number): Promise<boolean>;
+  isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
+  /** Whether the caller may do more than watch. */
+  mayAnswer(caller: Caller): boolean;
   identify(http: HttpRequest): Promise<Caller>;
   /** The API as who asks sees it. */
   baseUrlOf(http: HttpRequest): string;
@@ -89,9 +91,10 @@ const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) =
 };
 
 async function streamOf(
-  options: LiveCallOptions, { accountId, keyId }: Caller, callId: number, baseUrl: string,
+  options: LiveCallOptions, caller: Caller, callId: number, baseUrl: string,
 ): Promise<Pick<StreamRequest, "source" | "sessionsMax">> {
   const { calls, events, recordingUrl, isInForce } = options;
+  const { accountId } = caller;
   await calls.get(accountId, callId);
   return {
     sessionsMax: options.streamsMax,
@@ -102,7 +105,7 @@ async function streamOf(
       after: (sequence, rows) => events.ofCall(callId, sequence, rows),
       sequenceOf: (event) => event.sequence,
       live: () => null,
-      allowed: () => isInForce(keyId),
+      allowed: () => isInForce(caller),
       snapshot: async () => {
         const snapshot = await calls.snapshot(callId);
         return snapshot && {
@@ -246,7 +249,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
 
 /** Never rejects: what a command threw is answered as an `error` frame. */
 async function handle(
-  { shared, isInForce }: LiveCallOptions,
+  { shared, isInForce, mayAnswer }: LiveCallOptions,
   caller: Caller,
   callId: number,
   session: SocketSession,
@@ -257,9 +260,9 @@ async function handle(
   try {
     const command = validateCommand(parseJsonObject(Buffer.from(text)));
     if (command.request_id !== undefined) echo = { request_id: command.request_id };
-    if (!await isInForce(caller.keyId)) throw new Fault(401, "Unauthenticated.");
-    if (command.type !== "ping" && command.type !== "resume" && !caller.scopes.includes("write")) {
-      throw new Fault(403, "Your API key does not have permission for this resource");
+    if (!await isInForce(caller)) throw new Fault(401, "Unauthenticated.");
+    if (command.type !== "ping" && command.type !== "resume" && !mayAnswer(caller)) {
+      throw new Fault(403, "You do not have permission for this resource");
     }
     const ok = (type: string, done: boolean): void => session.answer(type, { ok: done, ...echo });
     switch (command.type) {

@@ -6,7 +6,9 @@ import {
   about, collectingErrors, errorsOf, named, Nullable, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
-import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES } from "#http/answers.ts";
+import {
+  dataOf, IdOf, listOf, MessageSchema, MISSING_RIGHT, Moment, savedOf, TIMES,
+} from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { LEAD_STATUSES } from "#features/leads/leads.ts";
@@ -131,6 +133,7 @@ const DoneSchema = Type.Object({
 const RefusedSchema = Type.Object({
   message: Type.String(about("Why it was not done.", "Campaign is already in progress.")),
   success: Type.Optional(Type.Literal(false, about("Always false: it was not done."))),
+  ...MISSING_RIGHT,
   data: Type.Optional(StatusSchema),
   errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()), about(
     "Fields at fault.", { campaign_id: ["The campaign id field is required."] }))),

@@ -234,7 +234,8 @@ function generateRoute(options: AccountConversationOptions): Route {
       409: { description: "An earlier message is still being answered" },
     },
     handle: async ({ caller, body, http }) => {
-      const decision = await replyLimiter?.take(String(caller.keyId));
+      const decision = await replyLimiter?.take(
+        caller.member ? `user ${caller.member.userId}` : String(caller.keyId));
       if (decision && !decision.allowed) {
         const fault = rateLimitFault(decision.retryAfterMs, "success");
         throw new Fault(429, fault.message, {

@@ -1,0 +1,50 @@
+// The settings of signing in at an OpenID provider, and of the log of who did what. Part of
+// settings.ts.
+import { integer, list, oneOf, problem, text, type Parse } from "./values.ts";
+import { setting } from "./setting.ts";
+
+const ROLES = ["owner", "admin", "builder", "operator", "viewer"] as const;
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** Without TLS only on this machine: who can change what it says can sign in as anybody. */
+const issuer: Parse<string | null> = (value) => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  const isSafe = url?.protocol === "https:"
+    || (url?.protocol === "http:" && LOOPBACK.has(url.hostname));
+  return isSafe ? value : problem("must be an https URL");
+};
+
+const domains: Parse<string[]> = (value) =>
+  (list(value) as string[]).map((domain) => domain.toLowerCase().replace(/^@/, ""));
+
+export const IDENTITY_SETTINGS = {
+  PARLEY_OIDC_ISSUER: setting<string | null>({
+    default: null, description: "OpenID provider that members may sign in at, e.g. https://accounts.example.com; it leads back to /api/auth/oidc/callback",
+    parse: issuer,
+  }),
+  PARLEY_OIDC_CLIENT_ID: setting<string | null>({
+    default: null, description: "What PARLEY_OIDC_ISSUER knows this server by", parse: text,
+  }),
+  PARLEY_OIDC_CLIENT_SECRET: setting<string | null>({
+    default: null, description: "Secret of PARLEY_OIDC_CLIENT_ID", parse: text, secret: true,
+  }),
+  PARLEY_OIDC_NAME: setting({
+    default: "your organisation", description: "What people know PARLEY_OIDC_ISSUER by: \"Sign in with …\"",
+    parse: text,
+  }),
+  PARLEY_OIDC_DOMAINS: setting<string[]>({
+    default: [], description: "Domains whose e-mail addresses may sign in at PARLEY_OIDC_ISSUER, separated by commas; absent: all",
+    parse: domains,
+  }),
+  PARLEY_OIDC_DEFAULT_ROLE: setting<(typeof ROLES)[number] | null>({
+    default: null, description: "What somebody becomes who signs in at PARLEY_OIDC_ISSUER and was not invited: admin, builder, operator or viewer; absent: nothing. Needs PARLEY_OIDC_DOMAINS",
+    parse: oneOf(ROLES.filter((role) => role !== "owner")),
+  }),
+  PARLEY_OIDC_ACCOUNT: setting<number | null>({
+    default: null, description: "Account they come into, where there is more than one",
+    parse: integer(1, 1e12),
+  }),
+  PARLEY_AUDIT_DAYS: setting({
+    default: 365, description: "Days the log of who did what is kept", parse: integer(1, 36_500),
+  }),
+};

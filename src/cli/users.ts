@@ -1,0 +1,108 @@
+// user commands of the `parley` program: members of an account, and links for those who come.
+import { createMemoryBus } from "#events/bus.ts";
+import { BY_OPERATOR } from "#features/accounts/audit.ts";
+import { ROLES, type Role } from "#features/accounts/roles.ts";
+import { createUsers, emailOf, joinLink, type User, type Users } from "#features/accounts/users.ts";
+import { createSystem, isoMicros } from "#core/system.ts";
+import type { Storage } from "#storage/storage.ts";
+import {
+  chooseAccount, table, text, UsageError, withStorage, type Command, type Invocation,
+} from "./command.ts";
+
+const account = { account: { type: "string" } } as const;
+const OPERATOR = { userId: null, role: "owner" } as const;
+
+/** What is open at a server ends with its next look at who may. */
+const usersOf = ({ users: store }: Storage): Users => createUsers({
+  store, bus: createMemoryBus(), system: createSystem(), onChange: () => undefined,
+});
+
+function readEmail([given]: string[]): string {
+  if (given === undefined || !given.includes("@")) throw new UsageError("EMAIL is required");
+  return emailOf(given);
+}
+
+function readRole(values: Invocation["values"]): Role {
+  const given = text(values, "role");
+  const role = ROLES.find((one) => one === given);
+  if (!role) throw new UsageError(`--role takes one of ${ROLES.join(", ")}`);
+  return role;
+}
+
+async function findUser(users: Users, accountId: number, email: string): Promise<User> {
+  const user = (await users.list(accountId)).find((one) => one.email === email);
+  if (!user) throw new Error(`the account has no member ${email}`);
+  return user;
+}
+
+/** Where people reach the server, as far as it is known here. */
+const originOf = ({ PARLEY_PUBLIC_URL: url, PARLEY_PORT: port }: Invocation["config"]): string =>
+  url ?? `http://127.0.0.1:${port}`;
+
+const shown = (link: string) => ({ value: { link }, text: link });
+
+const invite: Command = {
+  name: "user invite",
+  takes: "EMAIL --role ROLE [--account ID]",
+  summary: "Print a link with which somebody becomes a member; it works once, for a week",
+  options: { ...account, role: { type: "string" } },
+  run: ({ config, values, positionals }) => {
+    const [email, role] = [readEmail(positionals), readRole(values)];
+    return withStorage(config, async (storage, accounts) => {
+      const { id: accountId } = await chooseAccount(accounts, values);
+      const { token } = await usersOf(storage).invite(
+        { accountId, email, role, manager: OPERATOR, by: BY_OPERATOR });
+      return shown(joinLink(originOf(config), token));
+    });
+  },
+};
+
+const list: Command = {
+  name: "user list",
+  takes: "[--account ID]",
+  summary: "List the members of an account",
+  options: account,
+  run: ({ config, values }) =>
+    withStorage(config, async (storage, accounts) => {
+      const { id } = await chooseAccount(accounts, values);
+      const rows = (await usersOf(storage).list(id)).map((user) => ({
+        user_id: user.id, email: user.email, name: user.name, role: user.role,
+        last_sign_in_at: user.seenAt === null ? null : isoMicros(user.seenAt),
+      }));
+      const lines = rows.map((row) => [row.user_id, row.email, row.name, row.role]);
+      return { value: rows, text: table([["user_id", "email", "name", "role"], ...lines]) };
+    }),
+};
+
+const reset: Command = {
+  name: "user password",
+  takes: "EMAIL [--account ID]",
+  summary: "Print a link with which a member sets a new password; it works once, for a day",
+  options: account,
+  run: ({ config, values, positionals }) =>
+    withStorage(config, async (storage, accounts) => {
+      const { id: accountId } = await chooseAccount(accounts, values);
+      const users = usersOf(storage);
+      const { id: userId } = await findUser(users, accountId, readEmail(positionals));
+      const { token } = await users.resetPassword(
+        { accountId, userId, manager: OPERATOR, by: BY_OPERATOR });
+      return shown(joinLink(originOf(config), token));
+    }),
+};
+
+const remove: Command = {
+  name: "user remove",
+  takes: "EMAIL [--account ID]",
+  summary: "Remove a member; sessions end at once",
+  options: account,
+  run: ({ config, values, positionals }) =>
+    withStorage(config, async (storage, accounts) => {
+      const { id: accountId } = await chooseAccount(accounts, values);
+      const users = usersOf(storage);
+      const { id: userId, email } = await findUser(users, accountId, readEmail(positionals));
+      await users.remove({ accountId, userId, manager: OPERATOR, by: BY_OPERATOR });
+      return { value: { user_id: userId, removed: true }, text: `${email} is no member any more` };
+    }),
+};
+
+export const userCommands: Command[] = [invite, list, reset, remove];

@@ -1,0 +1,207 @@
+// The wire of the audit log: in pages, as a file, and as it grows.
+import { Type, type Static } from "@sinclair/typebox";
+import { about, named, Nullable } from "#core/schema.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isoMicros } from "#core/system.ts";
+import { auditTopic, type CommittedEvent } from "#events/events.ts";
+import { AFTER, EVENT_STREAM, LAST_EVENT_ID, listOf, Moment, TICKET } from "#http/answers.ts";
+import { json, type ByteStream, type Reply } from "#http/exchange.ts";
+import { dayQuery, dayRange } from "#http/pagination.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import { readPosition, type Streams } from "#realtime/streams.ts";
+import type { AuditEntry, AuditFilter, AuditLog } from "./audit.ts";
+
+interface AuditRouteOptions {
+  audit: AuditLog;
+  streams: Streams;
+  streamsMax: number;
+  /** Whether the caller may still read it. */
+  people: { mayAudit(caller: Caller): Promise<boolean> };
+}
+
+const PER_PAGE_DEFAULT = 50;
+const TEXT_CHARS_MAX = 100;
+const Text = (description: string, example: string) =>
+  Type.Optional(Type.String({ maxLength: TEXT_CHARS_MAX, ...about(description, example) }));
+
+const FILTER = {
+  actor: Text("Only what this one did: `user:5`, `key:3` or `system`.", "user:5"),
+  action: Text("Only this action; with a dot at its end, all that begin with it.", "assistant."),
+  object: Text("Only what was done to the thing with this number or uuid.", "12"),
+  ...dayQuery,
+};
+const QUERY = Type.Object({
+  ...FILTER,
+  format: Type.Optional(Type.Union([
+    Type.Literal("json"), Type.Literal("csv"), Type.Literal("jsonl"),
+  ], about("csv and jsonl (one entry a line) answer all that matches, as a file.", "json"))),
+  per_page: Type.Optional(Type.Integer({
+    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
+  })),
+  before: Type.Optional(Type.Integer({
+    minimum: 1, ...about("Only entries with a lower number: the `next_before` of the page before.", 42),
+  })),
+});
+const ENTRY = Type.Object({
+  number: Type.Integer(about("1, 2, 3 … of the account, without holes.", 17)),
+  actor: Type.Object({
+    kind: Type.String(about("user, key or system.", "user")),
+    id: Type.String(about("Who it was.", "user:5")),
+    name: Type.String(about("The name of then.", "Ana")),
+  }, about("Who did it.")),
+  action: Type.String(about("What was done.", "assistant.update")),
+  object: Nullable(Type.Object({
+    type: Type.String(about("What kind of thing it was done to.", "assistant")),
+    id: Nullable(Type.String(about("Which one; null: none in particular.", "12"))),
+  }, about("What it was done to; null: nothing in particular."))),
+  details: Type.Record(Type.String(), Type.Unknown(), about(
+    "Small facts: `before` and `after`, or the names of the `fields` that were given.",
+    { fields: ["name"] })),
+  ip: Nullable(Type.String(about("Where the request came from; null: the command line.", "192.0.2.1"))),
+  created_at: Moment("When it was done, in UTC."),
+}, named("AuditEntry", "Something that was done in the account."));
+
+const entryItem = (entry: AuditEntry): Static<typeof ENTRY> => ({
+  number: entry.number, actor: entry.actor, action: entry.action, object: entry.object,
+  details: entry.details, ip: entry.address, created_at: isoMicros(entry.createdAt),
+});
+
+function filterOf({ actor, action, object, ...days }: {
+  actor?: string; action?: string; object?: string; date_from?: string; date_to?: string;
+}): AuditFilter {
+  return {
+    ...actor === undefined ? {} : { actorId: actor }, ...action === undefined ? {} : { action },
+    ...object === undefined ? {} : { objectId: object }, ...dayRange(days),
+  };
+}
+
+export function auditRoutes(options: AuditRouteOptions): Route[] {
+  return [listRoute(options), streamRoute(options)];
+}
+
+function listRoute({ audit }: AuditRouteOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/audit",
+    tag: "Members",
+    summary: "Who did what",
+    description: "Newest first; without passwords, keys and other secrets.",
+    errorShape: "message",
+    query: QUERY,
+    responses: {
+      200: {
+        description: "A page, or all of it as a file",
+        schema: Type.Object({
+          data: listOf(ENTRY, "Newest first."),
+          next_before: Nullable(Type.Integer(about(
+            "For the next page; null: this is the last.", 17))),
+        }),
+        otherContentType: ["text/csv", "application/x-ndjson"],
+      },
+    },
+    handle: async ({ caller, query }) => {
+      const filter = filterOf(query);
+      const { format = "json", before = null, per_page: perPage = PER_PAGE_DEFAULT } = query;
+      if (format !== "json") return fileOf(audit, caller.accountId, filter, format);
+      const rows = await audit.page(caller.accountId, filter, before, perPage + 1);
+      const page = rows.slice(0, perPage);
+      return json(200, {
+        data: page.map(entryItem),
+        next_before: rows.length > perPage ? page.at(-1)?.number ?? null : null,
+      });
+    },
+  });
+}
+
+const HEAD = "number,created_at,actor_kind,actor_id,actor_name,action,object_type,object_id,ip,details";
+/** Spreadsheets take what begins so for a formula. */
+const FORMULA = /^[=+\-@\t\r]/;
+const cell = (value: unknown): string => {
+  const text = value === null || value === undefined ? "" : String(value);
+  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+
+function csvLine(entry: AuditEntry): string {
+  const { number, created_at: at, actor, action, object, ip, details } = entryItem(entry);
+  return [
+    number, at, actor.kind, actor.id, actor.name, action, object?.type, object?.id, ip,
+    JSON.stringify(details),
+  ].map(cell).join(",");
+}
+
+/** As much at a time as the client takes. */
+function fileOf(
+  audit: AuditLog, accountId: number, filter: AuditFilter, format: "csv" | "jsonl",
+): Reply {
+  const line = format === "csv"
+    ? csvLine
+    : (entry: AuditEntry): string => JSON.stringify(entryItem(entry));
+  const write = async (stream: ByteStream): Promise<void> => {
+    let before: number | null = null;
+    let isOpen = true;
+    stream.onClose(() => (isOpen = false));
+    if (format === "csv") stream.write(`${HEAD}\n`);
+    while (isOpen) {
+      const rows: AuditEntry[] = await audit.page(accountId, filter, before, LIMITS.replayPageRows);
+      before = rows.at(-1)?.number ?? null;
+      const drained = Promise.withResolvers<void>();
+      stream.onDrain(drained.resolve);
+      stream.onClose(drained.resolve);
+      const isTaken = stream.write(rows.map((row) => `${line(row)}\n`).join(""));
+      if (rows.length < LIMITS.replayPageRows) return stream.end();
+      if (!isTaken) await drained.promise;
+    }
+  };
+  return {
+    status: 200,
+    contentType: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson; charset=utf-8",
+    headers: {
+      "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+      "Content-Disposition": `attachment; filename="audit.${format}"`,
+    },
+    stream: (stream) => void write(stream).catch(() => stream.abort()),
+  };
+}
+
+const eventOf = (accountId: number, entry: AuditEntry): CommittedEvent => ({
+  id: entry.number, accountId, accountSequence: entry.number, conversationId: null, callId: null,
+  sequence: entry.number, type: "audit_added",
+  json: JSON.stringify({ type: "audit_added", entry: entryItem(entry) }),
+  createdAt: entry.createdAt,
+});
+
+function streamRoute({ audit, streams, streamsMax, people }: AuditRouteOptions): Route {
+  return keyRoute({
+    method: "GET",
+    path: "/user/audit/stream",
+    acceptsTicket: true,
+    tag: "Members",
+    summary: "Watch who does what",
+    description: "`audit_added` for each entry, under its number; resumes without gap or repeat.",
+    errorShape: "message",
+    query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
+    headers: { "Last-Event-ID": LAST_EVENT_ID },
+    responses: {
+      200: {
+        description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
+      },
+    },
+    handle: async ({ caller, query, http }) => {
+      const { accountId } = caller;
+      const position = readPosition(query.after, http.headers["last-event-id"]);
+      return streams.openSse({
+        position, sessionsMax: streamsMax,
+        source: {
+          topic: auditTopic(accountId), accountId,
+          newest: () => audit.newest(accountId),
+          after: async (sequence, rows) =>
+            (await audit.after(accountId, sequence, rows)).map((one) => eventOf(accountId, one)),
+          sequenceOf: (event) => event.sequence,
+          live: () => null,
+          allowed: () => people.mayAudit(caller),
+        },
+      });
+    },
+  });
+}

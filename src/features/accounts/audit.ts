@@ -1,0 +1,90 @@
+// Who did what in an account: records, store port, and how they are read. What people and keys ask
+// for is noted by http/api.ts once it is done; what concerns members, keys and sessions is noted in
+// the transaction of the deed.
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import { auditTopic, type Author, type Topic } from "#events/events.ts";
+
+/** Who did something. `system`: the operator at the command line, or the program by itself. */
+export interface Actor extends Author {
+  kind: "user" | "key" | "system";
+}
+
+/** What is noted of a deed; secrets never are. */
+export interface AuditNote {
+  actor: Actor;
+  /** `member.remove` */
+  action: string;
+  /** What it was done to. */
+  object: { type: string; id: string | null } | null;
+  /** Small facts: what was before and after, which fields were given. */
+  details: Record<string, unknown>;
+  /** Where the request came from; null: from this machine's command line. */
+  address: string | null;
+}
+
+/** A deed as its command receives it: who, and from where; the command knows the rest. */
+export type By = Pick<AuditNote, "actor" | "address">;
+
+export const BY_OPERATOR: By =
+  { actor: { kind: "system", id: "system", name: "Command line" }, address: null };
+
+export interface AuditEntry extends AuditNote {
+  /** 1, 2, 3 … of the account, without holes. */
+  number: number;
+  createdAt: Instant;
+}
+
+export interface AuditFilter {
+  actorId?: string;
+  /** An action, or with a dot at its end all that begin with it. */
+  action?: string;
+  objectId?: string;
+  from?: Instant;
+  /** Exclusive. */
+  to?: Instant;
+}
+
+export interface AuditStore {
+  /** Newest first, below `before`; null: from the newest. */
+  page(
+    accountId: number, filter: AuditFilter, before: number | null, rows: number,
+  ): Promise<AuditEntry[]>;
+  /** Oldest first, above `after`. */
+  after(accountId: number, after: number, rows: number): Promise<AuditEntry[]>;
+  newest(accountId: number): Promise<number>;
+  add(args: { accountId: number; note: AuditNote; now: Instant }): Promise<void>;
+  /** Removes what is older, oldest first; resolves to how many. */
+  trim(before: Instant, rows: number): Promise<number>;
+}
+
+export interface AuditLog extends Omit<AuditStore, "add"> {
+  add(accountId: number, note: AuditNote): Promise<void>;
+  /** The same for every watched account: other processes note things too. */
+  look(): Promise<void>;
+}
+
+/** Whoever watches the account's log reads on: a command has noted something. */
+export const publishNoted = (bus: EventBus, accountId: number): void =>
+  bus.publish(auditTopic(accountId), { kind: "missed" });
+
+export function createAuditLog(
+  { store, bus, system }: { store: AuditStore; bus: EventBus; system: System },
+): AuditLog {
+  const watched = new Set<Topic>();
+  bus.onInterest(({ topic, isWatched }) => {
+    if (!topic.startsWith("audit:")) return;
+    if (isWatched) watched.add(topic);
+    else watched.delete(topic);
+  });
+  return {
+    ...store,
+    add: async (accountId, note) => {
+      await store.add({ accountId, note, now: system.now() });
+      publishNoted(bus, accountId);
+    },
+    look: async () => {
+      for (const topic of watched) bus.publish(topic, { kind: "missed" });
+    },
+  };
+}

@@ -1,0 +1,343 @@
+// Signing in and out, for the pages of this server: by e-mail and password, by an invitation's
+// link, at an OpenID provider. Who is signed in is in a cookie no script reads.
+import { Type } from "@sinclair/typebox";
+import type { FailedAuthentications } from "#core/failed-authentications.ts";
+import { Fault, ProviderError } from "#core/faults.ts";
+import type { Logger } from "#core/logger.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import type { SecretBox } from "#core/secrets.ts";
+import { isoMicros, type System } from "#core/system.ts";
+import { MessageSchema, Moment } from "#http/answers.ts";
+import { API_ROOT } from "#http/api.ts";
+import { readCookie, writeCookie } from "#http/cookies.ts";
+import { rateLimitFault } from "#http/errors.ts";
+import { json, type HeaderMap, type HttpRequest, type Reply } from "#http/exchange.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import type { AsksProvider, PendingSignIn } from "#providers/identity/port.ts";
+import type { Accounts } from "./accounts.ts";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./passwords.ts";
+import type { From, OpenedSession, SignIn } from "./sign-in.ts";
+
+interface AuthRouteOptions {
+  signIn: SignIn;
+  accounts: Pick<Accounts, "find">;
+  origins: { of(http: HttpRequest): string; isSecure(http: HttpRequest): boolean };
+  failures: FailedAuthentications;
+  /** Null: nobody signs in elsewhere. */
+  oidc: AsksProvider | null;
+  box: SecretBox;
+  system: System;
+  log: Logger;
+}
+
+/** Who is signed in; read by app/admission.ts too. */
+export const SESSION_COOKIE = "parley";
+/** A sign-in elsewhere that has begun. */
+const PENDING_COOKIE = "parley-oidc";
+const PENDING_PLACE = "oidc";
+const PENDING_S = 10 * 60;
+const EMAIL_CHARS_MAX = 254;
+const NAME_CHARS_MAX = 100;
+const TOKEN_CHARS_MAX = 100;
+
+export const EMAIL = Type.String({
+  pattern: "^[^@\\s]+@[^@\\s]+$", maxLength: EMAIL_CHARS_MAX,
+  ...about("The member's e-mail address.", "ana@example.org"),
+});
+export const NAME = Type.String({
+  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name, which visitors see too.", "Ana"),
+});
+/** Any length up to the bound may be asked with: what is too short is simply wrong. */
+export const PASSWORD = Type.String({
+  maxLength: PASSWORD_CHARS_MAX, ...about("The password.", "correct horse battery"),
+});
+export const NEW_PASSWORD = Type.String({
+  minLength: PASSWORD_CHARS_MIN, maxLength: PASSWORD_CHARS_MAX,
+  ...about("The password from now on.", "correct horse battery"),
+});
+const TOKEN = Type.String({
+  maxLength: TOKEN_CHARS_MAX, ...about("What stands at the end of the link.", "q8Zr1x0V5mB2nK7c"),
+});
+export const SIGNED_IN = Type.Object({
+  user: Type.Object({
+    id: Type.Integer(about("The member's number.", 5)),
+    name: Type.String(about("The member's name.", "Ana")),
+    email: Type.String(about("The member's address.", "ana@example.org")),
+    role: Type.String(about("The member's role.", "operator")),
+  }, about("Who is signed in.")),
+  expires_at: Moment("When the session ends by itself, in UTC."),
+}, named("SignedIn", "A session, whose token is in the cookie."));
+
+const COMMON = { tag: "Members", errorShape: "message", ownPages: true } as const;
+const SIGNED_IN_200 = { description: "Signed in: the cookie is set", schema: SIGNED_IN };
+
+export const fromOf = ({ address, headers }: HttpRequest): From =>
+  ({ address, agent: headers["user-agent"] ?? "" });
+
+/** Into the browser; whoever was signed in there before is signed out by the handler. */
+export function signedIn(
+  { token, user, expiresAt, isKept }: OpenedSession, isSecure: boolean, nowMicros: number,
+): Reply {
+  const { id, name, email, role } = user;
+  const maxAge = isKept ? { maxAgeS: (expiresAt - nowMicros) / 1e6 } : {};
+  return json(200, { user: { id, name, email, role }, expires_at: isoMicros(expiresAt) }, {
+    "Set-Cookie": writeCookie(SESSION_COOKIE, token, { isSecure, sameSite: "Strict", ...maxAge }),
+  });
+}
+
+export function authRoutes(options: AuthRouteOptions): Route[] {
+  return [
+    stateRoute(options), loginRoute(options), logoutRoute(options),
+    ...invitationRoutes(options), beginRoute(options), finishRoute(options),
+  ];
+}
+
+const tokenOf = ({ origins }: AuthRouteOptions, http: HttpRequest): string | null =>
+  readCookie(http, SESSION_COOKIE, origins.isSecure(http));
+
+/** The session a browser had ends when another one begins in it. */
+async function leave(options: AuthRouteOptions, http: HttpRequest): Promise<void> {
+  const token = tokenOf(options, http);
+  if (token !== null) await options.signIn.logout(token, fromOf(http));
+}
+
+/** For fail2ban, and against whoever goes on. */
+async function watched<T>(
+  { failures }: AuthRouteOptions, http: HttpRequest, kind: "password" | "invitation",
+  work: () => Promise<T>,
+): Promise<T> {
+  const waitMs = failures.waitMs(http.address);
+  if (waitMs > 0) throw rateLimitFault(waitMs, "message");
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Fault && (error.status === 401 || error.status === 404)) {
+      failures.record(http.address, kind);
+    }
+    throw error;
+  }
+}
+
+function stateRoute(options: AuthRouteOptions): Route {
+  return publicRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/auth",
+    summary: "How one signs in here, and whether this browser is signed in",
+    responses: {
+      200: {
+        description: "What the page of signing in shows",
+        schema: Type.Object({
+          signed_in: Type.Boolean(about("Whether the browser's cookie is that of a session.")),
+          oidc: Nullable(Type.Object({
+            name: Type.String(about("What people know the provider by.", "Example")),
+          }, about("The OpenID provider; null: there is none."))),
+        }),
+      },
+    },
+    handle: async ({ http }) => {
+      const token = tokenOf(options, http);
+      const member = token === null ? null : await options.signIn.find(token);
+      const { oidc } = options;
+      return json(200, { signed_in: member !== null, oidc: oidc && { name: oidc.name } });
+    },
+  });
+}
+
+function loginRoute(options: AuthRouteOptions): Route {
+  const { signIn, origins, system } = options;
+  return publicRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/auth/login",
+    summary: "Sign in with e-mail and password",
+    description: "The session is a cookie that no script reads. What is wrong is not said.",
+    body: Type.Object({
+      email: Type.String({ maxLength: EMAIL_CHARS_MAX, ...about("The address.", "ana@example.org") }),
+      password: PASSWORD,
+      remember: Type.Optional(Type.Boolean(about(
+        "Whether the session stays when the browser is closed, for 30 days; else 12 hours."))),
+    }),
+    responses: {
+      200: SIGNED_IN_200,
+      401: { description: "The address or the password is wrong" },
+      429: { description: "Too many attempts" },
+    },
+    handle: async ({ body: { email, password, remember = false }, http }) => {
+      const session = await watched(options, http, "password", () =>
+        signIn.login({ email, password, isKept: remember, from: fromOf(http) }));
+      await leave(options, http);
+      return signedIn(session, origins.isSecure(http), system.now());
+    },
+  });
+}
+
+function logoutRoute(options: AuthRouteOptions): Route {
+  return publicRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/auth/logout",
+    summary: "Sign out",
+    description: "The session ends at once, with every stream it has open.",
+    responses: { 200: { description: "Signed out", schema: MessageSchema } },
+    handle: async ({ http }) => {
+      await leave(options, http);
+      const isSecure = options.origins.isSecure(http);
+      return json(200, { message: "Signed out." }, {
+        "Set-Cookie": writeCookie(
+          SESSION_COOKIE, "", { isSecure, sameSite: "Strict", maxAgeS: 0 }),
+      });
+    },
+  });
+}
+
+function invitationRoutes(options: AuthRouteOptions): Route[] {
+  const { signIn, accounts, origins, system } = options;
+  const GONE = { description: "The link was used, taken back, or has expired" };
+  return [
+    publicRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/auth/invitation",
+      summary: "What a link invites to",
+      body: Type.Object({ token: TOKEN }),
+      responses: {
+        200: {
+          description: "The invitation",
+          schema: Type.Object({
+            email: Type.String(about("Who is invited.", "ana@example.org")),
+            role: Type.String(about("As what.", "operator")),
+            account: Type.String(about("To which account.", "Ada's Flower Shop")),
+            invited_by: Type.String(about("By whom.", "Ben")),
+            is_reset: Type.Boolean(about(
+              "Whether it gives a member a new password, and makes no new one.")),
+          }),
+        },
+        404: GONE,
+      },
+      handle: ({ body, http }) => watched(options, http, "invitation", async () => {
+        const { accountId, email, role, invitedBy, userId } = await signIn.invitation(body.token);
+        const account = await accounts.find(accountId);
+        return json(200, {
+          email, role, account: account?.name ?? "", invited_by: invitedBy.name,
+          is_reset: userId !== null,
+        });
+      }),
+    }),
+    publicRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/auth/join",
+      summary: "Take an invitation up",
+      description: "Works once, and signs in. With a link for a new password, the name stays.",
+      body: Type.Object({ token: TOKEN, name: NAME, password: NEW_PASSWORD }),
+      responses: {
+        200: SIGNED_IN_200, 404: GONE,
+        409: { description: "Somebody is a member under this address" },
+      },
+      handle: async ({ body, http }) => {
+        const session = await watched(options, http, "invitation", () =>
+          signIn.join({ ...body, name: body.name.trim(), from: fromOf(http) }));
+        await leave(options, http);
+        return signedIn(session, origins.isSecure(http), system.now());
+      },
+    }),
+  ];
+}
+
+const toPage = (location: string, headers: HeaderMap = {}): Reply => ({
+  status: 302, contentType: "text/plain", content: "",
+  headers: { Location: location, "Cache-Control": "no-store", ...headers },
+});
+const REDIRECT = { description: "To the next page", contentType: "text/plain" };
+
+/** The page of signing in says it in words. */
+const refused = (why: "oidc_failed" | "oidc_unknown" | "oidc_unverified"): string =>
+  `/#/sign-in/${why}`;
+
+const callbackOf = ({ origins }: AuthRouteOptions, http: HttpRequest): string =>
+  `${origins.of(http)}${API_ROOT}/auth/oidc/callback`;
+
+function provider({ oidc }: AuthRouteOptions): AsksProvider {
+  if (!oidc) throw new Fault(404, "Nobody signs in elsewhere here.");
+  return oidc;
+}
+
+function beginRoute(options: AuthRouteOptions): Route {
+  const { box, origins, system, log } = options;
+  return publicRoute({
+    tag: "Members",
+    errorShape: "message",
+    // For browsers to go to, not for programs to ask.
+    isUndocumented: true,
+    method: "GET",
+    path: "/auth/oidc",
+    summary: "Sign in at the OpenID provider",
+    responses: { 302: REDIRECT, 404: { description: "There is none" } },
+    handle: async ({ http }) => {
+      try {
+        const { url, pending } = await provider(options).begin(callbackOf(options, http));
+        const expiresAt = system.now() + PENDING_S * 1e6;
+        const sealed = box.seal(JSON.stringify({ ...pending, expiresAt }), PENDING_PLACE);
+        return toPage(url, {
+          // Lax: the browser comes back from another site.
+          "Set-Cookie": writeCookie(PENDING_COOKIE, sealed, {
+            isSecure: origins.isSecure(http), sameSite: "Lax", maxAgeS: PENDING_S,
+          }),
+        });
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error;
+        log.warn({ err: error }, "sign-in at the OpenID provider failed");
+        return toPage(refused("oidc_failed"));
+      }
+    },
+  });
+}
+
+/** Null unless this browser began it lately. */
+function pendingOf(options: AuthRouteOptions, http: HttpRequest): PendingSignIn | null {
+  const sealed = readCookie(http, PENDING_COOKIE, options.origins.isSecure(http));
+  const text = sealed === null ? null : options.box.tryOpen(sealed, PENDING_PLACE);
+  if (text === null) return null;
+  const { expiresAt, ...pending } = JSON.parse(text) as PendingSignIn & { expiresAt: number };
+  return expiresAt > options.system.now() ? pending : null;
+}
+
+function finishRoute(options: AuthRouteOptions): Route {
+  const { origins, signIn, system, log, failures } = options;
+  return publicRoute({
+    tag: "Members",
+    errorShape: "message",
+    // For browsers to go to, not for programs to ask.
+    isUndocumented: true,
+    method: "GET",
+    path: "/auth/oidc/callback",
+    summary: "Where the OpenID provider leads back to",
+    responses: { 302: REDIRECT, 404: { description: "There is none" } },
+    handle: async ({ http }) => {
+      const oidc = provider(options);
+      const isSecure = origins.isSecure(http);
+      const used = writeCookie(PENDING_COOKIE, "", { isSecure, sameSite: "Lax", maxAgeS: 0 });
+      const no = (why: Parameters<typeof refused>[0]): Reply => {
+        failures.record(http.address, "oidc");
+        return toPage(refused(why), { "Set-Cookie": used });
+      };
+      const pending = pendingOf(options, http);
+      if (!pending) return no("oidc_failed");
+      try {
+        const person = await oidc.finish(`${callbackOf(options, http)}?${http.query}`, pending);
+        const { email, isVerified } = person;
+        if (email === null || !isVerified) return no("oidc_unverified");
+        const session = await signIn.enter({ ...person, email }, fromOf(http));
+        if (!session) return no("oidc_unknown");
+        await leave(options, http);
+        const { headers } = signedIn(session, isSecure, system.now());
+        return toPage("/", headers);
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error;
+        log.warn({ err: error }, "sign-in at the OpenID provider failed");
+        return no("oidc_failed");
+      }
+    },
+  });
+}

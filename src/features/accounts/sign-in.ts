@@ -1,0 +1,250 @@
+// Signing in as a member: sessions, passwords, invitations that are taken up. Whoever asks learns
+// nothing of who is a member: an unknown address costs and answers what a wrong password does.
+import { LIMITS } from "#core/limits.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { addressKey } from "#core/networks.ts";
+import { createRateLimiter, type RateLimit, type RateLimiter } from "#core/rate-limit.ts";
+import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import { publishNoted, type By } from "./audit.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Passwords } from "./passwords.ts";
+import type { Role } from "./roles.ts";
+import {
+  emailOf, hashToken, newToken, userAuthorId, type Invitation, type Subject, type User,
+  type UserSession, type UserStore,
+} from "./users.ts";
+
+/** Where somebody signs in from. */
+export interface From {
+  address: string;
+  agent: string;
+}
+
+export interface OpenedSession {
+  /** In no store: it goes into the browser's cookie. */
+  token: string;
+  user: User;
+  expiresAt: Instant;
+  /** The browser may keep it when it is closed. */
+  isKept: boolean;
+}
+
+/** Who it is, as the OpenID provider says; its address is verified. */
+interface Claims extends Subject {
+  email: string;
+  name: string | null;
+}
+
+export interface Member {
+  user: User;
+  sessionId: number;
+}
+
+export interface SignIn {
+  /** Throws Fault 401, the same whatever is wrong, or 429. */
+  login(args: {
+    email: string; password: string; isKept: boolean; from: From;
+  }): Promise<OpenedSession>;
+  /** Null where nobody may be let in by them. */
+  enter(claims: Claims, from: From): Promise<OpenedSession | null>;
+  logout(token: string, from: From): Promise<void>;
+  /** Null for anything but the token of a session in force. */
+  find(token: string): Promise<Member | null>;
+  /** The session's member as he is now; null once it has ended. */
+  memberOf(sessionId: number): Promise<User | null>;
+  sessions(userId: number): Promise<UserSession[]>;
+  closeSession(member: Member, sessionId: number, by: By): Promise<boolean>;
+  /** Throws Fault 404 for a link that is used, taken back, expired or made up. */
+  invitation(token: string): Promise<Invitation>;
+  join(args: { token: string; name: string; password: string; from: From }): Promise<OpenedSession>;
+  /** Ends all sessions of the member and opens one anew. Throws Fault 422, 429. */
+  changePassword(
+    member: Member, args: { current: string; password: string; from: From; by: By },
+  ): Promise<OpenedSession>;
+}
+
+const SESSION_MS = 12 * 60 * 60 * 1000;
+const KEPT_SESSION_DAYS = 30;
+const AGENT_CHARS_MAX = 200;
+const QUARTER_MS = 15 * 60 * 1000;
+
+interface SignInOptions {
+  store: UserStore;
+  passwords: Passwords;
+  bus: EventBus;
+  system: System;
+  /** False: attempts are not counted. */
+  limits: boolean;
+  /** The OpenID provider may vouch for addresses of these; empty: for all. */
+  domains: string[];
+  /** What who comes from the provider without being known or invited becomes; null: nothing. */
+  newcomers: { role: Role; accountOf(): Promise<number | null> } | null;
+  /** Sessions have ended: what they opened is looked at again. */
+  onChange(): void;
+}
+
+const wrong = (): Fault => new Fault(401, "The e-mail address or the password is wrong.", {
+  extra: { error: "Unauthorized", message: "The e-mail address or the password is wrong." },
+});
+
+/** Tries of a password: of one address at one place, of one from everywhere, and of one place. */
+function createGuard({ limits, system }: SignInOptions) {
+  const limiter = (count: number, windowMs = QUARTER_MS): RateLimiter => {
+    const limit: RateLimit = { count, windowMs };
+    return createRateLimiter([limit], { system, keysMax: LIMITS.rateLimiterKeysMax });
+  };
+  const pair = limiter(LIMITS.passwordTriesMax);
+  const email = limiter(LIMITS.passwordTriesOfEmailMax);
+  const place = limiter(LIMITS.passwordTriesOfAddressMax);
+  return (who: string, address: string): void => {
+    if (!limits) return;
+    const from = addressKey(address);
+    const decisions = [pair.take(`${who} ${from}`), email.take(who), place.take(from)];
+    const waitMs = Math.max(...decisions.map(({ retryAfterMs }) => retryAfterMs));
+    if (waitMs === 0) return;
+    const retryAfterS = Math.ceil(waitMs / 1000);
+    const message = `Too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} minutes.`;
+    throw new Fault(429, message, { retryAfterS, extra: { message, retry_after: retryAfterS } });
+  };
+}
+
+export function createSignIn(options: SignInOptions): SignIn {
+  const { store, passwords, bus, system } = options;
+  const guard = createGuard(options);
+  const open = async (user: User, from: From, isKept: boolean): Promise<OpenedSession> => {
+    const token = newToken(system);
+    const now = system.now();
+    const expiresAt = now + (isKept ? KEPT_SESSION_DAYS * DAY_MICROS : SESSION_MS * 1000);
+    const { accountId, id: userId } = user;
+    const { address } = from;
+    await store.openSession({
+      accountId, userId, tokenHash: hashToken(token), address, expiresAt, now,
+      agent: from.agent.slice(0, AGENT_CHARS_MAX), by: { actor: actorOf(user), address },
+    });
+    publishNoted(bus, accountId);
+    return { token, user, expiresAt, isKept };
+  };
+  const close = async (user: User, sessionId: number, by: By): Promise<boolean> => {
+    const { accountId, id: userId } = user;
+    const isClosed = await store.closeSession(
+      { accountId, userId, sessionId, by, now: system.now() });
+    if (!isClosed) return false;
+    publishNoted(bus, accountId);
+    options.onChange();
+    return true;
+  };
+  return {
+    login: async ({ email: given, password, isKept, from }) => {
+      const email = emailOf(given);
+      guard(email, from.address);
+      const user = await store.findByEmail(email);
+      const isRight = await passwords.verify(password, user?.passwordHash ?? null);
+      if (!user || !isRight) throw wrong();
+      return open(user, from, isKept);
+    },
+    enter: async (claims, from) => {
+      const user = await recognise(options, claims, from);
+      return user && open(user, from, true);
+    },
+    logout: async (token, { address }) => {
+      const found = await store.findSession(hashToken(token), system.now());
+      if (!found) return;
+      const { user, sessionId } = found;
+      await close(user, sessionId, { actor: actorOf(user), address });
+    },
+    find: (token) => store.findSession(hashToken(token), system.now()),
+    memberOf: (sessionId) => store.sessionById(sessionId, system.now()),
+    sessions: (userId) => store.sessions(userId, system.now()),
+    closeSession: ({ user }, sessionId, by) => close(user, sessionId, by),
+    invitation: (token) => openInvitation(options, token),
+    join: async ({ token, name, password, from }) => {
+      const { accountId, id: invitationId, email } = await openInvitation(options, token);
+      assertUsable(password, email);
+      const outcome = await store.join({
+        accountId, invitationId, name, passwordHash: await passwords.hash(password),
+        subject: null, address: from.address, now: system.now(),
+      });
+      if (outcome.kind === "gone") throw gone();
+      if (outcome.kind === "email_taken") {
+        throw new Fault(409, "Somebody is a member under this e-mail address already.");
+      }
+      options.onChange();
+      return open(outcome.user, from, false);
+    },
+    changePassword: createChangePassword(options, guard, open),
+  };
+}
+
+function createChangePassword(
+  { store, passwords, system, onChange }: SignInOptions,
+  guard: (who: string, address: string) => void,
+  open: (user: User, from: From, isKept: boolean) => Promise<OpenedSession>,
+): SignIn["changePassword"] {
+  return async ({ user }, { current, password, from, by }) => {
+    const { accountId, id: userId, email } = user;
+    guard(email, from.address);
+    const stored = await store.findByEmail(email);
+    // Whoever signs in at the provider alone sets a first one.
+    const isFirst = stored?.passwordHash === null;
+    if (!isFirst && !await passwords.verify(current, stored?.passwordHash ?? null)) {
+      throw fieldFault("current_password", "The current password is wrong.");
+    }
+    assertUsable(password, email);
+    const passwordHash = await passwords.hash(password);
+    await store.setPassword({ accountId, userId, passwordHash, by, now: system.now() });
+    onChange();
+    return open(user, from, false);
+  };
+}
+
+const actorOf = ({ id, name }: User) => ({ kind: "user", id: userAuthorId(id), name }) as const;
+
+const gone = (): Fault => new Fault(404, "This link was used, taken back, or has expired.");
+
+async function openInvitation(
+  { store, system }: SignInOptions, token: string,
+): Promise<Invitation> {
+  const invitation = await store.findInvitation(hashToken(token), system.now());
+  if (!invitation) throw gone();
+  return invitation;
+}
+
+function assertUsable(password: string, email: string): void {
+  const [name = ""] = email.split("@");
+  const isName = [email, name].includes(password.trim().toLowerCase());
+  const isOneLetter = new Set(password).size < 3;
+  if (isName || isOneLetter) throw fieldFault("password", "The password is too easy to guess.");
+}
+
+/** A member that is linked, else one of that address, else whoever was invited, else a newcomer. */
+async function recognise(
+  { store, system, domains, newcomers }: SignInOptions, claims: Claims, { address }: From,
+): Promise<User | null> {
+  const now = system.now();
+  const email = emailOf(claims.email);
+  const domain = email.slice(email.lastIndexOf("@") + 1);
+  if (domains.length > 0 && !domains.includes(domain)) return null;
+  const linked = await store.findBySubject(claims);
+  if (linked) return linked;
+  const subject = { issuer: claims.issuer, subject: claims.subject };
+  const known = await store.findByEmail(email);
+  if (known) {
+    // Another person at the provider has this member's address now: it is not the same one.
+    if (known.isLinked) return null;
+    const { accountId, id: userId } = known;
+    const by: By = { actor: actorOf(known), address };
+    await store.link({ accountId, userId, subject, by, now });
+    return known;
+  }
+  const name = claims.name?.trim() || email;
+  const person = { name, passwordHash: null, subject, address, now };
+  const invitation = await store.invitationFor(email, now);
+  if (invitation) {
+    const { accountId, id: invitationId } = invitation;
+    const outcome = await store.join({ accountId, invitationId, ...person });
+    return outcome.kind === "joined" ? outcome.user : null;
+  }
+  const accountId = await newcomers?.accountOf() ?? null;
+  if (!newcomers || accountId === null) return null;
+  return store.add({ accountId, email, role: newcomers.role, ...person });
+}

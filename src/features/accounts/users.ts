@@ -1,0 +1,255 @@
+// People of an account: members, invitations and sessions as records, their store port, and the use
+// cases of who may add, change and remove whom. Signing in is sign-in.ts's.
+import { hash } from "node:crypto";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Author } from "#events/events.ts";
+import { publishNoted, type By } from "./audit.ts";
+import { mayManage, type Role } from "./roles.ts";
+
+export interface User {
+  id: number;
+  accountId: number;
+  /** In lower case. */
+  email: string;
+  name: string;
+  role: Role;
+  hasPassword: boolean;
+  /** Signs in at the OpenID provider. */
+  isLinked: boolean;
+  /** The last time somebody signed in as this member. */
+  seenAt: Instant | null;
+  createdAt: Instant;
+}
+
+export interface StoredUser extends User {
+  passwordHash: string | null;
+}
+
+export interface Invitation {
+  id: number;
+  accountId: number;
+  /** The member it gives a new password; null: it makes one. */
+  userId: number | null;
+  email: string;
+  role: Role;
+  invitedBy: Author;
+  createdAt: Instant;
+  expiresAt: Instant;
+}
+
+export interface UserSession {
+  id: number;
+  address: string;
+  agent: string;
+  createdAt: Instant;
+  expiresAt: Instant;
+}
+
+/** A person at the OpenID provider. */
+export interface Subject {
+  issuer: string;
+  subject: string;
+}
+
+export interface NewSession {
+  accountId: number;
+  userId: number;
+  tokenHash: string;
+  address: string;
+  agent: string;
+  expiresAt: Instant;
+  by: By;
+  now: Instant;
+}
+
+/** Whoever acts on members: the role is looked up where it is a member's. */
+export interface Manager {
+  userId: number | null;
+  role: Role;
+}
+
+export interface Join {
+  accountId: number;
+  invitationId: number;
+  name: string;
+  passwordHash: string | null;
+  subject: Subject | null;
+  address: string;
+  now: Instant;
+}
+
+export type JoinOutcome =
+  | { kind: "joined"; user: User }
+  /** Used, taken back or expired. */
+  | { kind: "gone" }
+  /** Somebody is a member under this address, here or in another account. */
+  | { kind: "email_taken" };
+
+export type ChangeOutcome =
+  | { kind: "changed"; user: User }
+  | { kind: "not_found" } | { kind: "last_owner" } | { kind: "forbidden" };
+
+export type InviteOutcome =
+  | { kind: "invited"; invitation: Invitation } | { kind: "is_member" } | { kind: "forbidden" };
+
+/** Each method that writes is one transaction, its entry in the audit log included. */
+export interface UserStore {
+  list(accountId: number): Promise<User[]>;
+  find(accountId: number, userId: number): Promise<User | null>;
+  findByEmail(email: string): Promise<StoredUser | null>;
+  findBySubject(subject: Subject): Promise<User | null>;
+  /** Null unless it is in force, and its member still one. */
+  findSession(
+    tokenHash: string, now: Instant,
+  ): Promise<{ sessionId: number; user: User } | null>;
+  /** As `findSession`, for what has been let in by it. */
+  sessionById(sessionId: number, now: Instant): Promise<User | null>;
+  sessions(userId: number, now: Instant): Promise<UserSession[]>;
+  /** Adds a member at once, without an invitation; null: the address is taken. */
+  add(args: Omit<Join, "invitationId"> & { email: string; role: Role }): Promise<User | null>;
+  change(args: {
+    accountId: number; userId: number; manager: Manager; by: By; now: Instant;
+    role: Role | null; name: string | null;
+  }): Promise<ChangeOutcome>;
+  /** Ends the member's sessions too. */
+  remove(args: {
+    accountId: number; userId: number; manager: Manager; by: By; now: Instant;
+  }): Promise<ChangeOutcome>;
+  /** Ends every session of the member. */
+  setPassword(args: {
+    accountId: number; userId: number; passwordHash: string; by: By; now: Instant;
+  }): Promise<void>;
+  link(args: {
+    accountId: number; userId: number; subject: Subject; by: By; now: Instant;
+  }): Promise<void>;
+  openSession(args: NewSession): Promise<number>;
+  /** False where the member has none like that. */
+  closeSession(args: {
+    accountId: number; userId: number; sessionId: number; by: By; now: Instant;
+  }): Promise<boolean>;
+  invitations(accountId: number, now: Instant): Promise<Invitation[]>;
+  findInvitation(tokenHash: string, now: Instant): Promise<Invitation | null>;
+  /** The oldest open one that makes a member. */
+  invitationFor(email: string, now: Instant): Promise<Invitation | null>;
+  /** Null: the account has a member of that address. Takes the place of one that is open. */
+  invite(args: {
+    accountId: number; userId: number | null; email: string; role: Role; tokenHash: string;
+    expiresAt: Instant; manager: Manager; by: By; now: Instant;
+  }): Promise<InviteOutcome>;
+  /** False where there is no such open one. */
+  closeInvitation(args: {
+    accountId: number; invitationId: number; by: By; now: Instant;
+  }): Promise<boolean>;
+  join(args: Join): Promise<JoinOutcome>;
+}
+
+export interface Users {
+  list(accountId: number): Promise<User[]>;
+  find(accountId: number, userId: number): Promise<User | null>;
+  invitations(accountId: number): Promise<Invitation[]>;
+  /** The token is in no store: show it now or never. */
+  invite(args: {
+    accountId: number; email: string; role: Role; manager: Manager; by: By;
+  }): Promise<{ invitation: Invitation; token: string }>;
+  /** A link with which a member sets a new password. */
+  resetPassword(args: {
+    accountId: number; userId: number; manager: Manager; by: By;
+  }): Promise<{ invitation: Invitation; token: string }>;
+  closeInvitation(args: { accountId: number; invitationId: number; by: By }): Promise<void>;
+  change(args: {
+    accountId: number; userId: number; manager: Manager; by: By;
+    role: Role | null; name: string | null;
+  }): Promise<User>;
+  remove(args: { accountId: number; userId: number; manager: Manager; by: By }): Promise<void>;
+}
+
+const INVITATION_DAYS = 7;
+const RESET_DAYS = 1;
+const TOKEN_BYTES = 32;
+
+export const userAuthorId = (userId: number): string => `user:${userId}`;
+export const hashToken = (token: string): string => hash("sha256", token, "hex");
+export const newToken = (system: System): string =>
+  system.randomBytes(TOKEN_BYTES).toString("base64url");
+/** Behind `#`, so that it stands in no log of a server or proxy. */
+export const joinLink = (origin: string, token: string): string => `${origin}/#/join/${token}`;
+
+/** How an address is kept and compared. */
+export const emailOf = (text: string): string => text.trim().toLowerCase();
+
+const noMember = (): Fault => new Fault(404, "Member not found.");
+const ownersOnly = (): Fault => {
+  const message = "Only an owner may make owners, or change one.";
+  return new Fault(403, message, { extra: { error: "Insufficient permissions", message } });
+};
+
+function changed(outcome: ChangeOutcome): User {
+  switch (outcome.kind) {
+    case "changed":
+      return outcome.user;
+    case "not_found":
+      throw noMember();
+    case "last_owner":
+      throw new Fault(409, "An account keeps one owner: make somebody else an owner first.");
+    case "forbidden":
+      throw ownersOnly();
+  }
+}
+
+interface UsersOptions {
+  store: UserStore;
+  bus: EventBus;
+  system: System;
+  /** What members have open is looked at again: it may be theirs no more. */
+  onChange(): void;
+}
+
+export function createUsers({ store, bus, system, onChange }: UsersOptions): Users {
+  const invite = async (
+    args: Parameters<Users["invite"]>[0] & { userId: number | null }, days: number,
+  ): Promise<{ invitation: Invitation; token: string }> => {
+    if (!mayManage(args.manager.role, args.role)) throw ownersOnly();
+    const token = newToken(system);
+    const now = system.now();
+    const outcome = await store.invite({
+      ...args, email: emailOf(args.email), tokenHash: hashToken(token),
+      expiresAt: now + days * DAY_MICROS, now,
+    });
+    if (outcome.kind === "forbidden") throw ownersOnly();
+    if (outcome.kind === "is_member") {
+      throw fieldFault("email", "Somebody is a member under this e-mail address.");
+    }
+    publishNoted(bus, args.accountId);
+    return { invitation: outcome.invitation, token };
+  };
+  return {
+    list: store.list,
+    find: store.find,
+    invitations: (accountId) => store.invitations(accountId, system.now()),
+    invite: (args) => invite({ ...args, userId: null }, INVITATION_DAYS),
+    resetPassword: async ({ userId, ...args }) => {
+      const user = await store.find(args.accountId, userId);
+      if (!user) throw noMember();
+      return invite({ ...args, userId, email: user.email, role: user.role }, RESET_DAYS);
+    },
+    closeInvitation: async (args) => {
+      if (!await store.closeInvitation({ ...args, now: system.now() })) {
+        throw new Fault(404, "Invitation not found.");
+      }
+      publishNoted(bus, args.accountId);
+    },
+    change: async (args) => {
+      const user = changed(await store.change({ ...args, now: system.now() }));
+      publishNoted(bus, args.accountId);
+      onChange();
+      return user;
+    },
+    remove: async (args) => {
+      changed(await store.remove({ ...args, now: system.now() }));
+      publishNoted(bus, args.accountId);
+      onChange();
+    },
+  };
+}

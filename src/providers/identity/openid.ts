@@ -1,0 +1,80 @@
+// Sign-in at an OpenID provider: authorization code with PKCE, state and nonce, over openid-client,
+// which is loaded when the first person signs in that way. Made in app/people.ts.
+import { ProviderError } from "#core/faults.ts";
+import type { AsksProvider } from "./port.ts";
+import type * as OpenIdClient from "openid-client";
+
+interface OpenIdOptions {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** On the button. */
+  name: string;
+}
+
+/** Until the provider has answered one request. */
+const ANSWER_S = 10;
+
+interface Loaded {
+  client: typeof OpenIdClient;
+  config: OpenIdClient.Configuration;
+}
+
+export function createOpenId(options: OpenIdOptions): AsksProvider {
+  const { issuer, clientId, clientSecret, name } = options;
+  let loading: Promise<Loaded> | null = null;
+  const discover = async (): Promise<Loaded> => {
+    const client = await import("openid-client");
+    // The settings let a provider without TLS be on this machine alone.
+    const execute = issuer.startsWith("http:") ? [client.allowInsecureRequests] : [];
+    const config = await client.discovery(
+      new URL(issuer), clientId, undefined, client.ClientSecretPost(clientSecret),
+      { timeout: ANSWER_S, execute });
+    return { client, config };
+  };
+  /** A provider that could not be reached is asked again the next time. */
+  const load = (): Promise<Loaded> => (loading ??= discover().catch((error: unknown) => {
+    loading = null;
+    throw failure(error);
+  }));
+  return {
+    name,
+    begin: async (redirectUrl) => {
+      const { client, config } = await load();
+      const [verifier, state, nonce] =
+        [client.randomPKCECodeVerifier(), client.randomState(), client.randomNonce()];
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUrl, scope: "openid email profile", state, nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      });
+      return { url: url.href, pending: { verifier, state, nonce } };
+    },
+    finish: async (address, { verifier, state, nonce }) => {
+      const { client, config } = await load();
+      try {
+        const tokens = await client.authorizationCodeGrant(config, new URL(address), {
+          pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce,
+          idTokenExpected: true,
+        });
+        const claims = tokens.claims();
+        if (!claims) throw new Error("the provider sent no identity");
+        // Providers may keep what is not asked for by name out of the token.
+        const more = claims.email === undefined
+          ? await client.fetchUserInfo(config, tokens.access_token, claims.sub)
+          : claims;
+        return {
+          issuer: claims.iss, subject: claims.sub,
+          email: typeof more.email === "string" ? more.email : null,
+          isVerified: more.email_verified === true,
+          name: typeof more.name === "string" ? more.name : null,
+        };
+      } catch (error) {
+        throw failure(error);
+      }
+    },
+  };
+}
+
+const failure = (error: unknown): ProviderError =>
+  new ProviderError("the OpenID provider did not let anybody in", { retryable: false, cause: error });

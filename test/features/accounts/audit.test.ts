@@ -1,0 +1,147 @@
+// The log of who did what: complete, without secrets, readable, exportable, a stream of its own.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { createParser } from "eventsource-parser";
+import { memberOf } from "#support/members.ts";
+import { newAssistant, startTestServer } from "#support/server.ts";
+
+const server = await startTestServer();
+after(() => server.close());
+
+interface Entry {
+  number: number;
+  action: string;
+  actor: { kind: string; id: string };
+  object: { type: string; id: string | null } | null;
+  details: Record<string, unknown>;
+  ip: string | null;
+}
+
+const entriesOf = async (key: string, query = ""): Promise<Entry[]> =>
+  (await server.call("GET", `/user/audit?per_page=100${query}`, { key })).body.data as Entry[];
+
+test("[AU320] what members and keys change is on record with who, what, from where; refusals and reads are not", async () => {
+  const { key } = await server.newAccount();
+  const ben = await memberOf(server, "builder", key);
+  const before = (await entriesOf(key)).length;
+  const made = await ben.call("POST", "/user/tools", {
+    name: "orders", description: "d", endpoint: "https://example.org/a", method: "GET", timeout: 10,
+    headers: [{ name: "Authorization", value: "Bearer very-secret" }], parameters: [],
+  });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const { id } = await newAssistant(server, {}, key);
+  await server.call("PATCH", `/user/assistant/${id}`, { key, body: { name: "Other" } });
+  assert.equal((await ben.call("POST", "/user/tools", { name: "" })).status, 422);
+  assert.equal((await ben.call("POST", "/user/api-keys", { name: "x" })).status, 403);
+  await ben.call("GET", "/user/tools");
+  const entries = await entriesOf(key);
+  const fresh = entries.slice(0, -before);
+  assert.deepEqual(fresh.map(({ action, actor, object }) => [action, actor.id, object?.type]), [
+    ["assistant.update", entries[0]?.actor.id, "assistant"],
+    ["assistant.create", entries[0]?.actor.id, "assistant"],
+    ["tool.create", `user:${ben.id}`, "tool"],
+  ]);
+  assert.equal(entries[0]?.actor.kind, "key");
+  assert.equal(entries[0]?.object?.id, String(id));
+  assert.equal(entries[1]?.object?.id, String(id));
+  assert.deepEqual(entries[0]?.details, { fields: ["name"] });
+  assert.equal(entries[0]?.ip, "127.0.0.1");
+  const text = JSON.stringify(entries);
+  for (const secret of ["very-secret", "a quite long password", key.split("|")[1] ?? "?", "scrypt"]) {
+    assert.ok(!text.includes(secret), secret);
+  }
+  assert.deepEqual(
+    entries.map(({ number }) => number), entries.map((_, index) => entries.length - index));
+});
+
+test("[AU321] coming, going, roles, keys and sessions are noted with the deed, before and after", async () => {
+  const { key, accountId } = await server.newAccount();
+  await memberOf(server, "owner", key);
+  const ana = await memberOf(server, "operator", key);
+  await server.call("PATCH", `/user/members/${ana.id}`, { key, body: { role: "builder" } });
+  const made = await server.call("POST", "/user/api-keys", { key, body: { name: "shop" } });
+  await server.call("DELETE", `/user/api-keys/${made.body.api_key.id}`, { key });
+  await server.call("DELETE", `/user/members/${ana.id}`, { key });
+  const actions = (await entriesOf(key)).map(({ action }) => action);
+  assert.deepEqual(actions.toReversed(), [
+    "api_key.create", "invitation.create", "member.join", "session.open", "invitation.create",
+    "member.join", "session.open", "member.update", "api_key.create", "api_key.revoke",
+    "member.remove",
+  ]);
+  const [changed] = await entriesOf(key, "&action=member.update");
+  assert.deepEqual(changed?.details, {
+    before: { role: "operator", name: ana.name }, after: { role: "builder", name: ana.name },
+  });
+  const [first] = (await entriesOf(key)).toReversed();
+  assert.deepEqual([first?.actor.kind, first?.ip], ["system", null], "made at the command line");
+  assert.ok(accountId > 0);
+});
+
+test("[AU322] it is read in pages and by filter, and exported whole, without formulas", async () => {
+  const { key } = await server.newAccount();
+  for (let count = 0; count < 120; count += 1) {
+    const name = count === 0 ? '=HYPERLINK("x"),"y"' : `key ${count}`;
+    await server.call("POST", "/user/api-keys", { key, body: { name } });
+  }
+  const first = await server.call("GET", "/user/audit?per_page=50", { key });
+  const second = await server.call(
+    "GET", `/user/audit?per_page=50&before=${first.body.next_before}`, { key });
+  const third = await server.call(
+    "GET", `/user/audit?per_page=50&before=${second.body.next_before}`, { key });
+  const numbers = [first, second, third].flatMap(({ body }) =>
+    body.data.map(({ number }: Entry) => number));
+  assert.deepEqual(numbers, Array.from({ length: 121 }, (_, index) => 121 - index));
+  assert.equal(third.body.next_before, null);
+  assert.equal((await entriesOf(key, "&action=api_key.")).length, 100);
+  assert.equal((await entriesOf(key, "&action=api_key")).length, 0);
+  assert.equal((await entriesOf(key, "&actor=system")).length, 1);
+  assert.equal((await entriesOf(key, "&date_to=2001-01-01")).length, 0);
+  const own = `key:${key.split("|")[0]}`;
+  const csv = await server.call("GET", `/user/audit?format=csv&actor=${own}`, { key });
+  const lines = String(csv.body).trimEnd().split("\n");
+  assert.equal(lines.length, 121);
+  assert.match(csv.headers.get("content-disposition") ?? "", /audit\.csv/);
+  assert.ok(!lines.some((line) => /(^|,)"?[=+@-]/.test(line)), "no cell begins like a formula");
+  const jsonl = await server.call("GET", "/user/audit?format=jsonl", { key });
+  const parsed = String(jsonl.body).trimEnd().split("\n").map((line) => JSON.parse(line) as Entry);
+  assert.deepEqual(parsed.map(({ number }) => number), numbers);
+});
+
+test("[AU323] it is a stream of numbered events, resumed without gap or repeat", async () => {
+  const { key } = await server.newAccount();
+  const follow = async (count: number, after?: string) => {
+    const abort = new AbortController();
+    const response = await fetch(`${server.url}/api/user/audit/stream`, {
+      headers: { Authorization: `Bearer ${key}`, ...after === undefined ? {} : { "Last-Event-ID": after } },
+      signal: abort.signal,
+    });
+    assert.equal(response.status, 200);
+    const events: { id: string; action: string }[] = [];
+    const parser = createParser({
+      onEvent: ({ id, event, data }) => {
+        if (event !== "audit_added") return;
+        events.push({ id: id ?? "", action: (JSON.parse(data) as { entry: Entry }).entry.action });
+      },
+    });
+    const read = (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
+        if (events.length >= count) break;
+      }
+      abort.abort();
+      return events;
+    })();
+    return { read };
+  };
+  const live = await follow(2);
+  for (const name of ["a", "b"]) await server.call("POST", "/user/api-keys", { key, body: { name } });
+  assert.deepEqual(await live.read, [
+    { id: "2", action: "api_key.create" }, { id: "3", action: "api_key.create" },
+  ]);
+  await newAssistant(server, {}, key);
+  const resumed = await follow(2, "2");
+  assert.deepEqual(await resumed.read, [
+    { id: "3", action: "api_key.create" }, { id: "4", action: "assistant.create" },
+  ]);
+});

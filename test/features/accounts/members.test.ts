@@ -1,0 +1,234 @@
+// Members of an account: how they come, sign in, what they may and how they go.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { RIGHTS, ROLE_RIGHTS, ROLES } from "#features/accounts/roles.ts";
+import { actionOf, assertRightsComplete, ROUTE_RIGHTS } from "#app/rights.ts";
+import { keyRoute } from "#http/route.ts";
+import { join, memberOf, signIn } from "#support/members.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const server = await startTestServer();
+after(() => server.close());
+
+test("[AU301] each role has rights of one table, and every route of an account takes one of them", () => {
+  const keys = Object.entries((server.app.openApi() as {
+    paths: Record<string, Record<string, { security?: unknown[] }>>;
+  }).paths).flatMap(([path, methods]) => Object.entries(methods)
+    .filter(([, { security }]) => (security ?? []).length > 0)
+    .map(([method]) => `${method.toUpperCase()} ${path}`));
+  const known = keys.filter((key) => Object.hasOwn(ROUTE_RIGHTS, key));
+  // What other protocols would send messages by is there, but not offered.
+  const stale = Object.keys(ROUTE_RIGHTS).filter((key) => !known.includes(key));
+  assert.deepEqual(stale.filter((key) => !/\/user\/(?:sms|whatsapp)/.test(key)), []);
+  for (const [right] of Object.values(ROUTE_RIGHTS)) assert.ok(RIGHTS.includes(right));
+  // Whatever a role may do, those above it may do too.
+  for (const [index, role] of ROLES.entries()) {
+    const above = ROLES[index - 1];
+    if (above) for (const right of ROLE_RIGHTS[role]) assert.ok(ROLE_RIGHTS[above].includes(right));
+  }
+  for (const key of Object.keys(ROUTE_RIGHTS).filter((one) => !one.startsWith("GET "))) {
+    const [method, path] = key.split(" ") as ["POST", string];
+    if (["build", "buy"].includes(ROUTE_RIGHTS[key]?.[0] ?? "")) {
+      assert.ok(actionOf({ method, path } as never), `${key} is noted`);
+    }
+  }
+});
+
+test("[AU301] a route without a right keeps the server from starting", () => {
+  const route = keyRoute({
+    method: "POST", path: "/user/new-thing", tag: "Account", summary: "", errorShape: "message",
+    responses: {}, handle: () => ({ status: 200, json: {} }),
+  });
+  assert.throws(() => assertRightsComplete([route]), /POST \/user\/new-thing/);
+});
+
+test("[AU302] each route answers each role by its right, and a 403 names the right that is missing", async () => {
+  const { newAccount } = server;
+  const { key } = await newAccount();
+  for (const role of ROLES) {
+    const member = await memberOf(server, role, key);
+    for (const [route, [right]] of Object.entries(ROUTE_RIGHTS)) {
+      const [method = "", path = ""] = route.split(" ");
+      // Streams stay open, and these two would end the session that asks.
+      if (path.endsWith("/stream") || /password|sessions|sms|whatsapp/.test(path)) continue;
+      const place = path.replace(/\{(\w+)\}/g, (_, name) =>
+        name === "uuid" ? "00000000-0000-4000-8000-000000000000" : "999999");
+      const { status, body } = await member.call(method, place);
+      const isRefused = status === 403 && body.right === right;
+      assert.equal(isRefused, !ROLE_RIGHTS[role].includes(right), `${role} ${route} ${status}`);
+      if (!isRefused) continue;
+      assert.equal(body.message, `This takes the right "${right}", which the role ${role} does not have.`);
+    }
+  }
+});
+
+test("[AU303] an invitation works once, for its address and role, and not when it is taken back, replaced or made up", async () => {
+  const { key } = await server.newAccount();
+  const invite = (email: string, role = "operator") =>
+    server.call("POST", "/user/invitations", { key, body: { email, role } });
+  const { status, body } = await invite("Ana@Example.org ".trim());
+  assert.equal(status, 201);
+  const token = String(body.link).split("/#/join/")[1] ?? "";
+  assert.ok(token.length >= 40 && body.link.startsWith(`${server.url}/#/join/`));
+  const listed = await server.call("GET", "/user/invitations", { key });
+  assert.equal(listed.body.data.length, 1);
+  assert.ok(!JSON.stringify(listed.body).includes(token), "the link is shown once");
+  const looked = await server.call("POST", "/auth/invitation", { body: { token } });
+  assert.deepEqual(
+    [looked.body.email, looked.body.role, looked.body.is_reset], ["ana@example.org", "operator", false]);
+  const tries = await Promise.all([1, 2, 3].map(() => join(server, token, "Ana")));
+  assert.deepEqual(tries.map(({ status: one }) => one).toSorted(), [200, 404, 404]);
+  assert.equal((await join(server, token, "Eve")).status, 404, "replayed");
+  assert.equal((await invite("ana@example.org")).status, 422, "a member already");
+  const first = String((await invite("ben@example.org")).body.link).split("/join/")[1] ?? "";
+  const second = await invite("ben@example.org", "viewer");
+  assert.equal((await join(server, first, "Ben")).status, 404, "replaced");
+  const taken = await server.call("DELETE", `/user/invitations/${second.body.data.id}`, { key });
+  assert.equal(taken.status, 200);
+  const again = String(second.body.link).split("/join/")[1] ?? "";
+  assert.equal((await join(server, again, "Ben")).status, 404, "taken back");
+  for (const made of ["x", `${token}x`, "' OR 1=1 --"]) {
+    assert.equal((await join(server, made, "Eve")).status, 404);
+  }
+});
+
+test("[AU303] an address is one member's, and an invitation of another account says so to nobody else", async () => {
+  const first = await server.newAccount();
+  const second = await server.newAccount();
+  const ana = await memberOf(server, "operator", first.key);
+  const invited = await server.call("POST", "/user/invitations", {
+    key: second.key, body: { email: ana.email, role: "owner" },
+  });
+  assert.equal(invited.status, 201, "whoever invites learns nothing");
+  const token = String(invited.body.link).split("/join/")[1] ?? "";
+  const joined = await join(server, token, "Ana");
+  assert.equal(joined.status, 409);
+  assert.equal((await ana.call("GET", "/user/me")).body.role, "operator");
+});
+
+test("[AU304] another account's members, invitations and sessions are not there", async () => {
+  const own = await server.newAccount();
+  const other = await server.newAccount();
+  const mine = await memberOf(server, "owner", own.key);
+  const theirs = await memberOf(server, "operator", other.key);
+  const invitation = await server.call("POST", "/user/invitations", {
+    key: other.key, body: { email: "new@example.org", role: "viewer" },
+  });
+  const sessions = await theirs.call("GET", "/user/sessions");
+  for (const [method, path, body] of [
+    ["PATCH", `/user/members/${theirs.id}`, { role: "viewer" }],
+    ["DELETE", `/user/members/${theirs.id}`],
+    ["POST", `/user/members/${theirs.id}/password-link`],
+    ["DELETE", `/user/invitations/${invitation.body.data.id}`],
+    ["DELETE", `/user/sessions/${sessions.body.data[0].id}`],
+  ] as const) {
+    assert.equal((await mine.call(method, path, body)).status, 404, path);
+  }
+  const listed = await mine.call("GET", "/user/members");
+  assert.deepEqual(listed.body.data.map(({ id }: { id: number }) => id), [mine.id]);
+  const { uuid: assistant } = await newAssistant(server, {}, own.key);
+  const uuid = await newConversation(server, assistant);
+  const assigned = await mine.call(
+    "POST", `/user/conversations/${uuid}/assign`, { to: `user:${theirs.id}` });
+  assert.equal(assigned.status, 422);
+});
+
+test("[AU305] nobody rises by themselves: owners alone make owners, and nothing of a role is believed", async () => {
+  const { key } = await server.newAccount();
+  const owner = await memberOf(server, "owner", key);
+  const admin = await memberOf(server, "admin", key);
+  const viewer = await memberOf(server, "viewer", key);
+  assert.equal((await admin.call("PATCH", `/user/members/${admin.id}`, { role: "owner" })).status, 403);
+  assert.equal((await admin.call("PATCH", `/user/members/${viewer.id}`, { role: "owner" })).status, 403);
+  assert.equal((await admin.call("PATCH", `/user/members/${owner.id}`, { role: "viewer" })).status, 403);
+  assert.equal((await admin.call("DELETE", `/user/members/${owner.id}`)).status, 403);
+  assert.equal((await admin.call("POST", `/user/members/${owner.id}/password-link`)).status, 403);
+  assert.equal((await admin.call("POST", "/user/invitations", { email: "eve@example.org", role: "owner" })).status, 403);
+  assert.equal((await viewer.call("PATCH", `/user/members/${viewer.id}`, { role: "admin" })).status, 403);
+  assert.equal((await admin.call("PATCH", `/user/members/${viewer.id}`, { role: "root" })).status, 422);
+  // A key does no more than whoever made it.
+  const made = await admin.call("POST", "/user/api-keys", { name: "mine" });
+  assert.equal(made.status, 201);
+  const token = made.body.api_key.token as string;
+  const byKey = await server.call("PATCH", `/user/members/${admin.id}`, { key: token, body: { role: "owner" } });
+  assert.equal(byKey.status, 403);
+  const keys = await owner.call("GET", "/user/api-keys");
+  const listed = keys.body.api_keys.find(({ name }: { name: string }) => name === "mine");
+  assert.deepEqual(listed.made_by, { id: `user:${admin.id}`, name: admin.name });
+  // A link of an admin for a new password dies when its member becomes an owner.
+  const link = await admin.call("POST", `/user/members/${viewer.id}/password-link`);
+  assert.equal((await owner.call("PATCH", `/user/members/${viewer.id}`, { role: "owner" })).status, 200);
+  const used = await join(server, String(link.body.link).split("/join/")[1] ?? "", "Eve");
+  assert.equal(used.status, 404);
+});
+
+test("[AU306] an account keeps its last owner, whoever asks and however many at once", async () => {
+  const { key } = await server.newAccount();
+  const one = await memberOf(server, "owner", key);
+  assert.equal((await one.call("DELETE", `/user/members/${one.id}`)).status, 409);
+  assert.equal((await one.call("PATCH", `/user/members/${one.id}`, { role: "admin" })).status, 409);
+  assert.equal((await server.call("DELETE", `/user/members/${one.id}`, { key })).status, 409);
+  const two = await memberOf(server, "owner", key);
+  const results = await Promise.all([
+    one.call("DELETE", `/user/members/${two.id}`), two.call("DELETE", `/user/members/${one.id}`),
+  ]);
+  const isDone = results.map(({ status }) => status === 200);
+  assert.equal(isDone.filter(Boolean).length, 1);
+});
+
+test("[AU307] a member who is removed is out at once, with sessions, streams and invitations", async () => {
+  const { key } = await server.newAccount();
+  await memberOf(server, "owner", key);
+  const ana = await memberOf(server, "admin", key);
+  const invited = await ana.call("POST", "/user/invitations", { email: "alt@example.org", role: "admin" });
+  const ticket = (await ana.call("POST", "/user/stream-tickets")).body.ticket as string;
+  const stream = await fetch(`${server.url}/api/user/stream`, { headers: { Cookie: ana.cookie } });
+  const audit = await fetch(`${server.url}/api/user/audit/stream`, { headers: { Cookie: ana.cookie } });
+  assert.deepEqual([stream.status, audit.status], [200, 200]);
+  const removed = await server.call("DELETE", `/user/members/${ana.id}`, { key });
+  assert.equal(removed.status, 200);
+  // Both end by themselves: nothing else closes them.
+  await Promise.all([stream.text(), audit.text()]);
+  assert.equal((await ana.call("GET", "/user/me")).status, 401);
+  assert.equal((await signIn(server, ana.email)).status, 401);
+  assert.equal((await server.call("GET", `/user/stream?ticket=${ticket}`, { key: null })).status, 401);
+  const used = await join(server, String(invited.body.link).split("/join/")[1] ?? "", "Alt");
+  assert.equal(used.status, 404);
+});
+
+test("[AU308] a member's role applies to the next request, and what a role may not see is masked", async () => {
+  const { key } = await server.newAccount();
+  await memberOf(server, "owner", key);
+  const ben = await memberOf(server, "builder", key);
+  const tool = await ben.call("POST", "/user/tools", {
+    name: "orders", description: "d", endpoint: "https://example.org/a", method: "GET", timeout: 10,
+    headers: [{ name: "Authorization", value: "Bearer very-secret" }], parameters: [],
+  });
+  assert.equal(tool.status, 201, JSON.stringify(tool.body));
+  assert.ok(JSON.stringify((await ben.call("GET", "/user/tools")).body).includes("very-secret"));
+  await server.call("PATCH", `/user/members/${ben.id}`, { key, body: { role: "operator" } });
+  const masked = await ben.call("GET", "/user/tools");
+  assert.equal(masked.status, 200);
+  assert.ok(!JSON.stringify(masked.body).includes("very-secret"));
+  assert.equal((await ben.call("POST", "/user/tools", {})).body.right, "build");
+});
+
+test("[AU309] what a member does at the desk carries the member's name, and conversations are assigned to members", async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "operator", key);
+  const { uuid: assistant } = await newAssistant(server, {}, key);
+  const uuid = await newConversation(server, assistant);
+  const said = await ana.call("POST", `/user/conversations/${uuid}/messages`, { message: "Hello" });
+  assert.equal(said.status, 201);
+  const self = { id: `user:${ana.id}`, name: ana.name };
+  assert.deepEqual(said.body.message.author, self);
+  const inbox = await ana.call("GET", "/user/inbox?queue=mine");
+  assert.deepEqual([inbox.body.me, inbox.body.counts.mine], [self, 1]);
+  const ben = await memberOf(server, "operator", key);
+  const given = await ana.call("POST", `/user/conversations/${uuid}/assign`, { to: `user:${ben.id}` });
+  assert.equal(given.status, 200);
+  assert.equal((await ben.call("GET", "/user/inbox?queue=mine")).body.counts.mine, 1);
+  const watcher = await memberOf(server, "viewer", key);
+  const toViewer = await ana.call("POST", `/user/conversations/${uuid}/assign`, { to: `user:${watcher.id}` });
+  assert.equal(toViewer.status, 422, "a viewer answers nobody");
+});

@@ -1,0 +1,111 @@
+// Signing in at a real OpenID provider on this machine: who gets in, and who does not.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { SIGN_IN_ROUTES } from "#support/openid.ts";
+import { startOpenIdProvider, type Browser } from "#support/openid.ts";
+import { memberOf } from "#support/members.ts";
+import { startTestServer } from "#support/server.ts";
+
+const provider = await startOpenIdProvider();
+const server = await startTestServer({
+  env: {
+    PARLEY_OIDC_ISSUER: provider.issuer, PARLEY_OIDC_CLIENT_ID: provider.clientId,
+    PARLEY_OIDC_CLIENT_SECRET: provider.clientSecret, PARLEY_OIDC_NAME: "Example",
+    PARLEY_OIDC_DOMAINS: "example.org,staff.example", PARLEY_OIDC_DEFAULT_ROLE: "viewer",
+  },
+});
+provider.allow(`${server.url}${SIGN_IN_ROUTES.callback}`);
+after(async () => {
+  await server.close();
+  await provider.close();
+});
+
+const meOf = (browser: Browser) => browser.ask(`${server.url}/api/user/me`);
+const enter = (browser: Browser) => browser.go(`${server.url}${SIGN_IN_ROUTES.begin}`);
+
+test("[AU330] whoever was invited becomes a member by signing in at the provider, and is the same one afterwards", async () => {
+  await server.call("POST", "/user/invitations", { body: { email: "Ana@example.org", role: "builder" } });
+  provider.person = { sub: "ana-1", email: "ana@example.org", email_verified: true, name: "Ana" };
+  const browser = provider.browser();
+  assert.equal((await enter(browser)).url, `${server.url}/`);
+  const { user, role } = (await meOf(browser)).body;
+  assert.deepEqual([user.name, user.email, role, user.has_password], ["Ana", "ana@example.org", "builder", false]);
+  // The address changed at the provider: the person is the same.
+  provider.person = { sub: "ana-1", email: "new@example.org", email_verified: true, name: "Ana" };
+  const again = provider.browser();
+  await enter(again);
+  assert.equal((await meOf(again)).body.user.id, user.id);
+  const open = await server.call("GET", "/user/invitations");
+  assert.deepEqual(open.body.data, [], "the invitation is used");
+});
+
+test("[AU330] a member with a password is linked; another person under the same address is not", async () => {
+  const ben = await memberOf(server, "operator", server.key);
+  provider.person = { sub: "ben-1", email: ben.email, email_verified: true, name: "Ben" };
+  const browser = provider.browser();
+  await enter(browser);
+  assert.equal((await meOf(browser)).body.user.id, ben.id);
+  provider.person = { sub: "ben-2", email: ben.email, email_verified: true, name: "Eve" };
+  const other = provider.browser();
+  assert.equal((await enter(other)).url, `${server.url}/#/sign-in/oidc_unknown`);
+  assert.equal((await meOf(other)).status, 401);
+});
+
+test("[AU330] a newcomer of an allowed domain gets the default role, and of another domain nothing", async () => {
+  provider.person = { sub: "new-1", email: "cleo@staff.example", email_verified: true, name: "Cleo" };
+  const browser = provider.browser();
+  await enter(browser);
+  assert.deepEqual((await meOf(browser)).body.role, "viewer");
+  for (const email of ["eve@evil.example", "eve@sub.staff.example", "eve@staff.example.evil.example"]) {
+    provider.person = { sub: email, email, email_verified: true, name: "Eve" };
+    const stranger = provider.browser();
+    assert.equal((await enter(stranger)).url, `${server.url}/#/sign-in/oidc_unknown`, email);
+    assert.equal((await meOf(stranger)).status, 401);
+  }
+});
+
+test("[AU331] an address that is not verified is nobody's", async () => {
+  const ana = await memberOf(server, "owner", server.key);
+  for (const verified of [false, undefined, "true"]) {
+    provider.person = { sub: `eve-${String(verified)}`, email: ana.email, email_verified: verified, name: "Eve" };
+    const browser = provider.browser();
+    assert.equal((await enter(browser)).url, `${server.url}/#/sign-in/oidc_unverified`);
+    assert.equal((await meOf(browser)).status, 401);
+  }
+});
+
+test("[AU331] only the browser that began finishes, once, and with its own state", async () => {
+  provider.person = { sub: "new-9", email: "dora@staff.example", email_verified: true, name: "Dora" };
+  const victim = provider.browser();
+  const attacker = provider.browser();
+  const callback = await attacker.go(`${server.url}${SIGN_IN_ROUTES.begin}`, SIGN_IN_ROUTES.callback);
+  assert.match(callback.url, /code=/);
+  // The attacker's own answer in somebody else's browser: nobody is signed in there.
+  assert.equal((await victim.go(callback.url)).url, `${server.url}/#/sign-in/oidc_failed`);
+  assert.equal((await meOf(victim)).status, 401);
+  // With a sign-in of the victim's own under way, the state is another.
+  const begun = await victim.go(`${server.url}${SIGN_IN_ROUTES.begin}`, SIGN_IN_ROUTES.callback);
+  assert.equal((await victim.go(callback.url)).url, `${server.url}/#/sign-in/oidc_failed`);
+  assert.equal((await victim.go(begun.url)).url, `${server.url}/#/sign-in/oidc_failed`, "it was given up");
+  assert.equal((await attacker.go(callback.url)).url, `${server.url}/`);
+  assert.equal((await attacker.go(callback.url)).url, `${server.url}/#/sign-in/oidc_failed`, "replayed");
+});
+
+test("[AU331] a provider that is gone is said so, and one that is not set is not there", async () => {
+  const bare = await startTestServer();
+  const lost = await startTestServer({
+    env: {
+      PARLEY_OIDC_ISSUER: "http://127.0.0.1:9", PARLEY_OIDC_CLIENT_ID: "x", PARLEY_OIDC_CLIENT_SECRET: "y",
+    },
+  });
+  try {
+    const browser = provider.browser();
+    assert.equal((await browser.go(`${bare.url}${SIGN_IN_ROUTES.begin}`)).status, 404);
+    assert.deepEqual((await bare.call("GET", "/auth")).body, { signed_in: false, oidc: null });
+    assert.equal((await browser.go(`${lost.url}${SIGN_IN_ROUTES.begin}`)).url, `${lost.url}/#/sign-in/oidc_failed`);
+    assert.deepEqual((await server.call("GET", "/auth")).body.oidc, { name: "Example" });
+  } finally {
+    await bare.close();
+    await lost.close();
+  }
+});
