@@ -71,6 +71,34 @@ test("[DB32] a tool is created; refusals stand beside their fields", { skip }, a
   });
 });
 
+test("[DB373] a tool is filled in from a cURL command, tried before it is saved, and its calls are seen", { skip }, async () => {
+  endpoint.answer((_, response) => response.end('{"state":"shipped"}'));
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/tools/new");
+    await page.getByLabel("cURL command or OpenAPI document")
+      .fill(`curl ${endpoint.url}/orders/state -H 'X-Key: ${SECRET}' -d '{"order_number":"4711"}'`);
+    await page.getByRole("button", { name: "Fill in the form" }).click();
+    await page.getByText("The form has what was read.").waitFor();
+    assert.equal(await page.getByLabel("Endpoint").inputValue(), `${endpoint.url}/orders/state`);
+    await page.getByLabel("Description", { exact: true }).first().fill("Where an order is");
+    await page.getByRole("textbox", { name: "order_number" }).fill("4711");
+    await page.getByRole("button", { name: "Call the endpoint" }).click();
+    await page.getByText("Status 200").waitFor();
+    assert.equal(endpoint.requests.at(-1)?.headers["x-key"], SECRET);
+    await look();
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "state", level: 1 }).waitFor();
+    await page.getByText("No assistant has called it yet").waitFor();
+    const id = Number(new URL(page.url()).hash.split("/").at(-1));
+    const { tools, invokeTool } = server.app.features;
+    const tool = await tools.find(server.accountId, id);
+    assert.ok(tool);
+    await invokeTool(tool, { order_number: "4711" }, { scope: "test:1", variables: {} });
+    await page.reload();
+    await page.getByRole("cell", { name: '{"state":"shipped"}' }).waitFor();
+  });
+});
+
 test("[DB33] what is stored of a header is kept or replaced, never drawn", { skip }, async () => {
   const id = await newTool({ headers: [{ name: "X-One", value: SECRET }, { name: "X-Two", value: SECRET }] });
   await withDashboard(async ({ page, go }) => {

@@ -3,7 +3,7 @@
 import type { paths } from "#client/client.ts";
 
 type Creation = NonNullable<paths["/user/tools"]["post"]["requestBody"]>;
-type NewTool = Creation["content"]["application/json"];
+export type NewTool = Creation["content"]["application/json"];
 export type Tool =
   paths["/user/tools/{id}"]["get"]["responses"][200]["content"]["application/json"];
 export type Parameter = Tool["schema"][number];

@@ -8,6 +8,8 @@ import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import { bodyOf, changesOf, EMPTY, fieldsOf, type Tool } from "./tool-fields.ts";
+import { Import } from "./import.tsx";
+import { LastCalls } from "./last-calls.tsx";
 import { ToolForm } from "./tool-form.tsx";
 import { TryTool } from "./try.tsx";
 import "./tools.css";
@@ -36,11 +38,22 @@ function NewToolPage() {
   const isDirty = !isDone && JSON.stringify(fields) !== JSON.stringify(EMPTY);
   return (
     <Page title="New tool" back={BACK}>
-      <Card class="tools-new">
-        <Form submit="Create" error={error} onSubmit={create}>
-          <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
-        </Form>
-      </Card>
+      <div class="grid two">
+        <Card title="What it calls">
+          <Form submit="Create" error={error} onSubmit={create}>
+            <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
+          </Form>
+        </Card>
+        <div class="stack">
+          <Import onRead={setFields} />
+          <TryTool
+            tool={bodyOf(fields)}
+            call={(filled) => unwrap(api.POST("/user/tools/try", {
+              body: { ...bodyOf(fields), ...filled },
+            }))}
+          />
+        </div>
+      </div>
       <LeaveGuard isDirty={isDirty} home="#/tools/new" />
     </Page>
   );
@@ -82,7 +95,15 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
         <Card title="What it calls">
           <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
         </Card>
-        <TryTool tool={tool} isStale={isDirty} />
+        <div class="stack">
+          <TryTool
+            tool={tool} isStale={isDirty}
+            call={(body) => unwrap(api.POST("/user/tools/{id}/try", {
+              params: { path: { id: tool.id } }, body,
+            }))}
+          />
+          <LastCalls id={tool.id} />
+        </div>
       </div>
       {isDirty && (
         <UnsavedBar

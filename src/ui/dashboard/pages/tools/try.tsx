@@ -1,20 +1,28 @@
-// Trying a tool: its endpoint is really called, with what a model would fill in, and all that went
-// there and came back is shown.
+// Trying a tool, saved or not: its endpoint is really called, with what a model would fill in, and
+// all that went there and came back is shown.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
-import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, NumberField, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { count } from "#ui/dashboard/kit/format.ts";
 import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
-import type { Parameter, Tool } from "./tool-fields.ts";
+import type { NewTool, Parameter } from "./tool-fields.ts";
 
 type Trial =
   paths["/user/tools/{id}/try"]["post"]["responses"][200]["content"]["application/json"];
 type Given = Record<string, string | number | null>;
 
+/** A trial needs this much of a tool. */
+type Tried = Pick<NewTool, "endpoint" | "headers" | "static_fields" | "schema">;
+/** What a model and the conversation would fill in. */
+interface Filled {
+  arguments: Record<string, unknown>;
+  variables: Record<string, string>;
+}
+
 /** Variables the address, the headers and the fixed fields take. */
-function variablesOf({ endpoint, headers, static_fields }: Tool): string[] {
-  const texts = [endpoint, ...[...headers, ...static_fields].map(({ value }) => value)];
+function variablesOf({ endpoint, headers = [], static_fields: fields = [] }: Tried): string[] {
+  const texts = [endpoint, ...[...headers, ...fields].map(({ value }) => value)];
   const names = texts.flatMap((text) =>
     [...text.matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g)].map((match) => match[1] ?? ""));
   return [...new Set(names)];
@@ -31,18 +39,18 @@ function argumentsOf(schema: Parameter[], given: Given): Record<string, unknown>
   return Object.fromEntries(pairs.filter(([, value]) => value !== ""));
 }
 
-export function TryTool({ tool, isStale }: { tool: Tool; isStale: boolean }) {
-  const api = useApi();
+export function TryTool({ tool, isStale = false, call }: {
+  tool: Tried; isStale?: boolean; call(filled: Filled): Promise<Trial>;
+}) {
+  // A parameter that is being written has no name yet.
+  const schema = (tool.schema ?? []).filter(({ name }) => name !== "");
   const [given, setGiven] = useState<Given>({});
   const [variables, setVariables] = useState<Record<string, string>>({});
   const [trial, setTrial] = useState<Trial | null>(null);
   const [error, setError] = useState<unknown>(null);
   const run = async (): Promise<void> => {
     try {
-      setTrial(await unwrap(api.POST("/user/tools/{id}/try", {
-        params: { path: { id: tool.id } },
-        body: { arguments: argumentsOf(tool.schema, given), variables },
-      })));
+      setTrial(await call({ arguments: argumentsOf(schema, given), variables }));
       setError(null);
     } catch (failure) {
       setTrial(null);
@@ -55,7 +63,7 @@ export function TryTool({ tool, isStale }: { tool: Tool; isStale: boolean }) {
       <div class="stack">
         {isStale && <Notice tone="warn">What is called is the tool as it is saved.</Notice>}
         <Form submit="Call the endpoint" error={error} onSubmit={run}>
-          {tool.schema.map((parameter) => (
+          {schema.map((parameter) => (
             <Argument
               key={parameter.name} parameter={parameter} value={given[parameter.name] ?? null}
               error={wrong[`arguments.${parameter.name}`]}
