@@ -220,7 +220,7 @@ async function stop(
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
     features.phoneNumbers.close(), features.recordings.close(), timers.settled(), notices.close(),
-    features.mailer.close(),
+    features.mailer.close(), features.notifications.close(),
   ]);
   features.others?.close();
   await Promise.all([features.modelCatalog.close(), places.close()]);

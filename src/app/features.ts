@@ -21,6 +21,7 @@ import {
 import { createCallbacks } from "#features/conversations/callbacks.ts";
 import { createHandover } from "#features/conversations/handover.ts";
 import { createInbox } from "#features/conversations/inbox.ts";
+import { createNotifications } from "#features/conversations/notifications.ts";
 import { createReading } from "#features/conversations/reading.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
@@ -142,6 +143,10 @@ export function createFeatures(options: AppOptions, served: Served) {
   const inbox = createInbox({ store: storage.inbox, bus, system });
   const callbacks = createCallbacks({ store: storage.callbacks, bus, system });
   const reading = createReading({ store: storage.reading, bus, system });
+  const notifications = createNotifications({
+    ...ground, publicUrl: config.PARLEY_PUBLIC_URL, findConversation: storage.conversations.find,
+    findAssistant: (id) => assistants.findById(id),
+  });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = recordingsOf(ground);
@@ -167,8 +172,8 @@ export function createFeatures(options: AppOptions, served: Served) {
     accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, handover, inbox, callbacks, reading, streams, calls, recordings, voice,
-    ...campaigning, delivery,
+    conversations, handover, inbox, callbacks, reading, notifications, streams, calls, recordings,
+    voice, ...campaigning, delivery,
   };
 }
 

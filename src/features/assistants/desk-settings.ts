@@ -13,6 +13,8 @@ const After = (description: string) => Type.Optional(Nullable(
 const Flag = (description: string) =>
   Type.Optional(Type.Boolean({ default: false, ...about(description) }));
 
+const NOTIFIED_MAX = 10;
+const ADDRESS_CHARS_MAX = 254;
 const HOLIDAYS_MAX = 100;
 const PERIODS_MAX = 10;
 const AWAY_CHARS_MAX = 500;
@@ -63,6 +65,14 @@ export const DeskSettings = Type.Object({
     "A person is asked for after this many replies in a row have failed; null: never."),
   office_hours: Type.Optional(Nullable(OfficeHours, {
     default: null, ...about("When people are there to answer; null: nobody has said."),
+  })),
+  notify_emails: Type.Optional(Type.Array(Type.String({
+    pattern: "^[^\\s@<>\"]+@[^\\s@<>\"]+$", maxLength: ADDRESS_CHARS_MAX,
+    ...withMessage("The address must be a mail address."),
+  }), {
+    maxItems: NOTIFIED_MAX, default: [],
+    ...about("Who gets a mail when somebody waits for a person or leaves a callback, where the "
+      + "server has a mail server.", ["desk@example.com"]),
   })),
   words: Type.Optional(Type.Array(Type.String({ pattern: "\\S", maxLength: WORD_CHARS_MAX }), {
     maxItems: WORDS_MAX, default: [],

@@ -4,6 +4,7 @@ import { after, test } from "node:test";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { awayOf } from "#features/conversations/office-hours.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
+import { startMailServer } from "#support/mail-server.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -214,4 +215,43 @@ test("[DK25] conversations have labels of the account, by which the inbox is fil
     .map(({ labels }: { labels: unknown[] }) => labels.length), [1, 1]);
   await set([]);
   assert.deepEqual(await ids(urgent), [other]);
+});
+
+test("[DK27] who is to be notified gets a mail when somebody waits and when somebody leaves a callback, and no more than so many", async (context) => {
+  const mails = await startMailServer();
+  const posting = await startTestServer({
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_PUBLIC_URL: "https://talk.example.com",
+      PARLEY_SMTP_URL: mails.url, PARLEY_SMTP_FROM: "Parley <parley@example.com>",
+    },
+  });
+  context.after(async () => {
+    await posting.close();
+    await mails.close();
+  });
+  const assistant = await newAssistant(posting, {
+    name: "Front desk",
+    desk: { visitor_may_ask: true, notify_emails: ["ana@example.com"], office_hours: CLOSED },
+  }, posting.key);
+  const uuid = await newConversation(posting, assistant.uuid, {
+    variables: { customer_name: "Zoë\r\nBcc: eve@example.com" },
+  });
+  await posting.call("POST", `/conversations/${uuid}/request-human`);
+  await mails.until(1);
+  await posting.call("POST", `/conversations/${uuid}/callback`, {
+    body: { name: "Zoë", email: "zoe@example.com", wish: "My order" },
+  });
+  const [waits, callback] = await mails.until(2);
+  assert.deepEqual(waits?.to, ["ana@example.com"]);
+  assert.doesNotMatch(waits?.raw ?? "", /^Bcc:/m);
+  assert.ok(waits?.text.includes(`https://talk.example.com/dashboard#/inbox/${uuid}`));
+  assert.match(callback?.text ?? "", /^Name: Zoë\r?\nE-mail: zoe@example\.com\r?\nWish: My order/);
+  assert.match(callback?.raw ?? "", /^Reply-To: zoe@example\.com/m);
+  for (let number = 0; number < 40; number += 1) {
+    await posting.call("POST", `/user/conversations/${uuid}/hand-back`);
+    await posting.call("POST", `/conversations/${uuid}/request-human`);
+  }
+  await mails.until(30);
+  await posting.close();
+  assert.equal(mails.taken.length, 30);
 });
