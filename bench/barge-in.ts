@@ -89,7 +89,8 @@ async function judge(sound: BargeInSound): Promise<Verdict> {
     brain: {
       ringing: () => undefined, answered: () => undefined, answeredBy: () => undefined,
       reply: () => void (tookFloor = true),
-      reengage: () => undefined, cancel: () => undefined, goAhead: () => undefined,
+      reengage: () => undefined, speakUp: () => undefined, cancel: () => undefined,
+      goAhead: () => undefined,
       functionCall: () => undefined,
       said: ({ interrupted }) => void (tookFloor ||= interrupted),
       delta: () => undefined, state: () => undefined, over: () => undefined,

@@ -132,6 +132,7 @@ function begin(): void {
         session.replyEnd(turn, false);
       },
       reengage: post,
+      speakUp: () => undefined,
       cancel: post,
       goAhead: post,
       functionCall: post,

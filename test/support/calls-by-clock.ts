@@ -5,6 +5,7 @@ import type { CallSummary, Said, VoiceState } from "#features/calls/voice/brain.
 import { VoiceSession } from "#features/calls/voice/voice-session.ts";
 import { createLegTranscriber } from "#features/calls/voice/leg-transcriber.ts";
 import type { VoiceSettings } from "#features/calls/voice/settings.ts";
+import type { System } from "#core/system.ts";
 import { createLogger } from "#core/logger.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import { createLoopbackCarrier, type CallerScript, type CallerStep } from "#providers/carriers/loopback.ts";
@@ -61,6 +62,8 @@ export interface PlayedCall {
   /** Replies that were asked for early and not wanted. */
   dropped: number;
   states: VoiceState[];
+  /** Why it spoke although the customer had said nothing. */
+  spokeUp: string[];
   answeredBy: string[];
   over: CallSummary | null;
   /** Since the answer. */
@@ -97,7 +100,7 @@ export interface PlayedCallOptions {
   /** Called once the call is answered, with the session and what makes the leg say something. */
   during?: (
     session: VoiceSession, after: (ms: number, run: () => void) => void,
-    publish: (event: LegEvent) => void,
+    publish: (event: LegEvent) => void, system: System,
   ) => void;
   /** What the carrier does with a call that is handed on; absent: it is taken. */
   handOn?: (to: string) => void;
@@ -109,7 +112,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
   const { voicedBy = (synthesizer: Synthesizer) => synthesizer } = options;
   const played: PlayedCall = {
     said: [], heard: [], questions: [], states: [], answeredBy: [], over: null, lengthMs: 0,
-    dropped: 0,
+    dropped: 0, spokeUp: [],
   };
   const words = options.knowsWords ? createLegTranscriber(system) : null;
   const carrier = createLoopbackCarrier({
@@ -177,7 +180,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
       ringing: () => undefined,
       answered: () => {
         answeredMs = system.monotonicMs();
-        options.during?.(session, (ms, run) => system.after(ms, run), publishOfLeg);
+        options.during?.(session, (ms, run) => system.after(ms, run), publishOfLeg, system);
       },
       answeredBy: (by) => played.answeredBy.push(by),
       reply: (turn, text, _language, ahead) => {
@@ -190,6 +193,10 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
         early.delete(turn);
       },
       reengage: (turn) => reply(turn, null),
+      speakUp: (turn, why) => {
+        played.spokeUp.push(why);
+        reply(turn, why);
+      },
       cancel: (turn) => {
         cancelled.add(turn);
         if (early.delete(turn)) played.dropped += 1;

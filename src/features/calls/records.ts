@@ -3,7 +3,7 @@
 import type { Warning } from "#features/assistants/warnings.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import type { CommittedEvent, FunctionCall } from "#events/events.ts";
+import type { Author, CommittedEvent, FunctionCall } from "#events/events.ts";
 import type { DialRules } from "#features/phone-numbers/dial-guard.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Charge } from "./failures.ts";
@@ -83,11 +83,17 @@ export interface Call {
   updatedAt: Instant;
 }
 
+/** `operator`: a person of the account who took part. */
+export type Speaker = "assistant" | "customer" | "operator";
+
 /** One thing said, in the words really heard; times in milliseconds since the answer. */
 export interface TranscriptEntry {
   /** 1, 2, 3 … per call. */
   number: number;
-  speaker: "assistant" | "customer";
+  speaker: Speaker;
+  /** Who of the account it was; only of operators. */
+  author?: Author;
+  /** Empty with the speaker operator: a voice that nothing here could understand. */
   text: string;
   startMs: number;
   endMs: number;

@@ -10,6 +10,7 @@ export const MACHINE_BUDGET_MS = 20_000;
 
 export function judge(draft: Draft, by: "human" | "machine" | null): void {
   const { state, settings, actions, nowMs } = draft;
+  if (state.phase === "aside") return;
   // A machine's greeting may begin like a person's; nobody becomes a machine later on.
   const isLate = state.messageLeft || nowMs - state.timers.answeredMs > MACHINE_BUDGET_MS;
   if (state.listener === "machine" || (state.listener === "human" && (by !== "machine" || isLate))) {

@@ -7,14 +7,19 @@ import type { ModelFunction } from "#providers/models/port.ts";
 import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";
-import type { AnsweredBy, EndReason, TurnLatency } from "#features/calls/records.ts";
+import type { Author } from "#events/events.ts";
+import type { AnsweredBy, EndReason, Speaker, TurnLatency } from "#features/calls/records.ts";
 import type { Channel } from "./channel.ts";
 import type { MediaClock } from "./clock.ts";
 import type { VoiceSettings } from "./settings.ts";
+import type { PersonEvent, SpeakUp } from "./taking-part.ts";
 
 /** Something that was said, in the words really heard. */
 export interface Said {
-  speaker: "assistant" | "customer";
+  speaker: Speaker;
+  /** Who of the account it was; only of operators. */
+  author?: Author;
+  /** Empty: a voice that nothing here could understand. */
   text: string;
   /** Milliseconds since the answer. */
   startMs: number;
@@ -44,13 +49,15 @@ export interface Brain {
   goAhead(turn: number): void;
   /** The customer has been silent: say something, as a reply to nothing. */
   reengage(turn: number): void;
+  /** A colleague has given a hint, or the call back: say something, as a reply to that. */
+  speakUp(turn: number, why: SpeakUp): void;
   /** Nothing more of this reply is wanted. */
   cancel(turn: number): void;
   /** A model that speaks by itself calls a function of the assistant's; answer `toolResult`. */
   functionCall(turn: number, call: { callId: string; name: string; argumentsJson: string }): void;
   said(said: Said): void;
   /** What is being said just now. */
-  delta(speaker: Said["speaker"], text: string): void;
+  delta(speaker: Exclude<Speaker, "operator">, text: string): void;
   state(state: VoiceState): void;
   over(summary: CallSummary): void;
 }
@@ -68,9 +75,13 @@ export interface Successor {
 
 /** What can be done to a call of any kind while it lasts. */
 export interface CallSession {
-  readonly channel: Pick<Channel, "hangUp" | "join" | "listen" | "mute" | "rate" | "sendDtmf">;
+  readonly channel: Pick<
+    Channel, "callMs" | "hangUp" | "join" | "listen" | "mute" | "rate" | "sendDtmf"
+  >;
   /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
   say(text: string): boolean;
+  /** What a person of the account does beside the assistant or in its place. */
+  takePart(event: PersonEvent): void;
   become(successor: Successor): void;
   /** Ends the call once what is being said is over; `to`: by handing it on. */
   endAfterSpeech(reason: EndReason, to: string | null): void;

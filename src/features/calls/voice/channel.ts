@@ -84,6 +84,11 @@ export class Channel<Said extends Spoken = Spoken> {
     return this.#options.system.monotonicMs();
   }
 
+  /** Milliseconds since the answer. */
+  callMs(): number {
+    return this.#scribe?.callMs() ?? 0;
+  }
+
   mute(on: boolean): void {
     this.mixer.muted = on;
   }

@@ -1,5 +1,5 @@
-// Sound that comes in pieces of any size, as frames. Pure; used by mixer.ts for what the customer
-// says.
+// Sound that comes in pieces of any size and unevenly, as frames. Pure; used by mixer.ts for what
+// the customer says, and by person.ts.
 import type { Pcm } from "#providers/speech/port.ts";
 
 /** Calls `onFrame` with every frame that is full; arrays that are a frame already are passed on. */
@@ -18,5 +18,28 @@ export function createFraming(samples: number, onFrame: (frame: Pcm) => void): (
       partial = new Int16Array(samples);
       filled = 0;
     }
+  };
+}
+
+/**
+ * A voice from a network, frame by frame. `leadFrames` are waited for at its beginning and after
+ * every gap, so that what is uneven is heard evenly; above `framesMax` the oldest are left out.
+ */
+export function createVoiceQueue(
+  samples: number, { leadFrames, framesMax }: { leadFrames: number; framesMax: number },
+): { write(pcm: Pcm): void; next(): Pcm | null } {
+  const frames: Pcm[] = [];
+  let isFlowing = false;
+  return {
+    write: createFraming(samples, (frame) => {
+      frames.push(frame);
+      if (frames.length > framesMax) frames.shift();
+    }),
+    next: () => {
+      if (frames.length >= leadFrames) isFlowing = true;
+      const frame = isFlowing ? frames.shift() ?? null : null;
+      if (frame === null) isFlowing = false;
+      return frame;
+    },
   };
 }

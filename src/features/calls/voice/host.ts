@@ -15,11 +15,12 @@ import type { MediaClock } from "./clock.ts";
 import type { CallSetup, EngineCodes, FromMedia, LegSetup, ToMedia } from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
-import { isNoiseFiltered } from "./settings.ts";
+import { isNoiseFiltered, type VoiceSettings } from "./settings.ts";
 import { VoiceSession } from "./voice-session.ts";
 import { createRemoteLeg, type RemoteLeg } from "./remote-leg.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { createLegTranscriber } from "./leg-transcriber.ts";
+import { openPerson, type Person } from "./person.ts";
 
 /** Writes one recording; errors are its own to report. */
 interface Recorder {
@@ -39,6 +40,8 @@ interface HostOptions {
   ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
   beeps(rate: number, onBeep: () => void): { push(pcm: Pcm): void };
   recorder(path: string, rate: number): Recorder;
+  /** Brings a voice to the loudness of all voices; `key`: whose it is. */
+  level(key: string, rate: number): (pcm: Pcm) => Pcm;
   carriers: readonly Carrier[];
   /** Null: web calls have their sockets alone. */
   peers: WebPeers | null;
@@ -58,6 +61,9 @@ interface Entry {
   receiveLeg: ((event: LegEvent) => void) | null;
   /** The `remote` leg itself. */
   remote: RemoteLeg | null;
+  settings: VoiceSettings;
+  /** Who takes part with a microphone. */
+  person: Person | null;
 }
 
 interface Host {
@@ -71,7 +77,10 @@ export function createHost(options: HostOptions): Host {
 
   const open = (callId: number, setup: CallSetup): void => {
     try {
-      calls.set(callId, createEntry(options, callId, setup, () => calls.delete(callId)));
+      calls.set(callId, createEntry(options, callId, setup, () => {
+        calls.get(callId)?.person?.close();
+        calls.delete(callId);
+      }));
     } catch (error) {
       log.error({ err: error, call_id: callId }, "a call could not be set up");
       const { message: detail } = error as Error;
@@ -131,10 +140,28 @@ function handle(
           }
         : null);
     }
+    case "person_joined":
+      return joinPerson(options, entry, message);
+    case "person_audio":
+      return entry.person?.write(message.pcm);
+    case "person_left": {
+      const { person } = entry;
+      entry.person = null;
+      return person?.leave(() => {
+        // Somebody else may have come meanwhile.
+        if (entry.person) return;
+        session.takePart({ kind: "person_left", wasLost: message.wasLost });
+      });
+    }
+    case "hint":
+      return session.takePart({ kind: "hint" });
+    case "tell":
+      return entry.realtime?.tell(message.text);
     case "send_dtmf":
       return session.channel.sendDtmf(message.digits);
     case "become": {
       const { settings, greeting, engines, instructions, functions } = message;
+      entry.settings = settings;
       return session.become({
         settings, greeting, instructions, functions, ...openEngines(options, engines, entry.faults),
       });
@@ -144,6 +171,23 @@ function handle(
     case "hang_up":
       return session.channel.hangUp(message.reason);
   }
+}
+
+function joinPerson(
+  options: HostOptions, entry: Entry,
+  { callId, author, isAlone, ears }: Extract<ToMedia, { kind: "person_joined" }>,
+): void {
+  const { session, settings } = entry;
+  const { post, vad, level, system } = options;
+  entry.person ??= openPerson({
+    author, settings, vad, level, system,
+    channel: session.channel,
+    transcriber: ears === null ? null : options.transcriber(ears),
+    onHears: (pcm) => post({ kind: "person_hears", callId, pcm }, [pcm.buffer as ArrayBuffer]),
+    onSaid: (said) => post({ kind: "said", callId, said }),
+    onTalking: (isTalking) => session.takePart({ kind: "person_voice", isTalking }),
+  });
+  session.takePart({ kind: "person_joined", isAlone });
 }
 
 function createEntry(
@@ -193,13 +237,15 @@ function createEntry(
       forget();
     }),
   };
+  // A session connects its leg when it is made.
+  const kept = () => ({ faults, receiveLeg, remote, settings, person: null });
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   const beeps = settings.voicemail.detects ? options.beeps : null;
   if (setup.realtime !== null) {
     const { vendor, ...asked } = setup.realtime;
     const model = faults.watch(options.speechToSpeech(vendor));
     const realtime = new RealtimeSession({ ...common, beeps, model, realtime: asked, synthesizer });
-    return { session: realtime, pipeline: null, realtime, faults, receiveLeg, remote };
+    return { session: realtime, pipeline: null, realtime, ...kept() };
   }
   const recogniser = transcriber ?? words?.transcriber;
   if (!synthesizer || !recogniser) throw new Error("a call in pipeline mode needs both engines");
@@ -213,7 +259,7 @@ function createEntry(
     turnEnds: words ? null : options.turnEnds,
     beeps,
   });
-  return { session: pipeline, pipeline, realtime: null, faults, receiveLeg, remote };
+  return { session: pipeline, pipeline, realtime: null, ...kept() };
 }
 
 function openLeg(
@@ -260,6 +306,7 @@ function brainOf(
       post({ kind: "reply", callId, turn, text, language, ahead }),
     goAhead: (turn) => post({ kind: "go_ahead", callId, turn }),
     reengage: (turn) => post({ kind: "reengage", callId, turn }),
+    speakUp: (turn, why) => post({ kind: "speak_up", callId, turn, why }),
     cancel: (turn) => post({ kind: "cancel", callId, turn }),
     functionCall: (turn, { callId: functionCallId, name, argumentsJson }) =>
       post({ kind: "function_call", callId, turn, functionCallId, name, argumentsJson }),

@@ -4,11 +4,16 @@ import type {
   CarrierName, DialRequest, Leg, LegEvent, Offer, RefusalCause,
 } from "#providers/carriers/port.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
+import type { Author } from "#events/events.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { Pcm, RealtimeVendor, SpeechToSpeechOptions } from "#providers/speech/port.ts";
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
 import type { VoiceSettings } from "./settings.ts";
+import type { SpeakUp } from "./taking-part.ts";
+
+/** Samples per second of what a person of the account says and hears, whatever the call's are. */
+export const PERSON_RATE = 16_000;
 
 /** As catalogs name them; null: none is needed. */
 export interface EngineCodes {
@@ -76,6 +81,16 @@ export type ToMedia =
   | { kind: "mute"; callId: number; on: boolean }
   | { kind: "listen"; callId: number; on: boolean }
   | { kind: "send_dtmf"; callId: number; digits: string }
+  /** A person joins, or has the call alone or not alone from now on. `ears`: a recogniser's code. */
+  | {
+      kind: "person_joined"; callId: number; author: Author; isAlone: boolean; ears: string | null;
+    }
+  /** What the person says, at PERSON_RATE. */
+  | { kind: "person_audio"; callId: number; pcm: Pcm }
+  | { kind: "person_left"; callId: number; wasLost: boolean }
+  | { kind: "hint"; callId: number }
+  /** Words for a model that hears by itself, which answers them. */
+  | { kind: "tell"; callId: number; text: string }
   /** Another assistant takes over, with its own voice and manners. */
   | {
       kind: "become"; callId: number; settings: VoiceSettings; greeting: string;
@@ -96,13 +111,14 @@ export type FromMedia =
     }
   | { kind: "go_ahead"; callId: number; turn: number }
   | { kind: "reengage"; callId: number; turn: number }
+  | { kind: "speak_up"; callId: number; turn: number; why: SpeakUp }
   | { kind: "cancel"; callId: number; turn: number }
   | {
       kind: "function_call"; callId: number; turn: number; functionCallId: string; name: string;
       argumentsJson: string;
     }
   | { kind: "said"; callId: number; said: Said }
-  | { kind: "delta"; callId: number; speaker: Said["speaker"]; text: string }
+  | { kind: "delta"; callId: number; speaker: "assistant" | "customer"; text: string }
   | { kind: "state"; callId: number; state: VoiceState }
   /** The next frame of a `remote` leg, for the main thread to send. */
   | { kind: "frame"; callId: number; pcm: Pcm }
@@ -112,6 +128,8 @@ export type FromMedia =
   | { kind: "dtmf"; callId: number; digits: string }
   | { kind: "transfer"; callId: number; to: string }
   | { kind: "transfer_failed"; callId: number; detail: string | null }
+  /** The call without themselves, at PERSON_RATE, while a person takes part. */
+  | { kind: "person_hears"; callId: number; pcm: Pcm }
   /** Both sides mixed, while somebody listens in. */
   | { kind: "tap"; callId: number; pcm: Pcm }
   /** Nothing follows. `recorded`: milliseconds in the recording; 0: there is none. */

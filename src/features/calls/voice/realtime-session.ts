@@ -17,6 +17,7 @@ import { Channel } from "./channel.ts";
 import { MachineWatch } from "./machine-watch.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech } from "./speech.ts";
+import type { PersonEvent, TakingPart } from "./taking-part.ts";
 import { Utterance } from "./utterance.ts";
 
 type RealtimeOptions =
@@ -26,6 +27,8 @@ type RealtimeOptions =
     /** Speaks what the model writes; null: the model speaks. */
     synthesizer: Synthesizer | null;
   };
+
+const NOT_NOW = JSON.stringify({ error: "A colleague has the call. Do nothing until it is handed back." });
 
 interface Reply {
   itemId: string;
@@ -58,6 +61,8 @@ export class RealtimeSession implements CallSession {
   #lastVoiceMs = 0;
   #functionsRunning = 0;
   #ending: { reason: EndReason; to: string | null } | null = null;
+  #person: TakingPart | null = null;
+  #isHinted = false;
 
   constructor(options: RealtimeOptions) {
     this.#options = options;
@@ -94,6 +99,39 @@ export class RealtimeSession implements CallSession {
     return true;
   }
 
+  /** Words for the model alone, which answers them. */
+  tell(text: string): void {
+    if (!this.channel.isOver) this.#model?.sendText(text);
+  }
+
+  takePart(event: PersonEvent): void {
+    if (this.channel.isOver) return;
+    switch (event.kind) {
+      case "person_joined":
+        this.#person = { isAlone: event.isAlone, isTalking: false };
+        if (!event.isAlone) return;
+        this.#interrupt();
+        this.#ending = null;
+        return;
+      case "person_left": {
+        const wasAlone = this.#isAside();
+        this.#person = null;
+        if (!wasAlone || this.#customerTalks) return;
+        return this.#options.brain.speakUp(this.#turn, event.wasLost ? "lost" : "handed_back");
+      }
+      case "person_voice":
+        if (this.#person) this.#person = { ...this.#person, isTalking: event.isTalking };
+        return;
+      case "hint":
+        this.#isHinted = true;
+    }
+  }
+
+  /** A person has the call: the model only listens. */
+  #isAside(): boolean {
+    return this.#person?.isAlone ?? false;
+  }
+
   become({ settings, greeting, synthesizer, instructions, functions }: Successor): void {
     if (this.channel.isOver) return;
     this.#settings = settings;
@@ -105,6 +143,7 @@ export class RealtimeSession implements CallSession {
 
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
     if (reason === "server_restarted") return this.#takeLeave(reason);
+    if (this.#isAside()) return;
     this.#ending = { reason, to };
     if (this.#replies.length === 0) this.#endNow();
   }
@@ -157,7 +196,7 @@ export class RealtimeSession implements CallSession {
         return this.channel.scribe?.turnIsOver();
       case "reply_start":
         this.#turn += 1;
-        if (this.#isMachineHeard()) return this.#model?.interrupt(null);
+        if (this.#isSilenced()) return this.#model?.interrupt(null);
         return this.channel.scribe?.replyBegins(this.#timers.hasSpoken ? this.#lastVoiceMs : null);
       case "audio":
         this.channel.scribe?.stage("firstAudioMs");
@@ -167,6 +206,7 @@ export class RealtimeSession implements CallSession {
         return this.#wrote(event.itemId, event.text);
       case "function_call":
         this.#functionsRunning += 1;
+        if (this.#isAside()) return this.functionResult(event.callId, NOT_NOW);
         return brain.functionCall(this.#turn, event);
       case "reply_end":
         for (const { speech, utterance } of this.#replies) {
@@ -199,7 +239,7 @@ export class RealtimeSession implements CallSession {
     const known = this.#replies.find((reply) => reply.itemId === itemId);
     if (known) return known;
     const mayStart = !this.#customerTalks || this.#machine?.isMessageLeft;
-    if (!mayStart || this.#isMachineHeard() || this.channel.scribe === null) return null;
+    if (!mayStart || this.#isSilenced() || this.channel.scribe === null) return null;
     const speech = this.#synthesizer ? this.#newSpeech(this.#synthesizer) : null;
     const utterance = speech?.utterance ?? new Utterance(this.channel.rate);
     const reply: Reply = { itemId, turn: this.#turn, kind: "reply", utterance, speech };
@@ -277,6 +317,11 @@ export class RealtimeSession implements CallSession {
     if (message === null && ends) this.channel.hangUp("voicemail");
   }
 
+  /** Nothing the model says is heard: a machine or a person has the floor. */
+  #isSilenced(): boolean {
+    return this.#isMachineHeard() || this.#isAside();
+  }
+
   /** The machine's own words are not answered. */
   #isMachineHeard(): boolean {
     return this.#machine?.listener === "machine" && !this.#machine.isMessageLeft;
@@ -318,7 +363,8 @@ export class RealtimeSession implements CallSession {
 
   #watchTime(): void {
     // A machine hears no goodbye.
-    const mayLeave = this.#ending === null && this.#machine?.listener !== "machine";
+    const mayLeave = this.#ending === null && this.#machine?.listener !== "machine"
+      && !this.#isAside();
     const due = this.#reduceTimers({ kind: "check_duration", mayLeave });
     if (due?.kind === "hang_up") return this.channel.hangUp(due.reason);
     if (due?.kind === "say_goodbye") return this.#takeLeave(due.reason);
@@ -329,12 +375,21 @@ export class RealtimeSession implements CallSession {
     if (this.channel.isOver) return;
     const keys = this.#reduceTimers({ kind: "check_keypad" });
     if (keys?.kind === "keys") this.#sendKeys(keys.text);
+    this.#watchHint();
     this.#watchSilence();
+  }
+
+  #watchHint(): void {
+    const isFree = this.#replies.length === 0 && !this.#customerTalks
+      && this.#functionsRunning === 0 && this.#ending === null && !this.#person?.isTalking;
+    if (!this.#isHinted || !isFree || this.#isSilenced()) return;
+    this.#isHinted = false;
+    this.#options.brain.speakUp(this.#turn, "hint");
   }
 
   #watchSilence(): void {
     const isBusy = this.#replies.length > 0 || this.#customerTalks || this.#functionsRunning > 0
-      || this.#ending !== null;
+      || this.#ending !== null || this.#isAside();
     const due = this.#reduceTimers({ kind: "check_silence", isBusy });
     if (due?.kind === "hang_up") return this.channel.hangUp(due.reason);
     if (due?.kind !== "reengage") return;
@@ -345,11 +400,12 @@ export class RealtimeSession implements CallSession {
 
   #sendKeys(text: string): void {
     this.channel.scribe?.customerSaid(text, this.channel.nowMs());
-    this.#model?.sendText(text);
+    if (!this.#isAside()) this.#model?.sendText(text);
   }
 
   #takeLeave(reason: EndReason): void {
     if (this.channel.isOver) return;
+    this.#person = null;
     this.#interrupt();
     this.#ending = { reason, to: null };
     this.say(goodbyeOf(this.#settings.phrases, reason));

@@ -42,7 +42,7 @@ export class Scribe<Said extends Spoken = Spoken> {
   }
 
   customerBegan(): void {
-    this.#speechStartMs ??= this.#callMs();
+    this.#speechStartMs ??= this.callMs();
   }
 
   finalCame(): void {
@@ -53,7 +53,7 @@ export class Scribe<Said extends Spoken = Spoken> {
   customerSaid(text: string, lastVoiceMs: number): void {
     const fresh = this.unrecorded(text);
     this.#recorded = text;
-    const endMs = this.#callMs(lastVoiceMs);
+    const endMs = this.callMs(lastVoiceMs);
     const startMs = Math.min(this.#speechStartMs ?? endMs, endMs);
     this.#speechStartMs = null;
     if (fresh === "") return;
@@ -74,14 +74,14 @@ export class Scribe<Said extends Spoken = Spoken> {
   }
 
   assistantBegan(speech: Said): void {
-    this.#begun.set(speech.utterance, { speech, startMs: this.#callMs() });
+    this.#begun.set(speech.utterance, { speech, startMs: this.callMs() });
   }
 
   /** `atMs`: when its first sound is sent; `lineMs`: what the line takes, as far as is known. */
   assistantHeard(utterance: Utterance, atMs: number, lineMs: number): void {
     const entry = this.#begun.get(utterance);
     if (!entry) return;
-    entry.startMs = this.#callMs(atMs);
+    entry.startMs = this.callMs(atMs);
     if (entry.speech.kind === "reply") this.stage("heardMs", atMs + lineMs);
   }
 
@@ -101,7 +101,7 @@ export class Scribe<Said extends Spoken = Spoken> {
       speaker: "assistant",
       text,
       startMs: entry.startMs,
-      endMs: this.#callMs(),
+      endMs: this.callMs(),
       // The silence behind the last word may be cut: nothing is missing then.
       interrupted: wasInterrupted && !(utterance.ended && text === utterance.text.trim()),
       turn,
@@ -149,7 +149,8 @@ export class Scribe<Said extends Spoken = Spoken> {
     latency.turn[stage] = Math.round(atMs - latency.fromMs);
   }
 
-  #callMs(atMs = this.#nowMs()): number {
+  /** Milliseconds since the answer. */
+  callMs(atMs = this.#nowMs()): number {
     return Math.max(0, Math.round(atMs - this.#answeredAtMs));
   }
 }

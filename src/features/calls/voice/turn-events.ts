@@ -3,6 +3,7 @@
 import type { EndReason } from "#features/calls/records.ts";
 import type { TimerSettings, TimerState } from "./call-timers.ts";
 import type { VoiceSettings } from "./settings.ts";
+import type { PersonEvent, SpeakUp, TakingPart } from "./taking-part.ts";
 import type { FillerTone } from "./wording.ts";
 
 export type TurnSettings = TimerSettings & Pick<
@@ -19,6 +20,7 @@ export type TurnSettings = TimerSettings & Pick<
 };
 
 export type TurnEvent =
+  | PersonEvent
   | { kind: "answered" }
   /** Time passes; at least every 20 ms. */
   | { kind: "tick" }
@@ -78,12 +80,16 @@ export type TurnAction =
   | { kind: "note"; text: string }
   | { kind: "filler"; tone: FillerTone }
   | { kind: "reengage" }
+  /** Ask for a reply to what a colleague said or did. */
+  | { kind: "speak_up"; why: SpeakUp }
   | { kind: "leave_message" }
   | { kind: "say_goodbye"; reason: EndReason }
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
   | { kind: "hang_up"; reason: EndReason };
 
-export type Phase = "dialling" | "waiting" | "listening" | "thinking" | "speaking" | "over";
+/** `aside`: a person has the call, the assistant only listens. */
+export type Phase =
+  | "dialling" | "waiting" | "listening" | "thinking" | "speaking" | "aside" | "over";
 
 export interface TurnState {
   readonly phase: Phase;
@@ -138,6 +144,10 @@ export interface TurnState {
   /** How long the other end has spoken without a breath, for telling machines. */
   readonly runMs: number;
   readonly messageLeft: boolean;
+  /** A person of the account who takes part; null: none does. */
+  readonly person: TakingPart | null;
+  /** A colleague's hint has not been acted on. */
+  readonly isHinted: boolean;
 }
 
 export interface Reduced {

@@ -1,8 +1,8 @@
 // Who speaks when: a pure reducer over what is heard, recognised, played and counted. It does no
 // IO and reads no clock; the same events at the same times always give the same actions, so a call
 // can be replayed from its events. voice-session.ts feeds it and carries out what it decides. What
-// takes the floor is barge-in.ts's, who has answered answering-machines.ts's; silence, keys and the
-// length of the call are call-timers.ts's, which it asks.
+// takes the floor is barge-in.ts's, who has answered answering-machines.ts's, what a person changes
+// taking-part.ts's; silence, keys and the length of the call are call-timers.ts's, which it asks.
 import type { EndReason } from "#features/calls/records.ts";
 import {
   judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
@@ -17,6 +17,9 @@ import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
 } from "./turn-events.ts";
 import { endingOf, judgedEnding, SHARES } from "./patience.ts";
+import {
+  holdBreath, noteSaid, personAfter, receivePerson, settleAside, settleHint,
+} from "./taking-part.ts";
 import { fillerTone, sameWords, soundsLikeMachine } from "./wording.ts";
 
 export const START: TurnState = {
@@ -28,7 +31,7 @@ export const START: TurnState = {
   prepared: null, prepares: 0, answering: "",
   isPaused: false, pausedMs: 0, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
   fillerPlayed: false, functionRunning: false, ending: null,
-  listener: "unknown", runMs: 0, messageLeft: false,
+  listener: "unknown", runMs: 0, messageLeft: false, person: null, isHinted: false,
 };
 
 const LISTEN_THRESHOLD = 0.5;
@@ -56,7 +59,7 @@ export function reduceTurn(
 ): Reduced {
   // A talk that was handed on, and came back, is not over.
   if (state.phase === "over" && event.kind !== "transfer_failed") {
-    return event.kind === "tick" ? settleHandedOn(settings, state, nowMs) : { state, actions: NOTHING };
+    return receiveHandedOn(settings, state, event, nowMs);
   }
   const draft: Draft = { state: { ...state }, actions: [], settings, nowMs };
   receive(draft, event);
@@ -78,6 +81,7 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "final":
       return receiveFinal(draft, event.text);
     case "end_of_turn":
+      if (state.phase === "aside") return noteSaid(draft);
       if (state.phase === "listening" || state.phase === "waiting") takeTurn(draft);
       return;
     case "end_of_turn_likely":
@@ -90,7 +94,8 @@ function receive(draft: Draft, event: TurnEvent): void {
       return void timers(draft, event);
     case "audio_started":
       state.phase = "speaking";
-      return void (state.speakingMs = nowMs);
+      state.speakingMs = nowMs;
+      return holdBreath(draft);
     case "saying":
       return think(draft);
     case "played_out":
@@ -102,12 +107,13 @@ function receive(draft: Draft, event: TurnEvent): void {
       return void timers(draft, { kind: "activity" });
     case "end_after_speech":
       if (event.reason === "server_restarted") return sayGoodbye(draft, event.reason);
+      if (state.phase === "aside") return;
       state.ending = event.reason;
       if (state.phase === "listening" || state.phase === "waiting") hangUp(draft, event.reason);
       return;
     case "transfer_failed":
       state.ending = null;
-      state.phase = "listening";
+      state.phase = state.person?.isAlone ? "aside" : "listening";
       state.lastVoiceMs = nowMs;
       return void timers(draft, { kind: "activity" });
     case "beep":
@@ -115,7 +121,20 @@ function receive(draft: Draft, event: TurnEvent): void {
       return;
     case "answered_by":
       return judge(draft, event.by === "unknown" ? null : event.by);
+    case "person_joined":
+    case "person_left":
+    case "person_voice":
+    case "hint":
+      return receivePerson(draft, event);
   }
+}
+
+function receiveHandedOn(
+  settings: TurnSettings, state: TurnState, event: TurnEvent, nowMs: number,
+): Reduced {
+  if (event.kind === "tick") return settleHandedOn(settings, state, nowMs);
+  const isPersons = event.kind === "person_joined" || event.kind === "person_left";
+  return { state: isPersons ? personAfter(state, event) : state, actions: NOTHING };
 }
 
 /** The carrier has not said whether somebody took the call: its time passes all the same. */
@@ -261,20 +280,23 @@ function settle(draft: Draft): void {
   const { state, nowMs } = draft;
   if (state.phase === "over") return;
   // A machine hears no goodbye.
-  const mayLeave = state.ending === null && state.listener !== "machine";
+  const mayLeave = state.ending === null && state.listener !== "machine"
+    && state.phase !== "aside";
   const due = timers(draft, { kind: "check_duration", mayLeave });
   if (due?.kind === "hang_up") return hangUp(draft, due.reason);
   settleFinal(draft);
+  if (state.phase === "aside") return settleAside(draft);
   if (state.listener === "machine") return settleMachine(draft);
   if (state.listener === "unknown") {
     if (state.runMs >= MACHINE_RUN_MS) return judge(draft, "machine");
     if (nowMs - state.timers.answeredMs >= MACHINE_BUDGET_MS) judge(draft, null);
   }
   if (due?.kind === "say_goodbye") return sayGoodbye(draft, due.reason);
-  if (state.isPaused) settlePause(draft);
+  if (state.isPaused && !state.person?.isTalking) settlePause(draft);
   if (state.phase === "listening" || state.phase === "waiting") settleTurn(draft);
   if (state.phase === "thinking") settleThinking(draft);
   settleDigits(draft);
+  if (state.phase === "listening") settleHint(draft);
   if (state.phase === "listening" || state.phase === "waiting") settleSilence(draft);
 }
 
@@ -309,7 +331,7 @@ function patienceMs({ state, settings }: Draft, text: string): number {
 
 function settleTurn(draft: Draft): void {
   const { state } = draft;
-  if (!state.hasTurn || state.isTalking) return;
+  if (!state.hasTurn || state.isTalking || state.person?.isTalking) return;
   if (isFinalDue(draft)) return;
   const text = said(draft);
   if (state.unvoicedMs < patienceMs(draft, text) && text !== "") {
@@ -348,6 +370,7 @@ function takeTurn(draft: Draft): void {
     return greet(draft);
   }
   actions.push({ kind: "reply", text, hasVoice });
+  state.isHinted = false;
   state.phase = "thinking";
   state.answering = text;
   state.thinkingMs = nowMs;
@@ -355,7 +378,7 @@ function takeTurn(draft: Draft): void {
 }
 
 function settleThinking({ state, actions, nowMs }: Draft): void {
-  if (state.fillerPlayed || nowMs - state.thinkingMs < FILLER_AFTER_MS) return;
+  if (state.fillerPlayed || state.person || nowMs - state.thinkingMs < FILLER_AFTER_MS) return;
   state.fillerPlayed = true;
   actions.push({ kind: "filler", tone: fillerTone(state.answering) });
 }
@@ -392,7 +415,8 @@ function playedOut(draft: Draft): void {
 
 function settleSilence(draft: Draft): void {
   const { state, actions } = draft;
-  const isBusy = state.hasTurn || state.isTalking || state.functionRunning;
+  const isBusy = state.hasTurn || state.isTalking || state.functionRunning
+    || (state.person?.isTalking ?? false);
   const due = timers(draft, { kind: "check_silence", isBusy });
   if (due?.kind === "hang_up") return hangUp(draft, due.reason);
   if (due?.kind !== "reengage") return;

@@ -9,6 +9,7 @@ import { Channel } from "./channel.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
+import type { PersonEvent } from "./taking-part.ts";
 import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turn-events.ts";
 import { reduceTurn, START } from "./turn-taker.ts";
 import type { Utterance } from "./utterance.ts";
@@ -116,6 +117,11 @@ export class VoiceSession implements CallSession {
     return true;
   }
 
+  takePart(event: PersonEvent): void {
+    if (event.kind === "person_joined" && event.isAlone) this.#says = [];
+    this.#feed(event);
+  }
+
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
     this.#transferTo = to;
     if (!this.channel.isOver) this.#feed({ kind: "end_after_speech", reason });
@@ -218,12 +224,16 @@ export class VoiceSession implements CallSession {
       case "interrupt":
         return this.#interrupt();
       case "note":
-        return this.channel.scribe?.customerSaid(action.text, this.#state.lastVoiceMs);
+        this.channel.scribe?.customerSaid(action.text, this.#state.lastVoiceMs);
+        return this.#state.phase === "aside" ? this.channel.scribe?.turnIsOver() : undefined;
       case "filler":
         return this.#playFiller(action.tone);
       case "reengage":
         this.#beginReply(null);
         return brain.reengage(this.#turn);
+      case "speak_up":
+        this.#beginReply(null);
+        return brain.speakUp(this.#turn, action.why);
       case "leave_message":
         return this.#sayWhole(this.#newSpeech("fixed note"), settings.voicemail.message ?? "");
       case "say_goodbye":

@@ -19,6 +19,9 @@ function answeredCall(settings: Partial<VoiceSettings>) {
   const texts: string[] = [];
   const says: string[] = [];
   const transfers: string[] = [];
+  const spokeUp: string[] = [];
+  const interrupts: (string | null)[] = [];
+  const results: string[] = [];
   let ended: CallSummary | null = null;
   let leg = (_event: LegEvent): void => undefined;
   let model = (_event: SpeechToSpeechEvent): void => undefined;
@@ -44,8 +47,8 @@ function answeredCall(settings: Partial<VoiceSettings>) {
         model = publish;
         return {
           write: () => undefined,
-          functionResult: () => undefined,
-          interrupt: () => undefined,
+          functionResult: (callId) => void results.push(callId),
+          interrupt: (heard) => void interrupts.push(heard?.itemId ?? null),
           say: (text) => void says.push(text),
           sendText: (text) => void texts.push(text),
           instruct: () => undefined,
@@ -70,6 +73,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
       answeredBy: () => undefined,
       reply: () => undefined,
       reengage: () => undefined,
+      speakUp: (_turn, why) => void spokeUp.push(why),
       cancel: () => undefined,
       goAhead: () => undefined,
       functionCall: () => undefined,
@@ -87,7 +91,8 @@ function answeredCall(settings: Partial<VoiceSettings>) {
     model({ kind: "reply_end" });
   };
   return {
-    session, system, texts, says, transfers, reply,
+    session, system, texts, says, transfers, reply, spokeUp, interrupts, results,
+    report: (event: SpeechToSpeechEvent) => model(event),
     press: (digit: string) => leg({ kind: "dtmf", digit }),
     publish: (event: LegEvent) => leg(event),
     reason: () => ended?.reason ?? null,
@@ -150,4 +155,35 @@ test("[VL233] heard_ms of a realtime call counts from the last audible sound, no
   call.session.channel.hangUp("operator");
   const [turn] = call.turns();
   assert.ok(turn?.heardMs && Math.abs(turn.heardMs - 600) <= 40, JSON.stringify(turn));
+});
+
+test("[VL262] a person has a realtime call: what the model says is not heard, what it calls is not done", () => {
+  const call = answeredCall({ maxSilenceMs: 6000 });
+  call.reply("one", 5000);
+  call.system.advance(1000);
+  call.session.takePart({ kind: "person_joined", isAlone: true });
+  call.system.advance(100);
+  assert.deepEqual(call.interrupts, ["one"]);
+  call.reply("two", 1000);
+  call.report({ kind: "function_call", callId: "f1", name: "hang_up", argumentsJson: "{}" });
+  call.session.takePart({ kind: "hint" });
+  call.press("1");
+  call.system.advance(20_000);
+  assert.deepEqual(call.interrupts, ["one", null]);
+  assert.deepEqual([call.results, call.says, call.texts, call.spokeUp], [["f1"], [], [], []]);
+  call.session.takePart({ kind: "person_left", wasLost: false });
+  assert.deepEqual(call.spokeUp, ["handed_back"]);
+  assert.equal(call.reason(), null);
+});
+
+test("[VL263] a hint in a realtime call waits until nobody speaks", () => {
+  const call = answeredCall({});
+  call.reply("one", 2000);
+  call.session.takePart({ kind: "hint" });
+  call.system.advance(1500);
+  assert.deepEqual(call.spokeUp, []);
+  call.system.advance(1000);
+  assert.deepEqual(call.spokeUp, ["hint"]);
+  call.session.tell("[hint]");
+  assert.deepEqual(call.texts, ["[hint]"]);
 });

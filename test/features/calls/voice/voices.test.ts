@@ -1,7 +1,7 @@
 // Who speaks in a call beside the assistant: what each side gets, sample by sample.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFraming } from "#features/calls/voice/frames.ts";
+import { createFraming, createVoiceQueue } from "#features/calls/voice/frames.ts";
 import { Mixer } from "#features/calls/voice/mixer.ts";
 import { Utterance } from "#features/calls/voice/utterance.ts";
 import type { Voice } from "#features/calls/voice/voices.ts";
@@ -106,4 +106,17 @@ test("[VL251] pieces of any size become the same frames", () => {
     assert.deepEqual(frames.flatMap((frame) => [...frame]), [...all], `in pieces of ${size}`);
     assert.ok(frames.every(({ length }) => length === FRAME));
   }
+});
+
+test("[VL251] a gap is followed by the lead again, and what is too much is the oldest", () => {
+  const queue = createVoiceQueue(FRAME, { leadFrames: 2, framesMax: 3 });
+  const next = (): number | null => queue.next()?.[0] ?? null;
+  queue.write(level(1));
+  assert.equal(next(), null);
+  queue.write(level(2));
+  assert.deepEqual([next(), next(), next()], [1, 2, null]);
+  queue.write(level(3));
+  assert.equal(next(), null);
+  for (const value of [4, 5, 6]) queue.write(level(value));
+  assert.deepEqual([next(), next(), next(), next()], [4, 5, 6, null]);
 });

@@ -1,0 +1,225 @@
+// A person of the account who takes part in a call with a microphone: heard by the customer at the
+// loudness of every voice, hears everybody else, and what they say goes on record, in words where a
+// recogniser understands them. Made by host.ts, in the media thread.
+import { createResampler } from "#audio/resampler.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import { FRAME_MS } from "#providers/carriers/port.ts";
+import type { Pcm, Transcriber, TranscriptEvent, Vad } from "#providers/speech/port.ts";
+import type { Said } from "./brain.ts";
+import type { Channel } from "./channel.ts";
+import { createVoiceQueue } from "./frames.ts";
+import { PERSON_RATE } from "./protocol.ts";
+import type { VoiceSettings } from "./settings.ts";
+import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
+import type { TurnEvent } from "./turn-events.ts";
+
+/** What a browser's network delays unevenly is waited for so long; more than that is left out. */
+const LEAD_FRAMES = 3;
+const FRAMES_MAX = 25;
+const VOICED = 0.5;
+const CONFIRM_MS = 60;
+const WORD_GAP_MS = 100;
+const FINALIZE_AFTER_MS = 200;
+/** One entry of the record ends with such a silence. */
+const ENTRY_GAP_MS = 700;
+/** For the final words of what was said. */
+const FINAL_WAIT_MS = 2000;
+/** Below it is no voice, and nothing is made louder; about -50 dBFS. */
+const QUIET_RMS = 100;
+
+interface PersonOptions {
+  author: Author;
+  channel: Pick<Channel, "callMs" | "join" | "rate">;
+  settings: Pick<VoiceSettings, "language" | "languages" | "hints">;
+  vad: Vad;
+  /** Null: nothing understands them. */
+  transcriber: Transcriber | null;
+  /** Brings what is given to it to the loudness of all voices. */
+  level(key: string, rate: number): (pcm: Pcm) => Pcm;
+  /** What they hear, at PERSON_RATE; theirs to keep. */
+  onHears(pcm: Pcm): void;
+  onSaid(said: Said): void;
+  onTalking(isTalking: boolean): void;
+  system: System;
+}
+
+export interface Person {
+  /** At PERSON_RATE, any number of samples. */
+  write(pcm: Pcm): void;
+  /** They are heard no more; `then` runs once their last words are on record. */
+  leave(then: () => void): void;
+  /** The same at once, with the words that are there. */
+  close(): void;
+}
+
+const DEAF: Transcriber = {
+  name: "none",
+  detectsTurns: false,
+  open: () => ({ write: () => undefined, finalize: () => undefined, close: () => undefined }),
+};
+
+const isQuiet = (pcm: Pcm): boolean =>
+  pcm.reduce((sum, sample) => sum + sample * sample, 0) < pcm.length * QUIET_RMS ** 2;
+
+export function openPerson(options: PersonOptions): Person {
+  const { author, channel, level, onHears } = options;
+  const { rate } = channel;
+  const down = createResampler(PERSON_RATE, rate);
+  const up = createResampler(rate, PERSON_RATE);
+  const queue = createVoiceQueue(
+    (rate * FRAME_MS) / 1000, { leadFrames: LEAD_FRAMES, framesMax: FRAMES_MAX });
+  const loud = level(`person ${author.id}`, rate);
+  const leaveMixer = channel.join({
+    gain: 1,
+    next: () => {
+      const frame = queue.next();
+      return frame && !isQuiet(frame) ? loud(frame) : frame;
+    },
+    hears: (frame) => onHears(up.process(frame)),
+  });
+  const words = new PersonsWords(options);
+  return {
+    write: (pcm) => {
+      queue.write(down.process(pcm));
+      words.hear(pcm);
+    },
+    leave: (then) => {
+      leaveMixer();
+      words.finish(then);
+    },
+    close: () => {
+      leaveMixer();
+      words.close();
+    },
+  };
+}
+
+/** What they say, cut into entries by their pauses. */
+class PersonsWords {
+  readonly #options: PersonOptions;
+  readonly #input: SpeechInput;
+  #isUnderstood: boolean;
+  #isTalking = false;
+  #voicedMs = 0;
+  #unvoicedMs = 0;
+  /** Of the entry under way; null: there is none. */
+  #startMs: number | null = null;
+  #endMs = 0;
+  #finals = "";
+  #partial = "";
+  #awaitsFinal = false;
+  #finishing: { then: () => void; timer: Timer } | null = null;
+  #isClosed = false;
+
+  constructor(options: PersonOptions) {
+    this.#options = options;
+    this.#isUnderstood = options.transcriber !== null;
+    this.#input = openSpeechInput({
+      ...options.settings,
+      rate: PERSON_RATE,
+      transcriber: options.transcriber ?? DEAF,
+      vad: options.vad,
+      noiseFilter: null,
+      turnEnds: null,
+      onTranscript: (event) => this.#recognised(event),
+      onVoice: (frame) => this.#voice(frame),
+    });
+  }
+
+  hear(pcm: Pcm): void {
+    if (!this.#isClosed) this.#input.write(pcm);
+  }
+
+  finish(then: () => void): void {
+    this.#stopTalking();
+    if (this.#isClosed || !this.#awaitsFinal) {
+      this.close();
+      return then();
+    }
+    this.#finishing = {
+      then, timer: this.#options.system.after(FINAL_WAIT_MS, () => this.close()),
+    };
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#input.close();
+    this.#note();
+    this.#finishing?.timer.cancel();
+    this.#finishing?.then();
+  }
+
+  #voice({ probability, frameMs }: Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">): void {
+    if (this.#isClosed) return;
+    const nowMs = this.#options.channel.callMs();
+    if (probability >= VOICED) {
+      this.#voicedMs += frameMs;
+      this.#unvoicedMs = 0;
+      if (!this.#isTalking && this.#voicedMs >= CONFIRM_MS) this.#startTalking(nowMs);
+      if (this.#isTalking) this.#endMs = nowMs;
+      return;
+    }
+    this.#unvoicedMs += frameMs;
+    if (this.#unvoicedMs >= WORD_GAP_MS) this.#voicedMs = 0;
+    if (this.#unvoicedMs >= FINALIZE_AFTER_MS) this.#stopTalking();
+    const waitMs = this.#awaitsFinal ? FINAL_WAIT_MS : ENTRY_GAP_MS;
+    if (this.#isUnderstood && !this.#isTalking && this.#unvoicedMs >= waitMs) this.#note();
+  }
+
+  #startTalking(nowMs: number): void {
+    this.#isTalking = true;
+    this.#startMs ??= Math.max(0, Math.round(nowMs - this.#voicedMs));
+    this.#options.onTalking(true);
+  }
+
+  #stopTalking(): void {
+    if (!this.#isTalking) return;
+    this.#isTalking = false;
+    this.#awaitsFinal = this.#isUnderstood;
+    this.#options.onTalking(false);
+    this.#input.finalize();
+  }
+
+  #recognised(event: TranscriptEvent): void {
+    if (this.#isClosed) return;
+    switch (event.kind) {
+      case "partial":
+        this.#partial = event.text;
+        return;
+      case "final":
+        this.#finals = `${this.#finals} ${event.text}`.trim();
+        this.#partial = "";
+        this.#awaitsFinal = this.#isTalking && this.#awaitsFinal;
+        if (this.#finishing) this.close();
+        return;
+      case "failed":
+        this.#isUnderstood = false;
+        this.#awaitsFinal = false;
+        if (this.#finishing) this.close();
+        return;
+      case "end_of_turn":
+      case "end_of_turn_likely":
+      case "replaced":
+        return;
+    }
+  }
+
+  /** Words go on record as they are; a voice nothing understood does once, when it is over. */
+  #note(): void {
+    const text = `${this.#finals} ${this.#partial}`.trim();
+    const startMs = this.#startMs;
+    this.#finals = "";
+    this.#partial = "";
+    this.#startMs = null;
+    this.#awaitsFinal = false;
+    const nowMs = this.#options.channel.callMs();
+    if (text === "" && (this.#isUnderstood || startMs === null)) return;
+    const endMs = Math.round(startMs === null ? nowMs : this.#endMs);
+    this.#options.onSaid({
+      speaker: "operator", author: this.#options.author, text, startMs: startMs ?? endMs, endMs,
+      interrupted: false, turn: null, counts: true,
+    });
+  }
+}
