@@ -14,6 +14,7 @@ import { lookupRoutes } from "#features/assistants/lookup-routes.ts";
 import { assistantRoutes } from "#features/assistants/routes.ts";
 import { calendarRoutes } from "#features/calendar/routes.ts";
 import { hostedRoutes } from "#features/calls/hosted/routes.ts";
+import { callDeskRoutes, speakSocket } from "#features/calls/desk-routes.ts";
 import { callSocket, listenSocket, liveCallRoutes } from "#features/calls/live-routes.ts";
 import { recordingRoutes } from "#features/calls/recording-routes.ts";
 import { callRoutes } from "#features/calls/routes.ts";
@@ -251,9 +252,16 @@ function serveCalls(
     isInForce: people.isInForce,
     mayAnswer: (caller: Caller) => mayAnswer(caller),
   };
+  const desk = {
+    calls, system,
+    persons: voice.shared.persons,
+    authorOf: accounts.authorOf,
+    identify: live.identify,
+  };
   const routes = [
     ...web.routes,
     ...liveCallRoutes(live),
+    ...callDeskRoutes(desk),
     ...recordingRoutes(recordings),
     ...callRoutes({
       calls, calling, isScript, whyCannotCall, whyCannotTalk, recordingUrl, log,
@@ -264,7 +272,7 @@ function serveCalls(
         : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null,
     }),
   ];
-  return { routes, sockets: [web.socket, callSocket(live), listenSocket(live)] };
+  return { routes, sockets: [web.socket, callSocket(live), listenSocket(live), speakSocket(desk)] };
 }
 
 /** Mounts the hosted carriers' doors; the result connects those that wait until they are asked. */

@@ -4,6 +4,9 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { OnAudio, SharedCalls } from "./cluster.ts";
+import {
+  createMicrophones, ownPersonsAlone, sharePersons, type OwnPersons, type PersonFamily,
+} from "./persons.ts";
 import { createQuestions, reaching } from "./questions.ts";
 import type { Wire } from "./wire.ts";
 
@@ -15,6 +18,7 @@ interface OwnCalls {
     end(callId: number): Promise<boolean>;
   };
   listen(callId: number, onAudio: OnAudio, over: () => void): (() => void) | null;
+  persons: OwnPersons;
 }
 
 interface SharedCallsOptions {
@@ -25,7 +29,7 @@ interface SharedCallsOptions {
 }
 
 /** Asked of the node that has a call; false, or null, where it is not live. */
-type CallFamily = {
+type CallFamily = PersonFamily & {
   say: { body: { text: string }; answer: boolean };
   mute: { body: { on: boolean }; answer: boolean };
   end: { body: object; answer: boolean };
@@ -35,6 +39,7 @@ type CallFamily = {
 
 const WAIT_MS = {
   say: LIMITS.askMs, mute: LIMITS.askMs, listen: LIMITS.askMs, end: LIMITS.askEndMs,
+  whisper: LIMITS.askMs, take_over: LIMITS.askMs, hand_back: LIMITS.askMs, speak: LIMITS.askMs,
 };
 
 const subjectOf = (callId: number): string => `pcm.${callId}`;
@@ -43,7 +48,8 @@ const HAS = "has the call";
 const OVER = new Uint8Array();
 
 /** Where there are no other nodes. */
-export const ownCallsAlone = ({ control, listen }: OwnCalls): SharedCalls => ({
+export const ownCallsAlone = ({ control, listen, persons }: OwnCalls): SharedCalls => ({
+  persons: ownPersonsAlone(persons),
   say: async (callId, text) => control.say(callId, text),
   mute: async (callId, on) => control.mute(callId, on),
   end: control.end,
@@ -54,11 +60,13 @@ export const ownCallsAlone = ({ control, listen }: OwnCalls): SharedCalls => ({
 export function shareCalls(
   options: SharedCallsOptions,
 ): SharedCalls & { offer(callId: number): () => void } {
-  const { own: { control, listen }, wire, log } = options;
+  const { own: { control, listen, persons }, wire, system, log } = options;
   const questions = createQuestions<CallFamily>({ of: "call", waitMs: WAIT_MS, wire, log });
   const asked = async (which: number, kind: "say" | "mute" | "end", body: object) =>
     await reaching(HAS, questions.ask(String(which), kind, body as never)) ?? false;
   return {
+    persons: sharePersons({ own: persons, wire, system }, (callId, kind, body) =>
+      reaching(HAS, questions.ask(String(callId), kind, body as never))),
     say: async (callId, text) => control.say(callId, text) || asked(callId, "say", { text }),
     mute: async (callId, on) => control.mute(callId, on) || asked(callId, "mute", { on }),
     end: async (callId) => await control.end(callId) || asked(callId, "end", {}),
@@ -71,15 +79,21 @@ export function shareCalls(
     },
     offer: (callId) => {
       const sound = createSound(options, callId);
+      const microphones = createMicrophones({ own: persons, wire, system }, callId);
       const end = questions.answer(String(callId), {
         say: async ({ text }) => control.say(callId, text),
         mute: async ({ on }) => control.mute(callId, on),
         end: () => control.end(callId),
         listen: sound.send,
+        whisper: ({ by, text }) => persons.whisper(callId, by, text),
+        take_over: ({ by, isAlone }) => persons.takeOver(callId, by, isAlone),
+        hand_back: ({ by }) => persons.handBack(callId, by),
+        speak: microphones.speak,
       });
       return () => {
         end();
         sound.end();
+        microphones.end();
       };
     },
   };

@@ -1,6 +1,8 @@
 // The port to the nodes that serve one database together, this one among them. Over SQLite there is
 // one node, by the same code. Features take of a Cluster what
 // they need; app/ joins it together.
+import type { Instant } from "#core/system.ts";
+import type { Author, DeskReason, DeskState } from "#events/events.ts";
 
 /** Another node, as the store has it. */
 export interface NodeView {
@@ -26,6 +28,35 @@ export interface Cluster {
 
 export type OnAudio = (pcm: Int16Array, rate: number) => void;
 
+export type CallDeskOutcome =
+  | {
+      kind: "moved";
+      desk: {
+        state: DeskState; holder: Author | null; reason: DeskReason | null; at: Instant | null;
+      };
+    }
+  /** Somebody else has the call. */
+  | { kind: "held"; holder: Author }
+  | { kind: "not_live" };
+
+/** A person's microphone in a call. */
+export interface Speaking {
+  write(pcm: Int16Array): void;
+  close(): void;
+}
+
+/** People who take part in calls, whichever node has them. */
+export interface SharedPersons {
+  /** False: the call is not live. */
+  whisper(callId: number, by: Author, text: string): Promise<boolean>;
+  takeOver(callId: number, by: Author, isAlone: boolean): Promise<CallDeskOutcome>;
+  handBack(callId: number, by: Author): Promise<CallDeskOutcome>;
+  /** Null: the call is not live. `over` is called when it ends otherwise than by `close`. */
+  speak(
+    callId: number, authorId: string, onAudio: (pcm: Int16Array) => void, over: () => void,
+  ): Promise<Speaking | "not_theirs" | null>;
+}
+
 /** The calls of all nodes; each answers false, or null, where the call is not live. */
 export interface SharedCalls {
   say(callId: number, text: string): Promise<boolean>;
@@ -33,4 +64,5 @@ export interface SharedCalls {
   end(callId: number): Promise<boolean>;
   /** Frames that do not come in time are left out. */
   listen(callId: number, onAudio: OnAudio, over: () => void): Promise<(() => void) | null>;
+  persons: SharedPersons;
 }

@@ -6,13 +6,13 @@ import { isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
 import type {
   AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, TranscriptEntry,
 } from "#features/calls/records.ts";
-import {
-  legCarrierCost, legSeconds, senderOf, settled, type Transfer,
-} from "#features/calls/transfers.ts";
+import { senderOf } from "#features/calls/transcript.ts";
+import { legCarrierCost, legSeconds, settled, type Transfer } from "#features/calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
+import { callDeskCommands, createCallDeskMove, type MoveCallDesk } from "./call-desk.ts";
 import { callSweepCommands } from "./call-sweeps.ts";
 import { callTransferCommands, publishStep } from "./call-transfers.ts";
 import {
@@ -40,12 +40,14 @@ export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
 
 export function callCommands(sql: Sql) {
   const rows = createCallRows(sql);
-  const end = createEnd(sql, rows);
+  const moveDesk = createCallDeskMove(sql, rows);
+  const end = createEnd(sql, rows, moveDesk);
   return {
     "calls.create": createCreate(sql, rows),
     "calls.change": createChange(sql, rows),
     "calls.setVariables": createSetVariables(sql),
     ...callTransferCommands(sql, rows),
+    ...callDeskCommands(rows, moveDesk),
     "calls.addTranscript": createAddTranscript(sql, rows),
     "calls.end": end,
     "calls.finish": createFinish(sql, rows),
@@ -273,20 +275,22 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
       AND coalesce(node_id, ${NOBODY}) = @nodeId
     RETURNING entries AS number, event_sequence AS sequence`);
   const insert = sql.prepare(`
-    INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted,
+    INSERT INTO call_entries (call_id, number, speaker, author, text, start_ms, end_ms, interrupted,
       function_calls, transfer)
-    VALUES (@callId, @number, @speaker, @text, @startMs, @endMs, @interrupted, @functionCalls,
-      @transfer)`);
+    VALUES (@callId, @number, @speaker, @author, @text, @startMs, @endMs, @interrupted,
+      @functionCalls, @transfer)`);
   return async (
     { accountId, callId, nodeId, entry, now }: AsNode<Args<"addTranscript">>,
   ): Promise<CommittedEvent[]> => {
     const drawn = await draw.get({ accountId, callId, nodeId, now });
     if (!drawn) return [];
     const { number, sequence } = drawn;
-    const { functionCalls, interrupted, transfer = null } = entry;
+    const { author, functionCalls, interrupted, speaker, transfer = null } = entry;
     const [, accountSequence] = await together(
       insert.run({
         ...entry, transfer, callId, number, interrupted: interrupted ? 1 : 0,
+        speaker: speaker === "operator" ? "assistant" : speaker,
+        author: author ? JSON.stringify(author) : null,
         functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
       }),
       rows.nextAccountSequence(accountId, 1),
@@ -305,6 +309,7 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
 const bodyOf = (entry: TranscriptEntry) => ({
   number: entry.number,
   sender: senderOf(entry),
+  ...(entry.author ? { author: entry.author } : {}),
   text: entry.text,
   start_ms: entry.startMs,
   end_ms: entry.endMs,
@@ -337,7 +342,7 @@ const owedForLegs = (charge: Charge, transfers: readonly Transfer[], perMinute: 
     return sum + owedOf(charge, { lastedMicros, seconds: legSeconds(one), perMinute });
   }, 0);
 
-function createEnd(sql: Sql, rows: CallRows) {
+function createEnd(sql: Sql, rows: CallRows, moveDesk: MoveCallDesk) {
   const prices = sql.prepare<object, { ours: Micros; carriers: Micros }>(`
     SELECT price_per_minute AS ours, carrier_price_per_minute AS carriers FROM calls
     WHERE id = @callId`);
@@ -381,9 +386,14 @@ function createEnd(sql: Sql, rows: CallRows) {
       hasRecording: args.hasRecording ? 1 : 0,
     });
     const to = finalStatus === "failed" ? "failed" : "ended";
+    // Nobody has a call that is over.
+    const left = await moveDesk(call, {
+      move: "end", by: { role: "rule" }, reason: "ended", holder: null, now,
+    });
     const events = [
       ...steps,
       ...(posted?.events ?? []),
+      ...left.kind === "moved" ? left.events : [],
       await rows.change(call, {
         to, answeredBy: null, reason, failureReason: args.failureReason ?? null, now,
       }),

@@ -6,13 +6,14 @@ import type {
   TranscriptEntry, TurnLatency,
 } from "#features/calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
-import type { FunctionCall } from "#events/events.ts";
+import type { Author, FunctionCall } from "#events/events.ts";
+import { deskFromRow, type DeskRow } from "./conversations.ts";
 import { isFree } from "./nodes.ts";
 import { perSession, together, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
 
-export interface CallRow {
+export interface CallRow extends DeskRow {
   id: number;
   account_id: number;
   assistant_id: number;
@@ -52,6 +53,7 @@ export interface CallRow {
 interface EntryRow {
   number: number;
   speaker: "assistant" | "customer";
+  author: string | null;
   text: string;
   start_ms: number;
   end_ms: number;
@@ -98,15 +100,23 @@ export function callFromRow(row: CallRow): Call {
     turns: JSON.parse(row.turns) as TurnLatency[],
     quality: row.quality === null ? null : (JSON.parse(row.quality) as Call["quality"]),
     transfers: JSON.parse(row.transfers) as Call["transfers"],
+    desk: deskFromRow(row),
     eventSequence: row.event_sequence,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
 }
 
+/** An operator stands on the assistant's side, with a name. */
+export const speakerFromRow = (
+  { speaker, author }: { speaker: "assistant" | "customer"; author: string | null },
+): Pick<TranscriptEntry, "speaker" | "author"> => author === null
+  ? { speaker }
+  : { speaker: "operator", author: JSON.parse(author) as Author };
+
 const entryFromRow = (row: EntryRow): TranscriptEntry => ({
   number: row.number,
-  speaker: row.speaker,
+  ...speakerFromRow(row),
   text: row.text,
   startMs: row.start_ms,
   endMs: row.end_ms,
@@ -214,6 +224,8 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
     beginTransfer: (args) => writer.write("calls.beginTransfer", args),
     stepTransfer: (args) => writer.write("calls.stepTransfer", args),
     failTransfer: (args) => writer.write("calls.failTransfer", args),
+    moveDesk: (args) => writer.write("calls.moveDesk", args),
+    whisper: (args) => writer.write("calls.whisper", args),
     addTranscript: (args) => writer.write("calls.addTranscript", args),
     end: (args) => writer.write("calls.end", args),
     finish: (args) => writer.write("calls.finish", args),

@@ -35,6 +35,8 @@ const LOCKS: Locks = {
   "calls.change": account,
   "calls.setVariables": account,
   "calls.addTransfer": account,
+  "calls.moveDesk": account,
+  "calls.whisper": account,
   "calls.failTransfer": account,
   "calls.beginTransfer": account,
   "calls.stepTransfer": account,

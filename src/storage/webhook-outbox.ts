@@ -6,7 +6,7 @@ import { isLive } from "#features/calls/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
 import type { Purpose } from "#features/webhooks/webhooks.ts";
-import { CALL, callFromRow, type CallRow } from "./calls.ts";
+import { CALL, callFromRow, speakerFromRow, type CallRow } from "./calls.ts";
 import type { Awaitable, Exists, Sql } from "./sql.ts";
 
 interface AccountEndpoint {
@@ -180,8 +180,9 @@ function createCallEnded(
   const find = sql.prepare<object, CallRow & { lead_id: number | null; settings: string }>(
     CALL.replace("SELECT c.*,", "SELECT c.*, a.settings,") + " WHERE c.id = @callId");
   const lines = sql.prepare<object, {
-    speaker: "assistant" | "customer"; text: string; start_ms: number; transfer: number | null;
-  }>(`SELECT speaker, text, start_ms, transfer FROM call_entries WHERE call_id = @callId
+    speaker: "assistant" | "customer"; author: string | null; text: string; start_ms: number;
+    transfer: number | null;
+  }>(`SELECT speaker, author, text, start_ms, transfer FROM call_entries WHERE call_id = @callId
     ORDER BY number`);
   const leadOf = createLeadFacts(sql);
   return async (event, now) => {
@@ -199,8 +200,9 @@ function createCallEnded(
       ...call,
       finishedAt: now,
       lines: (await lines.all({ callId: call.id }))
-        .map(({ start_ms: startMs, transfer, ...line }) =>
-          ({ ...line, startMs, ...(transfer === null ? {} : { transfer }) })),
+        .map(({ start_ms: startMs, transfer, text, ...line }) => ({
+          ...speakerFromRow(line), text, startMs, ...(transfer === null ? {} : { transfer }),
+        })),
       ...await leadOf(row.lead_id),
     });
     const recordingFile = settings.include_recording_in_webhook ? call.recordingFile : null;

@@ -14,6 +14,7 @@ const awake = setInterval(() => undefined, 1000);
 after(() => clearInterval(awake));
 
 const CALL = 5;
+const ANA = { id: "key:1", name: "Ana" };
 
 function createWorld() {
   const system = createManualSystem();
@@ -22,6 +23,12 @@ function createWorld() {
   const done: string[] = [];
   const listeners = new Set<{ onAudio(pcm: Int16Array, rate: number): void; over(): void }>();
   let withdraw = (): void => undefined;
+  let person: { onAudio(pcm: Int16Array): void; over(): void } | null = null;
+  const moved = (_callId: number, what: string, holder: typeof ANA | null) => {
+    done.push(what);
+    const state = holder ? "person" as const : "assistant" as const;
+    return { kind: "moved" as const, desk: { state, holder, reason: null, at: 5 } };
+  };
   const nodes = [1, 2].map((nodeId) => {
     const wire = wires.connect();
     const has = (callId: number): boolean => owned.get(callId) === nodeId;
@@ -33,6 +40,22 @@ function createWorld() {
             say: (callId, text) => did(callId, `say ${text}`),
             mute: (callId, on) => did(callId, `mute ${on}`),
             end: async (callId) => did(callId, "end"),
+          },
+          persons: {
+            whisper: async (callId, by, text) => did(callId, `${by.name} whispers ${text}`),
+            takeOver: async (callId, by, isAlone) => has(callId)
+              ? moved(callId, `${by.name} takes it ${isAlone}`, by) : { kind: "not_live" },
+            handBack: async (callId, by) => has(callId)
+              ? moved(callId, `${by.name} hands it back`, null) : { kind: "not_live" },
+            speak: (callId, authorId, onAudio, over) => {
+              if (!has(callId)) return null;
+              if (authorId !== ANA.id) return "not_theirs";
+              person = { onAudio, over };
+              return {
+                write: (pcm) => void done.push(`said ${pcm.join(" ")}`),
+                close: () => void done.push("closed"),
+              };
+            },
           },
           listen: (callId, onAudio, over) => {
             if (!has(callId)) return null;
@@ -55,7 +78,7 @@ function createWorld() {
     owned.delete(CALL);
     withdraw();
   };
-  return { system, wires, over, done, listeners, speak, here, there };
+  return { system, wires, over, done, listeners, speak, here, there, person: () => person };
 }
 
 test("[WI40] say, mute and end reach a call wherever it is; nobody's is over, and one out of reach answers 503", async () => {
@@ -107,4 +130,62 @@ test("[WI41] a listener at another node hears the call's frames until it leaves 
   await speak();
   assert.deepEqual(overs, ["over"]);
   assert.equal(await there.shared.listen(CALL, () => undefined, () => undefined), null);
+});
+
+test("[WI44] a person takes part in a call of another node: what they do reaches it, and sound goes both ways until either ends", async () => {
+  const { system, done, person, there, over } = createWorld();
+  const { persons } = there.shared;
+  assert.equal(await persons.whisper(CALL, ANA, "discount"), true);
+  assert.equal(await persons.whisper(6, ANA, "nobody"), false);
+  const taken = await persons.takeOver(CALL, ANA, true);
+  assert.deepEqual(taken, {
+    kind: "moved", desk: { state: "person", holder: ANA, reason: null, at: 5 },
+  });
+  assert.deepEqual(await persons.takeOver(6, ANA, true), { kind: "not_live" });
+  const heard: number[] = [];
+  const overs: string[] = [];
+  const begin = () => persons.speak(
+    CALL, ANA.id, (pcm) => void heard.push(...pcm), () => void overs.push("over"));
+  assert.equal(await persons.speak(CALL, "key:2", () => undefined, () => undefined), "not_theirs");
+  assert.equal(await persons.speak(6, ANA.id, () => undefined, () => undefined), null);
+  const first = await begin();
+  assert.ok(first && first !== "not_theirs");
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 8; turn += 1) await nextTurn();
+  };
+  first.write(Int16Array.from([1, -2]));
+  person()?.onAudio(Int16Array.from([7, -8]));
+  await settle();
+  assert.deepEqual(heard, [7, -8]);
+  first.close();
+  await settle();
+  assert.deepEqual(done, ["Ana whispers discount", "Ana takes it true", "said 1 -2", "closed"]);
+  const second = await begin();
+  assert.ok(second && second !== "not_theirs");
+  // While it asks, it is there.
+  for (let asked = 0; asked < 5; asked += 1) {
+    system.advance(LIMITS.liveAskMsMax);
+    await settle();
+  }
+  second.write(Int16Array.from([3]));
+  await settle();
+  assert.deepEqual(done.slice(4), ["said 3"]);
+  assert.equal((await persons.handBack(CALL, ANA)).kind, "moved");
+  person()?.over();
+  await settle();
+  assert.deepEqual(overs, ["over"]);
+  over();
+});
+
+test("[WI44] a node that is gone takes its microphone along", async () => {
+  const { system, wires, done, there } = createWorld();
+  const speaking = await there.shared.persons.speak(
+    CALL, ANA.id, () => undefined, () => undefined);
+  assert.ok(speaking && speaking !== "not_theirs");
+  wires.stop();
+  for (let beat = 0; beat < 5; beat += 1) {
+    system.advance(LIMITS.liveAskMsMax);
+    for (let turn = 0; turn < 8; turn += 1) await nextTurn();
+  }
+  assert.deepEqual(done, ["closed"]);
 });

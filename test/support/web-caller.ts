@@ -37,6 +37,8 @@ export class WebCaller {
   /** Words heard to their end. */
   readonly words: string[] = [];
   frames = 0;
+  /** Everything that was heard, frame by frame. */
+  readonly sound: Int16Array[] = [];
   readonly #socket: WebSocket;
   readonly #waiting = new Set<() => void>();
   #line: Int16Array = new Int16Array(0);
@@ -54,7 +56,10 @@ export class WebCaller {
       if (isBinary) {
         this.frames += 1;
         const { buffer, byteOffset: at } = data;
-        decoder.write(new Int16Array(buffer.slice(at, at + data.length)));
+        const frame = new Int16Array(buffer.slice(at, at + data.length));
+        this.sound.push(frame);
+        decoder.write(frame);
+        this.#changed();
         return;
       }
       const message = JSON.parse(data.toString("utf8")) as ServerMessage;

@@ -155,6 +155,8 @@ export const LIMITS = {
   capacityRetryS: 10,
   /** For calls to take leave of whoever is on the line when the server stops. */
   callGoodbyeMs: 10 * SECOND_MS,
+  /** A call goes back to its assistant when the person who has it was not connected for so long. */
+  personGoneMs: 8 * SECOND_MS,
   /** Until a call that was asked to end is given up. */
   callEndMs: 5 * SECOND_MS,
   /** From the end of the media thread to the start of the next, where calls come in. */

@@ -34,7 +34,9 @@ export type DeskActor =
 
 export type DeskReason =
   | "asked" | "tool_failures" | "unanswered" | "words" | "callback" | "taken_over" | "assigned"
-  | "handed_back" | "ended";
+  | "handed_back" | "ended"
+  /** The person's connection to a call was, for too long. */
+  | "lost";
 
 /** What somebody who asks for a person outside office hours is told. */
 export interface Away {
@@ -126,6 +128,12 @@ export type CommittedData =
     }
   | { type: "transcript_added"; call_id: number; entry: TranscriptBody }
   | {
+      type: "desk_changed"; call_id: number; desk: DeskState; by: DeskActor; reason: DeskReason;
+      holder: Author | null; at: string;
+    }
+  /** For the assistant alone: nobody else hears it. */
+  | { type: "call_whispered"; call_id: number; by: Author; text: string; at: string }
+  | {
       type: "call_ended"; call_id: number; status: string; end_reason: string | null;
       failure_reason: string | null;
       duration: number; carrier_cost: number; total_cost: number;
@@ -178,7 +186,9 @@ interface TransferBody {
 
 interface TranscriptBody {
   number: number;
-  sender: "bot" | "human" | "colleague";
+  sender: "bot" | "human" | "colleague" | "operator";
+  /** Only with the sender operator. */
+  author?: Author;
   /** The transfer on whose leg it was said. */
   transfer?: number;
   text: string;

@@ -18,10 +18,13 @@ import { createControl } from "./control.ts";
 import { conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
-import { answerFunctionCall, followLanguage, realtimeOf, remember, reply, UNWANTED } from "./replies.ts";
+import {
+  answerFunctionCall, followLanguage, realtimeOf, remember, reply, replyTo, UNWANTED,
+} from "./replies.ts";
 import type { Face } from "./face.ts";
 import { LOOPBACK_LINE, type Line } from "./lines.ts";
 import type { AssistantFacts, CallingOptions, Listener, LiveCall } from "./live-call.ts";
+import { dismiss, operatorSaid, type Persons } from "./persons.ts";
 import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
@@ -56,6 +59,8 @@ export interface Calling {
     mute(callId: number, on: boolean): boolean;
     end(callId: number): Promise<boolean>;
   };
+  /** People who take part themselves. */
+  persons: Persons;
   /** Both sides mixed, frame by frame; null when the call is not live. */
   listen(callId: number, onAudio: Listener["onAudio"], over: () => void): (() => void) | null;
   /** Does the work after calls whose media ended before a crash. */
@@ -127,7 +132,7 @@ export function createCalling(options: CallingOptions): Calling {
     hold: options.capacity.hold,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
-    ...createControl(media, live, end),
+    ...createControl(options, live, end),
     finishLate: (callIds) => finishLate(options, callIds),
     live: () => live.size,
     drain: async (waitMs) => {
@@ -320,7 +325,8 @@ function openCall(
     rate: leg.rate, isAnswered: false, isSilent: false, saidMs: 0,
     history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
-    listeners: new Set(), isOver: false, replies: { given: 0, failure: null },
+    listeners: new Set(), person: null, hasColleagues: false, untold: [], isOver: false,
+    replies: { given: 0, failure: null },
     done: Promise.withResolvers(),
   };
   media.send({
@@ -368,7 +374,9 @@ function handle(
       if (call.turn?.number === message.turn) call.turn.goAhead();
       return;
     case "reengage":
-      return keep("reply", reply(options, call, message.turn, { question: null, detected: null, ahead: null }));
+      return keep("reply", replyTo(options, call, message.turn, "silence"));
+    case "speak_up":
+      return keep("reply", replyTo(options, call, message.turn, message.why));
     case "cancel":
       if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
       return;
@@ -395,12 +403,15 @@ function handle(
       return call.face?.line?.transfer(message.to);
     case "transfer_failed":
       return keep("transfer", calls.failTransfer(call, message.detail ?? NOBODY_TOOK_IT));
+    case "person_hears":
+      return call.person?.microphone?.onAudio(message.pcm);
     case "tap":
       for (const listener of call.listeners) listener.onAudio(message.pcm, call.rate);
       return;
     case "over":
       call.isOver = true;
       call.turn?.abort.abort(UNWANTED);
+      dismiss(call);
       return keep("end of a call", conclude(options, call, message).finally(() => {
         forget();
         call.done.resolve();
@@ -410,6 +421,9 @@ function handle(
 
 function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep): void {
   const { calls } = options;
+  if (words.speaker === "operator") {
+    return keep("transcript", operatorSaid(calls, call, words));
+  }
   const { speaker, text, startMs, endMs, interrupted, turn, counts } = words;
   const functionCalls = turn === null ? [] : call.functionCalls.get(turn) ?? [];
   if (turn !== null) call.functionCalls.delete(turn);

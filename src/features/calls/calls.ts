@@ -7,9 +7,11 @@ import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
-import { accountTopic, callTopic } from "#events/events.ts";
+import { accountTopic, callTopic, type Author } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
+import type { DeskOutcome } from "./persons.ts";
 import type { Recordings } from "./recordings.ts";
+import { senderOf } from "./transcript.ts";
 import type { CallStatus } from "./status.ts";
 import type {
   AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallFilter, CallRef, CallStore, CallType,
@@ -145,6 +147,26 @@ function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
   };
 }
 
+/** Who has a call, and what its assistant is whispered. */
+function createDesk({ store, bus, system }: CallsOptions) {
+  return {
+    moveDesk: async (
+      call: CallRef, move: Omit<Parameters<CallStore["moveDesk"]>[0], Named | "now">,
+    ): Promise<DeskOutcome> => {
+      const outcome = await store.moveDesk({ ...named(call), ...move, now: system.now() });
+      if (outcome.kind !== "moved") return outcome;
+      bus.publishCommitted(outcome.events);
+      return { kind: "moved", desk: outcome.desk };
+    },
+    /** False: the call is not talked on. */
+    whisper: async (call: CallRef, by: Author, text: string): Promise<boolean> => {
+      const events = await store.whisper({ ...named(call), by, text, now: system.now() });
+      if (events) bus.publishCommitted(events);
+      return events !== null;
+    },
+  };
+}
+
 /** What is kept of a call and published in no event. */
 function createNotes({ store, system }: CallsOptions) {
   return {
@@ -171,6 +193,7 @@ export function createCalls(options: CallsOptions) {
     begin: createBegin(options),
     ...createNotes(options),
     ...createWarmTransfers(options),
+    ...createDesk(options),
     terms: (assistant: Assistant): Promise<CallTerms> => termsOf(options, assistant),
     secondsFor: (micros: Micros): number => secondsFor(micros, options.priceMicrosPerMinute),
     /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */
@@ -192,7 +215,7 @@ export function createCalls(options: CallsOptions) {
       { id, accountId }: CallRef,
       { speaker, text }: Pick<TranscriptEntry, "speaker" | "text">,
     ): void => {
-      const sender = speaker === "assistant" ? "bot" : "human";
+      const sender = senderOf({ speaker });
       const notice = {
         kind: "passing", accountId, type: "transcript_delta",
         members: { call_id: id, sender, text },

@@ -1,13 +1,16 @@
-// What an operator can do to calls that are live: say, mute, end, listen in. Part of calling.ts.
+// What an operator can do to calls that are live: say, mute, end, listen in. What
+// people do who take part is in persons.ts. Part of calling.ts.
 import type { Calling } from "./calling.ts";
 import type { CallingOptions, LiveCall } from "./live-call.ts";
+import { createPersons } from "./persons.ts";
 import type { EndReason } from "./records.ts";
 
 export function createControl(
-  media: CallingOptions["media"],
+  options: CallingOptions,
   live: Map<number, LiveCall>,
   end: (call: LiveCall, reason: EndReason) => Promise<void>,
-): Pick<Calling, "control" | "listen"> {
+): Pick<Calling, "control" | "listen" | "persons"> {
+  const { media } = options;
   const answered = (callId: number): LiveCall | null => {
     const call = live.get(callId);
     return call?.isAnswered && !call.isOver ? call : null;
@@ -15,7 +18,8 @@ export function createControl(
   return {
     control: {
       say: (callId, text) => {
-        if (!answered(callId)) return false;
+        const call = answered(callId);
+        if (!call || call.person?.isAlone) return false;
         media.send({ kind: "say", callId, text });
         return true;
       },
@@ -31,6 +35,7 @@ export function createControl(
         return true;
       },
     },
+    persons: createPersons(options, answered),
     listen: (callId, onAudio, over) => {
       const call = answered(callId);
       if (!call) return null;

@@ -6,8 +6,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
-import type { TranscriptEntry } from "./records.ts";
-import { nameOf } from "./transfers.ts";
+import { transcriptText, type Line } from "./transcript.ts";
 
 interface Evaluation {
   values: Record<string, unknown>;
@@ -21,10 +20,8 @@ interface EvaluateOptions {
   log: Logger;
 }
 
-/** One utterance, or one message of a chat. */
-type Said = Pick<TranscriptEntry, "speaker" | "text" | "transfer">;
 export type Evaluate = (
-  assistant: Assistant, entries: readonly Said[], signal?: AbortSignal,
+  assistant: Assistant, entries: readonly Line[], signal?: AbortSignal,
 ) => Promise<Evaluation>;
 
 type Field = Assistant["settings"]["post_call_schema"][number];
@@ -32,13 +29,6 @@ type Field = Assistant["settings"]["post_call_schema"][number];
 const TRANSCRIPT_CHARS_MAX = 60_000;
 const VALUE_CHARS_MAX = 4000;
 const NONE: Evaluation = { values: {}, error: null };
-
-/** `AI: …` and `Customer: …`, a line each. */
-export const transcriptText = (entries: readonly Said[]): string =>
-  entries
-    .filter(({ text }) => text !== "")
-    .map((line) => `${nameOf(line)}: ${line.text}`)
-    .join("\n");
 
 export function createEvaluate(options: EvaluateOptions): Evaluate {
   return async (assistant, entries, signal) => {

@@ -22,6 +22,7 @@ import type { Evaluate } from "./evaluation.ts";
 import type { Face } from "./face.ts";
 import type { SpokenLanguage } from "./languages.ts";
 import type { Lines } from "./lines.ts";
+import type { Holding } from "./persons.ts";
 import type { Recordings } from "./recordings.ts";
 import type { Hearing } from "./records.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
@@ -115,6 +116,12 @@ export interface LiveCall {
   /** When the last entry of the transcript ended. */
   saidMs: number;
   listeners: Set<Listener>;
+  /** Who of the account takes part; null: nobody. */
+  person: Holding | null;
+  /** Somebody of the account has said or whispered something in it. */
+  hasColleagues: boolean;
+  /** What a model that hears by itself has not heard: colleagues' words. */
+  untold: string[];
   isOver: boolean;
   /** Replies of the model that came, and what the newest failure said. */
   replies: { given: number; failure: string | null };

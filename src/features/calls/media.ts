@@ -76,6 +76,14 @@ export function createMediaThread(options: MediaThreadOptions): MediaThread {
   };
 }
 
+/** What is handed over and not copied. */
+function soundOf(message: ToMedia): ArrayBuffer[] {
+  if (message.kind === "person_audio") return [message.pcm.buffer as ArrayBuffer];
+  return message.kind === "leg" && message.event.kind === "audio"
+    ? [message.event.pcm.buffer as ArrayBuffer]
+    : [];
+}
+
 class RunningThread {
   readonly listening = Promise.withResolvers<Ports>();
   readonly closed = Promise.withResolvers<void>();
@@ -126,10 +134,7 @@ class RunningThread {
   send(message: ToMedia): void {
     if (message.kind === "open") this.#open.add(message.callId);
     else if (!this.#open.has(message.callId)) return;
-    const audio = message.kind === "leg" && message.event.kind === "audio"
-      ? [message.event.pcm.buffer as ArrayBuffer]
-      : [];
-    this.start().postMessage(message, audio);
+    this.start().postMessage(message, soundOf(message));
   }
 
   /** What waits for nobody: without a thread there are no carriers. */

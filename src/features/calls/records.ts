@@ -3,7 +3,8 @@
 import type { Warning } from "#features/assistants/warnings.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import type { Author, CommittedEvent, FunctionCall } from "#events/events.ts";
+import type { Desk } from "#features/conversations/desk.ts";
+import type { Author, CommittedEvent, DeskActor, DeskReason, FunctionCall } from "#events/events.ts";
 import type { DialRules } from "#features/phone-numbers/dial-guard.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Charge } from "./failures.ts";
@@ -77,6 +78,8 @@ export interface Call {
   quality: LegQuality | null;
   /** In the order they were asked for. */
   transfers: readonly Transfer[];
+  /** Who has it while it is talked on. */
+  desk: Desk;
   /** Sequence of the newest event of topic `call:<id>`. */
   eventSequence: number;
   createdAt: Instant;
@@ -208,6 +211,12 @@ export interface RecoveredCalls {
 /** A call and whose it is: the calls of others are not changed. */
 export type CallRef = Pick<Call, "id" | "accountId">;
 
+export type CallDeskOutcome =
+  | { kind: "moved"; desk: Desk; events: CommittedEvent[] }
+  | { kind: "held"; holder: Author }
+  /** Nobody is being talked with. */
+  | { kind: "not_live" };
+
 export interface CallStore {
   create(call: NewCall): Promise<CreateCallOutcome>;
   find(accountId: number, callId: number): Promise<Call | null>;
@@ -262,6 +271,15 @@ export interface CallStore {
   failTransfer(args: {
     accountId: number; callId: number; failureReason: string; now: Instant;
   }): Promise<void>;
+  /** One change of the table in conversations/desk.ts, while the call is talked on. */
+  moveDesk(args: {
+    accountId: number; callId: number; move: "take" | "hand_back"; by: DeskActor;
+    reason: DeskReason; holder: Author | null; now: Instant;
+  }): Promise<CallDeskOutcome>;
+  /** Null: the call is not talked on. */
+  whisper(args: {
+    accountId: number; callId: number; by: Author; text: string; now: Instant;
+  }): Promise<CommittedEvent[] | null>;
   /** Numbers the entry, appends it and its event. */
   addTranscript(args: {
     accountId: number; callId: number; entry: Omit<TranscriptEntry, "number">; now: Instant;

@@ -11,6 +11,9 @@ export interface CallState {
   duration: number;
   total_cost: number;
   evaluation: Record<string, unknown>;
+  /** Who has it: the assistant or a person. */
+  desk: string;
+  desk_holder: { id: string; name: string } | null;
 }
 
 export interface CallFrame {
@@ -32,6 +35,11 @@ export function applyCallEvent(state: CallState | null, frame: CallFrame): CallS
         answered_by: frame.answered_by as string,
         end_reason: (frame.end_reason as string | null) ?? state.end_reason,
       };
+    case "desk_changed":
+      return {
+        ...state, desk: frame.desk as string,
+        desk_holder: frame.holder as CallState["desk_holder"],
+      };
     case "transcript_added":
       return { ...state, transcript: [...state.transcript, frame.entry as CallState["transcript"][0]] };
     case "call_ended":
@@ -52,6 +60,6 @@ export function applyCallEvent(state: CallState | null, frame: CallFrame): CallS
 function created({ id = 0, status = "initiated" }: Partial<CallState>): CallState {
   return {
     id, status, answered_by: "unknown", end_reason: null, transcript: [], duration: 0,
-    total_cost: 0, evaluation: {},
+    total_cost: 0, evaluation: {}, desk: "assistant", desk_holder: null,
   };
 }

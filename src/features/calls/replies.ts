@@ -14,10 +14,12 @@ import type { FunctionCall } from "#events/events.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import { createEarly, type Early } from "./early-reply.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
+import { COLLEAGUES, SPEAK_UP } from "./colleagues.ts";
 import { languageAfter } from "./languages.ts";
 import type { Transfer } from "./transfers.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import { silenceNote } from "./voice/settings.ts";
+import type { SpeakUp } from "./voice/taking-part.ts";
 import type { CallingOptions, LiveCall } from "./live-call.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 
@@ -42,6 +44,8 @@ export function remember(
 
 interface Question {
   question: string | null;
+  /** Why the model is asked where nobody has asked it. */
+  unasked?: SpeakUp | "silence";
   detected: string | null;
   /** The part of the question the history does not have, as it may go on; null: it is over. */
   ahead: string | null;
@@ -50,7 +54,7 @@ interface Question {
 /** Answers one turn; `question` is null when the customer has been silent. */
 export async function reply(
   options: CallingOptions, call: LiveCall, number: number,
-  { question, detected, ahead }: Question,
+  { question, detected, ahead, unasked = "silence" }: Question,
 ): Promise<void> {
   const { media, system, limits, log } = options;
   const abort = new AbortController();
@@ -61,7 +65,7 @@ export async function reply(
     await driveTurn({
       gather: async () => {
         if (question !== null) await followLanguage(options, call, { text: question, detected });
-        return gather(options, call, number, { question, ahead, early });
+        return gather(options, call, number, { question, ahead, early, unasked });
       },
       receiver: (event) => {
         early?.count(event);
@@ -84,9 +88,26 @@ export async function reply(
   if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });
 }
 
+/** Answers something else than words of the customer. */
+export async function replyTo(
+  options: CallingOptions, call: LiveCall, turn: number, unasked: SpeakUp | "silence",
+): Promise<void> {
+  if (!call.isRealtime || unasked === "silence") {
+    return reply(options, call, turn, { question: null, detected: null, ahead: null, unasked });
+  }
+  const text = [COLLEAGUES, ...call.untold, SPEAK_UP[unasked]].join("\n");
+  call.untold = [];
+  options.media.send({ kind: "tell", callId: call.id, text });
+}
+
+function unaskedNote({ assistant }: LiveCall, unasked: SpeakUp | "silence"): string {
+  if (unasked !== "silence") return SPEAK_UP[unasked];
+  return silenceNote(assistant.settings.reengagement_prompt ?? REENGAGE);
+}
+
 async function gather(
   options: CallingOptions, call: LiveCall, turn: number,
-  { question, ahead, early }: Omit<Question, "detected"> & { early: Early | null },
+  { question, ahead, early, unasked = "silence" }: Omit<Question, "detected"> & { early: Early | null },
 ): Promise<TurnMaterial> {
   const { assistant, variables } = call;
   const history = [...call.history];
@@ -97,8 +118,7 @@ async function gather(
     remember(history, "user", ahead);
   }
   if (question === null) {
-    const prompt = assistant.settings.reengagement_prompt ?? REENGAGE;
-    history.push({ role: "user", content: silenceNote(prompt), functionCalls: [] });
+    history.push({ role: "user", content: unaskedNote(call, unasked), functionCalls: [] });
   }
   const { functions, languages, ...resolved } = await options.resolveTurn(
     contextOf(call, turn), question);
@@ -108,6 +128,7 @@ async function gather(
     functions: early ? early.holdBack(all) : all,
     persona: personaOf(assistant),
     variables,
+    ...(call.hasColleagues ? { instructions: COLLEAGUES } : {}),
     historyNewestFirst: history.reverse(),
     languages: { ...languages, current: call.language.name },
     temperature: Number(assistant.settings.llm_temperature),

@@ -138,22 +138,8 @@ const outcomeOf = ({ status, outcome }: Transfer): TransferOutcome | null => {
   return status === "in-progress" ? null : status;
 };
 
-/** Who says a line, for programs: on the leg of a warm transfer the other side is the colleague. */
-export const senderOf = (
-  { speaker, transfer }: Pick<TranscriptEntry, "speaker" | "transfer">,
-): "bot" | "human" | "colleague" => {
-  if (speaker === "assistant") return "bot";
-  return transfer === undefined ? "human" : "colleague";
-};
-
-/** The same for people. */
-export const nameOf = ({ speaker, transfer }: Pick<TranscriptEntry, "speaker" | "transfer">): string => {
-  if (transfer === undefined) return speaker === "assistant" ? "AI" : "Customer";
-  return speaker === "assistant" ? "AI (to the colleague)" : "Colleague";
-};
-
 export type TransferLine = Pick<TranscriptEntry, "speaker" | "text" | "startMs">
-  & Partial<Pick<TranscriptEntry, "transfer">>;
+  & Partial<Pick<TranscriptEntry, "author" | "transfer">>;
 
 /** What was said on the leg to the colleague; `answeredAt`: the call's. */
 function talkOf(lines: readonly TransferLine[], number: number, answeredAt: Instant) {

@@ -16,13 +16,13 @@ import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
-import type { LegEvent, LegQuality } from "#providers/carriers/port.ts";
-import type { Pcm } from "#providers/speech/port.ts";
+import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Calling } from "./calling.ts";
 import { holding } from "./capacity.ts";
 import type { Hearing } from "./records.ts";
 import type { Face } from "./face.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
+import { createIntake } from "./intake.ts";
 import { createWebPath, SDP_CHARS_MAX, type IceServer } from "./web-path.ts";
 
 interface WebCallOptions {
@@ -46,8 +46,6 @@ interface WebCallOptions {
 
 const RATE = 16_000;
 const FORMAT = { encoding: "pcm_s16le", rate: RATE };
-/** Audio further ahead of real time than this is dropped: nobody speaks that fast. */
-const AUDIO_AHEAD_MS = 3000;
 const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
 
 const Message = Type.Object({
@@ -148,7 +146,7 @@ function createFace(
   let leg: ((event: LegEvent) => void) | null = null;
   let hasStarted = false;
   let isGone = false;
-  const intake = createIntake(options.system);
+  const intake = createIntake(options.system, RATE);
   const words = createWordIntake(system);
   const post = (message: object): void => void socket.send(JSON.stringify(message));
   const marks = createMarks(options.system);
@@ -282,14 +280,6 @@ function faceOf(
   };
 }
 
-/** Nothing is lost on a connection of TCP, and what the page made up is its own to know. */
-const UNKNOWN: Omit<LegQuality, "jitterMs" | "jitterMaxMs"> = {
-  codec: "pcm", packetsReceived: null, packetsLost: null, packetsLate: null,
-  packetsDuplicate: null, lossPercent: null, framesConcealed: null, packetsSent: null,
-  delayMs: null, roundTripMs: null, remoteJitterMs: null, remotePacketsLost: null,
-  remoteLossPercent: null, rFactor: null, mos: null,
-};
-
 const MARKS_MAX = 16;
 
 /** How long what is sent takes until the page has played it, as its answers to marks show. */
@@ -308,51 +298,6 @@ function createMarks(system: System) {
       const fromMs = sentMs.get(name);
       sentMs.delete(name);
       if (fromMs !== undefined) observe((system.monotonicMs() - fromMs) / 1000);
-    },
-  };
-}
-
-/** Samples out of binary frames, in real time at the most. */
-function createIntake(system: System) {
-  let rest: Buffer = Buffer.alloc(0);
-  let startedMs = 0;
-  let heardMs = 0;
-  let transitMs = Number.NaN;
-  const jitter = { nowMs: 0, sumMs: 0, maxMs: 0, count: 0 };
-  /** As RFC 3550 has it of packets. */
-  const measure = (nowMs: number): void => {
-    const differenceMs = Math.abs(nowMs - heardMs - transitMs);
-    transitMs = nowMs - heardMs;
-    if (Number.isNaN(differenceMs)) return;
-    jitter.nowMs += (differenceMs - jitter.nowMs) / 16;
-    jitter.sumMs += jitter.nowMs;
-    jitter.maxMs = Math.max(jitter.maxMs, jitter.nowMs);
-    jitter.count += 1;
-  };
-  const tenth = (ms: number): number => Math.round(10 * ms) / 10;
-  return {
-    quality: (): LegQuality | null => jitter.count === 0 ? null : {
-      ...UNKNOWN,
-      jitterMs: tenth(jitter.sumMs / jitter.count), jitterMaxMs: tenth(jitter.maxMs),
-    },
-    start: (): void => {
-      startedMs = system.monotonicMs();
-      heardMs = 0;
-      transitMs = Number.NaN;
-    },
-    receive: (bytes: Buffer): Pcm | null => {
-      // A sample may be cut in two by a sloppy client.
-      const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
-      const even = all.length - (all.length % 2);
-      rest = all.subarray(even);
-      const lengthMs = (even / 2 / RATE) * 1000;
-      const nowMs = system.monotonicMs();
-      if (heardMs + lengthMs > nowMs - startedMs + AUDIO_AHEAD_MS) return null;
-      heardMs += lengthMs;
-      measure(nowMs);
-      const pcm = new Int16Array(even / 2);
-      Buffer.from(pcm.buffer).set(all.subarray(0, even));
-      return pcm;
     },
   };
 }

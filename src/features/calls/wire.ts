@@ -5,13 +5,12 @@ import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema, PLAIN_TIMES } from "#http/answers.ts";
-import { transcriptText } from "./evaluation.ts";
+import { CallAuthorSchema, CallDeskFields, callDeskItem } from "./desk-wire.ts";
 import { QualitySchema } from "./quality-wire.ts";
 import { wireQuality } from "./quality.ts";
 import { HEARINGS, type Call, type TranscriptEntry } from "./records.ts";
-import {
-  senderOf, TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers,
-} from "./transfers.ts";
+import { senderOf, transcriptText } from "./transcript.ts";
+import { TRANSFER_STATUSES, TRANSFER_TYPES, wireTransfers } from "./transfers.ts";
 import { TRANSFER_OUTCOMES, WARM_STAGES } from "./warm-stages.ts";
 
 const Free = (description: string, example: object) =>
@@ -73,11 +72,17 @@ const TransferSchema = Type.Object({
 }, named("Transfer", "A transfer that was tried."));
 
 export const EntrySchema = Type.Object({
-  text: Type.String(about("What was said.", "Hello, how can I help?")),
+  text: Type.String(about(
+    "What was said; empty: functions were called, or nothing could understand an operator.",
+    "Hello, how can I help?")),
   type: Type.Literal("transcript", about("Always transcript.")),
   sender: Type.Union(
-    [Type.Literal("bot"), Type.Literal("human"), Type.Literal("colleague")],
-    about("Who said it; colleague: who was called by a warm transfer.")),
+    [
+      Type.Literal("bot"), Type.Literal("human"), Type.Literal("operator"), Type.Literal("colleague"),
+    ],
+    about("Who said it; operator: a person of the account who took the call over; colleague: who was "
+      + "called by a warm transfer.")),
+  author: Type.Optional(CallAuthorSchema),
   timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_800.25)),
   number: Type.Integer(about("Its place in the call, counted from 1.", 1)),
   start_ms: Type.Integer(about("When it began, in milliseconds since the call was answered.", 250)),
@@ -137,6 +142,7 @@ export const CallSchema = Type.Object({
   latency: Type.Array(LatencySchema, about("What every reply waited for.")),
   quality: Nullable(QualitySchema, about(
     "How the sound came through; null: not over yet, never answered, or the carrier's to know.")),
+  ...CallDeskFields,
   ...PLAIN_TIMES,
 }, named("Call", "A call with everything that was said."));
 
@@ -146,6 +152,7 @@ function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchem
     text: entry.text,
     type: "transcript",
     sender: senderOf(entry),
+    ...(entry.author ? { author: entry.author } : {}),
     timestamp: Math.round((answeredS + entry.startMs / 1000) * 1000) / 1000,
     number: entry.number,
     start_ms: entry.startMs,
@@ -194,6 +201,7 @@ export function wireCall(
       heard_ms: turn.heardMs,
     })),
     quality: call.quality && wireQuality(call.quality),
+    ...callDeskItem(call.desk),
     created_at: plainSeconds(call.createdAt),
     updated_at: plainSeconds(call.updatedAt),
   };

@@ -1,8 +1,7 @@
 // What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
 import { wireQuality } from "#features/calls/quality.ts";
-import {
-  nameOf, senderOf, wireTransfers, type Transfer, type TransferLine,
-} from "#features/calls/transfers.ts";
+import { senderOf, transcriptText } from "#features/calls/transcript.ts";
+import { wireTransfers, type Transfer, type TransferLine } from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
@@ -53,11 +52,11 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
       text: line.text,
       type: "transcript",
       sender: senderOf(line),
+      ...(line.author ? { author: line.author } : {}),
       timestamp: Math.round((answeredS + line.startMs / 1000) * 1000) / 1000,
       ...(line.transfer === undefined ? {} : { transfer: line.transfer }),
     })),
-    formatted_transcript: formatted(
-      spoken.map((line) => ({ speaker: nameOf(line), text: line.text }))),
+    formatted_transcript: transcriptText(spoken),
     created_at: isoMicros(call.createdAt),
     finished_at: isoMicros(call.finishedAt),
     lead: call.lead && { ...call.lead, campaign: call.campaign },

@@ -103,7 +103,7 @@ class PersonsWords {
   #isTalking = false;
   #voicedMs = 0;
   #unvoicedMs = 0;
-  /** Of the entry under way; null: there is none. */
+  /** When the entry under way began; null: there is none. */
   #startMs: number | null = null;
   #endMs = 0;
   #finals = "";

@@ -81,7 +81,7 @@ export type ToMedia =
   | { kind: "mute"; callId: number; on: boolean }
   | { kind: "listen"; callId: number; on: boolean }
   | { kind: "send_dtmf"; callId: number; digits: string }
-  /** A person joins, or has the call alone or not alone from now on. `ears`: a recogniser's code. */
+  /** A person joins, or is alone or not from now on. `ears`: the code of a recogniser. */
   | {
       kind: "person_joined"; callId: number; author: Author; isAlone: boolean; ears: string | null;
     }

@@ -1,5 +1,5 @@
-// A person of the account in a call, on a virtual clock: alone, beside the assistant, gone, and what
-// of it is on record.
+// A person of the account in a call, on a virtual clock: alone, beside the assistant, gone, and
+// what is on record.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { System } from "#core/system.ts";

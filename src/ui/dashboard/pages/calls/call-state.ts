@@ -57,7 +57,9 @@ export const customerOf = ({ type, client_phone_number: number }: Party): string
 
 export const typeWords = (type: string): string => type === "web" ? "Web call" : words(type);
 
-export const speakerOf = (sender: string): string => sender === "bot" ? "Assistant" : "Customer";
+const SPEAKERS: Record<string, string> = { bot: "Assistant", operator: "Colleague" };
+export const speakerOf = (sender: string, author?: { name: string }): string =>
+  author?.name ?? SPEAKERS[sender] ?? "Customer";
 
 /** Links work for whoever has them, whatever address the server is said to be at. */
 export function recordingPath(url: string): string {

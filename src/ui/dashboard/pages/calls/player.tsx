@@ -7,6 +7,8 @@ import { speakerOf, type Entry } from "./call-state.ts";
 
 /** Above and below, as left and right in the recording. */
 const SIDES = ["human", "bot"] as const;
+/** A colleague is recorded on the assistant's side. */
+const laneOf = ({ sender }: Entry): string => sender === "human" ? "human" : "bot";
 const SPEEDS = [1, 1.25, 1.5, 2];
 
 interface PlayerState {
@@ -121,7 +123,7 @@ function Timeline({ player: { seconds, length, seek }, entries }: {
   const percent = (value: number): string => `${Math.min(100, (value / length) * 100).toFixed(3)}%`;
   const lanes = useMemo(() => SIDES.map((sender) => (
     <span key={sender} class={`calls-lane ${sender}`}>
-      {entries.filter((entry) => entry.sender === sender).map((entry) => (
+      {entries.filter((entry) => laneOf(entry) === sender).map((entry) => (
         <i
           key={entry.number}
           style={{

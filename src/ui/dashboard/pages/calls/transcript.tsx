@@ -71,20 +71,25 @@ function EntryRow({ entry, isCurrent, onSeek }: {
   const seek = onSeek && (() => onSeek(entry));
   return (
     <Row
-      sender={entry.sender} number={entry.number} isCurrent={isCurrent} onClick={seek}
+      sender={entry.sender} author={entry.author} number={entry.number} isCurrent={isCurrent}
+      onClick={seek}
       at={seek
         ? <button type="button" class="calls-at" aria-label={`Play from ${at}`} onClick={seek}>{at}</button>
         : <span class="calls-at">{at}</span>}
     >
       {entry.text !== "" && <p dir="auto">{entry.text}</p>}
+      {entry.text === "" && entry.sender === "operator" && (
+        <small>Spoke; nothing here understood the words.</small>
+      )}
       {entry.interrupted && entry.text !== "" && <small>Interrupted: only what was heard is written here.</small>}
       <FunctionCalls calls={entry.function_calls} />
     </Row>
   );
 }
 
-function Row({ sender, at, number, isCurrent = false, name = "", onClick, children }: {
-  sender: string; at: ComponentChildren; number?: number; isCurrent?: boolean; name?: string;
+function Row({ sender, author, at, number, isCurrent = false, name = "", onClick, children }: {
+  sender: string; author?: { name: string } | undefined; at: ComponentChildren; number?: number;
+  isCurrent?: boolean; name?: string;
   onClick?: (() => void) | undefined; children: ComponentChildren;
 }) {
   // A click on the words is a shortcut of the time's button; selecting them is no click.
@@ -100,7 +105,7 @@ function Row({ sender, at, number, isCurrent = false, name = "", onClick, childr
     >
       {at}
       <div>
-        <strong>{speakerOf(sender)}</strong>
+        <strong>{speakerOf(sender, author)}</strong>
         {children}
       </div>
     </li>

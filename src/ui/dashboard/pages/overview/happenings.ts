@@ -51,6 +51,13 @@ const TELL: Record<string, Tell> = {
     ({ ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true }),
   desk_changed: (frame) => {
     const { name } = (frame.holder ?? {}) as { name?: string };
+    if (frame.call_id !== undefined) {
+      const of = `call ${textOf(frame.call_id)}`;
+      return {
+        ...callOf(frame), text: frame.desk === "person"
+          ? `${name ?? "A person"} took ${of} over` : `The assistant has ${of} again`,
+      };
+    }
     const text = {
       waiting: "Somebody asked for a person", person: `${name ?? "A person"} took a conversation over`,
       assistant: "A conversation went back to the assistant",

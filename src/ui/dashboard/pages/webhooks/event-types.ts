@@ -23,6 +23,7 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   call_status_changed: ["Calls", "A call’s status changed"],
   transcript_added: ["Calls", "Something was said"],
   call_transfer_changed: ["Calls", "A warm transfer went on"],
+  call_whispered: ["Calls", "A colleague whispered to the assistant"],
   call_ended: ["Calls", "A call ended"],
   call_deleted: ["Calls", "A call was deleted"],
   lead_status_changed: ["Campaigns", "A lead’s status changed"],

@@ -1,0 +1,155 @@
+// People who take part in calls of another node: what they do is asked of the node that has the
+// call, their sound and what they hear go frame by frame. Part of calls.ts.
+import { LIMITS } from "#core/limits.ts";
+import type { System, Timer } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import type { CallDeskOutcome, SharedPersons, Speaking } from "./cluster.ts";
+import type { Wire } from "./wire.ts";
+
+/** The same for the calls of this node. */
+export interface OwnPersons extends Pick<SharedPersons, "whisper" | "takeOver" | "handBack"> {
+  speak(...args: Parameters<SharedPersons["speak"]>): Awaited<ReturnType<SharedPersons["speak"]>>;
+}
+
+/** What the node that has a call answers; null, or false, where it is not live. */
+export type PersonFamily = {
+  whisper: { body: { by: Author; text: string }; answer: boolean };
+  take_over: { body: { by: Author; isAlone: boolean }; answer: CallDeskOutcome };
+  hand_back: { body: { by: Author }; answer: CallDeskOutcome };
+  /** A microphone is there, and is for a while: `session` is its own. */
+  speak: {
+    body: { authorId: string; session: string }; answer: "speaking" | "not_theirs" | null;
+  };
+};
+
+type Ask = <Kind extends keyof PersonFamily>(
+  callId: number, kind: Kind, body: PersonFamily[Kind]["body"],
+) => Promise<PersonFamily[Kind]["answer"] | null>;
+
+const NOT_LIVE: CallDeskOutcome = { kind: "not_live" };
+/** In place of a frame: it is over. */
+const OVER = new Uint8Array();
+const saidOn = (session: string): string => `mic.said.${session}`;
+const heardOn = (session: string): string => `mic.heard.${session}`;
+
+const bytesOf = (pcm: Int16Array): Uint8Array =>
+  new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+/** A copy: samples lie at even places, bytes of a message anywhere. */
+const samplesOf = (data: Uint8Array): Int16Array => new Int16Array(data.slice().buffer);
+
+/** Where there are no other nodes. */
+export const ownPersonsAlone = (own: OwnPersons): SharedPersons => ({
+  ...own,
+  speak: async (...args) => own.speak(...args),
+});
+
+export function sharePersons(
+  { own, wire, system }: { own: OwnPersons; wire: Wire; system: System }, ask: Ask,
+): SharedPersons {
+  const elsewhere = async (
+    outcome: CallDeskOutcome, asked: () => Promise<CallDeskOutcome | null>,
+  ): Promise<CallDeskOutcome> =>
+    outcome.kind === "not_live" ? await asked() ?? NOT_LIVE : outcome;
+  return {
+    whisper: async (callId, by, text) => await own.whisper(callId, by, text)
+      || await ask(callId, "whisper", { by, text }) === true,
+    takeOver: async (callId, by, isAlone) => elsewhere(
+      await own.takeOver(callId, by, isAlone), () => ask(callId, "take_over", { by, isAlone })),
+    handBack: async (callId, by) => elsewhere(
+      await own.handBack(callId, by), () => ask(callId, "hand_back", { by })),
+    speak: async (callId, authorId, onAudio, over) => {
+      const here = own.speak(callId, authorId, onAudio, over);
+      if (here !== null) return here;
+      const session = system.uuid();
+      const again = () => ask(callId, "speak", { authorId, session });
+      const known = await again();
+      return known === "speaking" ? speakThere({ wire, system, session, again }, onAudio, over) : known;
+    },
+  };
+}
+
+/** Asks again while the microphone is there: a node that does not ask any more is gone. */
+function speakThere(
+  { wire, system, session, again }: {
+    wire: Wire; system: System; session: string; again(): Promise<string | null>;
+  },
+  onAudio: (pcm: Int16Array) => void, over: () => void,
+): Speaking {
+  let isOver = false;
+  const end = (): void => {
+    isOver = true;
+    timer.cancel();
+    unsubscribe();
+  };
+  const finish = (): void => {
+    if (isOver) return;
+    end();
+    over();
+  };
+  const timer = system.every(LIMITS.liveAskMsMax, () => void again().then(
+    (known) => known === "speaking" ? undefined : finish(),
+    // Out of reach for the moment: the next asking tells.
+    () => undefined));
+  const unsubscribe = wire.subscribe(heardOn(session), (data) => {
+    if (data.byteLength === 0) finish();
+    else if (!isOver) onAudio(samplesOf(data));
+  });
+  return {
+    write: (pcm) => {
+      if (!isOver) wire.publish(saidOn(session), bytesOf(pcm));
+    },
+    close: () => {
+      if (isOver) return;
+      end();
+      wire.publish(saidOn(session), OVER);
+    },
+  };
+}
+
+/** Microphones of other nodes in a call that this node has. */
+export function createMicrophones(
+  { own, wire, system }: { own: Pick<OwnPersons, "speak">; wire: Wire; system: System },
+  callId: number,
+) {
+  const open = new Map<string, { close(): void; timer: Timer }>();
+  const close = (session: string): void => {
+    open.get(session)?.close();
+    open.delete(session);
+  };
+  const closeLater = (session: string): Timer =>
+    system.after(LIMITS.liveSentMs, () => close(session));
+  return {
+    speak: async (
+      { authorId, session }: PersonFamily["speak"]["body"],
+    ): Promise<PersonFamily["speak"]["answer"]> => {
+      const known = open.get(session);
+      if (known) {
+        known.timer.cancel();
+        known.timer = closeLater(session);
+        return "speaking";
+      }
+      const speaking = own.speak(callId, authorId,
+        (pcm) => wire.publish(heardOn(session), bytesOf(pcm)),
+        () => {
+          wire.publish(heardOn(session), OVER);
+          close(session);
+        });
+      if (speaking === null || speaking === "not_theirs") return speaking;
+      const unsubscribe = wire.subscribe(saidOn(session), (data) => {
+        if (data.byteLength === 0) close(session);
+        else speaking.write(samplesOf(data));
+      });
+      const timer = closeLater(session);
+      open.set(session, {
+        timer,
+        close: () => {
+          open.get(session)?.timer.cancel();
+          unsubscribe();
+          speaking.close();
+        },
+      });
+      return "speaking";
+    },
+    end: (): void => [...open.keys()].forEach(close),
+  };
+}

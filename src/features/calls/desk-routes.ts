@@ -1,0 +1,166 @@
+// What people of the account do in a call beside watching it: whisper to the assistant, take it
+// over with a microphone, hand it back. The rules are persons.ts's and conversations/desk.ts's.
+import { Type } from "@sinclair/typebox";
+import type { CallDeskOutcome, SharedPersons } from "#cluster/cluster.ts";
+import { Fault } from "#core/faults.ts";
+import { about } from "#core/schema.ts";
+import type { System } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import { IdOf } from "#http/answers.ts";
+import { API_ROOT } from "#http/api.ts";
+import { json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute } from "#http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import type { Calls } from "./calls.ts";
+import { callDeskItem, CallDeskSchema } from "./desk-wire.ts";
+import { createIntake } from "./intake.ts";
+import { PERSON_RATE } from "./voice/protocol.ts";
+
+interface CallDeskOptions {
+  calls: Pick<Calls, "get">;
+  persons: SharedPersons;
+  authorOf(caller: Caller): Promise<Author>;
+  identify(http: HttpRequest): Promise<Caller>;
+  system: System;
+}
+
+const NOT_FOUND = "Call not found";
+const COMMON = {
+  tag: "Calls", errorShape: "message", notFound: NOT_FOUND,
+  params: { id: IdOf("call", "GET /user/calls") },
+} as const;
+const HELD = { description: "Somebody else has it, or it is not talked on" };
+
+const WHISPER = Type.Object({
+  text: Type.String({
+    minLength: 1, maxLength: 1000,
+    ...about("What the assistant is to know or say.", "Offer ten percent if they hesitate."),
+  }),
+});
+const TAKE_OVER = Type.Object({
+  with_assistant: Type.Optional(Type.Boolean(about(
+    "True: both are on, and the assistant goes on answering; absent or false: it is silent and "
+    + "listens.", false))),
+});
+const Whispered = Type.Object({
+  ok: Type.Boolean(about("Whether the call is live, so that the assistant knows it.")),
+});
+
+const CLOSE = { over: 1000, elsewhere: 4000, notTheirs: 4509 } as const;
+/** Frames that may wait for a slow connection; those after them are left out. */
+const CONGESTED = 25;
+
+function deskOf(outcome: CallDeskOutcome) {
+  if (outcome.kind === "moved") return callDeskItem(outcome.desk);
+  throw new Fault(409, outcome.kind === "held"
+    ? `${outcome.holder.name} has this call.`
+    : "The call is not being talked on.");
+}
+
+export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/calls/{id}/whisper",
+      summary: "Whisper to the assistant",
+      description: "The customer does not hear it. The assistant acts on it in its own words: with "
+        + "its next reply, or at once where nobody speaks.",
+      body: WHISPER,
+      responses: { 200: { description: "`ok`: the call is live", schema: Whispered } },
+      handle: async ({ caller, id, body }) => {
+        await calls.get(caller.accountId, id);
+        return json(200, { ok: await persons.whisper(id, await authorOf(caller), body.text) });
+      },
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/calls/{id}/take-over",
+      summary: "Take a call over with your microphone",
+      description: "Then open `WS /user/calls/{id}/speak`. The assistant stops in the middle of a "
+        + "word and listens until the call is handed back. A call whose person is not connected for "
+        + "eight seconds goes back by itself.",
+      body: TAKE_OVER,
+      responses: { 200: { description: "Who has it now", schema: CallDeskSchema }, 409: HELD },
+      handle: async ({ caller, id, body }) => {
+        await calls.get(caller.accountId, id);
+        const by = await authorOf(caller);
+        return json(200, deskOf(await persons.takeOver(id, by, body.with_assistant !== true)));
+      },
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "POST",
+      path: "/user/calls/{id}/hand-back",
+      summary: "Hand a call back to the assistant",
+      description: "The assistant knows what was said, and goes on.",
+      responses: { 200: { description: "Who has it now", schema: CallDeskSchema }, 409: HELD },
+      handle: async ({ caller, id }) => {
+        await calls.get(caller.accountId, id);
+        return json(200, deskOf(await persons.handBack(id, await authorOf(caller))));
+      },
+    }),
+  ];
+}
+
+/**
+ * WS /user/calls/{id}/speak: what the person says comes as binary PCM, and what they hear goes the
+ * same way, after one JSON frame that names both.
+ */
+export function speakSocket(options: CallDeskOptions): SocketRoute {
+  const { calls, authorOf } = options;
+  return {
+    pattern: `${API_ROOT}/user/calls/:id/speak`,
+    errorShape: "message",
+    accept: async (http) => {
+      const caller = await options.identify(http);
+      if (!caller.scopes.includes("write")) {
+        throw new Fault(403, "Your API key does not have permission for this resource");
+      }
+      const id = http.params[0] ?? "";
+      if (!/^\d{1,15}$/.test(id)) throw new Fault(404, NOT_FOUND);
+      const { desk } = await calls.get(caller.accountId, Number(id));
+      const author = await authorOf(caller);
+      if (desk.holder && desk.holder.id !== author.id) {
+        throw new Fault(409, `${desk.holder.name} has this call.`);
+      }
+      if (!desk.holder) throw new Fault(409, "Take the call over before you speak.");
+      return (socket) => speak(options, socket, Number(id), author.id);
+    },
+  };
+}
+
+function speak(
+  { persons, system }: CallDeskOptions, socket: Socket, callId: number, authorId: string,
+): SocketHandlers {
+  let congested = 0;
+  const end = (code: number, reason: string): void => {
+    if (!socket.closed) socket.end(code, reason);
+  };
+  const speaking = persons.speak(callId, authorId, (pcm) => {
+    if (congested > CONGESTED) return;
+    const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+    if (!socket.sendBytes(bytes)) congested += 1;
+  }, () => end(CLOSE.over, "the call is not yours any more"));
+  let write: ((pcm: Int16Array) => void) | null = null;
+  const intake = createIntake(system, PERSON_RATE);
+  speaking.then((open) => {
+    if (open === null) return end(CLOSE.over, "the call is not live");
+    if (open === "not_theirs") return end(CLOSE.notTheirs, "the call is not yours");
+    if (socket.closed) return open.close();
+    intake.start();
+    write = open.write;
+    socket.send(JSON.stringify({ type: "format", encoding: "pcm_s16le", rate: PERSON_RATE }));
+  }, () => end(CLOSE.elsewhere, "come back"));
+  return {
+    message: () => undefined,
+    bytes: (bytes) => {
+      const pcm = write && intake.receive(bytes);
+      if (pcm) write?.(pcm);
+    },
+    drained: () => (congested = 0),
+    closed: () => void speaking.then((open) => {
+      if (open !== null && open !== "not_theirs") open.close();
+    }, () => undefined),
+  };
+}

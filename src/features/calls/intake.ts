@@ -1,0 +1,61 @@
+// Sound that a page sends over a socket, and how evenly it comes. Used by web-call.ts for who calls
+// and by desk-routes.ts for a person of the account.
+import type { System } from "#core/system.ts";
+import type { LegQuality } from "#providers/carriers/port.ts";
+import type { Pcm } from "#providers/speech/port.ts";
+
+/** Audio further ahead of real time than this is dropped: nobody speaks that fast. */
+const AUDIO_AHEAD_MS = 3000;
+
+/** Nothing is lost on a connection of TCP, and what the page made up is its own to know. */
+const UNKNOWN: Omit<LegQuality, "jitterMs" | "jitterMaxMs"> = {
+  codec: "pcm", packetsReceived: null, packetsLost: null, packetsLate: null,
+  packetsDuplicate: null, lossPercent: null, framesConcealed: null, packetsSent: null,
+  delayMs: null, roundTripMs: null, remoteJitterMs: null, remotePacketsLost: null,
+  remoteLossPercent: null, rFactor: null, mos: null,
+};
+
+/** Samples out of binary frames, in real time at the most. */
+export function createIntake(system: System, rate: number) {
+  let rest: Buffer = Buffer.alloc(0);
+  let startedMs = 0;
+  let heardMs = 0;
+  let transitMs = Number.NaN;
+  const jitter = { nowMs: 0, sumMs: 0, maxMs: 0, count: 0 };
+  /** As RFC 3550 has it of packets. */
+  const measure = (nowMs: number): void => {
+    const differenceMs = Math.abs(nowMs - heardMs - transitMs);
+    transitMs = nowMs - heardMs;
+    if (Number.isNaN(differenceMs)) return;
+    jitter.nowMs += (differenceMs - jitter.nowMs) / 16;
+    jitter.sumMs += jitter.nowMs;
+    jitter.maxMs = Math.max(jitter.maxMs, jitter.nowMs);
+    jitter.count += 1;
+  };
+  const tenth = (ms: number): number => Math.round(10 * ms) / 10;
+  return {
+    quality: (): LegQuality | null => jitter.count === 0 ? null : {
+      ...UNKNOWN,
+      jitterMs: tenth(jitter.sumMs / jitter.count), jitterMaxMs: tenth(jitter.maxMs),
+    },
+    start: (): void => {
+      startedMs = system.monotonicMs();
+      heardMs = 0;
+      transitMs = Number.NaN;
+    },
+    receive: (bytes: Buffer): Pcm | null => {
+      // A sample may be cut in two by a sloppy client.
+      const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
+      const even = all.length - (all.length % 2);
+      rest = all.subarray(even);
+      const lengthMs = (even / 2 / rate) * 1000;
+      const nowMs = system.monotonicMs();
+      if (heardMs + lengthMs > nowMs - startedMs + AUDIO_AHEAD_MS) return null;
+      heardMs += lengthMs;
+      measure(nowMs);
+      const pcm = new Int16Array(even / 2);
+      Buffer.from(pcm.buffer).set(all.subarray(0, even));
+      return pcm;
+    },
+  };
+}

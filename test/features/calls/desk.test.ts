@@ -1,0 +1,245 @@
+// People of the account in calls, over real sockets and the real media thread in the loopback
+// speech: they take them over, whisper, hand them back, are gone; a process dies meanwhile.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { accountEvent, type AccountEvent } from "#support/account-events.ts";
+import { MicrophoneSocket } from "#support/microphone-socket.ts";
+import { runCli, startProcess } from "#support/process.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import {
+  assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
+} from "#support/server.ts";
+import { levelAt } from "#support/spectrum.ts";
+import { parseWav } from "#support/wav.ts";
+import { callTicket, WebCaller } from "#support/web-caller.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+});
+after(async () => {
+  await server.close();
+  await model.close();
+});
+
+const RATE = 16_000;
+const TALK = { initial_message: "Hi there.", post_call_evaluation: false, endpoint_sensitivity: 1 };
+const LONG = "one two three four five six seven eight nine ten eleven twelve.";
+
+const { accounts } = server.app.features;
+const keyOf = async (name: string): Promise<string> =>
+  (await accounts.createKey(server.accountId, name)).token;
+const [anaKey, benKey] = [await keyOf("Ana"), await keyOf("Ben")];
+const ana = { url: server.url, key: anaKey };
+
+async function startCall(settings: object = {}) {
+  const assistant = await newAssistant(server, { ...TALK, ...settings });
+  const conversation = await newConversation(server, assistant.uuid);
+  const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));
+  await caller.until(() => caller.words.join(" ") === "Hi there.");
+  return { caller, id: caller.callId };
+}
+
+const post = (id: number, action: string, key: string | null, body: object = {}) =>
+  server.call("POST", `/user/calls/${id}/${action}`, { key, body });
+
+const eventOf = (id: number, holds: (event: AccountEvent) => boolean): Promise<AccountEvent> =>
+  accountEvent(server, (event) => event.call_id === id && holds(event));
+
+const ended = async (id: number) => {
+  await eventOf(id, ({ type }) => type === "call_ended");
+  return (await server.call("GET", `/user/calls/${id}`)).body;
+};
+
+const textOf = ({ content }: Record<string, unknown>): string => String(content);
+/** What the model was asked the last time. */
+const lastAsked = (): string => (model.requests.at(-1)?.messages ?? []).map(textOf).join("\n");
+
+/** The level of a tone in what was heard, all together, in dB. */
+const toneIn = (pcm: Int16Array, hertz: number): number => levelAt(pcm, hertz, RATE);
+
+const joined = (frames: readonly Int16Array[]): Int16Array => {
+  const all = new Int16Array(frames.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const frame of frames) {
+    all.set(frame, at);
+    at += frame.length;
+  }
+  return all;
+};
+
+test("[CR420] a person takes the call over in the middle of a reply: heard, recorded, alone; handed back, the model knows", async () => {
+  model.script(({ messages }) => messages.map(textOf).join().includes("handed the call back")
+    ? { tokens: ["I ", "go ", "on."] } : { tokens: LONG.split(/(?<= )/) });
+  const { caller, id } = await startCall({ record: true });
+  caller.say("Count please.");
+  await caller.until(() => caller.words.length >= 5);
+  const stranger = await server.newAccount();
+  assert.equal((await post(id, "take-over", stranger.key)).status, 404);
+  await assert.rejects(MicrophoneSocket.open(ana, id), /409/);
+  const { status, body: taken } = await post(id, "take-over", anaKey);
+  assert.deepEqual([status, taken.desk, taken.desk_holder.name, taken.desk_reason],
+    [200, "person", "Ana", "taken_over"]);
+  const microphone = await MicrophoneSocket.open(ana, id);
+  const refused = await post(id, "take-over", benKey);
+  assert.deepEqual([refused.status, refused.body.message], [409, "Ana has this call."]);
+  await assert.rejects(MicrophoneSocket.open({ url: server.url, key: benKey }, id), /409/);
+  assert.equal((await post(id, "say", anaKey, { text: "Not now." })).body.ok, false);
+  await caller.until(() => caller.lines.length >= 3);
+  const wordsBefore = caller.words.length;
+  const soundBefore = caller.sound.length;
+  assert.ok(LONG.startsWith(caller.lines[2]?.slice("assistant: ".length) ?? "?"));
+  microphone.say("This is Ana speaking.");
+  await caller.until(() => caller.lines.includes("operator: This is Ana speaking."));
+  microphone.tone(1000);
+  caller.say("Thank you Ana.");
+  await caller.until(() => caller.lines.includes("customer: Thank you Ana."));
+  await caller.until(() => caller.sound.length >= soundBefore + 250);
+  const heard = joined(caller.sound.slice(soundBefore));
+  assert.ok(toneIn(heard, 1000) > -45, `${toneIn(heard, 1000)} dB`);
+  // A word of the person's may come through as it is: their loudness is not known yet.
+  assert.ok(!caller.words.slice(wordsBefore).some((word) => LONG.includes(word)));
+  assert.ok(microphone.peaks.some((peak) => peak > 3000), "the person hears the caller");
+  const { body: back } = await post(id, "hand-back", anaKey);
+  assert.deepEqual([back.desk, back.desk_holder, back.desk_reason], ["assistant", null, "handed_back"]);
+  await microphone.closed();
+  assert.equal(microphone.closeCode, 1000);
+  await caller.until(() => caller.words.join(" ").endsWith("I go on."));
+  const asked = lastAsked();
+  assert.match(asked, /\[Ana, a colleague\]: This is Ana speaking\./);
+  assert.ok(asked.indexOf("This is Ana") < asked.indexOf("Thank you Ana."), asked);
+  assert.match(asked, /begins like "\[Name, a colleague\]:"/);
+  caller.send({ type: "end" });
+  const call = await ended(id);
+  assert.match(call.transcript, /AI: one.*\nAna: This is Ana speaking\.\nCustomer: Thank you Ana\.\nAI: I go on\./);
+  const said = call.transcript_entries.find(({ sender }: { sender: string }) => sender === "operator");
+  assert.equal(said.author.name, "Ana");
+  const sound = parseWav(Buffer.from(await (await fetch(call.recording_url)).arrayBuffer()));
+  const [customer, voice] = sound.channels;
+  assert.ok(customer && voice);
+  assert.ok(toneIn(voice, 1000) > -60 && toneIn(customer, 1000) < toneIn(voice, 1000) - 10);
+  const changes: unknown[] = [];
+  await eventOf(id, (event) => {
+    if (event.type === "desk_changed") {
+      changes.push([event.desk, (event.by as { name?: string }).name, event.reason]);
+    }
+    return event.type === "call_ended";
+  });
+  assert.deepEqual(changes, [["person", "Ana", "taken_over"], ["assistant", "Ana", "handed_back"]]);
+  assert.equal((await post(id, "take-over", anaKey)).status, 409);
+  model.script(null);
+});
+
+test("[CR421] whoever comes back in time stays, who does not leaves the call to the assistant, which says so", async () => {
+  model.script(({ messages }) => messages.map(textOf).join().includes("connection was lost")
+    ? { tokens: ["Ana ", "is ", "gone."] } : { tokens: ["Yes."] });
+  const { caller, id } = await startCall();
+  await post(id, "take-over", anaKey);
+  const first = await MicrophoneSocket.open(ana, id);
+  first.drop();
+  await first.closed();
+  const second = await MicrophoneSocket.open(ana, id);
+  assert.equal((await server.call("GET", `/user/calls/${id}`)).body.desk, "person");
+  second.drop();
+  const lost = await eventOf(id, ({ type, reason }) => type === "desk_changed" && reason === "lost");
+  assert.deepEqual([lost.desk, lost.by, lost.holder], ["assistant", { role: "rule" }, null]);
+  await caller.until(() => caller.words.slice(2).join(" ") === "Ana is gone.");
+  caller.send({ type: "end" });
+  const { desk, transcript } = await ended(id);
+  assert.deepEqual([desk, transcript], ["assistant", "AI: Hi there.\nAI: Ana is gone."]);
+  model.script(null);
+});
+
+test("[CR422] a whisper is the model's alone, and acted on at once where nobody speaks", async () => {
+  const secret = "Offer them ten percent off.";
+  model.script(({ messages }) => messages.map(textOf).join().includes("Act now")
+    ? { tokens: ["We ", "have ", "a ", "discount."] } : { tokens: ["Yes."] });
+  const { caller, id } = await startCall();
+  assert.deepEqual((await post(id, "whisper", anaKey, { text: secret })).body, { ok: true });
+  await caller.until(() => caller.words.slice(2).join(" ") === "We have a discount.");
+  assert.match(lastAsked(), /\[Ana, a colleague, whispers to you alone: Offer them ten percent off\.\]/);
+  caller.say("Is that so?");
+  await caller.until(() => caller.lines.includes("assistant: Yes."));
+  assert.match(lastAsked(), /Offer them ten percent off\./);
+  caller.send({ type: "end" });
+  const call = await ended(id);
+  assert.ok(![...caller.words, ...caller.messages.map((message) => JSON.stringify(message))]
+    .some((text) => text.includes("ten percent")));
+  assert.doesNotMatch(JSON.stringify(call), /ten percent/);
+  const event = await eventOf(id, ({ type }) => type === "call_whispered");
+  assert.deepEqual([event.text, (event.by as { name: string }).name], [secret, "Ana"]);
+  assert.deepEqual((await post(id, "whisper", anaKey, { text: secret })).body, { ok: false });
+  model.script(null);
+});
+
+test("[CR424] with the assistant: the person is heard, and the assistant goes on answering", async () => {
+  model.script(() => ({ tokens: ["At ", "nine."] }));
+  const { caller, id } = await startCall();
+  const { body } = await post(id, "take-over", anaKey, { with_assistant: true });
+  assert.equal(body.desk, "person");
+  const microphone = await MicrophoneSocket.open(ana, id);
+  const before = caller.sound.length;
+  microphone.say("I am listening too.");
+  await caller.until(() => caller.lines.includes("operator: I am listening too."));
+  assert.ok(caller.sound.slice(before).some((frame) => frame.some((sample) => sample > 1000)));
+  caller.say("When do you open?");
+  await caller.until(() => caller.words.slice(2).join(" ").endsWith("At nine."));
+  assert.match(lastAsked(), /\[Ana, a colleague\]: I am listening too\./);
+  assert.equal((await post(id, "hand-back", benKey)).body.desk, "assistant");
+  caller.send({ type: "end" });
+  assert.match((await ended(id)).transcript, /Ana: I am listening too\.\nCustomer: When do you open\?\nAI: At nine\./);
+  model.script(null);
+});
+
+test("[CR423] killed while a person has a call: it has failed, is paid for once, and nothing says that a person still has it", async () => {
+  const folder = testDataDir();
+  const env = { PARLEY_SPEECH: "loopback" };
+  let child = await startProcess(folder, env);
+  const { key } = child;
+  after(async () => {
+    const exited = once(child.process, "exit");
+    child.process.kill("SIGTERM");
+    await exited;
+    rmSync(folder, { recursive: true });
+  });
+  const ask = async (path: string, body?: object): Promise<Record<string, unknown>> => {
+    const response = await fetch(`${child.url}/api${path}`, {
+      method: body ? "POST" : "GET",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return await response.json() as Record<string, unknown>;
+  };
+  const { data } = await ask("/user/assistant", assistantBody({
+    type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
+  })) as { data?: { id: number } };
+  const { call_id: id } = await ask("/user/make_call", {
+    phone_number: "+15550100006", assistant_id: data?.id,
+  });
+  await accountEvent({ url: child.url, key }, ({ type, call_id: of }) =>
+    type === "transcript_added" && of === id);
+  assert.equal((await ask(`/user/calls/${String(id)}/take-over`, {})).desk, "person");
+  const microphone = await MicrophoneSocket.open({ url: child.url, key: key ?? "" }, Number(id));
+  microphone.tone(2000);
+  const exited = once(child.process, "exit");
+  child.process.kill("SIGKILL");
+  await exited;
+  child = await startProcess(folder, env);
+  assert.match(runCli(folder, ["ledger", "verify"]), /ok|right|agree/i);
+  const call = await ask(`/user/calls/${String(id)}`);
+  assert.deepEqual(
+    [call.status, call.end_reason, call.desk, call.desk_holder, call.desk_reason],
+    ["failed", "server_restarted", "assistant", null, "ended"]);
+  assert.ok(Number(call.total_cost) <= Number(call.duration) * (0.1 / 60), String(call.total_cost));
+  const changes: unknown[] = [];
+  let charges = 0;
+  await accountEvent({ url: child.url, key }, (event) => {
+    if (event.type === "desk_changed") changes.push([event.desk, event.reason]);
+    if (event.type === "balance_changed" && event.kind === "call") charges += 1;
+    return event.type === "call_ended" && event.call_id === id;
+  });
+  assert.deepEqual(changes, [["person", "taken_over"], ["assistant", "ended"]]);
+  assert.ok(charges <= 1, `${charges}`);
+});
