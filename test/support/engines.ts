@@ -90,6 +90,14 @@ export interface TestDatabase {
 const urlOf = ({ port, socketFolder }: Cluster, name: string): string =>
   `postgres://parley@/${name}?host=${socketFolder}&port=${port}`;
 
+const nameOf = (place: string): string => `at_${hash("sha256", place, "hex").slice(0, 16)}`;
+
+/** The database of a place, on the server that waits for its disk; it was made before. */
+export function urlOfMade(place: string): string {
+  const ready = join(tmpdir(), `parley-pg-${RUN_PID}-durable`, "ready.json");
+  return urlOf(JSON.parse(readFileSync(ready, "utf8")) as Cluster, nameOf(place));
+}
+
 async function ask<Row extends object>(
   url: string, text: string, values: unknown[] = [],
 ): Promise<Row[]> {
@@ -108,7 +116,7 @@ async function ask<Row extends object>(
  */
 export async function databaseAt(place: string, kind: Kind = "forgets"): Promise<TestDatabase> {
   const cluster = await clusterOf(kind);
-  const name = `at_${hash("sha256", place, "hex").slice(0, 16)}`;
+  const name = nameOf(place);
   const admin = urlOf(cluster, "postgres");
   const exists = async (database: string): Promise<boolean> =>
     (await ask(admin, "SELECT 1 FROM pg_database WHERE datname = $1", [database])).length > 0;

@@ -3,7 +3,7 @@ import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_pro
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { watchAnswers } from "./answers.ts";
-import { databaseAt, isOverPostgres } from "./engines.ts";
+import { databaseAt, isOverPostgres, urlOfMade } from "./engines.ts";
 
 const scripts = join(import.meta.dirname, "../../scripts");
 /** What `npm start` and `npm run parley` run: what was built, when it is as new as the sources. */
@@ -52,11 +52,16 @@ export async function startProcess(
   throw new Error("the server did not start");
 }
 
+/** Over PostgreSQL, after a server of the folder has been started. */
 export function runCli(
   dataDir: string, args: string[], env: Record<string, string> = {},
 ): string {
   return execFileSync(process.execPath, [CLI, ...args], {
-    env: { PARLEY_DATA_DIR: dataDir, ...env }, encoding: "utf8",
+    env: {
+      PARLEY_DATA_DIR: dataDir,
+      ...(isOverPostgres ? { PARLEY_DATABASE_URL: urlOfMade(dataDir) } : {}), ...env,
+    },
+    encoding: "utf8",
   });
 }
 
@@ -68,14 +73,15 @@ export interface Ran {
 }
 
 /** The `parley` command as a person runs it. */
-export function parley(
+export async function parley(
   dataDir: string, args: string[], env: Record<string, string> = {}, flags: string[] = [],
 ): Promise<Ran> {
+  const engine = await engineEnv(dataDir);
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
       [...flags, CLI, ...args],
-      { env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, ...env } },
+      { env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, ...engine, ...env } },
       (_error, out, err) => resolve({ code: child.exitCode, out, err }),
     );
   });

@@ -56,20 +56,23 @@ export function testDataDir(): string {
   return mkdtempSync(join(dataRoot(), "parley-test-"));
 }
 
-/** `ENGINE=postgres` runs the same tests over PostgreSQL: a database for each data folder. */
+/**
+ * `ENGINE=postgres` runs the same tests over PostgreSQL: a database for each data folder, on a
+ * server that waits for its disk, as the command line demands.
+ */
 async function openUnderTest(config: Config): Promise<Storage> {
   if (!isOverPostgres || config.PARLEY_DATABASE_URL !== null) {
     return openConfigured(config, "thread");
   }
-  const { url } = await databaseAt(config.PARLEY_DATA_DIR);
-  return openPostgres({ url, writesMax: config.PARLEY_WRITES_MAX, mayForget: true });
+  const { url } = await databaseAt(config.PARLEY_DATA_DIR, "durable");
+  return openPostgres({ url, writesMax: config.PARLEY_WRITES_MAX });
 }
 
 /** What a server of this folder stores in, as another process would open it. */
 export async function openBeside(dataDir: string): Promise<Storage> {
   if (!isOverPostgres) return openStorage(dataDir, "inline");
-  const { url } = await databaseAt(dataDir);
-  return openPostgres({ url, writesMax: 1000, isSmall: true, mayForget: true });
+  const { url } = await databaseAt(dataDir, "durable");
+  return openPostgres({ url, writesMax: 1000, isSmall: true });
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
@@ -129,7 +132,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       unwatch();
       if (options.dataDir !== undefined) return;
       rmSync(dataDir, { recursive: true, force: true });
-      if (isOverPostgres) await (await databaseAt(dataDir)).drop();
+      if (isOverPostgres) await (await databaseAt(dataDir, "durable")).drop();
     },
   };
 }
