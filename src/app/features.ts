@@ -23,6 +23,7 @@ import { createHandover } from "#features/conversations/handover.ts";
 import { createInbox } from "#features/conversations/inbox.ts";
 import { createNotifications } from "#features/conversations/notifications.ts";
 import { createReading } from "#features/conversations/reading.ts";
+import { createRatings } from "#features/conversations/ratings.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -147,6 +148,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     ...ground, publicUrl: config.PARLEY_PUBLIC_URL, findConversation: storage.conversations.find,
     findAssistant: (id) => assistants.findById(id),
   });
+  const ratings = createRatings({ store: storage.ratings, bus, system });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = recordingsOf(ground);
@@ -172,8 +174,8 @@ export function createFeatures(options: AppOptions, served: Served) {
     accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, handover, inbox, callbacks, reading, notifications, streams, calls, recordings,
-    voice, ...campaigning, delivery,
+    conversations, handover, inbox, callbacks, ratings, reading, notifications, streams, calls,
+    recordings, voice, ...campaigning, delivery,
   };
 }
 

@@ -24,6 +24,7 @@ import { accountConversationRoutes } from "#features/conversations/account-route
 import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
 import { inboxRoutes } from "#features/conversations/inbox-routes.ts";
+import { ratingRoutes } from "#features/conversations/rating-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
 import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
@@ -213,6 +214,7 @@ function serveConversations(
       callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,
       system, authorOf: people.authorOf, findAssistant: (id) => assistants.findById(id),
     }),
+    ...ratingRoutes({ ratings: features.ratings, conversations, access }),
     ...deskRoutes({
       handover, conversations, access, system,
       authorOf: people.authorOf,

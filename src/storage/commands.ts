@@ -17,6 +17,7 @@ import { leadCommands } from "./lead-commands.ts";
 import { messageSearchCommands } from "./message-search.ts";
 import { nodeCommands } from "./nodes.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
+import { ratingCommands } from "./rating-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
 import { readingCommands } from "./reading.ts";
 import type { SearchCommands } from "./search.ts";
@@ -48,6 +49,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
     ...readingCommands(sql),
+    ...ratingCommands(sql),
     ...sipTrunkCommands(sql),
     ...ticketCommands(sql),
     ...toolCommands(sql),

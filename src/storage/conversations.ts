@@ -11,7 +11,7 @@ import type {
 } from "#features/conversations/records.ts";
 import type { Desk } from "#features/conversations/desk.ts";
 import type {
-  Author, DeskReason, DeskState, FailureClass, FunctionCall,
+  Author, DeskReason, DeskState, FailureClass, FunctionCall, Rating,
 } from "#events/events.ts";
 import { createFound } from "./found.ts";
 import { isFree, NOBODY } from "./nodes.ts";
@@ -45,6 +45,9 @@ export interface SummaryRow extends ConversationRow {
   total_cost_micros: number;
   evaluation: string | null;
   evaluation_error: string | null;
+  score: number | null;
+  score_comment: string | null;
+  scored_at: number | null;
   updated_at: number;
 }
 
@@ -57,6 +60,7 @@ export interface MessageRow {
   input_tokens: number | null;
   output_tokens: number | null;
   author: string | null;
+  rating: number | null;
   created_at: number;
 }
 
@@ -75,11 +79,11 @@ const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
 /** Rows as lists show them, with more columns where they are named. */
 export const SUMMARIES = (more?: string): string => `
     SELECT ${OF_CONVERSATION}, c.message_count, c.total_cost_micros, c.updated_at,
-      c.evaluation, c.evaluation_error, a.uuid AS assistant_uuid, a.name AS assistant_name
+      c.evaluation, c.evaluation_error, c.score, c.score_comment, c.scored_at, a.uuid AS assistant_uuid, a.name AS assistant_name
       ${more === undefined ? "" : `, ${more}`}
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
 export const MESSAGE =
-  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, created_at";
+  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, rating, created_at";
 
 export type DeskRow = Pick<
   ConversationRow, "desk" | "desk_holder" | "desk_holder_name" | "desk_reason" | "desk_at">;
@@ -108,6 +112,9 @@ export function conversationFromRow(row: ConversationRow): Conversation {
   };
 }
 
+export const ratingFrom = (value: number | null): Rating | null =>
+  value === null ? null : value > 0 ? "up" : "down";
+
 export function messageFromRow(row: MessageRow): Message {
   return {
     role: row.author === null ? row.role : "operator",
@@ -121,6 +128,7 @@ export function messageFromRow(row: MessageRow): Message {
     usage: row.input_tokens === null || row.output_tokens === null
       ? null
       : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+    rating: ratingFrom(row.rating),
     createdAt: row.created_at,
   };
 }
@@ -136,6 +144,9 @@ export function summaryFromRow(row: SummaryRow): ConversationSummary {
       ? null
       : (JSON.parse(row.evaluation) as Record<string, unknown>),
     evaluationError: row.evaluation_error,
+    satisfaction: row.score === null || row.scored_at === null
+      ? null
+      : { score: row.score, comment: row.score_comment, at: row.scored_at },
     updatedAt: row.updated_at,
   };
 }

@@ -68,6 +68,8 @@ const LOCKS: Locks = {
   "desk.label": account,
   "callbacks.request": account,
   "callbacks.finish": account,
+  "ratings.reply": account,
+  "ratings.conversation": account,
   "cannedReplies.save": account,
   "cannedReplies.remove": account,
   "events.trim": account,

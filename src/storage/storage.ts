@@ -16,6 +16,7 @@ import type { CallbackStore } from "#features/conversations/callbacks.ts";
 import type { ReadingStore } from "#features/conversations/reading.ts";
 import type { ConversationStore, DeskStore } from "#features/conversations/records.ts";
 import type { InboxStore } from "#features/conversations/inbox.ts";
+import type { RatingStore } from "#features/conversations/ratings.ts";
 import type { StorageFailure } from "#core/faults.ts";
 import type { Instant } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
@@ -58,6 +59,7 @@ export interface Storage {
   callbacks: CallbackStore;
   reading: ReadingStore;
   inbox: InboxStore;
+  ratings: RatingStore;
   webhooks: WebhookStore;
   evaluations: EvaluationStore;
   events: EventLog;

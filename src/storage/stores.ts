@@ -19,6 +19,7 @@ import { createOverviewStore } from "./overview.ts";
 import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
 import { createReadingStore } from "./reading.ts";
 import { createTrimLog } from "./retention.ts";
+import { createRatingStore } from "./rating-commands.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
 import { createUsedTickets } from "./used-tickets.ts";
@@ -69,6 +70,7 @@ export function storesOver(
     callbacks: createCallbackStore(reader, writer),
     reading: createReadingStore(writer),
     inbox: createInboxStore(reader, writer, search),
+    ratings: createRatingStore(writer),
     webhooks: createWebhookStore(reader, writer),
     evaluations: createEvaluationStore(reader, writer),
     events: createEventLog(reader),

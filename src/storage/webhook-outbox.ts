@@ -7,6 +7,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
 import type { Purpose } from "#features/webhooks/webhooks.ts";
 import { CALL, callFromRow, speakerFromRow, type CallRow } from "./calls.ts";
+import { ratingFrom } from "./conversations.ts";
 import type { Awaitable, Exists, Sql } from "./sql.ts";
 
 interface AccountEndpoint {
@@ -275,8 +276,11 @@ function createConversationEnded(
       c.message_count, c.variables, c.created_at, a.settings
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id WHERE c.uuid = @uuid`);
   const messages = sql.prepare<object, {
-    role: "user" | "assistant"; content: string; author: string | null; created_at: number;
-  }>("SELECT role, content, author, created_at FROM messages WHERE conversation_id = @id ORDER BY id");
+    role: "user" | "assistant"; content: string; author: string | null; rating: number | null;
+    created_at: number;
+  }>(`
+    SELECT role, content, author, rating, created_at FROM messages
+    WHERE conversation_id = @id ORDER BY id`);
   const wasTold = sql.prepare<object, Exists>(`
     SELECT 1 FROM webhook_deliveries WHERE endpoint_id = @endpointId AND account_id = @accountId
       AND type = 'conversation_ended' AND conversation_uuid = @uuid LIMIT 1`);
@@ -303,8 +307,9 @@ function createConversationEnded(
       endedAt: now,
       timeZone: settings.timezone,
       messages: (await messages.all({ id: row.id }))
-        .map(({ role, content, author, created_at: createdAt }) => ({
-          role, content, createdAt, author: author === null ? null : (JSON.parse(author) as Author),
+        .map(({ role, content, author, rating, created_at: createdAt }) => ({
+          role, content, createdAt, rating: ratingFrom(rating),
+          author: author === null ? null : (JSON.parse(author) as Author),
         })),
     });
     const needsEvaluation = settings.post_call_evaluation && settings.post_call_schema.length > 0;

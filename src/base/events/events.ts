@@ -58,6 +58,9 @@ export interface CallbackBody {
   done_at: string | null;
 }
 
+/** What a visitor thought of a reply. */
+export type Rating = "up" | "down";
+
 export interface MessageBody {
   role: "user" | "assistant" | "operator";
   content: string;
@@ -115,6 +118,9 @@ export type CommittedData =
       type: "note_added"; conversation_id: string; note_id: number; author: Author | null;
       text: string;
     }
+  /** Null: what had been said was taken back. */
+  | { type: "reply_rated"; conversation_id: string; turn_id: number; rating: Rating | null }
+  | { type: "conversation_rated"; conversation_id: string; score: number; comment: string | null }
   /** The desk's change once more, in the words from before there was a desk. */
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
   | {

@@ -15,7 +15,7 @@ import {
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
 import { DeskSettings } from "./desk-settings.ts";
-import { WidgetLanguage } from "./widget-settings.ts";
+import { WidgetLanguage, WidgetQuestions } from "./widget-settings.ts";
 
 const NAME_CHARS_MAX = 255;
 const IDS_MAX = 100;
@@ -140,6 +140,7 @@ const WidgetSettings = Type.Object(
       examples: [7],
     })),
     ...WidgetLanguage,
+    ...WidgetQuestions,
   },
   { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
 );

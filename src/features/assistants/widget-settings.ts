@@ -12,6 +12,15 @@ const Words = Type.Record(
   { maxProperties: TEXTS_MAX, additionalProperties: false },
 );
 
+export const WidgetQuestions = {
+  ratings: Type.Optional(Type.Boolean({
+    default: true, ...about("Whether visitors can rate each reply by a thumb."),
+  })),
+  satisfaction: Type.Optional(Type.Boolean({
+    default: true, ...about("Whether visitors are asked how the chat was when it is over."),
+  })),
+};
+
 export const WidgetLanguage = {
   language: Type.Optional(Type.String({
     pattern: LANGUAGE, maxLength: 35,

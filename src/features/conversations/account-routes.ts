@@ -19,7 +19,7 @@ import type { Conversations } from "./conversations.ts";
 import { DeskFields } from "./desk-wire.ts";
 import type { Handover } from "./handover.ts";
 import type { ConversationFilter } from "./records.ts";
-import { SearchField, searchOf, summaryItem, VariablesField } from "./wire.ts";
+import { SatisfactionField, SearchField, searchOf, summaryItem, VariablesField } from "./wire.ts";
 import { LIMITS } from "#core/limits.ts";
 
 interface AccountConversationOptions {
@@ -74,6 +74,7 @@ export const SUMMARY = Type.Object({
   evaluation_error: Nullable(Type.String(about(
     "Why the evaluation has no values; null where it has them or is none.",
     "The model could not be reached."))),
+  satisfaction: SatisfactionField,
   ...PLAIN_TIMES,
 }, named("Conversation", "A conversation as lists show it."));
 

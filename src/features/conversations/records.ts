@@ -2,10 +2,12 @@
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type {
-  Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Refused, ReplyFailure,
+  Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Rating, Refused,
+  ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 import type { Desk, MoveDesk } from "./desk.ts";
+import type { Satisfaction } from "./ratings.ts";
 
 const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
@@ -37,6 +39,8 @@ export interface ConversationSummary extends Conversation {
   evaluation: Record<string, unknown> | null;
   /** Why it has no values. */
   evaluationError: string | null;
+  /** What the visitor said of it in the end; null: nothing. */
+  satisfaction: Satisfaction | null;
   updatedAt: Instant;
 }
 
@@ -51,6 +55,8 @@ export interface Message {
   truncated: boolean;
   /** What the models counted for the reply; null: they counted nothing, or it is none. */
   usage: ModelUsage | null;
+  /** What the visitor thought of the reply; null: nothing was said of it, or it is none. */
+  rating: Rating | null;
   createdAt: Instant;
 }
 

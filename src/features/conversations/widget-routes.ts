@@ -40,6 +40,9 @@ const SETTINGS = Type.Object({
       description: "For how many days the browser keeps the conversation; 0: each tab keeps its own",
       examples: [7],
     }),
+    ratings: Type.Optional(Type.Boolean(about("Whether replies can be rated; left out: yes."))),
+    satisfaction: Type.Optional(Type.Boolean(about(
+      "Whether it is asked how the chat was; left out: yes."))),
   }, about("How the widget looks.")),
   initial_message: Type.String(about("What the assistant says first; empty: nothing.", "Hello!")),
   calls: Type.Boolean(about("Whether a web call with the assistant is possible.")),

@@ -1,13 +1,14 @@
 // Conversation records in the contract's JSON.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, named } from "#core/schema.ts";
+import { about, named, Nullable } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema } from "#http/answers.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 import { assistantAnswers } from "./desk.ts";
 import { AuthorSchema, deskItem } from "./desk-wire.ts";
+import type { Satisfaction } from "./ratings.ts";
 import type { ConversationSummary, Message, TurnResult } from "./records.ts";
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
@@ -26,6 +27,8 @@ export const HistoryItemSchema = Type.Object({
   stopped: Type.Optional(Type.Boolean(about(
     "True where the reply was stopped: the text is what had been shown."))),
   truncated: TruncatedSchema,
+  rating: Type.Optional(Type.Union([Type.Literal("up"), Type.Literal("down")], about(
+    "What the visitor thought of the reply; left out: nothing was said.", "up"))),
 }, named("HistoryItem", "One message of a conversation."));
 
 /** What is not a text is stored as one. */
@@ -65,6 +68,7 @@ export function historyItem(message: Message) {
     ...(message.functionCalls.length > 0 ? { function_calls: message.functionCalls } : {}),
     ...(message.stopped ? { stopped: true } : {}),
     ...(message.truncated ? { truncated: true } : {}),
+    ...(message.rating ? { rating: message.rating } : {}),
   };
 }
 
@@ -90,6 +94,15 @@ export function replyBody(result: TurnResult) {
 
 export const STORED_BODY = { status: true, message: "", function_calls: [], ai_disabled: true };
 
+export const SatisfactionField = Nullable(Type.Object({
+  score: Type.Integer(about("From 1 (bad) to 5 (very good).", 5)),
+  comment: Nullable(Type.String(about("In the visitor's own words; null: none.", "Quick."))),
+  created_at: Type.String(about("When it was said, in UTC.", "2026-03-02 09:45:00")),
+}), about("What the visitor said of it in the end; null: nothing."));
+
+const satisfactionItem = ({ score, comment, at }: Satisfaction) =>
+  ({ score, comment, created_at: plainSeconds(at) });
+
 export function summaryItem(summary: ConversationSummary) {
   return {
     id: summary.uuid,
@@ -106,6 +119,7 @@ export function summaryItem(summary: ConversationSummary) {
       : { external_identifier: summary.externalIdentifier }),
     evaluation: summary.evaluation,
     evaluation_error: summary.evaluationError,
+    satisfaction: summary.satisfaction && satisfactionItem(summary.satisfaction),
     created_at: plainSeconds(summary.createdAt),
     updated_at: plainSeconds(summary.updatedAt),
   };

@@ -3,7 +3,7 @@ import { wireQuality } from "#features/calls/quality.ts";
 import { senderOf, transcriptText } from "#features/calls/transcript.ts";
 import { wireTransfers, type Transfer, type TransferLine } from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
-import type { Author } from "#events/events.ts";
+import type { Author, Rating } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 
 interface PostCallFacts {
@@ -80,6 +80,7 @@ interface ConversationFacts {
   timeZone: string;
   messages: {
     role: "user" | "assistant"; content: string; author: Author | null; createdAt: Instant;
+    rating: Rating | null;
   }[];
 }
 
@@ -95,10 +96,11 @@ export function conversationEndedBody(facts: ConversationFacts): Record<string, 
     status: "ended",
     extracted_variables: {},
     input_variables: variables,
-    transcript: messages.map(({ role, content, author, createdAt }) => ({
+    transcript: messages.map(({ role, content, author, rating, createdAt }) => ({
       role: author ? "operator" : role,
       content,
       ...(author ? { author } : {}),
+      ...(rating ? { rating } : {}),
       timestamp: isoLocal(createdAt, timeZone),
       timestamp_unix: Math.floor(createdAt / 1_000_000),
     })),

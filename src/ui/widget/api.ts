@@ -8,6 +8,10 @@ export interface Settings {
     position?: string;
     /** How long the browser keeps a conversation; 0: as long as the tab. */
     remember_days?: number;
+    /** False: replies have no thumbs. */
+    ratings?: boolean;
+    /** False: nobody is asked how the chat was. */
+    satisfaction?: boolean;
   };
   initial_message: string;
   calls: boolean;
@@ -26,6 +30,8 @@ export interface Desk {
   desk: "assistant" | "waiting" | "person";
   person: string | null;
 }
+
+export type Rating = "up" | "down";
 
 export interface Message {
   role: "user" | "assistant" | "operator";
@@ -53,6 +59,8 @@ export interface Api {
   send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
   stop(conversation: string, turn: number | null): Promise<void>;
   askForPerson(conversation: string): Promise<void>;
+  rate(conversation: string, turn: number, rating: Rating | null): Promise<void>;
+  score(conversation: string, score: number, comment: string): Promise<void>;
   typing(conversation: string): void;
   history(conversation: string): Promise<{ messages: Message[]; desk: Desk }>;
   streamOf(conversation: string): string;
@@ -99,6 +107,12 @@ export function createApi(origin: string): Api {
     },
     askForPerson: async (conversation) => {
       await ask(`${root}/${conversation}/request-human`, post({}));
+    },
+    rate: async (conversation, turn, rating) => {
+      await ask(`${root}/${conversation}/ratings`, post({ turn_id: turn, rating }));
+    },
+    score: async (conversation, score, comment) => {
+      await ask(`${root}/${conversation}/satisfaction`, post({ score, comment }));
     },
     // Nobody minds where it does not arrive.
     typing: (conversation) =>

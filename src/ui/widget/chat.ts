@@ -11,7 +11,9 @@ import { createLog } from "./log.ts";
 import { PANEL_STYLES } from "./panel-styles.ts";
 import type { Options } from "./options.ts";
 import type { Actions, ShellParts, Shown, View } from "./shell.ts";
-import { isAnswering } from "./store.ts";
+import { createMenu } from "./menu.ts";
+import { createOpinion } from "./opinion.ts";
+import { asksOpinion, isAnswering } from "./store.ts";
 import type { Say } from "./texts.ts";
 
 export { renderMarkdown } from "./markdown.ts";
@@ -163,10 +165,13 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const parts = createParts(options);
   const { panel, box } = parts;
-  const log = createLog(createAnnouncer(parts.region), say);
+  const log = createLog(createAnnouncer(parts.region), say, actions.rate);
+  const opinion = createOpinion(actions, say);
+  const menu = createMenu(actions, say);
+  parts.close.before(menu.toggle);
   const form = createForm(options, say, actions.answerForm);
-  panel.append(parts.header, log.element, form.element, parts.desk, parts.notice, parts.say,
-    parts.region);
+  panel.append(parts.header, menu.list, log.element, form.element, parts.desk, parts.notice,
+    opinion.element, parts.say, parts.region);
   root.append(panel);
   listen(parts, actions);
   followKeyboard(root);
@@ -187,6 +192,7 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
       if (talk.settings !== labelled) {
         label(parts, options, say, shown);
         form.label();
+        opinion.label();
         log.label();
       }
       labelled = talk.settings;
@@ -196,7 +202,10 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
       const isBusy = isAnswering(talk);
       form.element.hidden = !asks;
       log.element.hidden = asks;
-      parts.say.hidden = asks || talk.hasEnded || bar !== null;
+      const judges = asksOpinion(talk);
+      opinion.element.hidden = !judges;
+      parts.say.hidden = asks || talk.hasEnded || judges || bar !== null;
+      menu.draw(shown);
       const calls = talk.settings?.calls === true && !asks && canBeHeard(talk.settings);
       parts.call.hidden = !calls || call.isForbidden;
       parts.callWindow.hidden = !calls || !call.isForbidden;
@@ -221,7 +230,8 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
     focus: () => {
       if (!panel.open) return;
       if (bar) return bar.querySelector<HTMLElement>(".end")?.focus();
-      const first = form.element.hidden ? box : form.element.querySelector("input, textarea");
+      const asked = [form.element, opinion.element].find((element) => !element.hidden);
+      const first = asked ? asked.querySelector("input, textarea") : box;
       if (first instanceof HTMLElement) first.focus();
     },
   };

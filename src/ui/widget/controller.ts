@@ -4,7 +4,8 @@ import { createCalling, noCall } from "./calling.ts";
 import type { Options } from "./options.ts";
 import { createSession, type Session, type State } from "./session.ts";
 import { createMemory } from "./memory.ts";
-import { abandoned, isAnswering, openTurn, renewed, type Talk } from "./store.ts";
+import { chime } from "./sound.ts";
+import { abandoned, asksOpinion, isAnswering, openTurn, rated, renewed, type Talk } from "./store.ts";
 import { createShell, type Actions, type View } from "./shell.ts";
 import { createSay } from "./texts.ts";
 
@@ -68,7 +69,45 @@ function createActions(
   state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
 ): Omit<Actions, "call"> {
   let nextTyping = 0;
+  const renew = (): void => {
+    session.unwatch();
+    state.set(renewed(state.talk));
+    showNow();
+    void session.begin();
+  };
+  /** What was begun anew is, or the question goes away. */
+  const asked = (): void => {
+    if (state.talk.isClosing) return renew();
+    state.set({ ...state.talk, isScored: true });
+    showNow();
+  };
   return {
+    rate: (turn, rating) => {
+      const { conversation, items } = state.talk;
+      const item = items.find((one) => one.role === "assistant" && one.reply === turn);
+      if (conversation === null || item?.role !== "assistant") return;
+      const before = item.rating ?? null;
+      const next = before === rating ? null : rating;
+      state.set(rated(state.talk, turn, next));
+      api.rate(conversation, turn, next).catch(() => state.set(rated(state.talk, turn, before)));
+    },
+    score: (score, comment) => {
+      const { conversation } = state.talk;
+      // Nobody is asked twice for an opinion that did not arrive.
+      if (conversation !== null) api.score(conversation, score, comment).catch(() => undefined);
+      asked();
+    },
+    skip: asked,
+    restart: () => {
+      const closing = { ...state.talk, isClosing: true };
+      if (!asksOpinion(closing)) return renew();
+      state.set(closing);
+      showNow();
+    },
+    sound: () => {
+      state.set({ ...state.talk, hasSound: !state.talk.hasSound });
+      if (state.talk.hasSound) chime();
+    },
     open: () => {
       state.unread = 0;
       state.set({ ...state.talk, isOpen: true });
@@ -103,12 +142,7 @@ function createActions(
     },
     retry: () => void session.deliver(),
     askForPerson: () => void session.askForPerson(),
-    renew: () => {
-      session.unwatch();
-      state.set(renewed(state.talk));
-      showNow();
-      void session.begin();
-    },
+    renew,
     draft: (text) => {
       const { conversation, desk } = state.talk;
       if (desk === "person" && conversation !== null && Date.now() > nextTyping) {

@@ -1,8 +1,9 @@
 // The messages. Draws only those that changed, stays at the newest unless somebody scrolled away,
 // and has new replies announced in whole sentences, not in the pieces they arrive in.
 import type { Announcer } from "./announce.ts";
-import { make } from "./elements.ts";
+import { icon, make } from "./elements.ts";
 import { renderMarkdown } from "./markdown.ts";
+import type { Actions } from "./shell.ts";
 import type { Item, Talk } from "./store.ts";
 import type { Say } from "./texts.ts";
 
@@ -38,6 +39,41 @@ function fill(element: HTMLElement, item: Item, say: Say): void {
   element.replaceChildren(who, ...renderMarkdown(item.text, item.turn === null, say), ...remarks);
 }
 
+const UP = "M7 11l4-8a3 3 0 0 1 3 3v3h5a2 2 0 0 1 2 2l-2 8a2 2 0 0 1-2 2H7zM7 11H3v10h4";
+const DOWN = "M7 13l4 8a3 3 0 0 0 3-3v-3h5a2 2 0 0 0 2-2l-2-8a2 2 0 0 0-2-2H7zM7 13H3V3h4";
+
+const NAMES = ["up", "down"] as const;
+
+interface Thumbs {
+  element: HTMLElement;
+  draw(item: Item, isWanted: boolean): void;
+}
+
+/** Whole replies of the assistant can be rated; beside them, since it is no part of what is said. */
+function createThumbs(say: Say, rate: Actions["rate"]): Thumbs {
+  let reply: number | undefined;
+  const buttons = NAMES.map((name) => {
+    const button = make("button", { type: "button" }, icon(name === "up" ? UP : DOWN));
+    button.addEventListener("click", () => {
+      if (reply !== undefined) rate(reply, name);
+    });
+    return button;
+  });
+  const element = make("div", { class: "thumbs" }, ...buttons);
+  return {
+    element,
+    draw: (item, isWanted) => {
+      const isWhole = item.role === "assistant" && item.turn === null && !item.wasStopped;
+      reply = isWhole ? item.reply : undefined;
+      element.hidden = !isWanted || reply === undefined;
+      for (const [at, button] of buttons.entries()) {
+        button.ariaLabel = say(at === 0 ? "rate_up" : "rate_down");
+        button.ariaPressed = String(item.role === "assistant" && item.rating === NAMES[at]);
+      }
+    },
+  };
+}
+
 interface Log {
   element: HTMLElement;
   draw(talk: Talk): void;
@@ -48,12 +84,17 @@ interface Log {
 /** The reply that has not begun to arrive. */
 const WAITING: Item = { role: "assistant", text: "", turn: 0, wasStopped: false, tools: {} };
 
-export function createLog(announcer: Announcer, say: Say): Log {
+export function createLog(announcer: Announcer, say: Say, rate: Actions["rate"]): Log {
   const element = make("div", {
     // Read as a log, but announced by the region of its own, which gets sentences.
     class: "log", role: "log", "aria-live": "off", tabindex: "0",
   });
-  const rows: { item: Item; element: HTMLElement }[] = [];
+  const rows: { item: Item; element: HTMLElement; thumbs: Thumbs }[] = [];
+  let isRated = true;
+  const fillRow = ({ item, element: row, thumbs }: (typeof rows)[number]): void => {
+    fill(row, item, say);
+    thumbs.draw(item, isRated);
+  };
   /** Text of the last reply that was announced in part; null: none is under way. */
   let isTelling = false;
   let isFirst = true;
@@ -61,7 +102,10 @@ export function createLog(announcer: Announcer, say: Say): Log {
   const announce = (shown: Item[]): void => {
     const last = shown.at(-1);
     if (last?.role !== "assistant" || last === WAITING) return;
-    const isNew = rows.at(-1)?.item !== last;
+    const before = rows.at(-1)?.item;
+    // A thumb changes nothing of what was said.
+    const isNew = before?.role !== "assistant" || before.text !== last.text
+      || before.turn !== last.turn;
     if (isNew && (last.turn !== null || isTelling || !isFirst)) {
       isTelling = last.turn !== null;
       announcer.reply(last.text, last.turn === null);
@@ -71,7 +115,7 @@ export function createLog(announcer: Announcer, say: Say): Log {
     element,
     label: () => {
       element.ariaLabel = say("log");
-      for (const row of rows) fill(row.element, row.item, say);
+      for (const row of rows) fillRow(row);
     },
     draw: (talk) => {
       const last = talk.items.at(-1);
@@ -80,17 +124,21 @@ export function createLog(announcer: Announcer, say: Say): Log {
       const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
       announce(shown);
       isFirst = false;
-      for (const row of rows.splice(shown.length)) row.element.remove();
+      isRated = talk.settings?.widget_settings.ratings !== false;
+      for (const row of rows.splice(shown.length)) {
+        row.element.remove();
+        row.thumbs.element.remove();
+      }
       for (const [index, item] of shown.entries()) {
         let row = rows[index];
         if (!row) {
-          row = { item: WAITING, element: make("div", { dir: "auto" }) };
+          row = { item: WAITING, element: make("div", { dir: "auto" }), thumbs: createThumbs(say, rate) };
           rows.push(row);
-          element.append(row.element);
+          element.append(row.element, row.thumbs.element);
         } else if (row.item === item) continue;
         row.item = item;
         row.element.className = `item ${speakerOf(item)}${isPartial(item) ? " partial" : ""}`;
-        fill(row.element, item, say);
+        fillRow(row);
       }
       if (isAtEnd || last?.role === "user") element.scrollTop = element.scrollHeight;
     },

@@ -6,7 +6,8 @@ import { EMPTY, openTurn, renewed, type Talk } from "./store.ts";
 
 /** What tabs have in common; positions in the log included, so that each goes on by itself. */
 type Shared = Pick<Talk,
-  "settings" | "conversation" | "after" | "items" | "hasEnded" | "variables" | "desk" | "person">;
+  "settings" | "conversation" | "after" | "items" | "hasEnded" | "isScored" | "variables" | "desk"
+  | "person">;
 
 interface Kept extends Shared {
   /** In milliseconds since the epoch. */
@@ -64,7 +65,7 @@ export function createMemory(name: string): Memory {
   const isWritten = (talk: Talk): boolean => openTurn(talk) !== null || (written !== null
     && written.items === talk.items && written.conversation === talk.conversation
     && written.settings === talk.settings && written.desk === talk.desk
-    && written.hasEnded === talk.hasEnded);
+    && written.hasEnded === talk.hasEnded && written.isScored === talk.isScored);
   const adopted = (talk: Talk): Talk | null => {
     const other = shared();
     known = other?.conversation ?? known;
@@ -91,10 +92,10 @@ export function createMemory(name: string): Memory {
       }
       written = talk;
       known = talk.conversation;
-      const { settings, conversation, after, hasEnded, variables, desk, person } = talk;
+      const { settings, conversation, after, hasEnded, isScored, variables, desk, person } = talk;
       const items = talk.items.filter((item) => item.role !== "user" || item.isStored);
       const kept: Kept = {
-        settings, conversation, after, hasEnded, variables, desk, person, items,
+        settings, conversation, after, hasEnded, isScored, variables, desk, person, items,
         until: Date.now() + daysOf(talk) * DAY_MS,
       };
       tried(() => localStorage.setItem(name, JSON.stringify(kept)));

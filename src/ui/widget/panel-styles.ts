@@ -59,6 +59,34 @@ const TALK = `
 }
 @keyframes breathe { from { opacity: 0.3; } }
 @keyframes rise { from { opacity: 0; } }
+.thumbs { display: flex; gap: 2px; margin-top: -8px; }
+.thumbs button { color: var(--soft); padding: 0; }
+.thumbs svg { width: 18px; height: 18px; }
+.thumbs [aria-pressed="true"] { color: var(--strong); background: var(--paper); }
+.menu {
+  position: absolute; z-index: 1; top: 60px; inset-inline-end: 12px; display: grid; padding: 6px;
+  border: 1px solid var(--edge); border-radius: 12px; background: var(--card);
+  box-shadow: 0 6px 24px rgb(0 0 0 / 0.25);
+}
+.menu button { justify-content: start; }
+.menu button:hover { background: var(--paper); }
+form.opinion {
+  display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line);
+  padding-bottom: max(12px, env(safe-area-inset-bottom));
+}
+.opinion fieldset { margin: 0; padding: 0; border: 0; }
+.opinion legend { padding: 0 0 8px; font-weight: 600; }
+.opinion .scores, .opinion .row { display: flex; gap: 8px; }
+.opinion label { position: relative; flex: 1; display: grid; cursor: pointer; }
+.opinion input { position: absolute; inset: 0; width: 100%; opacity: 0; cursor: pointer; }
+.opinion span {
+  display: grid; place-items: center; min-height: 44px; border: 1px solid var(--edge);
+  border-radius: 12px;
+}
+.opinion input:checked + span {
+  background: var(--strong); color: var(--on-strong); border-color: var(--strong); font-weight: 600;
+}
+.opinion input:focus-visible + span { outline: 3px solid var(--strong); outline-offset: 2px; }
 .notice {
   display: flex; align-items: center; flex-wrap: wrap; gap: 4px 10px; padding: 8px 16px;
   border-top: 1px solid var(--line); font-size: 15px;

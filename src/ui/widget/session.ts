@@ -3,6 +3,7 @@
 import { Refusal, type Api } from "./api.ts";
 import type { CallState } from "./calling.ts";
 import type { Options } from "./options.ts";
+import { chime } from "./sound.ts";
 import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
 
@@ -59,9 +60,9 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
   const take = (frames: Frame[], conversation: string): void => {
     let next = state.talk;
     for (const frame of frames) next = apply(next, frame);
-    if (!next.isOpen) {
-      state.unread += frames.filter(({ message }) => message && message.role !== "user").length;
-    }
+    const came = frames.filter(({ message }) => message && message.role !== "user").length;
+    if (!next.isOpen) state.unread += came;
+    if (came > 0 && next.hasSound && (!next.isOpen || document.hidden)) chime();
     for (const { type, by, message } of frames) {
       if (type === "typing_started" && by?.role === "operator") {
         state.typingUntil = Date.now() + TYPING_MS;

@@ -2,6 +2,7 @@
 // a bundle of its own (chat.ts) that is loaded when it is first wanted, so that a page waits for
 // little. Draws what it receives and passes on what people do.
 import type { openPanel, Panel } from "./chat.ts";
+import type { Rating } from "./api.ts";
 import type { CallState } from "./calling.ts";
 import { palette } from "./colour.ts";
 import { icon, ICONS, make } from "./elements.ts";
@@ -18,6 +19,15 @@ export interface Actions {
   askForPerson(): void;
   renew(): void;
   draft(text: string): void;
+  /** The same again takes it back. */
+  rate(turn: number, rating: Rating): void;
+  score(score: number, comment: string): void;
+  /** It is not said how the chat was. */
+  skip(): void;
+  /** A new conversation, after the question how this one was. */
+  restart(): void;
+  /** Turns it on or off. */
+  sound(): void;
   answerForm(variables: Record<string, string>): void;
   call(): void;
 }

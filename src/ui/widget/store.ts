@@ -1,7 +1,7 @@
 // What the widget knows, and how each frame of the stream changes it. State and position are one
 // value, so that a page that is loaded again goes on exactly where the text it shows ends
 // (memory.ts keeps it).
-import type { Desk, Message, Settings } from "./api.ts";
+import type { Desk, Message, Rating, Settings } from "./api.ts";
 import type { Frame } from "./stream.ts";
 import type { TextKey } from "./texts.ts";
 
@@ -23,6 +23,9 @@ export type Item =
       wasStopped: boolean;
       /** Tools at work, by call. */
       tools: Record<string, string>;
+      /** The turn it came of, by which it is rated. */
+      reply?: number;
+      rating?: Rating | null;
     }
   /** Said in a call: no part of the conversation's own messages. */
   | { role: "spoken"; by: Speaker; text: string; isFinal: boolean }
@@ -44,6 +47,11 @@ export interface Talk extends Desk {
   /** The problem may go away with the network. */
   isUnreached: boolean;
   hasEnded: boolean;
+  /** The visitor begins anew once it is said, or not, how the chat was. */
+  isClosing: boolean;
+  /** It was said how the chat was, or that it will not be. */
+  isScored: boolean;
+  hasSound: boolean;
   isOpen: boolean;
   variables: Record<string, string> | null;
   draft: string;
@@ -52,13 +60,13 @@ export interface Talk extends Desk {
 export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
   isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
-  person: null,
+  person: null, isClosing: false, isScored: false, hasSound: false,
 };
 
 /** A new conversation; how the panel stands is kept. */
 export const renewed = (talk: Talk): Talk => ({
   ...EMPTY, settings: talk.settings, isOpen: talk.isOpen, variables: talk.variables,
-  draft: talk.draft,
+  draft: talk.draft, hasSound: talk.hasSound,
 });
 
 export const isAnswering = ({ pending, problem }: Talk): boolean =>
@@ -116,6 +124,7 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
     role: "assistant", text: message.content, turn: null,
     wasStopped: message.stopped === true, tools: {},
     ...(message.author ? { author: message.author.name } : {}),
+    ...(turn === null ? {} : { reply: turn }),
   };
   if (turn === null) return { ...talk, items: beforeUnsent(items, reply) };
   return {
@@ -141,6 +150,18 @@ function fail(talk: Talk, { reason }: Frame): Talk {
   return { ...talk, items, problem, isUnreached: false };
 }
 
+export const rated = (talk: Talk, turn: number, rating: Rating | null): Talk => ({
+  ...talk,
+  items: talk.items.map((item) =>
+    item.role === "assistant" && item.reply === turn ? { ...item, rating } : item),
+});
+
+/** There was an answer to have an opinion of, and none has been given. */
+export const asksOpinion = ({ items, hasEnded, isClosing, isScored, settings }: Talk): boolean =>
+  (hasEnded || isClosing) && !isScored && settings?.widget_settings.satisfaction !== false
+    && items.some((item) =>
+      item.role === "assistant" && (item.reply !== undefined || item.author !== undefined));
+
 function changed(talk: Talk, frame: Frame): Talk {
   const { items } = talk;
   const turn = frame.turn_id ?? null;
@@ -148,7 +169,9 @@ function changed(talk: Talk, frame: Frame): Talk {
   if (frame.type === "reply_failed") return fail(talk, frame);
   if (frame.type === "desk_changed") return passOn(talk, frame);
   if (frame.type === "conversation_ended") return { ...talk, hasEnded: true };
+  if (frame.type === "conversation_rated") return { ...talk, isScored: true };
   if (turn === null) return talk;
+  if (frame.type === "reply_rated") return rated(talk, turn, frame.rating ?? null);
   switch (frame.type) {
     case "reply_start":
       return {

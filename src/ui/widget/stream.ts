@@ -2,7 +2,7 @@
 // network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
 // EventSource, which reports neither why a stream is refused nor that it has gone silent.
 
-import type { Desk, Message } from "./api.ts";
+import type { Desk, Message, Rating } from "./api.ts";
 
 export interface Frame {
   type: string;
@@ -19,6 +19,7 @@ export interface Frame {
   desk?: Desk["desk"];
   holder?: { name: string } | null;
   by?: { role: string };
+  rating?: Rating | null;
 }
 
 interface WatchOptions {

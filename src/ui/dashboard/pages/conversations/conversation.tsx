@@ -16,7 +16,7 @@ import { Suggest } from "./suggest.tsx";
 import { useWatch, type Watch } from "./watch-conversation.ts";
 import "./conversations.css";
 
-const EVALUATED = ["conversation_evaluated"];
+const EVALUATED = ["conversation_evaluated", "conversation_rated"];
 const BACK = { href: "#/conversations", label: "Conversations" };
 
 export function ConversationPage({ params }: PageProps) {
@@ -62,6 +62,7 @@ function OneConversation({ uuid }: { uuid: string }) {
               title="Evaluation" values={row?.evaluation ?? {}}
               note={row?.evaluation_error && <Notice tone="warn">{row.evaluation_error}</Notice>}
             />
+            <Opinion row={row} />
             <Answers record={answers} />
             <Values title="Variables" values={record.value?.variables ?? {}} />
           </div>
@@ -98,6 +99,18 @@ function Ai({ uuid, watch, row }: AsideProps) {
         label="The AI answers" value={isOn} disabled={isBusy} onInput={toggle}
         hint="Off: messages are kept, and nobody answers them by themselves."
       />
+    </Card>
+  );
+}
+
+/** What the visitor said of it in the end. */
+function Opinion({ row }: { row: Summary | null }) {
+  if (!row?.satisfaction) return null;
+  const { score, comment, created_at: at } = row.satisfaction;
+  return (
+    <Card title="The visitor’s opinion">
+      <p><strong>{score} of 5</strong> <small>{whenExactly(at)}</small></p>
+      {comment !== null && <blockquote>{comment}</blockquote>}
     </Card>
   );
 }

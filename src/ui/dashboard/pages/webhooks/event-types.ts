@@ -16,6 +16,8 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   conversation_read: ["Conversations", "Somebody read what was written"],
   callback_requested: ["Conversations", "A visitor wants to be called or written to"],
   callback_done: ["Conversations", "A visitor was called or written to"],
+  reply_rated: ["Conversations", "A visitor rated a reply"],
+  conversation_rated: ["Conversations", "A visitor said how the conversation was"],
   note_added: ["Conversations", "A note about a conversation was written"],
   conversation_ended: ["Conversations", "A conversation ended"],
   conversation_evaluated: ["Conversations", "An ended conversation was evaluated"],

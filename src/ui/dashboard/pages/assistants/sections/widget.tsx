@@ -75,6 +75,16 @@ function Body() {
         onInput={(days) => change({ remember_days: days ?? REMEMBER_DAYS })}
       />
       <Toggle
+        label="Visitors can rate each reply" value={widget.ratings !== false}
+        hint="A thumb up or down; in the record, webhooks and exports as `rating`."
+        onInput={(isOn) => change({ ratings: isOn })}
+      />
+      <Toggle
+        label="Visitors are asked how the chat was" value={widget.satisfaction !== false}
+        hint="From one to five, with a comment, when it is over."
+        onInput={(isOn) => change({ satisfaction: isOn })}
+      />
+      <Toggle
         label="Only on sites named here" value={values.allowed_origins !== null}
         hint="Otherwise the server’s own list holds."
         onInput={(isOn) => set("allowed_origins", isOn ? record.allowed_origins ?? [] : null)}

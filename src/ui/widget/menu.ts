@@ -1,0 +1,45 @@
+// What is seldom wanted: beginning again, and sound. Opened by a button of the panel's head.
+import { icon, make } from "./elements.ts";
+import type { Actions, Shown } from "./shell.ts";
+import type { Say } from "./texts.ts";
+
+const DOTS = "M12 5v.01M12 12v.01M12 19v.01";
+
+export function createMenu(actions: Pick<Actions, "restart" | "sound">, say: Say) {
+  const toggle = make("button", { type: "button", "aria-expanded": "false" }, icon(DOTS));
+  const restart = make("button", { type: "button" });
+  const sound = make("button", { type: "button" });
+  const list = make("div", { class: "menu", hidden: "", role: "group" }, restart, sound);
+  const show = (isOpen: boolean): void => {
+    list.hidden = !isOpen;
+    toggle.ariaExpanded = String(isOpen);
+    if (isOpen) list.querySelector<HTMLElement>("button:not([hidden])")?.focus();
+  };
+  toggle.addEventListener("click", () => show(list.hidden === true));
+  list.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    show(false);
+    toggle.focus();
+  });
+  list.addEventListener("focusout", ({ relatedTarget: next }) => {
+    if (next !== toggle && !(next instanceof Node && list.contains(next))) show(false);
+  });
+  for (const [button, act] of [[restart, actions.restart], [sound, actions.sound]] as const) {
+    button.addEventListener("click", () => {
+      show(false);
+      toggle.focus();
+      act();
+    });
+  }
+  return {
+    toggle, list,
+    draw: ({ talk }: Shown): void => {
+      toggle.ariaLabel = list.ariaLabel = say("more");
+      restart.textContent = say("renew");
+      restart.hidden = talk.conversation === null || talk.isClosing
+        || !talk.items.some(({ role }) => role === "user");
+      sound.textContent = say(talk.hasSound ? "sound_off" : "sound_on");
+    },
+  };
+}

@@ -1,0 +1,40 @@
+// How the chat was, asked when it is over: one to five, and words if somebody has some.
+import { make } from "./elements.ts";
+import type { Actions } from "./shell.ts";
+import type { Say } from "./texts.ts";
+
+const SCORES = ["1", "2", "3", "4", "5"];
+const COMMENT_CHARS_MAX = "1000";
+
+export function createOpinion({ score: give, skip }: Pick<Actions, "score" | "skip">, say: Say) {
+  const title = make("legend");
+  const choices = SCORES.map((score) => ({
+    input: make("input", { type: "radio", name: "score", value: score, required: "" }),
+    score,
+  }));
+  const comment = make("textarea", { rows: "2", maxlength: COMMENT_CHARS_MAX, dir: "auto" });
+  const send = make("button", { class: "main" });
+  const no = make("button", { type: "button" });
+  const element = make("form", { class: "opinion", hidden: "" },
+    make("fieldset", {}, title, make("div", { class: "scores" },
+      ...choices.map(({ input, score }) => make("label", {}, input, make("span", {}, score))))),
+    comment, make("div", { class: "row" }, send, no));
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const chosen = choices.find(({ input }) => input.checked);
+    if (!chosen) return;
+    give(Number(chosen.score), comment.value.trim());
+    element.reset();
+  });
+  no.addEventListener("click", skip);
+  return {
+    element,
+    label: (): void => {
+      title.textContent = say("csat_title");
+      comment.placeholder = comment.ariaLabel = say("csat_comment");
+      send.textContent = say("send");
+      no.textContent = say("skip");
+      for (const { input, score } of choices) input.ariaLabel = say("csat_score", { score });
+    },
+  };
+}

@@ -1,0 +1,24 @@
+// A short sound for a message that came while nobody looked. Made of numbers: nothing is loaded.
+
+const TONES_HZ = [660, 880];
+const TONE_S = 0.12;
+const LOUDNESS = 0.08;
+
+let context: AudioContext | null = null;
+
+/** Silent where the browser allows no sound before somebody has pressed something. */
+export function chime(): void {
+  context ??= new AudioContext();
+  const { currentTime: now, destination } = context;
+  if (context.state !== "running") return void context.resume().catch(() => undefined);
+  const gain = context.createGain();
+  gain.gain.value = LOUDNESS;
+  gain.connect(destination);
+  for (const [at, frequency] of TONES_HZ.entries()) {
+    const tone = context.createOscillator();
+    tone.frequency.value = frequency;
+    tone.connect(gain);
+    tone.start(now + at * TONE_S);
+    tone.stop(now + (at + 1) * TONE_S);
+  }
+}
