@@ -257,7 +257,7 @@ function serveCalls(
   const desk = {
     calls, system,
     persons: voice.shared.persons,
-    authorOf: accounts.authorOf,
+    authorOf: people.authorOf,
     identify: live.identify,
   };
   const routes = [
