@@ -259,6 +259,7 @@ function serveCalls(
     persons: voice.shared.persons,
     authorOf: people.authorOf,
     identify: live.identify,
+    mayAnswer: live.mayAnswer,
   };
   const routes = [
     ...web.routes,

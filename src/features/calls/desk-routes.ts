@@ -20,6 +20,8 @@ interface CallDeskOptions {
   persons: SharedPersons;
   authorOf(caller: Caller): Promise<Author>;
   identify(http: HttpRequest): Promise<Caller>;
+  /** Whether the caller may do more than watch. */
+  mayAnswer(caller: Caller): boolean;
   system: System;
 }
 
@@ -114,8 +116,8 @@ export function speakSocket(options: CallDeskOptions): SocketRoute {
     errorShape: "message",
     accept: async (http) => {
       const caller = await options.identify(http);
-      if (!caller.scopes.includes("write")) {
-        throw new Fault(403, "Your API key does not have permission for this resource");
+      if (!options.mayAnswer(caller)) {
+        throw new Fault(403, "You do not have permission for this resource");
       }
       const id = http.params[0] ?? "";
       if (!/^\d{1,15}$/.test(id)) throw new Fault(404, NOT_FOUND);

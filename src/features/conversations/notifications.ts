@@ -26,7 +26,7 @@ const MAILS_PER_HOUR = 30;
 const HOUR_MS = 3_600_000;
 
 type Reported =
-  | Extract<CommittedData, { type: "desk_changed" }>
+  | Extract<CommittedData, { type: "desk_changed"; conversation_id: string }>
   | { type: "callback_requested"; conversation_id: string; callback: CallbackBody };
 
 /** Null: it is nothing anybody is written to about. */
