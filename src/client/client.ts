@@ -35,6 +35,8 @@ export interface Parley extends Client<paths> {
   watchConversation(conversationId: string, options?: WatchOptions): AsyncGenerator<Frame>;
   /** Everything in the account. */
   watchAccount(options?: WatchOptions): AsyncGenerator<Frame>;
+  /** Who does what in the account. */
+  watchAudit(options?: WatchOptions): AsyncGenerator<Frame>;
   /** A call: a snapshot, then numbered changes. */
   watchCall(callId: number, options?: WatchOptions): AsyncGenerator<Frame>;
 }
@@ -70,6 +72,7 @@ export function createParley(options: ParleyOptions): Parley {
     watchConversation: (conversationId: string, given?: WatchOptions) =>
       watch(`/conversations/${conversationId}/stream`, given),
     watchAccount: (given?: WatchOptions) => watch("/user/stream", given),
+    watchAudit: (given?: WatchOptions) => watch("/user/audit/stream", given),
     watchCall: (callId: number, given?: WatchOptions) => watch(`/user/calls/${callId}/stream`, given),
   });
 }

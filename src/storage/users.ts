@@ -5,7 +5,7 @@ import type { Role } from "#features/accounts/roles.ts";
 import type {
   Invitation, StoredUser, User, UserSession, UserStore,
 } from "#features/accounts/users.ts";
-import type { Reader } from "./sql.ts";
+import type { Exists, Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 export interface UserRow {
@@ -86,6 +86,7 @@ function createReads(reader: Reader) {
   return {
     all: reader.prepare<object, UserRow>(`
       SELECT ${USER} FROM users WHERE account_id = @accountId AND removed_at IS NULL ORDER BY id`),
+    any: reader.prepare<object, Exists>("SELECT 1 FROM users WHERE removed_at IS NULL LIMIT 1"),
     byId: one("id = @userId AND account_id = @accountId"),
     byEmail: one("email = @email"),
     bySubject: one("issuer = @issuer AND subject = @subject"),
@@ -117,6 +118,7 @@ export function createUserStore(reader: Reader, writer: Writer): UserStore {
   return {
     list: async (accountId) => (await reads.all.all({ accountId })).map(userFromRow),
     find: async (accountId, userId) => user(await reads.byId.get({ accountId, userId })),
+    hasAny: async () => await reads.any.get({}) !== undefined,
     findByEmail: async (email): Promise<StoredUser | null> => {
       const row = await reads.byEmail.get({ email });
       return row ? { ...userFromRow(row), passwordHash: row.password_hash } : null;

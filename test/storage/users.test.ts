@@ -38,8 +38,10 @@ for (const engine of ENGINES) {
         subject: null, address: "192.0.2.2",
       });
     };
+    assert.equal(await users.hasAny(), false);
     const ana = await join(own, "ana@example.org", "owner");
     assert.ok(ana.kind === "joined");
+    assert.equal(await users.hasAny(), true);
     assert.deepEqual(await invite(own, "ana@example.org", "owner"), { kind: "is_member" });
     assert.deepEqual(await join(other, "ana@example.org", "owner"), { kind: "email_taken" });
     const ben = await join(own, "ben@example.org", "operator");

@@ -129,6 +129,8 @@ function stateRoute(options: AuthRouteOptions): Route {
         description: "What the page of signing in shows",
         schema: Type.Object({
           signed_in: Type.Boolean(about("Whether the browser's cookie is that of a session.")),
+          has_members: Type.Boolean(about(
+            "Whether anybody is a member; else one signs in with an API key.")),
           oidc: Nullable(Type.Object({
             name: Type.String(about("What people know the provider by.", "Example")),
           }, about("The OpenID provider; null: there is none."))),
@@ -139,7 +141,10 @@ function stateRoute(options: AuthRouteOptions): Route {
       const token = tokenOf(options, http);
       const member = token === null ? null : await options.signIn.find(token);
       const { oidc } = options;
-      return json(200, { signed_in: member !== null, oidc: oidc && { name: oidc.name } });
+      return json(200, {
+        signed_in: member !== null, has_members: await options.signIn.hasMembers(),
+        oidc: oidc && { name: oidc.name },
+      });
     },
   });
 }

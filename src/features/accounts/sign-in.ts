@@ -47,6 +47,8 @@ export interface SignIn {
   }): Promise<OpenedSession>;
   /** Null where nobody may be let in by them. */
   enter(claims: Claims, from: From): Promise<OpenedSession | null>;
+  /** Whether there is anybody who could. */
+  hasMembers(): Promise<boolean>;
   logout(token: string, from: From): Promise<void>;
   /** Null for anything but the token of a session in force. */
   find(token: string): Promise<Member | null>;
@@ -152,6 +154,7 @@ export function createSignIn(options: SignInOptions): SignIn {
       const { user, sessionId } = found;
       await close(user, sessionId, { actor: actorOf(user), address });
     },
+    hasMembers: store.hasAny,
     find: (token) => store.findSession(hashToken(token), system.now()),
     memberOf: (sessionId) => store.sessionById(sessionId, system.now()),
     sessions: (userId) => store.sessions(userId, system.now()),

@@ -98,6 +98,8 @@ export type InviteOutcome =
 export interface UserStore {
   list(accountId: number): Promise<User[]>;
   find(accountId: number, userId: number): Promise<User | null>;
+  /** Whether any account has a member. */
+  hasAny(): Promise<boolean>;
   findByEmail(email: string): Promise<StoredUser | null>;
   findBySubject(subject: Subject): Promise<User | null>;
   /** Null unless it is in force, and its member still one. */

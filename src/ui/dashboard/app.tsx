@@ -1,11 +1,13 @@
 // The frame around all pages: navigation, the state of the connection, and which page is shown. The
 // address behind `#` names it, so that the back button and bookmarks work.
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Route, Router, Switch, useLocation } from "wouter-preact";
 import { useHashLocation } from "wouter-preact/use-hash-location";
 import { LiveProvider, useFreshness } from "./data/live.tsx";
+import { RightsContext, useMay } from "./data/rights.tsx";
 import {
-  forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
+  askPage, forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
 } from "./data/session.tsx";
 import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
@@ -22,7 +24,7 @@ import { SignIn } from "./sign-in.tsx";
 import type { Params } from "./page.ts";
 import { ROUTES } from "./routes.ts";
 
-const NAVIGATION: { path: string; label: string; icon: IconName }[] = [
+const NAVIGATION: { path: string; label: string; icon: IconName; needs?: string }[] = [
   { path: "/inbox", label: "Inbox", icon: "inbox" },
   { path: "/", label: "Overview", icon: "overview" },
   { path: "/assistants", label: "Assistants", icon: "assistants" },
@@ -34,42 +36,72 @@ const NAVIGATION: { path: string; label: string; icon: IconName }[] = [
   { path: "/campaigns", label: "Campaigns", icon: "campaigns" },
   { path: "/leads", label: "Leads", icon: "leads" },
   { path: "/webhooks", label: "Webhooks", icon: "webhooks" },
-  { path: "/ledger", label: "Ledger", icon: "ledger" },
-  { path: "/keys", label: "API keys", icon: "keys" },
+  { path: "/ledger", label: "Ledger", icon: "ledger", needs: "money" },
+  { path: "/keys", label: "API keys", icon: "keys", needs: "keys" },
+  { path: "/team", label: "Team", icon: "team" },
+  { path: "/audit", label: "Audit", icon: "audit", needs: "audit" },
 ];
 
+/** Null: a member, whose cookie no script reads. */
+interface SignedIn {
+  apiKey: string | null;
+}
+
+const isJoining = (): boolean => location.hash.startsWith("#/join/");
+
 export function App() {
-  const [key, setKey] = useState(rememberedKey);
+  const [signedIn, setSignedIn] = useState<SignedIn | null>(() => {
+    const key = isJoining() ? null : rememberedKey();
+    return key === null ? null : { apiKey: key };
+  });
   const session = useMemo<Session | null>(() => {
-    if (key === null) return null;
-    const signOut = (): void => {
+    if (signedIn === null) return null;
+    const { apiKey } = signedIn;
+    const leave = (): void => {
       forgetKey();
       forgetSeen();
-      setKey(null);
+      setSignedIn(null);
     };
-    return { api: openApi(key, signOut), apiKey: key, signOut };
-  }, [key]);
+    const signOut = (): void => {
+      if (apiKey === null) void askPage("POST", "/auth/logout").then(leave, leave);
+      else leave();
+    };
+    return { api: openApi(apiKey, leave), apiKey, signOut };
+  }, [signedIn]);
   if (!session) {
     return (
-      <SignIn onKey={(given, onDevice) => {
-        rememberKey(given, onDevice);
-        setKey(given);
-      }} />
+      <SignIn
+        onKey={(given, onDevice) => {
+          rememberKey(given, onDevice);
+          setSignedIn({ apiKey: given });
+        }}
+        onMember={() => {
+          // Whoever comes by an invitation is signed in as nobody else.
+          forgetKey();
+          setSignedIn({ apiKey: null });
+        }}
+      />
     );
   }
   return (
     <SessionContext.Provider value={session}>
       <LiveProvider>
         <ToastProvider>
-          <Router hook={useHashLocation}><Frame session={session} /></Router>
+          <Router hook={useHashLocation}><Rightful><Frame session={session} /></Rightful></Router>
         </ToastProvider>
       </LiveProvider>
     </SessionContext.Provider>
   );
 }
 
+function Rightful({ children }: { children: ComponentChildren }) {
+  const { value } = useMe();
+  return <RightsContext.Provider value={value}>{children}</RightsContext.Provider>;
+}
+
 function Frame({ session }: { session: Session }) {
   const [location] = useLocation();
+  const may = useMay();
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
@@ -98,7 +130,7 @@ function Frame({ session }: { session: Session }) {
         <Button kind="quiet" icon="out" label="Sign out" onClick={session.signOut} />
       </header>
       <nav class="side" aria-label="Main">
-        {NAVIGATION.map(({ path, label, icon }) => (
+        {NAVIGATION.filter(({ needs }) => may(needs) === null).map(({ path, label, icon }) => (
           <a key={path} href={`#${path}`} aria-current={isAt(location, path) ? "page" : undefined}>
             <Icon name={icon} />{label}
           </a>
@@ -150,7 +182,17 @@ function Waiting() {
 
 function Balance() {
   const { value } = useMe();
-  return value && <a class="balance" href="#/ledger" title="Balance">{money(value.total_balance)}</a>;
+  const may = useMay();
+  if (!value) return null;
+  const balance = money(value.total_balance);
+  return (
+    <>
+      {value.user && <a class="you" href="#/team" title={value.user.email}>{value.user.name}</a>}
+      {may("money") === null
+        ? <a class="balance" href="#/ledger" title="Balance">{balance}</a>
+        : <span class="balance" title="Balance">{balance}</span>}
+    </>
+  );
 }
 
 function NotFound() {

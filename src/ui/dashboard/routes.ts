@@ -3,6 +3,7 @@ import type { FunctionComponent } from "preact";
 import type { PageProps } from "./page.ts";
 import { AssistantPage } from "./pages/assistants/assistant.tsx";
 import { Assistants } from "./pages/assistants/assistants.tsx";
+import { Audit } from "./pages/audit/audit.tsx";
 import { BlockedNumbers } from "./pages/leads/blocked.tsx";
 import { CallPage } from "./pages/calls/call.tsx";
 import { Calls } from "./pages/calls/calls.tsx";
@@ -21,6 +22,7 @@ import { Leads } from "./pages/leads/leads.tsx";
 import { Ledger } from "./pages/ledger/ledger.tsx";
 import { Numbers } from "./pages/numbers/numbers.tsx";
 import { Overview } from "./pages/overview/overview.tsx";
+import { Team } from "./pages/team/team.tsx";
 import { ToolPage } from "./pages/tools/tool.tsx";
 import { Tools } from "./pages/tools/tools.tsx";
 import { EndpointPage } from "./pages/webhooks/endpoint.tsx";
@@ -51,4 +53,6 @@ export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/webhooks/endpoints/:id": EndpointPage,
   "/ledger": Ledger,
   "/keys": Keys,
+  "/team": Team,
+  "/audit": Audit,
 };

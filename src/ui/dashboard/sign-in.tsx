@@ -1,13 +1,111 @@
-// Signing in with an API key.
-import { useState } from "preact/hooks";
-import { Form, TextField, Toggle } from "./kit/controls.tsx";
-import { openApi, unwrap } from "./data/session.tsx";
+// Signing in: as a member with e-mail and password or at the OpenID provider, or with an API key;
+// and taking up an invitation. What lies behind `#/sign-in/` and `#/join/` is read here.
+import { useEffect, useState } from "preact/hooks";
+import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
+import { Notice, Skeleton } from "./kit/layout.tsx";
+import { askPage, fieldErrors, openApi, unwrap } from "./data/session.tsx";
 
-const HINT = (
+const KEY_HINT = (
   <>The server prints one at its first start; <code>parley key create</code> makes more.</>
 );
 
-export function SignIn({ onKey }: { onKey(key: string, onDevice: boolean): void }) {
+const REFUSALS: Record<string, string> = {
+  oidc_failed: "Signing in elsewhere did not work. Try again.",
+  oidc_unknown: "You are not a member here. Ask for an invitation.",
+  oidc_unverified: "Your e-mail address is not verified there.",
+};
+
+interface State {
+  signed_in: boolean;
+  /** Else there is nobody who could sign in by e-mail. */
+  has_members: boolean;
+  oidc: { name: string } | null;
+}
+
+interface Props {
+  onKey(key: string, onDevice: boolean): void;
+  onMember(): void;
+}
+
+const placeOf = (hash: string): [string, string] => {
+  const [, kind = "", rest = ""] = /^#\/(sign-in|join)\/(.+)$/.exec(hash) ?? [];
+  return [kind, rest];
+};
+
+export function SignIn({ onKey, onMember }: Props) {
+  const [[kind, rest]] = useState(() => placeOf(location.hash));
+  const [state, setState] = useState<State | null>(null);
+  const enter = (): void => {
+    // Neither is a page one comes back to.
+    if (kind !== "") history.replaceState(null, "", "#/");
+    onMember();
+  };
+  useEffect(() => {
+    askPage<State>("GET", "/auth").then((found) => {
+      if (found.signed_in && kind !== "join") enter();
+      else setState(found);
+    }, () => setState({ signed_in: false, has_members: true, oidc: null }));
+  }, []);
+  return (
+    <main class="sign-in">
+      <div class="card">
+        <h1><span class="mark" aria-hidden="true" />Parley</h1>
+        <p>Assistants that talk with people: in text and on calls.</p>
+        {kind === "sign-in" && <Notice tone="bad">{REFUSALS[rest] ?? "Sign in again."}</Notice>}
+        {state === null
+          ? <Skeleton lines={3} />
+          : kind === "join"
+            ? <Join token={rest} onMember={enter} />
+            : <Ways state={state} onKey={onKey} onMember={enter} />}
+      </div>
+      <p class="links"><a href="/docs">API reference</a></p>
+    </main>
+  );
+}
+
+function Ways({ state, onKey, onMember }: Props & { state: State }) {
+  const { oidc } = state;
+  const [isKey, setKey] = useState(!state.has_members && !oidc);
+  return (
+    <>
+      {isKey ? <KeyForm onKey={onKey} /> : <PasswordForm onMember={onMember} />}
+      {oidc && <a class="button plain" href="/api/auth/oidc">Sign in with {oidc.name}</a>}
+      <Button kind="quiet" onClick={() => setKey(!isKey)}>
+        {isKey ? "Use e-mail and password instead" : "Use an API key instead"}
+      </Button>
+    </>
+  );
+}
+
+function PasswordForm({ onMember }: Pick<Props, "onMember">) {
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [onDevice, setOnDevice] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const submit = async (): Promise<void> => {
+    try {
+      await askPage("POST", "/auth/login", { email, password, remember: onDevice });
+      onMember();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <Form submit="Sign in" onSubmit={submit} error={error}>
+      <TextField
+        label="E-mail" type="email" value={email} onInput={setEmail} required
+        autoComplete="username"
+      />
+      <TextField
+        label="Password" type="password" value={password} onInput={setPassword} required
+        autoComplete="current-password"
+      />
+      <Toggle label="Stay signed in on this device" value={onDevice} onInput={setOnDevice} />
+    </Form>
+  );
+}
+
+function KeyForm({ onKey }: Pick<Props, "onKey">) {
   const [key, setKey] = useState("");
   const [onDevice, setOnDevice] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -21,22 +119,70 @@ export function SignIn({ onKey }: { onKey(key: string, onDevice: boolean): void 
     }
   };
   return (
-    <main class="sign-in">
-      <div class="card">
-        <h1><span class="mark" aria-hidden="true" />Parley</h1>
-        <p>Assistants that talk with people: in text and on calls.</p>
-        <Form submit="Sign in" onSubmit={submit} error={error}>
-          <TextField
-            label="API key" type="password" value={key} onInput={setKey} required
-            autoComplete="current-password"
-            hint={HINT}
-          />
-          <Toggle
-            label="Stay signed in on this device" value={onDevice} onInput={setOnDevice}
-          />
-        </Form>
-      </div>
-      <p class="links"><a href="/docs">API reference</a></p>
-    </main>
+    <Form submit="Sign in" onSubmit={submit} error={error}>
+      <TextField
+        label="API key" type="password" value={key} onInput={setKey} required
+        autoComplete="off" hint={KEY_HINT}
+      />
+      <Toggle label="Stay signed in on this device" value={onDevice} onInput={setOnDevice} />
+    </Form>
+  );
+}
+
+interface Invited {
+  email: string;
+  role: string;
+  account: string;
+  invited_by: string;
+  is_reset: boolean;
+}
+
+function Join({ token, onMember }: { token: string } & Pick<Props, "onMember">) {
+  const [invited, setInvited] = useState<Invited | null>(null);
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const errors = fieldErrors(error);
+  useEffect(() => {
+    askPage<Invited>("POST", "/auth/invitation", { token }).then(setInvited, setError);
+  }, [token]);
+  if (!invited) {
+    return error
+      ? <Notice tone="bad">This link was used, taken back, or has expired.</Notice>
+      : <Skeleton lines={3} />;
+  }
+  const submit = async (): Promise<void> => {
+    try {
+      const given = invited.is_reset ? invited.email : name.trim();
+      await askPage("POST", "/auth/join", { token, name: given, password });
+      onMember();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <Form submit={invited.is_reset ? "Set password" : "Join"} onSubmit={submit} error={error}>
+      <p>
+        {invited.is_reset
+          ? <>A new password for <strong>{invited.email}</strong>.</>
+          : (
+            <>
+              {invited.invited_by} invites <strong>{invited.email}</strong> to {invited.account} as
+              {" "}{invited.role}.
+            </>
+          )}
+      </p>
+      {!invited.is_reset && (
+        <TextField
+          label="Your name" value={name} onInput={setName} required maxLength={100}
+          autoComplete="name" hint="Visitors see it when you answer." error={errors.name}
+        />
+      )}
+      <TextField
+        label="Password" type="password" value={password} onInput={setPassword} required
+        maxLength={256} autoComplete="new-password" hint="10 characters or more."
+        error={errors.password}
+      />
+    </Form>
   );
 }

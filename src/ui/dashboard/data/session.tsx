@@ -1,5 +1,5 @@
-// Who is signed in: the API key of this browser and the client that uses it. The key stays in this
-// tab, or on this device when people ask for it.
+// Who is signed in: a member, by a cookie no script reads, or the API key of this browser; and the
+// client that uses it. The key stays in this tab, or on this device when people ask for it.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "#client/client.ts";
@@ -24,8 +24,8 @@ export function forgetKey(): void {
 
 export interface Session {
   api: Parley;
-  /** For the few requests that are not plain JSON: uploads with progress, sockets. */
-  apiKey: string;
+  /** For the few requests that are not plain JSON: uploads with progress. Null: a member. */
+  apiKey: string | null;
   signOut(): void;
 }
 
@@ -73,9 +73,22 @@ const patient = (fetchOf: typeof fetch): typeof fetch => async (input, init) => 
   }
 };
 
-/** `onRefused`: the key is none any more. */
-export function openApi(apiKey: string, onRefused: () => void = () => undefined): Parley {
-  const fetchOf = patient(readingBySession(apiKey));
+/** Requests of the page of signing in itself, which the API's document has no key for. */
+export async function askPage<T>(method: "GET" | "POST", path: string, body?: object): Promise<T> {
+  const response = await fetch(`${location.origin}/api${path}`, {
+    method,
+    ...body ? { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {},
+  });
+  const answer = await response.json() as T;
+  if (!response.ok) throw new ParleyError(response.status, answer);
+  return answer;
+}
+
+const byCookie: typeof fetch = (input, init) => globalThis.fetch(input, init);
+
+/** `onRefused`: the key is none any more, or the session is over. Null: a member's cookie. */
+export function openApi(apiKey: string | null, onRefused: () => void = () => undefined): Parley {
+  const fetchOf = patient(apiKey === null ? byCookie : readingBySession(apiKey));
   const watchedFetch: typeof fetch = async (input, init) => {
     const response = await fetchOf(input, init);
     if (response.status === 401) onRefused();
@@ -84,7 +97,8 @@ export function openApi(apiKey: string, onRefused: () => void = () => undefined)
     if (method !== "GET" && response.ok) spoilSeen(null);
     return response;
   };
-  return createParley({ baseUrl: `${location.origin}/api`, apiKey, fetch: watchedFetch });
+  const baseUrl = `${location.origin}/api`;
+  return createParley({ baseUrl, fetch: watchedFetch, ...apiKey === null ? {} : { apiKey } });
 }
 
 export const SessionContext = createContext<Session | null>(null);

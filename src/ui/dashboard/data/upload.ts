@@ -7,7 +7,8 @@ export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 interface Upload {
   /** Below `/api`. */
   path: string;
-  apiKey: string;
+  /** Null: the cookie says who it is. */
+  apiKey: string | null;
   fields: Record<string, string>;
   file: File;
   /** From 0 to 1; at 1 the server has it all and is about to answer. */
@@ -42,7 +43,7 @@ export function upload<T>({ path, apiKey, fields, file, onProgress, signal }: Up
     request.onabort = () => reject(new DOMException("aborted", "AbortError"));
     request.onloadend = () => signal?.removeEventListener("abort", abort);
     request.open("POST", `${location.origin}/api${path}`);
-    request.setRequestHeader("Authorization", `Bearer ${apiKey}`);
+    if (apiKey !== null) request.setRequestHeader("Authorization", `Bearer ${apiKey}`);
     request.setRequestHeader("Accept", "application/json");
     if (signal?.aborted) reject(new DOMException("aborted", "AbortError"));
     else request.send(form);

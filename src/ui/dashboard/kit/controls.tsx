@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { firstChars, unitsOf } from "#ui/characters.ts";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 
@@ -10,6 +11,8 @@ interface ButtonProps {
   icon?: IconName;
   type?: "button" | "submit";
   disabled?: boolean;
+  /** The right without which it cannot be pressed, and says so. */
+  needs?: string;
   /** While it works: it cannot be pressed, and says so. */
   isBusy?: boolean;
   /** Only an icon is shown: this is its name. */
@@ -22,10 +25,12 @@ interface ButtonProps {
 
 export function Button(props: ButtonProps) {
   const { kind = "plain", icon, type = "button", isBusy = false, disabled = false, label } = props;
+  const whyNot = useMay()(props.needs);
   return (
     <button
-      type={type} class={`button ${kind}`} disabled={disabled || isBusy} aria-busy={isBusy}
-      aria-label={label} title={label} aria-keyshortcuts={props.shortcut} onClick={props.onClick}
+      type={type} class={`button ${kind}`} disabled={disabled || isBusy || whyNot !== null}
+      aria-busy={isBusy} aria-label={label} title={whyNot ?? label}
+      aria-keyshortcuts={props.shortcut} onClick={props.onClick}
     >
       {icon && <Icon name={icon} />}
       {props.children}

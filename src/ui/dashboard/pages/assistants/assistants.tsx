@@ -44,7 +44,7 @@ export function Assistants() {
     <Page
       title="Assistants"
       actions={
-        <Button kind="main" icon="add" onClick={() => setCreating(true)}>New assistant</Button>
+        <Button kind="main" needs="build" icon="add" onClick={() => setCreating(true)}>New assistant</Button>
       }
     >
       <Card class="flush">
@@ -55,7 +55,7 @@ export function Assistants() {
           empty={isNew ? (
             <Empty icon="assistants" title="No assistants yet">
               <p>An assistant answers calls, chats and your website’s visitors.</p>
-              <Button kind="main" onClick={() => setCreating(true)}>Create the first one</Button>
+              <Button kind="main" needs="build" onClick={() => setCreating(true)}>Create the first one</Button>
             </Empty>
           ) : (
             <Empty icon="search" title="No assistant is like that">

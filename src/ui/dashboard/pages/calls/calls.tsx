@@ -16,7 +16,7 @@ export function Calls() {
       actions={(
         <>
           <Button icon="play" onClick={() => setDialog("try")}>Try an assistant</Button>
-          <Button kind="main" icon="add" onClick={() => setDialog("make")}>New call</Button>
+          <Button kind="main" needs="build" icon="add" onClick={() => setDialog("make")}>New call</Button>
         </>
       )}
     >

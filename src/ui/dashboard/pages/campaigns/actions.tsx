@@ -33,7 +33,7 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
       <Status code={status} />
       {status === "in-progress"
         ? <Button icon="stop" isBusy={work.isBusy} onClick={() => work.run(() => act("stop"))}>Stop</Button>
-        : <Button kind="main" icon="play" onClick={() => setAsking("start")}>Start</Button>}
+        : <Button kind="main" needs="build" icon="play" onClick={() => setAsking("start")}>Start</Button>}
       <a class="button" href={`#/campaigns/${id}/edit`}>Edit</a>
       <Button kind="quiet" onClick={() => setAsking("delete")}>Delete</Button>
       {asking === "start" && (

@@ -1,8 +1,9 @@
 // One conversation at the desk: what was said, who has it, and what a person does about it.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
-import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
+import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { timeOfDay, when } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Skeleton } from "#ui/dashboard/kit/layout.tsx";
@@ -84,16 +85,17 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
       <div class="actions">
         {(desk !== "person" || !holder) && (
           <Button
-            kind="main" isBusy={isBusy} shortcut="t"
+            kind="main" needs="answer" isBusy={isBusy} shortcut="t"
             onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/take-over", params)))}
           >Take over</Button>
         )}
         {desk !== "assistant" && (
           <Button
-            isBusy={isBusy} shortcut="h"
+            needs="answer" isBusy={isBusy} shortcut="h"
             onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/hand-back", params)))}
           >Hand back</Button>
         )}
+        <Give uuid={row.id} holderId={holder?.id ?? null} onChosen={run} />
         {desk === "person" && !others && (
           <Button
             isBusy={isBusy}
@@ -102,5 +104,33 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
         )}
       </div>
     </div>
+  );
+}
+
+/** The members who answer, and whoever has it not. */
+function Give({ uuid, holderId, onChosen }: {
+  uuid: string; holderId: string | null; onChosen(work: () => Promise<unknown>): void;
+}) {
+  const api = useApi();
+  const may = useMay();
+  const members = useData(
+    "members", async () => (await unwrap(api.GET("/user/members"))).data, [], SHARED);
+  const others = (members.value ?? [])
+    .filter(({ role, author_id: id }) => role !== "viewer" && id !== holderId);
+  if (others.length === 0 || may("answer") !== null) return null;
+  return (
+    <SelectField
+      label="Give to" hidesLabel value=""
+      options={[
+        { value: "", label: "Give to…" },
+        ...others.map(({ author_id: value, name: label }) => ({ value, label })),
+      ]}
+      onInput={(to) => {
+        if (to === "") return;
+        onChosen(() => unwrap(api.POST("/user/conversations/{uuid}/assign", {
+          params: { path: { uuid } }, body: { to },
+        })));
+      }}
+    />
   );
 }

@@ -16,7 +16,7 @@ import "./keys.css";
 type Key = paths["/user/api-keys"]["get"]["responses"][200]["content"]["application/json"]["api_keys"][number];
 
 /** A token is `<id>|<secret>`. */
-const idOf = (token: string): number => Number(token.split("|")[0]);
+const idOf = (token: string | null): number => Number(token?.split("|")[0] ?? 0);
 
 const SOON_MS = 7 * 24 * 3600 * 1000;
 
@@ -98,6 +98,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
       ? "Never" : <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Created", priority: 3, cell: ({ created_at: at }) => when(at) },
+  { title: "Made by", priority: 3, cell: ({ made_by: by }) => by?.name ?? "Command line" },
   {
     title: "Actions", align: "end", grow: 1.3,
     cell: (key) => (

@@ -45,7 +45,7 @@ export function Knowledgebases() {
     `${name} ${description ?? ""}`.toLowerCase().includes(wanted)) ?? null;
   const isNone = list.value?.length === 0;
   const add = (
-    <Button kind="main" icon="add" onClick={() => setCreating(true)}>New knowledgebase</Button>
+    <Button kind="main" needs="build" icon="add" onClick={() => setCreating(true)}>New knowledgebase</Button>
   );
   return (
     <Page title="Knowledge" actions={add}>

@@ -50,7 +50,7 @@ class UploadQueue {
     return this.items.some(({ state }) => state === "waiting" || state === "sending");
   }
 
-  add(files: File[], apiKey: string): void {
+  add(files: File[], apiKey: string | null): void {
     const added = files.map((file): Item => {
       const problem = problemOf(file);
       this.#newest += 1;
@@ -61,7 +61,7 @@ class UploadQueue {
     void this.#run(apiKey);
   }
 
-  again(id: number, apiKey: string): void {
+  again(id: number, apiKey: string | null): void {
     this.#change(id, { state: "waiting", share: 0, problem: null });
     void this.#run(apiKey);
   }
@@ -82,7 +82,7 @@ class UploadQueue {
     this.#notify();
   }
 
-  async #run(apiKey: string): Promise<void> {
+  async #run(apiKey: string | null): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
     for (let next = this.#next(); next; next = this.#next()) await this.#send(next, apiKey);
@@ -93,7 +93,7 @@ class UploadQueue {
     return this.items.find(({ state }) => state === "waiting");
   }
 
-  async #send({ id, file }: Item, apiKey: string): Promise<void> {
+  async #send({ id, file }: Item, apiKey: string | null): Promise<void> {
     const abort = new AbortController();
     this.#aborts.set(id, abort);
     this.#change(id, { state: "sending" });

@@ -54,7 +54,7 @@ export function SipTrunks() {
   const [deleting, setDeleting] = useState<Trunk | null>(null);
   const list = useData("sip trunks", async () =>
     (await unwrap(api.GET("/user/phone-numbers/sip-trunks"))).data, ["phone_number_released"]);
-  const add = <Button kind="main" icon="add" onClick={() => setEditing("new")}>New trunk</Button>;
+  const add = <Button kind="main" needs="buy" icon="add" onClick={() => setEditing("new")}>New trunk</Button>;
   const isNone = list.value?.length === 0;
   return (
     <Card class="flush" {...(isNone ? {} : { title: "SIP trunks", actions: add })}>

@@ -61,7 +61,7 @@ function Actions({ delivery, reload }: { delivery: Delivery; reload(): void }) {
   return (
     <>
       <Button icon="again" onClick={reload}>Refresh</Button>
-      <Button kind="main" icon="play" isBusy={isBusy} onClick={() => run(replay)}>Replay</Button>
+      <Button kind="main" needs="build" icon="play" isBusy={isBusy} onClick={() => run(replay)}>Replay</Button>
     </>
   );
 }

@@ -37,7 +37,7 @@ export function Webhooks() {
   const [created, setCreated] = useState<Endpoint | null>(null);
   const own = data.value?.filter(({ purpose }) => purpose === "account") ?? null;
   const assistants = data.value?.filter(({ purpose }) => purpose !== "account") ?? [];
-  const add = <Button kind="main" icon="add" onClick={() => setCreating(true)}>New endpoint</Button>;
+  const add = <Button kind="main" needs="build" icon="add" onClick={() => setCreating(true)}>New endpoint</Button>;
   return (
     <Page title="Webhooks" actions={add}>
       <Tabs tabs={TABS} current="endpoints" />

@@ -1,0 +1,133 @@
+// Who did what in the account, newest first, as it happens; to be filtered and taken along as a
+// file.
+import { useEffect, useState } from "preact/hooks";
+import type { paths } from "#client/client.ts";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
+import { Button, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+
+type Entry =
+  paths["/user/audit"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
+
+const ROWS = 100;
+const KINDS = [
+  "", "assistant.", "tool.", "knowledgebase.", "document.", "campaign.", "lead.", "call.",
+  "conversation.", "phone_number.", "webhook.", "api_key.", "member.", "invitation.", "session.",
+  "password.",
+];
+const kindName = (kind: string): string =>
+  kind === "" ? "Everything" : kind.slice(0, -1).replaceAll("_", " ");
+
+export function Audit() {
+  const api = useApi();
+  const [action, setAction] = useState("");
+  const [actor, setActor] = useState("");
+  const settled = useSettled(actor).trim();
+  const [before, setBefore] = useState<number | undefined>(undefined);
+  const query = {
+    ...action ? { action } : {}, ...settled ? { actor: settled } : {},
+    ...before === undefined ? {} : { before },
+  };
+  const page = useData(`audit/${action}/${settled}/${before ?? ""}`, () =>
+    unwrap(api.GET("/user/audit", { params: { query: { ...query, per_page: ROWS } } })));
+  useGrowth(before === undefined ? page.reload : null);
+  const next = page.value?.next_before ?? null;
+  return (
+    <Page title="Audit" actions={<Exports action={action} actor={settled} />}>
+      <div class="form-row">
+        <SelectField
+          label="What" value={action} onInput={(value) => {
+            setAction(value);
+            setBefore(undefined);
+          }}
+          options={KINDS.map((value) => ({ value, label: kindName(value) }))}
+        />
+        <TextField
+          label="Who" value={actor} placeholder="user:5, key:3 or system" autoComplete="off"
+          maxLength={100} onInput={(value) => {
+            setActor(value);
+            setBefore(undefined);
+          }}
+        />
+      </div>
+      <Card class="flush">
+        <Table
+          label="Audit log" columns={COLUMNS} rowKey={({ number }) => number}
+          rows={rowsOf(page.value?.data ?? null, page.error, page.reload)}
+          empty={<Empty icon="check" title="Nothing like that is on record." />}
+        />
+      </Card>
+      <div class="form-actions">
+        {before !== undefined && <Button onClick={() => setBefore(undefined)}>Newest</Button>}
+        {next !== null && <Button onClick={() => setBefore(next)}>Older</Button>}
+      </div>
+    </Page>
+  );
+}
+
+const COLUMNS: Column<Entry>[] = [
+  {
+    title: "When", grow: 1.1,
+    cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
+  { title: "Who", grow: 1.2, cell: ({ actor }) => <span title={actor.id}>{actor.name || actor.id}</span> },
+  { title: "What", grow: 1.4, cell: ({ action }) => action.replaceAll("_", " ").replace(".", ": ") },
+  { title: "Which", priority: 2, cell: ({ object }) => object?.id?.slice(0, 8) ?? "–" },
+  {
+    title: "Details", priority: 3, grow: 2,
+    cell: ({ details }) => {
+      const text = Object.keys(details).length > 0 ? JSON.stringify(details) : "–";
+      return <span title={text}>{text}</span>;
+    },
+  },
+  { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
+];
+
+/** Calls `reload` when something is added, as long as the page is shown. */
+function useGrowth(reload: (() => void) | null): void {
+  const api = useApi();
+  useEffect(() => {
+    if (!reload) return;
+    const abort = new AbortController();
+    const follow = async (): Promise<void> => {
+      for await (const { type } of api.watchAudit({ signal: abort.signal })) {
+        if (type === "audit_added" || type === "stream_reset") reload();
+      }
+    };
+    // Without the stream the list is as of when it was loaded.
+    follow().catch(() => undefined);
+    return () => abort.abort();
+  }, [api, reload]);
+}
+
+function Exports({ action, actor }: { action: string; actor: string }) {
+  const { apiKey } = useSession();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork(toasts.fail);
+  const save = async (format: "csv" | "jsonl"): Promise<void> => {
+    const query = new URLSearchParams({
+      format, ...action ? { action } : {}, ...actor ? { actor } : {},
+    });
+    const response = await fetch(`/api/user/audit?${query.toString()}`, {
+      headers: apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` },
+    });
+    if (!response.ok) throw new Error("The log could not be exported.");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await response.blob());
+    link.download = `audit.${format}`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  return (
+    <>
+      <Button isBusy={isBusy} onClick={() => run(() => save("csv"))}>Export CSV</Button>
+      <Button isBusy={isBusy} onClick={() => run(() => save("jsonl"))}>Export JSON lines</Button>
+    </>
+  );
+}

@@ -1,0 +1,180 @@
+// Team: who is a member in which role, who is invited, and one's own password and browsers.
+import { useEffect, useState } from "preact/hooks";
+import type { paths } from "#client/client.ts";
+import { useMe } from "#ui/dashboard/data/lists.ts";
+import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { when } from "#ui/dashboard/kit/format.ts";
+import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { EditMember, Invite, LinkDialog, type Link } from "./forms.tsx";
+import { You } from "./you.tsx";
+
+export type Member =
+  paths["/user/members"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
+type Invitation =
+  paths["/user/invitations"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
+
+type Asked =
+  | { kind: "invite" } | { kind: "edit"; member: Member } | { kind: "remove"; member: Member }
+  | { kind: "link"; link: Link } | { kind: "take-back"; invitation: Invitation };
+
+export function Team() {
+  const api = useApi();
+  const toasts = useToasts();
+  const me = useMe();
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const members = useData("members", async () => (await unwrap(api.GET("/user/members"))).data);
+  const isManager = me.value?.rights.includes("members") ?? false;
+  const done = (text: string): void => {
+    toasts.notify(text);
+    members.reload();
+  };
+  const reset = async (member: Member): Promise<void> => {
+    const { link } = await unwrap(api.POST("/user/members/{id}/password-link", {
+      params: { path: { id: member.id } },
+    }));
+    setAsked({ kind: "link", link: { link, text: `A new password for ${member.email}, within a day.` } });
+  };
+  return (
+    <Page
+      title="Team"
+      actions={(
+        <Button kind="main" icon="add" needs="members" onClick={() => setAsked({ kind: "invite" })}>
+          Invite
+        </Button>
+      )}
+    >
+      <Card class="flush">
+        <Table
+          label="Members" rowKey={({ id }) => id}
+          columns={columnsOf(isManager, {
+            edit: (member) => setAsked({ kind: "edit", member }),
+            remove: (member) => setAsked({ kind: "remove", member }),
+            reset: (member) => void reset(member).catch(toasts.fail),
+          })}
+          rows={rowsOf(members.value, members.error, members.reload)}
+          empty={(
+            <Empty icon="leads" title="No members yet">
+              You are signed in with an API key. Invite yourself as owner to sign in by e-mail.
+            </Empty>
+          )}
+        />
+      </Card>
+      {isManager && (
+        <Invitations asked={asked} onTakeBack={(invitation) => setAsked({ kind: "take-back", invitation })} />
+      )}
+      {me.value?.user && <You hasPassword={me.value.user.has_password} />}
+      {asked && <Asking asked={asked} onAsk={setAsked} onDone={done} />}
+    </Page>
+  );
+}
+
+/** What is being done, in its dialog. */
+function Asking({ asked, onAsk, onDone }: {
+  asked: Asked; onAsk(next: Asked | null): void; onDone(text: string): void;
+}) {
+  const api = useApi();
+  const close = (): void => onAsk(null);
+  return (
+    <>
+      {asked.kind === "invite" && (
+        <Invite onClose={close} onLink={(link) => onAsk({ kind: "link", link })} />
+      )}
+      {asked.kind === "link" && <LinkDialog {...asked.link} onClose={close} />}
+      {asked.kind === "edit" && (
+        <EditMember member={asked.member} onClose={close} onSaved={() => onDone("Saved")} />
+      )}
+      {asked.kind === "remove" && (
+        <Confirm
+          title={`Remove ${asked.member.name}?`} action="Remove" onClose={close}
+          onConfirm={async () => {
+            const { id, name } = asked.member;
+            await unwrap(api.DELETE("/user/members/{id}", { params: { path: { id } } }));
+            onDone(`${name} is no member any more`);
+          }}
+        >
+          Sessions and streams end at once. API keys they made stay in force: look through them.
+        </Confirm>
+      )}
+      {asked.kind === "take-back" && (
+        <Confirm
+          title="Take the invitation back?" action="Take back" onClose={close}
+          onConfirm={async () => {
+            const { id } = asked.invitation;
+            await unwrap(api.DELETE("/user/invitations/{id}", { params: { path: { id } } }));
+          }}
+        >
+          The link for {asked.invitation.email} works no more.
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+interface Actions {
+  edit(member: Member): void;
+  remove(member: Member): void;
+  reset(member: Member): void;
+}
+
+const columnsOf = (isManager: boolean, { edit, remove, reset }: Actions): Column<Member>[] => [
+  {
+    title: "Name", grow: 1.6,
+    cell: ({ name, is_you: isYou }) => <>{name} {isYou && <Status code="You" tone="busy" />}</>,
+  },
+  { title: "E-mail", priority: 2, grow: 1.8, cell: ({ email }) => email },
+  { title: "Role", cell: ({ role }) => <Status code={role} /> },
+  {
+    title: "Last sign-in", priority: 3,
+    cell: ({ last_sign_in_at: at }) => at === null ? "Never" : when(at),
+  },
+  ...isManager ? [{
+    title: "Actions", align: "end", grow: 2.2,
+    cell: (member: Member) => (
+      <>
+        <Button kind="quiet" label={`Change ${member.name}`} onClick={() => edit(member)}>Change</Button>
+        <Button
+          kind="quiet" label={`New password for ${member.name}`} onClick={() => reset(member)}
+        >Password</Button>
+        <Button kind="quiet" label={`Remove ${member.name}`} onClick={() => remove(member)}>Remove</Button>
+      </>
+    ),
+  } satisfies Column<Member>] : [],
+];
+
+/** `asked`: what is being done, which changes the list. */
+function Invitations({ asked, onTakeBack }: {
+  asked: Asked | null; onTakeBack(invitation: Invitation): void;
+}) {
+  const api = useApi();
+  const list = useData(
+    "invitations", async () => (await unwrap(api.GET("/user/invitations"))).data);
+  useEffect(list.reload, [asked, list.reload]);
+  if (!list.value || list.value.length === 0) return null;
+  return (
+    <Card title="Open invitations" class="flush">
+      <Table
+        label="Invitations" rowKey={({ id }) => id} rows={rowsOf(list.value)} empty={null}
+        columns={[
+          { title: "E-mail", grow: 2, cell: ({ email }) => email },
+          { title: "Role", cell: ({ role, is_reset: isReset }) => isReset ? "New password" : role },
+          { title: "By", priority: 2, cell: ({ invited_by: by }) => by },
+          { title: "Until", priority: 2, cell: ({ expires_at: at }) => when(at) },
+          {
+            title: "Actions", align: "end",
+            cell: (one) => (
+              <Button
+                kind="quiet" label={`Take back the invitation of ${one.email}`}
+                onClick={() => onTakeBack(one)}
+              >Take back</Button>
+            ),
+          },
+        ]}
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,157 @@
+// Signing in as a member, the pages Team and Audit, and what a role is shown, in a real browser.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { BrowserContext, Page } from "playwright-core";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { memberOf, PASSWORD } from "#support/members.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+
+const skip = noBrowser();
+const timeout = 240_000;
+const { server, browser, withDashboard, close } = await startDashboard();
+after(close);
+
+/** A browser nobody is signed in with. */
+async function freshPage(): Promise<{ page: Page; context: BrowserContext }> {
+  assert.ok(browser);
+  const context = await browser.newContext();
+  return { context, page: await context.newPage() };
+}
+
+async function signInAs(page: Page, email: string): Promise<void> {
+  await page.goto(`${server.url}/`);
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+}
+
+test("[DB330] whoever has a key invites, and the invited join by the link and stay signed in", { skip, timeout }, async () => {
+  let link = "";
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/team");
+    await page.getByText("No members yet").waitFor();
+    await page.getByRole("button", { name: "Invite" }).click();
+    await page.getByLabel("E-mail").fill("ana@example.org");
+    await page.getByLabel("Role").selectOption("owner");
+    await look();
+    await page.getByRole("button", { name: "Make the link" }).click();
+    link = await page.getByRole("group", { name: "Link" }).innerText();
+    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByText("Open invitations").waitFor();
+    await look();
+  });
+  const { page, context } = await freshPage();
+  await page.goto(link);
+  await page.getByText("ana@example.org").waitFor();
+  await page.getByLabel("Your name").fill("Ana");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Join" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "Ana", exact: true }).waitFor();
+  assert.ok(!page.url().includes("join"), "the link is not gone back to");
+  await page.reload();
+  await page.getByText("Live", { exact: true }).waitFor();
+  assert.equal(await page.evaluate("document.cookie"), "", "no script reads the session");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Password").waitFor();
+  await page.reload();
+  await page.getByLabel("Password").waitFor();
+  await page.goto(link);
+  await page.reload();
+  await page.getByText("This link was used").waitFor();
+  await context.close();
+});
+
+test("[DB331] a role is shown what it may do; what it may not cannot be pressed, and says why", { skip, timeout }, async () => {
+  const viewer = await memberOf(server, "viewer", server.key);
+  const { uuid: assistant } = await newAssistant(server);
+  const uuid = await newConversation(server, assistant);
+  const { page, context } = await freshPage();
+  await signInAs(page, viewer.email);
+  const navigation = page.getByRole("navigation", { name: "Main" });
+  for (const name of ["API keys", "Ledger", "Audit"]) {
+    assert.equal(await navigation.getByRole("link", { name }).count(), 0, name);
+  }
+  await page.goto(`${server.url}/#/assistants`);
+  const add = page.getByRole("button", { name: "New assistant" });
+  await add.waitFor();
+  assert.equal(await add.isDisabled(), true);
+  assert.equal(await add.getAttribute("title"), "Your role, viewer, may not do this.");
+  await page.goto(`${server.url}/#/inbox/${uuid}`);
+  const take = page.getByRole("button", { name: "Take over" });
+  await take.waitFor();
+  assert.equal(await take.isDisabled(), true);
+  // A promotion applies without signing in again.
+  const members = await server.call("GET", "/user/members");
+  assert.ok(members.body.data.some(({ id }: { id: number }) => id === viewer.id));
+  await server.call("PATCH", `/user/members/${viewer.id}`, { body: { role: "operator" } });
+  await page.reload();
+  await page.getByRole("button", { name: "Take over" }).click();
+  await page.getByText("You have this conversation").waitFor();
+  const ben = await memberOf(server, "operator", server.key);
+  await page.reload();
+  await page.getByLabel("Give to").selectOption({ label: ben.name });
+  await page.getByText(`${ben.name} has this conversation.`).first().waitFor();
+  // Removed while at work: the page is the one of signing in, without being reloaded.
+  await server.call("DELETE", `/user/members/${viewer.id}`);
+  await page.goto(`${server.url}/#/calls`);
+  await page.getByLabel("Password").waitFor();
+  await context.close();
+});
+
+test("[DB332] the page Audit shows who did what as it happens, and axe minds nothing of the new pages", { skip, timeout }, async () => {
+  const owner = await memberOf(server, "owner", server.key);
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/audit");
+    await page.getByRole("table", { name: "Audit log" }).waitFor();
+    await newAssistant(server);
+    await page.getByText("assistant: create").first().waitFor();
+    await look();
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export CSV" }).click();
+    assert.equal((await download).suggestedFilename(), "audit.csv");
+    await page.getByLabel("What").selectOption("member.");
+    await page.getByText("member: join").first().waitFor();
+    await go("/team");
+    await page.getByText(owner.email).waitFor();
+    await look();
+  });
+  await withDashboard(async ({ page, look }) => {
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Password").waitFor();
+    await look();
+    await page.getByRole("button", { name: "Use an API key instead" }).click();
+    await page.getByLabel("API key").waitFor();
+    await look();
+  });
+});
+
+test("[DB333] a page of another site gets nothing done with a member's cookie", { skip, timeout }, async () => {
+  const owner = await memberOf(server, "owner", server.key);
+  const { page, context } = await freshPage();
+  await signInAs(page, owner.email);
+  // Another port is another origin, and the same site: the cookie's own rule does not hold it.
+  const evil = await context.newPage();
+  await evil.route("http://127.0.0.1:9/**", (route) =>
+    route.fulfill({ contentType: "text/html", body: "<title>evil</title>" }));
+  await evil.goto("http://127.0.0.1:9/");
+  const status = await evil.evaluate(async (url) => {
+    const answers = [];
+    for (const [method, path] of [["POST", "/user/stream-tickets"], ["GET", "/user/me"]] as const) {
+      answers.push(await fetch(`${url}/api${path}`, { method, credentials: "include", mode: "no-cors" })
+        .then((response) => response.type, () => "refused"));
+    }
+    const sent = await fetch(`${url}/api/user/invitations`, {
+      method: "POST", credentials: "include", mode: "no-cors",
+      headers: { "Content-Type": "text/plain" },
+      body: JSON.stringify({ email: "eve@evil.example", role: "owner" }),
+    }).then(({ type }) => type, () => "refused");
+    return [...answers, sent];
+  }, server.url);
+  assert.ok(status.every((one) => one === "opaque" || one === "refused"), String(status));
+  const list = await server.call("GET", "/user/invitations");
+  assert.ok(!JSON.stringify(list.body).includes("evil.example"));
+  await context.close();
+});
